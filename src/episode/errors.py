@@ -1,0 +1,83 @@
+"""The error tree. Everything episode raises on purpose is an EpisodeError."""
+
+from __future__ import annotations
+
+
+class EpisodeError(Exception):
+    """Root of all errors that episode raises.
+
+    Errors that belong to a place in the query carry it: `str(error)` shows the line with a caret.
+    """
+
+    kind = "error"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        source: str | None = None,
+        position: int | None = None,
+        length: int = 1,
+        hint: str | None = None,
+    ) -> None:
+        self.message = message
+        self.source = source
+        self.position = position
+        self.length = max(1, length)
+        self.hint = hint
+        super().__init__(message)
+
+    def __reduce__(self):  # type: ignore[no-untyped-def]
+        state = (self.message, self.source, self.position, self.length, self.hint)
+        return (_rebuild, (type(self), *state))
+
+    @property
+    def line_and_column(self) -> tuple[int, int] | None:
+        """1-based line and column of the offending place, if there is one."""
+        if self.source is None or self.position is None:
+            return None
+        before = self.source[: self.position]
+        return before.count("\n") + 1, self.position - (before.rfind("\n") + 1) + 1
+
+    def __str__(self) -> str:
+        parts = [self.message]
+        place = self.line_and_column
+        if place is not None and self.source is not None:
+            line_number, column = place
+            line = self.source.split("\n")[line_number - 1]
+            carets = "^" * max(1, min(self.length, len(line) - column + 1))
+            gutter = f"{line_number:>4} | "
+            parts.append(f"  at line {line_number}, column {column}:")
+            parts.append(f"{gutter}{line}")
+            parts.append(" " * (len(gutter) + column - 1) + carets)
+        if self.hint:
+            parts.append(f"  {self.hint}")
+        return "\n".join(parts)
+
+
+def _rebuild(cls, message, source, position, length, hint):  # type: ignore[no-untyped-def]
+    return cls(message, source=source, position=position, length=length, hint=hint)
+
+
+class EpisodeSyntaxError(EpisodeError):
+    """The text is not a query of the language."""
+
+    kind = "syntax"
+
+
+class EpisodeAnalysisError(EpisodeError):
+    """The query is well formed but does not make sense for its input (names, types, clauses)."""
+
+    kind = "analysis"
+
+
+class EpisodeUnsupportedError(EpisodeError):
+    """The query means something that episode cannot evaluate; said at plan time."""
+
+    kind = "unsupported"
+
+
+class EpisodeDataError(EpisodeError):
+    """The data break a rule of the query: null event time, a skip that cannot advance, a step budget."""
+
+    kind = "data"

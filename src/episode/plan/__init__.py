@@ -1,0 +1,1 @@
+"""Binding, typing and choosing: from syntax trees to physical plans."""

@@ -1,0 +1,1 @@
+"""Runtimes on Apache Spark: scans, envelopes, batch."""
