@@ -1,0 +1,48 @@
+# Every target does its own set-up: Java, a virtual environment in .venv, and the packages in it.
+# PYTHON=/path/to/python3 picks the interpreter for a new .venv.
+
+SHELL := bash
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-long lint types unit bench-rows bench-flink bench-growth clean
+
+BIN := .venv/bin
+# Spark's workers use the interpreter of .venv, and Java is found where it usually lives.
+RUN = JAVA_HOME="$$(scripts/java-home)" PYSPARK_PYTHON="$(CURDIR)/$(BIN)/python" PYSPARK_DRIVER_PYTHON="$(CURDIR)/$(BIN)/python" \
+	SPARK_LOCAL_IP=127.0.0.1
+
+help:  ## this list
+	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
+
+setup:  ## create or refresh .venv (the other targets do it by themselves)
+	@scripts/setup
+
+demo: setup  ## six pattern queries over sample data, explained
+	@$(RUN) $(BIN)/episode demo
+
+test: lint types unit  ## everything a change must pass
+
+lint: setup  ## style
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: setup  ## type hints
+	$(BIN)/mypy
+
+unit: setup  ## the tests, without the long ones
+	$(RUN) $(BIN)/pytest -m "not slow" $(PYTEST_ARGS)
+
+test-long: setup  ## fuzzing and the laws at full size
+	$(RUN) EPISODE_TEST_PROFILE=long $(BIN)/pytest -m slow $(PYTEST_ARGS)
+
+bench-rows: setup  ## 20 million ticks against plain Spark
+	$(RUN) $(BIN)/python bench/rows.py
+
+bench-flink: setup  ## the same query through PyFlink
+	$(RUN) $(BIN)/python bench/flink.py
+
+bench-growth: setup  ## how cost grows with rows and keys
+	$(RUN) $(BIN)/python bench/growth.py
+
+clean:  ## remove .venv, caches and what Spark left behind
+	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis spark-warehouse metastore_db derby.log
+	find src tests bench examples -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
