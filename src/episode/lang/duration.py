@@ -1,0 +1,92 @@
+"""Durations: `10 seconds`, `5s`, `100ms`, `1 day`, `INTERVAL '10' SECOND`, or a plain number for integer time."""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal, InvalidOperation
+
+from episode.lang.cursor import Cursor, describe
+from episode.lang.lexer import Kind, Token
+from episode.lang.syntax import Duration, Span
+
+MICROSECONDS = {
+    **dict.fromkeys(("us", "microsecond", "microseconds"), 1),
+    **dict.fromkeys(("ms", "msec", "msecs", "millisecond", "milliseconds"), 1_000),
+    **dict.fromkeys(("s", "sec", "secs", "second", "seconds"), 1_000_000),
+    **dict.fromkeys(("m", "min", "mins", "minute", "minutes"), 60_000_000),
+    **dict.fromkeys(("h", "hr", "hrs", "hour", "hours"), 3_600_000_000),
+    **dict.fromkeys(("d", "day", "days"), 86_400_000_000),
+    **dict.fromkeys(("w", "week", "weeks"), 604_800_000_000),
+}
+PLAIN_UNITS = ("unit", "units")
+VARIABLE_UNITS = ("month", "months", "year", "years", "quarter", "quarters")
+MAXIMUM = 2**63 - 1
+EXAMPLES = "Write for example 10 seconds, 5s, 1 day, INTERVAL '10' SECOND, or 200 where time is an integer."
+
+
+def parse_duration(cursor: Cursor) -> Duration:
+    """One duration at the cursor; `1 hour 30 minutes` adds up."""
+    start = cursor.token
+    interval = cursor.accept_words("INTERVAL")
+    total = 0
+    unit: str | None = None
+    parts = 0
+    while parts == 0 or (unit is not None and cursor.token.kind is Kind.NUMBER):
+        amount, unit_name, unit_token = _amount_and_unit(cursor, interval, parts)
+        if unit_name is None or unit_name in PLAIN_UNITS:
+            if interval:
+                cursor.fail("An INTERVAL needs a unit.", unit_token, EXAMPLES)
+            if amount != int(amount):
+                cursor.fail("A duration without a unit must be a whole number.", unit_token, EXAMPLES)
+            total += int(amount)
+            unit = None
+        else:
+            total += _microseconds(cursor, amount, unit_name, unit_token)
+            unit = "microseconds"
+        parts += 1
+        if unit is None:
+            break
+    if cursor.at_words("TO"):
+        cursor.fail("Compound intervals such as DAY TO SECOND are not read here.", None, "Write 1 hour 30 minutes.")
+    if total > MAXIMUM:
+        cursor.fail("This duration is too long.", start)
+    return Duration(total, unit, Span(start.start, cursor.span_from(start.start).end))
+
+
+def _amount_and_unit(cursor: Cursor, interval: bool, parts: int) -> tuple[Decimal, str | None, Token]:
+    token = cursor.token
+    if token.is_symbol("-"):
+        cursor.fail("A duration cannot be negative.", token, EXAMPLES)
+    if token.kind is Kind.NUMBER:
+        text = token.text
+    elif interval and token.kind is Kind.STRING and token.text[0] in "'\"":
+        text = token.text[1:-1].strip()
+        if text.startswith("-"):
+            cursor.fail("A duration cannot be negative.", token, EXAMPLES)
+    else:
+        cursor.fail(f"Expected a duration, found {describe(token)}.", token, EXAMPLES)
+    cursor.advance()
+    parsed = re.fullmatch(r"(\d+(?:\.\d*)?|\.\d+)\s*([A-Za-z]*)", text)
+    if parsed is None:
+        cursor.fail(f"{token.text} is not a duration.", token, EXAMPLES)
+    try:
+        amount = Decimal(parsed.group(1))
+    except InvalidOperation:
+        cursor.fail(f"{token.text} is not a duration.", token, EXAMPLES)
+    if parsed.group(2):
+        return amount, parsed.group(2).lower(), token
+    word = cursor.token.text.lower() if cursor.token.kind is Kind.NAME else ""
+    if word in MICROSECONDS or word in PLAIN_UNITS or word in VARIABLE_UNITS:
+        return amount, word, cursor.advance()
+    return amount, None, token
+
+
+def _microseconds(cursor: Cursor, amount: Decimal, unit: str, token: Token) -> int:
+    if unit in VARIABLE_UNITS:
+        cursor.fail(f"A {unit.rstrip('s')} has no fixed length.", token, "Use days or smaller units.")
+    if unit not in MICROSECONDS:
+        cursor.fail(f"{unit!r} is not a unit of time.", token, EXAMPLES)
+    exact = amount * MICROSECONDS[unit]
+    if exact != int(exact):
+        cursor.fail("A duration cannot be finer than a microsecond.", token)
+    return int(exact)

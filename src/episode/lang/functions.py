@@ -1,0 +1,60 @@
+"""Names that episode evaluates itself inside scalar expressions."""
+
+from __future__ import annotations
+
+NAVIGATIONS = ("FIRST", "LAST", "PREV", "NEXT")
+"""Logical (FIRST, LAST) and physical (PREV, NEXT) navigation."""
+
+ROW_FUNCTIONS = ("CLASSIFIER", "MATCH_NUMBER")
+
+AGGREGATES = {
+    "COUNT": (1, 1),
+    "SUM": (1, 1),
+    "AVG": (1, 1),
+    "MEAN": (1, 1),
+    "MIN": (1, 1),
+    "MAX": (1, 1),
+    "STDDEV": (1, 1),
+    "STD": (1, 1),
+    "STDDEV_SAMP": (1, 1),
+    "STDDEV_POP": (1, 1),
+    "VARIANCE": (1, 1),
+    "VAR_SAMP": (1, 1),
+    "VAR_POP": (1, 1),
+    "ARRAY_AGG": (1, 1),
+    "COLLECT_LIST": (1, 1),
+    "COLLECT_SET": (1, 1),
+    "MAX_BY": (2, 2),
+    "MIN_BY": (2, 2),
+    "COUNT_IF": (1, 1),
+    "BOOL_AND": (1, 1),
+    "EVERY": (1, 1),
+    "BOOL_OR": (1, 1),
+    "SOME": (1, 1),
+    "ANY": (1, 1),
+    "FIRST_VALUE": (1, 1),
+    "LAST_VALUE": (1, 1),
+    "ANY_VALUE": (1, 1),
+}
+"""Aggregates over the rows of a label, with their least and greatest number of arguments."""
+
+SYNONYMS = {
+    "MEAN": "avg",
+    "STD": "stddev_samp",
+    "STDDEV": "stddev_samp",
+    "VARIANCE": "var_samp",
+    "ARRAY_AGG": "collect_list",
+    "EVERY": "bool_and",
+    "SOME": "bool_or",
+    "ANY": "bool_or",
+    "ANY_VALUE": "first_value",
+}
+"""Other names of the same aggregate."""
+
+OTHER_SPARK_AGGREGATES = frozenset(
+    """APPROX_COUNT_DISTINCT APPROX_PERCENTILE BIT_AND BIT_OR BIT_XOR BITMAP_CONSTRUCT_AGG BITMAP_OR_AGG CORR
+    COUNT_MIN_SKETCH COVAR_POP COVAR_SAMP GROUPING GROUPING_ID HISTOGRAM_NUMERIC HLL_SKETCH_AGG HLL_UNION_AGG KURTOSIS
+    LISTAGG MEDIAN MODE PERCENTILE PERCENTILE_APPROX PERCENTILE_CONT PERCENTILE_DISC REGR_AVGX REGR_AVGY REGR_COUNT
+    REGR_INTERCEPT REGR_R2 REGR_SLOPE REGR_SXX REGR_SXY REGR_SYY SKEWNESS STRING_AGG TRY_AVG TRY_SUM""".split()
+)
+"""Aggregates of Spark that episode does not evaluate over the rows of a match."""

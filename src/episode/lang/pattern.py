@@ -1,0 +1,181 @@
+"""The PATTERN sub-language: a regular expression over labels."""
+
+from __future__ import annotations
+
+from episode.lang.cursor import Cursor, describe, label_name
+from episode.lang.lexer import Kind, Token
+from episode.lang.syntax import (
+    Alternation,
+    Anchor,
+    Concatenation,
+    Empty,
+    Exclusion,
+    Label,
+    Pattern,
+    Permutation,
+    Quantified,
+    Span,
+)
+
+MAXIMUM_BOUND = 2**31 - 1
+MAXIMUM_DEPTH = 200
+
+
+def parse_pattern(cursor: Cursor) -> Pattern:
+    """The pattern between the cursor and its end."""
+    pattern = _alternation(cursor, 0)
+    if not cursor.at_end:
+        cursor.fail(f"Unexpected {describe(cursor.token)} in PATTERN.", None, _hint(cursor.token))
+    return pattern
+
+
+def labels_of(pattern: Pattern) -> list[str]:
+    """Distinct label names in order of first appearance."""
+    names: dict[str, None] = {}
+
+    def visit(node: Pattern) -> None:
+        if isinstance(node, Label):
+            names.setdefault(node.name)
+        elif isinstance(node, (Concatenation, Alternation, Permutation)):
+            for part in node.parts:
+                visit(part)
+        elif isinstance(node, (Quantified, Exclusion)):
+            visit(node.part)
+
+    visit(pattern)
+    return list(names)
+
+
+def _hint(token: Token) -> str | None:
+    if token.kind is Kind.SYMBOL and token.text in "*+?{":
+        return "A quantifier follows a label or a group; quantify a quantified part in parentheses: (A+)*."
+    return None
+
+
+def _alternation(cursor: Cursor, depth: int) -> Pattern:
+    if depth > MAXIMUM_DEPTH:
+        cursor.fail(f"The pattern is nested more than {MAXIMUM_DEPTH} levels deep.")
+    parts = [_concatenation(cursor, depth)]
+    while cursor.accept_symbol("|"):
+        parts.append(_concatenation(cursor, depth))
+    return parts[0] if len(parts) == 1 else Alternation(tuple(parts))
+
+
+def _concatenation(cursor: Cursor, depth: int) -> Pattern:
+    parts: list[Pattern] = []
+    while not _at_stop(cursor):
+        parts.append(_quantified(cursor, depth))
+    if not parts:
+        cursor.fail(
+            f"Expected a label or a group in PATTERN, found {describe(cursor.token)}.", None, "The empty pattern is ()."
+        )
+    return parts[0] if len(parts) == 1 else Concatenation(tuple(parts))
+
+
+def _at_stop(cursor: Cursor) -> bool:
+    token = cursor.token
+    if cursor.at_end or token.is_symbol("|") or token.is_symbol(")") or token.is_symbol(","):
+        return True
+    return token.is_symbol("-") and cursor.peek().is_symbol("}")
+
+
+def _quantified(cursor: Cursor, depth: int) -> Pattern:
+    part = _primary(cursor, depth)
+    token = cursor.token
+    if token.is_symbol("*"):
+        bounds: tuple[int, int | None] = (0, None)
+    elif token.is_symbol("+"):
+        bounds = (1, None)
+    elif token.is_symbol("?"):
+        bounds = (0, 1)
+    elif token.is_symbol("{") and not cursor.peek().is_symbol("-"):
+        bounds = _braces(cursor)
+        return Quantified(part, *bounds, greedy=not cursor.accept_symbol("?"))
+    else:
+        return part
+    cursor.advance()
+    return Quantified(part, *bounds, greedy=not cursor.accept_symbol("?"))
+
+
+def _braces(cursor: Cursor) -> tuple[int, int | None]:
+    opening = cursor.advance()
+    minimum: int | None = _bound(cursor)
+    maximum: int | None = minimum
+    if cursor.accept_symbol(","):
+        maximum = _bound(cursor)
+        minimum = minimum or 0
+    elif minimum is None:
+        cursor.fail(f"Expected a number in the quantifier, found {describe(cursor.token)}.", None, "Write {2}, {2,} or {2,5}.")
+    closing = cursor.expect_symbol("}", "to end the quantifier")
+    written = Token(Kind.SYMBOL, "", opening.start, closing.end)
+    if maximum == 0:
+        cursor.fail("A quantifier's upper bound must be at least 1.", written)
+    if maximum is not None and minimum > maximum:
+        cursor.fail(
+            f"A quantifier's lower bound ({minimum}) must not exceed its upper bound ({maximum}).",
+            written,
+            f"Write {{{maximum},{minimum}}}.",
+        )
+    return minimum, maximum
+
+
+def _bound(cursor: Cursor) -> int | None:
+    token = cursor.token
+    if token.kind is not Kind.NUMBER:
+        return None
+    if not token.text.isdigit() or not token.text.isascii():
+        cursor.fail(f"{token.text} is not a whole number.", token, "Bounds of a quantifier are whole numbers.")
+    if len(token.text) > 10 or int(token.text) > MAXIMUM_BOUND:
+        cursor.fail(f"A quantifier's bound can be at most {MAXIMUM_BOUND}.", token)
+    cursor.advance()
+    return int(token.text)
+
+
+def _primary(cursor: Cursor, depth: int) -> Pattern:
+    token = cursor.token
+    if token.is_symbol("^") or token.is_symbol("$"):
+        cursor.advance()
+        return Anchor(at_start=token.text == "^")
+    if token.is_symbol("("):
+        return _group(cursor, depth)
+    if token.is_symbol("{"):
+        return _exclusion(cursor, depth)
+    if token.upper == "PERMUTE" and cursor.peek().is_symbol("("):
+        return _permutation(cursor, depth)
+    if token.kind in (Kind.NAME, Kind.QUOTED) or token.is_double_quoted:
+        cursor.advance()
+        return Label(label_name(token), Span(token.start, token.end))
+    cursor.fail(f"Unexpected {describe(token)} in PATTERN.", token, _hint(token))
+
+
+def _group(cursor: Cursor, depth: int) -> Pattern:
+    opening = cursor.advance()
+    if cursor.accept_symbol(")"):
+        return Empty()
+    inner = _alternation(cursor, depth + 1)
+    if not cursor.accept_symbol(")"):
+        cursor.fail(f"Expected ')' for this '(', found {describe(cursor.token)}.", opening)
+    return inner
+
+
+def _exclusion(cursor: Cursor, depth: int) -> Pattern:
+    opening = cursor.advance()
+    if not cursor.accept_symbol("-"):
+        cursor.fail("A quantifier must follow a label or a group.", opening, "Exclusion is written {- A -}.")
+    inner = _alternation(cursor, depth + 1)
+    if not (cursor.token.is_symbol("-") and cursor.peek().is_symbol("}")):
+        cursor.fail("This exclusion is not closed.", opening, "Exclusion is written {- A -}.")
+    cursor.advance()
+    cursor.advance()
+    return Exclusion(inner)
+
+
+def _permutation(cursor: Cursor, depth: int) -> Pattern:
+    cursor.advance()
+    cursor.advance()
+    parts = [_alternation(cursor, depth + 1)]
+    while cursor.accept_symbol(","):
+        parts.append(_alternation(cursor, depth + 1))
+    if not cursor.accept_symbol(")"):
+        cursor.fail(f"Expected ',' or ')' in PERMUTE, found {describe(cursor.token)}.")
+    return parts[0] if len(parts) == 1 else Permutation(tuple(parts))

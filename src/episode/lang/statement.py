@@ -1,0 +1,228 @@
+"""Where MATCH_RECOGNIZE stands in a Spark SQL statement: its input table, its clause, and the CTEs in its scope."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from episode.errors import EpisodeSyntaxError
+from episode.lang.cursor import CLOSING, Cursor
+from episode.lang.lexer import Kind, Token, tokenize
+from episode.lang.row_pattern import parse_clause_tokens
+from episode.lang.syntax import MatchRecognize, Span
+
+NOT_TABLE_NAMES = frozenset(
+    "FROM JOIN ON USING WHERE SELECT AS GROUP ORDER HAVING LIMIT UNION EXCEPT INTERSECT LATERAL INNER LEFT RIGHT FULL CROSS "
+    "OUTER SEMI ANTI NATURAL VALUES TABLE WITH BY AND OR NOT IN".split()
+)
+
+
+@dataclass(frozen=True)
+class CommonTable:
+    """`name [(columns)] AS (query)` of a WITH list; `scope` is the text where the name is visible."""
+
+    span: Span
+    scope: Span
+    recursive: bool
+
+
+@dataclass(frozen=True)
+class TablePattern:
+    """One `input [alias] MATCH_RECOGNIZE ( clause )`. `span` covers all of it."""
+
+    span: Span
+    input: Span
+    alias: str | None
+    name: str | None
+    clause: MatchRecognize
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A statement with its row patterns in order of appearance and its common tables."""
+
+    source: str
+    patterns: tuple[TablePattern, ...]
+    common_tables: tuple[CommonTable, ...]
+    first_word: str
+    body_start: int
+    tokens: tuple[Token, ...] = field(repr=False, compare=False, default=())
+
+
+def parse_statement(source: str) -> Statement:
+    """Find and parse every MATCH_RECOGNIZE of the statement."""
+    tokens = tokenize(source)
+    if tokens[-2:-1] and tokens[-2].is_symbol(";"):
+        tokens = [*tokens[:-2], Token(Kind.END, "", tokens[-2].start, tokens[-2].start)]
+    if len(tokens) == 1:
+        raise EpisodeSyntaxError("The query is empty.", source=source, position=0, hint="Write SELECT … FROM … .")
+    partners = _bracket_partners(source, tokens)
+    semicolon = next((token for token in tokens if token.is_symbol(";")), None)
+    if semicolon is not None:
+        raise EpisodeSyntaxError(
+            "Only one statement at a time.", source=source, position=semicolon.start, hint="Run statements one by one."
+        )
+    patterns = tuple(
+        _table_pattern(source, tokens, partners, index)
+        for index, token in enumerate(tokens)
+        if token.upper == "MATCH_RECOGNIZE" and not tokens[index - 1].is_symbol(".") and _is_clause(tokens, index)
+    )
+    return Statement(
+        source, patterns, tuple(_common_tables(tokens, partners)), tokens[0].upper, tokens[0].start, tuple(tokens)
+    )
+
+
+def _is_clause(tokens: list[Token], index: int) -> bool:
+    """A clause has `(` behind it, or clearly lacks it; a column or alias of this name is neither."""
+    following = tokens[index + 1]
+    if following.is_symbol("("):
+        return True
+    return following.upper in ("PARTITION", "ORDER", "MEASURES", "PATTERN", "ONE", "ALL", "AFTER", "DEFINE")
+
+
+def _bracket_partners(source: str, tokens: list[Token]) -> dict[int, int]:
+    """Index of the partner of every round bracket."""
+    partners: dict[int, int] = {}
+    stack: list[int] = []
+    for index, token in enumerate(tokens):
+        if token.is_symbol("("):
+            stack.append(index)
+        elif token.is_symbol(")"):
+            if not stack:
+                raise EpisodeSyntaxError("This ')' closes nothing.", source=source, position=token.start)
+            opening = stack.pop()
+            partners[opening], partners[index] = index, opening
+    if stack:
+        raise EpisodeSyntaxError(
+            "This '(' is not closed.", source=source, position=tokens[stack[-1]].start, hint=f"Add the missing {CLOSING['(']!r}."
+        )
+    return partners
+
+
+def _table_pattern(source: str, tokens: list[Token], partners: dict[int, int], index: int) -> TablePattern:
+    keyword = tokens[index]
+    if not tokens[index + 1].is_symbol("("):
+        raise EpisodeSyntaxError(
+            "Expected '(' after MATCH_RECOGNIZE.", source=source, position=tokens[index + 1].start,
+            length=max(1, len(tokens[index + 1].text)),
+        )  # fmt: skip
+    start, stop, alias, name = _input_table(source, tokens, partners, index)
+    closing = partners[index + 1]
+    clause = parse_clause_tokens(source, tokens, index + 2, closing)
+    del keyword
+    return TablePattern(
+        Span(tokens[start].start, tokens[closing].end), Span(tokens[start].start, tokens[stop].end), alias, name, clause
+    )
+
+
+def _input_table(
+    source: str, tokens: list[Token], partners: dict[int, int], index: int
+) -> tuple[int, int, str | None, str | None]:
+    """Token range of the table before MATCH_RECOGNIZE (alias included), the alias, and the plain table name."""
+    last = index - 1
+    primary_end, alias = _strip_alias(tokens, partners, last)
+    token = tokens[primary_end] if primary_end >= 0 else None
+    if token is not None and token.is_symbol(")"):
+        start = partners[primary_end]
+        before = tokens[start - 1] if start else None
+        if before is not None and _is_table_name(before):
+            start = _path_start(tokens, start - 1)
+        else:
+            start = _values_start(tokens, partners, start)
+        return start, last, alias, None
+    if token is not None and _is_table_name(token):
+        start = _path_start(tokens, primary_end)
+        name = tokens[primary_end].identifier
+        return start, last, alias, name
+    raise EpisodeSyntaxError(
+        "MATCH_RECOGNIZE needs a table before it.",
+        source=source,
+        position=tokens[index].start,
+        length=len(tokens[index].text),
+        hint="Write FROM table MATCH_RECOGNIZE ( … ) or FROM (SELECT …) MATCH_RECOGNIZE ( … ).",
+    )
+
+
+def _is_table_name(token: Token) -> bool:
+    return token.kind is Kind.QUOTED or (token.kind is Kind.NAME and token.upper not in NOT_TABLE_NAMES)
+
+
+def _path_start(tokens: list[Token], index: int) -> int:
+    """First token of the dotted name that ends at index."""
+    while index >= 2 and tokens[index - 1].is_symbol(".") and tokens[index - 2].kind in (Kind.NAME, Kind.QUOTED):
+        index -= 2
+    return index
+
+
+def _values_start(tokens: list[Token], partners: dict[int, int], start: int) -> int:
+    """`VALUES (…), (…)` begins at VALUES; any other bracket begins where it opens."""
+    at = start
+    while at >= 2 and tokens[at - 1].is_symbol(",") and tokens[at - 2].is_symbol(")"):
+        at = partners[at - 2]
+    return at - 1 if at >= 1 and tokens[at - 1].upper == "VALUES" else start
+
+
+def _strip_alias(tokens: list[Token], partners: dict[int, int], last: int) -> tuple[int, str | None]:
+    """Index of the last token of the table without its alias, and the alias: `t`, `AS t`, `t(a, b)`, `AS t(a, b)`."""
+    at = last
+    if at >= 0 and tokens[at].is_symbol(")"):
+        name = partners[at] - 1
+        follows_table = name >= 1 and (tokens[name - 1].upper == "AS" or _ends_table(tokens[name - 1]))
+        if name < 0 or not _is_table_name(tokens[name]) or not follows_table:
+            return last, None
+        at = name
+    if at >= 1 and _is_table_name(tokens[at]):
+        if tokens[at - 1].upper == "AS":
+            return at - 2, tokens[at].identifier
+        if _ends_table(tokens[at - 1]):
+            return at - 1, tokens[at].identifier
+    return last, None
+
+
+def _ends_table(token: Token) -> bool:
+    return token.is_symbol(")") or _is_table_name(token)
+
+
+def _common_tables(tokens: list[Token], partners: dict[int, int]) -> list[CommonTable]:
+    """Every WITH list, found by its shape: WITH [RECURSIVE] name [(columns)] AS ( … ), …"""
+    tables: list[CommonTable] = []
+    enclosing: list[int] = []
+    for index, token in enumerate(tokens):
+        if token.is_symbol("("):
+            enclosing.append(index)
+        elif token.is_symbol(")"):
+            enclosing.pop()
+        elif token.upper == "WITH":
+            scope_end = tokens[partners[enclosing[-1]]].start if enclosing else tokens[-1].start
+            tables += _with_list(tokens, partners, index + 1, scope_end)
+    return tables
+
+
+def _with_list(tokens: list[Token], partners: dict[int, int], at: int, scope_end: int) -> list[CommonTable]:
+    found: list[CommonTable] = []
+    recursive = tokens[at].upper == "RECURSIVE"
+    if recursive:
+        at += 1
+    while tokens[at].kind in (Kind.NAME, Kind.QUOTED):
+        start = at
+        at += 1
+        if tokens[at].is_symbol("("):
+            at = partners[at] + 1
+        while tokens[at].upper in ("MAX", "RECURSION", "LEVEL") or tokens[at].kind is Kind.NUMBER:
+            at += 1
+        if tokens[at].upper == "AS":
+            at += 1
+        if not tokens[at].is_symbol("("):
+            return []
+        closing = partners[at]
+        end = tokens[closing].end
+        found.append(CommonTable(Span(tokens[start].start, end), Span(end, scope_end), recursive))
+        at = closing + 1
+        if not tokens[at].is_symbol(","):
+            break
+        at += 1
+    return found
+
+
+def cursor_over(statement: Statement) -> Cursor:
+    """A cursor over the whole statement, for messages."""
+    return Cursor(statement.source, list(statement.tokens))
