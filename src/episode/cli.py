@@ -1,0 +1,271 @@
+"""The command line: episode run, explain, demo, samples.
+
+Results go to standard output, everything else to standard error. Exit codes: 0 done, 1 failed, 2 the query or the
+arguments are wrong. pyspark is imported only when a query is about to run, so that help is quick.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import Enum
+from importlib.metadata import version
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from episode import cli_inputs
+from episode.errors import EpisodeDataError, EpisodeError
+
+SCREEN_ROWS = 50
+FAILED, WRONG = 1, 2
+
+app = typer.Typer(
+    help="Find episodes (patterns of rows over time) in your data, with MATCH_RECOGNIZE on Apache Spark.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+class Format(str, Enum):
+    """Where a result goes: the screen, or files."""
+
+    table = "table"
+    parquet = "parquet"
+    csv = "csv"
+    json = "json"
+
+
+QueryArgument = Annotated[
+    str, typer.Argument(metavar="QUERY", help="A file with the query, - for standard input, or the query itself.")
+]
+TableOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--table",
+        "-t",
+        metavar="NAME=PATH",
+        help="A table of the query: a Parquet file or directory, or .csv or .json by the suffix. May be repeated.",
+    ),
+]
+
+
+def main() -> None:
+    """Entry point of the `episode` command."""
+    app()
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"episode {version('episode')}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """Find episodes (patterns of rows over time) in your data, with MATCH_RECOGNIZE on Apache Spark."""
+
+
+@app.command()
+def run(
+    query: QueryArgument,
+    table: TableOption = None,
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", metavar="PATH", help="Write the result there.")
+    ] = None,
+    format: Annotated[
+        Format | None,
+        typer.Option("--format", "-f", help="Default: a table on the screen; with --output, its suffix or Parquet."),
+    ] = None,
+    limit: Annotated[
+        int | None, typer.Option("--limit", "-n", min=0, metavar="N", help="At most N rows of the result.")
+    ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what is at the output path.")] = False,
+) -> None:
+    """Run a query and show or store its result."""
+    text = cli_inputs.read_query(query)
+    paths = cli_inputs.read_tables(table or [])
+    chosen = _format(format, output)
+    if output is not None:
+        cli_inputs.check_output(output, paths.values(), overwrite)
+    notes = Console(stderr=True)
+    with _errors_reported(notes):
+        import episode
+        from episode.report.progress import progress
+
+        with notes.status("Starting Spark and reading the query"):
+            result = episode.sql(text, **_opened(paths))
+        if limit is not None and (output is not None or chosen is not Format.table):
+            result = result.limit(limit)
+        with progress(result.sparkSession, notes):
+            if output is not None:
+                _write(result, output, chosen, overwrite)
+            elif chosen is Format.table:
+                _show(result, SCREEN_ROWS if limit is None else limit, notes)
+            else:
+                _print_lines(result, chosen)
+        if output is not None:
+            notes.print(Text(f"Written to {output} ({chosen.value})."))
+
+
+@app.command()
+def explain(query: QueryArgument, table: TableOption = None) -> None:
+    """Show how a query would run: pattern program, predicates, scan, shards, state. Nothing is run."""
+    text = cli_inputs.read_query(query)
+    paths = cli_inputs.read_tables(table or [])
+    notes = Console(stderr=True)
+    with _errors_reported(notes):
+        import episode
+
+        with notes.status("Starting Spark and reading the query"):
+            explanation = episode.explain(text, **_opened(paths))
+        typer.echo(explanation)
+
+
+@app.command()
+def demo(
+    data: Annotated[
+        Path | None, typer.Option("--data", metavar="DIRECTORY", help="Keep the sample data there.", file_okay=False)
+    ] = None,
+) -> None:
+    """Run six pattern queries over sample data and say what their results mean."""
+    notes = Console(stderr=True)
+    with _errors_reported(notes):
+        from episode import demo as demonstration
+
+        demonstration.run(Console(), data)
+
+
+@app.command()
+def samples(
+    directory: Annotated[Path, typer.Argument(help="Where to write the files.", file_okay=False)],
+    seed: Annotated[int, typer.Option(help="The same seed gives the same data.")] = 7,
+) -> None:
+    """Write the sample data of the demo: ticks.parquet, clicks.parquet and planted.parquet."""
+    from episode import samples as generator
+
+    files = generator.write(directory, seed=seed)
+    typer.echo(f"{files.ticks_path}: {files.ticks.table.num_rows:,} rows")
+    typer.echo(f"{files.clicks_path}: {files.clicks.table.num_rows:,} rows")
+
+
+# ---- results ---------------------------------------------------------------------------------------
+
+
+def _format(wanted: Format | None, output: str | None) -> Format:
+    """The format asked for, or the one that the output path suggests."""
+    if output is None:
+        if wanted is Format.parquet:
+            raise typer.BadParameter(
+                "Parquet cannot be shown on the screen: give --output PATH.", param_hint="--format"
+            )
+        return wanted or Format.table
+    if wanted is Format.table:
+        raise typer.BadParameter(
+            "A table goes to the screen: choose parquet, csv or json for --output.", param_hint="--format"
+        )
+    return wanted or Format(cli_inputs.kind_of(output))
+
+
+def _write(result: Any, path: str, chosen: Format, overwrite: bool) -> None:
+    writer = result.write.mode("overwrite" if overwrite else "error")
+    if chosen is Format.csv:
+        writer = writer.option("header", True)
+    writer.format(chosen.value).save(path)
+
+
+def _show(result: Any, rows: int, notes: Console) -> None:
+    """The first rows on the screen, and a note when there are more."""
+    from episode.report.table import result_table
+
+    found = result.limit(rows + 1).collect()
+    screen = Console()
+    screen.print(result_table(result.columns, found[:rows]))
+    if len(found) > rows:
+        notes.print(Text(f"The first {rows:,} rows. --limit N shows more, --output PATH stores all."))
+    else:
+        notes.print(Text("1 row" if len(found) == 1 else f"{len(found):,} rows"))
+
+
+def _print_lines(result: Any, chosen: Format) -> None:
+    """The result on standard output as CSV or JSON lines, each line made by Spark."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if chosen is Format.csv:
+        typer.echo(",".join(map(_quoted, result.columns)))
+    lines = result.selectExpr(f"to_{chosen.value}(struct(*)) AS line").toArrow()["line"]
+    for chunk in lines.chunks:
+        if len(chunk):
+            whole = pa.ListArray.from_arrays(pa.array([0, len(chunk)], pa.int32()), chunk.cast(pa.string()))
+            typer.echo(pc.binary_join(whole, "\n")[0].as_py())
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '\\"') + '"' if any(sign in name for sign in ',"\n\\') else name
+
+
+# ---- inputs and errors -----------------------------------------------------------------------------
+
+
+def _opened(paths: dict[str, str]) -> dict[str, Any]:
+    """Tables as episode takes them: Parquet by its path, CSV and JSON as DataFrames with an inferred schema."""
+    if all(cli_inputs.kind_of(path) == "parquet" for path in paths.values()):
+        return dict(paths)
+    from episode.spark.session import current_session
+
+    read = current_session().read.option("header", True).option("inferSchema", True)
+    kinds = {name: cli_inputs.kind_of(path) for name, path in paths.items()}
+    return {
+        name: path if kinds[name] == "parquet" else getattr(read, kinds[name])(path) for name, path in paths.items()
+    }
+
+
+@contextmanager
+def _errors_reported(notes: Console) -> Iterator[None]:
+    """Errors become a message and an exit code; EPISODE_TRACEBACK=1 keeps the traceback, for bug reports."""
+    if os.environ.get("EPISODE_TRACEBACK"):
+        yield
+        return
+    try:
+        yield
+    except (typer.Exit, typer.Abort, typer.BadParameter):
+        raise
+    except BrokenPipeError:
+        # The reader of our output has left, as `head` does: nothing is wrong, and nothing more can be written.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except KeyboardInterrupt:
+        notes.print("interrupted")
+        raise typer.Exit(130) from None
+    except Exception as error:  # noqa: BLE001 - the last stop before the user: anything becomes a message
+        message, code = _explained(error)
+        notes.print(Text("error: ", style="bold red").append(message, style="default"), soft_wrap=True)
+        raise typer.Exit(code) from None
+
+
+def _explained(error: Exception) -> tuple[str, int]:
+    """What to tell the user, and the exit code."""
+    if not isinstance(error, EpisodeError) and "pyspark" in sys.modules:
+        from episode.spark.errors import translate
+
+        error = translate(error) or error
+    if isinstance(error, EpisodeError):
+        return str(error), FAILED if isinstance(error, EpisodeDataError) else WRONG
+    if "pyspark" in sys.modules:
+        from pyspark.errors import AnalysisException, PySparkException
+
+        if isinstance(error, PySparkException):
+            message = str(error).split("\n\nJVM stacktrace:")[0].strip()
+            return message, WRONG if isinstance(error, AnalysisException) else FAILED
+    return f"{type(error).__name__}: {error}", FAILED

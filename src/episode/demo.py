@@ -1,0 +1,143 @@
+"""`episode demo`: six queries over the sample data, each with its first results and what they mean."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.syntax import Syntax
+from rich.text import Text
+
+from episode import samples
+from episode.report.table import result_table
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+FIRST_ROWS = 5
+
+
+@dataclass(frozen=True)
+class Scene:
+    """One query of the demo. `meaning` puts the number of matches into plain words."""
+
+    name: str
+    title: str
+    table: str
+    meaning: Callable[[int, samples.SampleFiles], str]
+
+    @property
+    def query(self) -> str:
+        return files("episode").joinpath("demo_queries", f"{self.name}.sql").read_text(encoding="utf-8")
+
+
+SCENES = (
+    Scene(
+        "price_fall",
+        "Price falls, as they happen (INCREMENTAL MATCH)",
+        "ticks",
+        lambda found, data: (
+            f"{found:,} of the {data.ticks.table.num_rows:,} ticks are lower than the one before. INCREMENTAL gives one match "
+            "for each of them, at once, without waiting for the end of the fall: the longest fall that ends there. The longest "
+            f"come first; {data.ticks.count('fall')} long falls were planted in the data."
+        ),
+    ),
+    Scene(
+        "tick_shape",
+        "Tick shapes: a fall, then a rise above where it began (MAXIMAL MATCH)",
+        "ticks",
+        lambda found, data: (
+            f"{found:,} starting ticks were followed by a fall and a recovery above their own price. MAXIMAL gives the longest "
+            f"match for each starting tick. Most are noise of a few cents; the {data.ticks.count('tick')} planted ones rise "
+            "well above their start and come first."
+        ),
+    ),
+    Scene(
+        "v_shape",
+        "V-shapes: at least eight falls, then at least eight rises",
+        "ticks",
+        lambda found, data: (
+            f"{found:,} V-shapes. Planted were {data.ticks.count('v')} single ones and {data.ticks.count('w')} W-shapes, each of "
+            f"which holds two: {data.ticks.count('v') + 2 * data.ticks.count('w')} in all."
+        ),
+    ),
+    Scene(
+        "w_shape",
+        "W-shapes: two V-shapes in a row",
+        "ticks",
+        lambda found, data: f"{found:,} W-shapes; {data.ticks.count('w')} were planted.",
+    ),
+    Scene(
+        "sessions",
+        "Sessions: clicks with no pause of more than half an hour",
+        "clicks",
+        lambda found, data: (
+            f"{data.clicks.table.num_rows:,} clicks make {found:,} sessions; {data.clicks.count('session'):,} were planted. "
+            "The busiest come first."
+        ),
+    ),
+    Scene(
+        "funnel",
+        "Funnel: view, cart, checkout, purchase within half an hour (WITHIN)",
+        "clicks",
+        lambda found, data: (
+            f"{found:,} purchases were made within half an hour of the first look; {data.clicks.count('purchase'):,} were "
+            f"planted. {data.clicks.count('slow'):,} more took longer and {data.clicks.count('abandoned'):,} stopped before "
+            "paying: WITHIN leaves out the first, the pattern the second. The fastest come first."
+        ),
+    ),
+)
+
+
+def run(console: Console, directory: Path | None = None) -> None:
+    """Write the sample data, run every scene, and show what it finds."""
+    if directory is None:
+        with TemporaryDirectory(prefix="episode-demo-") as temporary:
+            _run(console, samples.write(temporary))
+    else:
+        _run(console, samples.write(directory))
+        console.print(Text(f"The data is in {directory}: try a query of your own with"))
+        console.print(Text(f"  episode run QUERY.sql --table ticks={directory / 'ticks.parquet'}"), soft_wrap=True)
+
+
+def _run(console: Console, data: samples.SampleFiles) -> None:
+    console.print(
+        Text(
+            f"Sample data: {data.ticks.table.num_rows:,} stock ticks of {len(samples.SYMBOLS)} symbols over one trading day, "
+            f"and {data.clicks.table.num_rows:,} clicks on a web shop."
+        )
+    )
+    began = perf_counter()
+    for number, scene in enumerate(SCENES, start=1):
+        console.print()
+        console.rule(Text(f"{number}. {scene.title}"), align="left")
+        console.print(Padding(Syntax(scene.query.rstrip(), "sql", background_color="default"), (1, 0)))
+        started = perf_counter()
+        with console.status("Starting Spark" if number == 1 else "Running"):
+            result = matches(scene, data)
+        seconds = perf_counter() - started
+        head = result.slice(0, FIRST_ROWS)
+        console.print(result_table(result.column_names, zip(*(column.to_pylist() for column in head.columns))))
+        if result.num_rows > FIRST_ROWS:
+            console.print(Text(f"… and {result.num_rows - FIRST_ROWS:,} rows more\n", style="dim"))
+        console.print(Text(scene.meaning(result.num_rows, data)))
+        note = ", starting Spark included" if number == 1 else ""
+        console.print(Text(f"{seconds:.1f} seconds{note}", style="dim"))
+    console.print()
+    console.rule()
+    console.print(Text(f"Six queries in {perf_counter() - began:.0f} seconds. Next: docs/tutorial.md"))
+
+
+def matches(scene: Scene, data: samples.SampleFiles) -> pa.Table:
+    """The result of one scene's query."""
+    import episode
+
+    path = data.ticks_path if scene.table == "ticks" else data.clicks_path
+    return episode.sql(scene.query, **{scene.table: str(path)}).toArrow()

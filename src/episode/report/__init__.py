@@ -1,0 +1,1 @@
+"""What people see: result tables and progress on the terminal."""
