@@ -1,0 +1,89 @@
+"""Stable 64-bit hashes of key columns, and the shard of a hash.
+
+The same key has the same hash in every process, on every machine and in every release: shards of a stream's state
+are found by it. Changing anything here changes the format of stored state.
+
+Shapes: hashes uint64[n], combined in place column by column; valid bool[n], or empty where nothing is null.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+_SEED = 0x243F6A8885A308D3
+_STEP = np.uint64(0x9E3779B97F4A7C15)
+_NULL = np.uint64(0xD1B54A32D192ED03)
+_A = np.uint64(0xFF51AFD7ED558CCD)
+_B = np.uint64(0xC4CEB9FE1A85EC53)
+_NAN = 0x7FF8000000000000
+_33 = np.uint64(33)
+_32 = np.uint64(32)
+
+
+@njit(cache=True, nogil=True)
+def _mix(x: int) -> int:
+    """The 64-bit finalizer of MurmurHash3."""
+    x = (x ^ (x >> _33)) * _A
+    x = (x ^ (x >> _33)) * _B
+    return x ^ (x >> _33)
+
+
+def start(n: int, salt: int = 0) -> np.ndarray:
+    """Hashes of n rows before the first column; different salts give unrelated hashes."""
+    return np.full(n, (_SEED + salt * 0x9E3779B97F4A7C15) % 2**64, np.uint64)
+
+
+@njit(cache=True, nogil=True)
+def combine_int64(hashes: np.ndarray, values: np.ndarray, valid: np.ndarray) -> None:
+    """Add a column of int64 values to the hashes."""
+    masked = valid.size > 0
+    for i in range(hashes.size):
+        value = _NULL if masked and not valid[i] else np.uint64(values[i])
+        hashes[i] = _mix(hashes[i] * _STEP + value)
+
+
+@njit(cache=True, nogil=True)
+def combine_bytes(hashes: np.ndarray, offsets: np.ndarray, data: np.ndarray, valid: np.ndarray) -> None:
+    """Add a column of byte strings to the hashes: value i is data[offsets[i]:offsets[i + 1]] (uint8)."""
+    masked = valid.size > 0
+    for i in range(hashes.size):
+        if masked and not valid[i]:
+            hashes[i] = _mix(hashes[i] * _STEP + _NULL)
+            continue
+        low, high = np.int64(offsets[i]), np.int64(offsets[i + 1])
+        value = np.uint64(high - low) * _STEP
+        at = low
+        while at + 8 <= high:
+            word = np.uint64(0)
+            for j in range(8):
+                word |= np.uint64(data[at + j]) << np.uint64(8 * j)
+            value = _mix(value ^ word)
+            at += 8
+        word = np.uint64(0)
+        j = 0
+        while at < high:
+            word |= np.uint64(data[at]) << np.uint64(8 * j)
+            at += 1
+            j += 1
+        value ^= word
+        hashes[i] = _mix(hashes[i] * _STEP + value)
+
+
+@njit(cache=True, nogil=True)
+def shards_of(hashes: np.ndarray, n_shards: int) -> np.ndarray:
+    """The shard of each hash, 0 .. n_shards - 1 (int32), from the hash's upper half."""
+    shards = np.empty(hashes.size, np.int32)
+    n = np.uint64(n_shards)
+    for i in range(hashes.size):
+        shards[i] = np.int32(((hashes[i] >> _32) * n) >> _32)
+    return shards
+
+
+def normalize_floats(values: np.ndarray) -> np.ndarray:
+    """float64 values as int64 bits, with one zero and one NaN, so that equal bits are equal values."""
+    bits = (values + 0.0).view(np.int64)
+    nan = np.isnan(values)
+    if nan.any():
+        bits[nan] = _NAN
+    return bits

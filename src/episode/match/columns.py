@@ -1,0 +1,181 @@
+"""Arrow columns as NumPy arrays: one chunk, raw values, validity masks, gathering rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from episode.errors import EpisodeUnsupportedError
+from episode.kernels import hashing
+
+ALL_VALID = np.empty(0, np.bool_)
+"""The mask of a column without nulls."""
+
+_INT32_LIMIT = 2**31 - 1
+_LARGE = {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}
+
+
+def one_chunk(column: pa.ChunkedArray | pa.Array) -> pa.Array:
+    """The column as one array; strings past 2 GB become large strings."""
+    if isinstance(column, pa.Array):
+        return column
+    if column.num_chunks == 1:
+        return column.chunk(0)
+    if column.type in _LARGE and column.nbytes > _INT32_LIMIT:
+        column = column.cast(_LARGE[column.type])
+    combined = column.combine_chunks()
+    if isinstance(combined, pa.ChunkedArray):
+        combined = combined.chunk(0) if combined.num_chunks == 1 else pa.concat_arrays(combined.chunks)
+    return combined
+
+
+def one_chunk_each(table: pa.Table) -> pa.Table:
+    """The table with every column in one chunk."""
+    if all(column.num_chunks == 1 for column in table.columns):
+        return table
+    return _like(table, [one_chunk(column) for column in table.columns])
+
+
+def _like(table: pa.Table, arrays: list[pa.Array]) -> pa.Table:
+    """A table of other rows with the same fields; only a type may have become large."""
+    fields = [field.with_type(array.type) for field, array in zip(table.schema, arrays, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
+
+
+def valid_mask(array: pa.Array) -> np.ndarray:
+    """bool[n]: which values are not null; ALL_VALID where all are."""
+    if array.null_count == 0:
+        return ALL_VALID
+    return array.is_valid().to_numpy(zero_copy_only=False)
+
+
+def raw_values(array: pa.Array, dtype: type) -> np.ndarray:
+    """The values buffer of a fixed-width array as it lies; whatever stands under nulls is left there."""
+    if len(array) == 0:
+        return np.empty(0, dtype)
+    width = array.type.bit_width // (8 * np.dtype(dtype).itemsize)
+    values = np.frombuffer(array.buffers()[1], dtype=dtype)
+    return values[array.offset * width : (array.offset + len(array)) * width]
+
+
+def int64_values(array: pa.Array) -> np.ndarray:
+    """An integer, boolean or temporal column as int64 in its own unit; zero-copy where it has 64 bits."""
+    kind = array.type
+    if pa.types.is_boolean(kind):
+        array = array.cast(pa.int8())
+    bits = array.type.bit_width
+    values = raw_values(array, np.dtype(f"int{bits}").type)
+    if pa.types.is_unsigned_integer(kind) and bits < 64:
+        values = values.view(f"uint{bits}")
+    return values if bits == 64 else values.astype(np.int64)
+
+
+def is_integral(kind: pa.DataType) -> bool:
+    """Whether the values are integers inside: integers, booleans, dates, times, timestamps, durations."""
+    temporal = pa.types.is_temporal(kind) and not pa.types.is_interval(kind)
+    return pa.types.is_integer(kind) or pa.types.is_boolean(kind) or temporal
+
+
+def decimal_low_words(array: pa.Array) -> np.ndarray:
+    """Unscaled values of a decimal column of at most 18 digits."""
+    return np.ascontiguousarray(raw_values(array, np.int64)[:: array.type.bit_width // 64])
+
+
+def is_narrow_decimal(kind: pa.DataType) -> bool:
+    """Whether the decimal's unscaled values fit int64 (low words of 64 bits and more can be read directly)."""
+    return pa.types.is_decimal(kind) and kind.bit_width >= 64 and kind.precision <= 18
+
+
+@dataclass(frozen=True)
+class Atom:
+    """One comparable piece of a key: int64 values with a mask, or an array of byte strings."""
+
+    values: np.ndarray
+    valid: np.ndarray
+    strings: pa.Array | None = None
+
+
+def atoms(array: pa.Array, name: str) -> list[Atom]:
+    """A key column as atoms whose equality is the column's; structs give a presence atom and those of their fields."""
+    kind = array.type
+    if pa.types.is_dictionary(kind):
+        return atoms(array.dictionary_decode(), name)
+    if pa.types.is_null(kind):
+        return [Atom(np.zeros(len(array), np.int64), np.zeros(len(array), np.bool_))]
+    if pa.types.is_struct(kind):
+        present = Atom(np.ones(len(array), np.int64), valid_mask(array))
+        fields = zip(kind, array.flatten(), strict=True)
+        return [present] + [atom for field, part in fields for atom in atoms(part, f"{name}.{field.name}")]
+    if pa.types.is_floating(kind):
+        return [Atom(hashing.normalize_floats(_doubles(array)), valid_mask(array))]
+    if is_narrow_decimal(kind):
+        return [Atom(decimal_low_words(array), valid_mask(array))]
+    if pa.types.is_decimal(kind):
+        array = array.cast(pa.string())
+        kind = array.type
+    if pa.types.is_string(kind) or pa.types.is_binary(kind):
+        return [Atom(ALL_VALID, valid_mask(array), array.cast(pa.binary()))]
+    if any(test(kind) for test in _LARGE_BYTES):
+        return [Atom(ALL_VALID, valid_mask(array), array.cast(pa.large_binary()))]
+    if is_integral(kind):
+        return [Atom(int64_values(array), valid_mask(array))]
+    raise EpisodeUnsupportedError(
+        f"column {name} of type {kind} cannot be a partition key",
+        hint="Partition by columns of atomic types, or structs of them.",
+    )
+
+
+_LARGE_BYTES = (
+    pa.types.is_large_string,
+    pa.types.is_large_binary,
+    pa.types.is_fixed_size_binary,
+    pa.types.is_string_view,
+    pa.types.is_binary_view,
+)
+
+
+def _doubles(array: pa.Array) -> np.ndarray:
+    if pa.types.is_float64(array.type):
+        return raw_values(array, np.float64)
+    return raw_values(array.cast(pa.float64()), np.float64)
+
+
+def key_hashes(table: pa.Table, keys: tuple[str, ...], salt: int = 0) -> np.ndarray:
+    """Stable 64-bit hashes of the rows' keys (uint64[n])."""
+    hashes = hashing.start(table.num_rows, salt)
+    for name in keys:
+        for atom in atoms(one_chunk(table.column(name)), name):
+            if atom.strings is None:
+                hashing.combine_int64(hashes, atom.values, atom.valid)
+            else:
+                offsets, data = _string_buffers(atom.strings)
+                hashing.combine_bytes(hashes, offsets, data, atom.valid)
+    return hashes
+
+
+def _string_buffers(array: pa.Array) -> tuple[np.ndarray, np.ndarray]:
+    _, offsets, data = array.buffers()
+    kind = np.int64 if pa.types.is_large_binary(array.type) else np.int32
+    if len(array) == 0:
+        return np.zeros(1, kind), np.empty(0, np.uint8)
+    places = np.frombuffer(offsets, kind)[array.offset : array.offset + len(array) + 1]
+    return places, np.frombuffer(data, np.uint8) if data is not None else np.empty(0, np.uint8)
+
+
+def take(table: pa.Table, order: np.ndarray) -> pa.Table:
+    """The rows of the table in the given order, one chunk for each column."""
+    return _like(table, [_take(one_chunk(column), order) for column in table.columns])
+
+
+def _take(array: pa.Array, order: np.ndarray) -> pa.Array:
+    kind = array.type
+    fixed = pa.types.is_primitive(kind) and kind.bit_width in (8, 16, 32, 64)
+    if fixed and array.null_count == 0 and len(array):
+        values = raw_values(array, np.dtype(f"int{kind.bit_width}").type)
+        return pa.Array.from_buffers(kind, len(order), [None, pa.py_buffer(values.take(order))], 0)
+    if kind in _LARGE and array.nbytes * max(1.0, len(order) / max(1, len(array))) > _INT32_LIMIT:
+        array = array.cast(_LARGE[kind])
+    return pc.take(array, pa.array(order), boundscheck=False)
