@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -26,16 +26,20 @@ FIRST_ROWS = 5
 
 @dataclass(frozen=True)
 class Scene:
-    """One query of the demo. `meaning` puts the number of matches into plain words."""
+    """One query of the demo, and its result in plain words.
+
+    `meaning` is filled with the number of matches `found`, the rows of `ticks` and `clicks`, and how many episodes of
+    each shape were planted.
+    """
 
     name: str
     title: str
     table: str
-    meaning: Callable[[int, samples.SampleFiles], str]
+    meaning: str
 
     @property
     def query(self) -> str:
-        return files("episode").joinpath("demo_queries", f"{self.name}.sql").read_text(encoding="utf-8")
+        return (files("episode") / "demo_queries" / f"{self.name}.sql").read_text(encoding="utf-8")
 
 
 SCENES = (
@@ -43,55 +47,43 @@ SCENES = (
         "price_fall",
         "Price falls, as they happen (INCREMENTAL MATCH)",
         "ticks",
-        lambda found, data: (
-            f"{found:,} of the {data.ticks.table.num_rows:,} ticks are lower than the one before. INCREMENTAL gives one match "
-            "for each of them, at once, without waiting for the end of the fall: the longest fall that ends there. The longest "
-            f"come first; {data.ticks.count('fall')} long falls were planted in the data."
-        ),
+        "{found:,} of the {ticks:,} ticks are lower than the one before. INCREMENTAL gives one match for each of them, "
+        "at once, without waiting for the end of the fall: the longest fall that ends there. The longest come first; "
+        "{fall} long falls were planted in the data.",
     ),
     Scene(
         "tick_shape",
         "Tick shapes: a fall, then a rise above where it began (MAXIMAL MATCH)",
         "ticks",
-        lambda found, data: (
-            f"{found:,} starting ticks were followed by a fall and a recovery above their own price. MAXIMAL gives the longest "
-            f"match for each starting tick. Most are noise of a few cents; the {data.ticks.count('tick')} planted ones rise "
-            "well above their start and come first."
-        ),
+        "{found:,} ticks were followed by a fall and a recovery above their own price. MAXIMAL gives the longest match "
+        "for each starting tick. Most are noise of a few cents; the {tick} planted ones rise well above their start "
+        "and come first.",
     ),
     Scene(
         "v_shape",
         "V-shapes: at least eight falls, then at least eight rises",
         "ticks",
-        lambda found, data: (
-            f"{found:,} V-shapes. Planted were {data.ticks.count('v')} single ones and {data.ticks.count('w')} W-shapes, each of "
-            f"which holds two: {data.ticks.count('v') + 2 * data.ticks.count('w')} in all."
-        ),
+        "{found:,} V-shapes. Planted were {v} single ones and {w} W-shapes, each of which holds two.",
     ),
     Scene(
         "w_shape",
         "W-shapes: two V-shapes in a row",
         "ticks",
-        lambda found, data: f"{found:,} W-shapes; {data.ticks.count('w')} were planted.",
+        "{found:,} W-shapes; {w} were planted.",
     ),
     Scene(
         "sessions",
         "Sessions: clicks with no pause of more than half an hour",
         "clicks",
-        lambda found, data: (
-            f"{data.clicks.table.num_rows:,} clicks make {found:,} sessions; {data.clicks.count('session'):,} were planted. "
-            "The busiest come first."
-        ),
+        "{clicks:,} clicks make {found:,} sessions; {session:,} were planted. The busiest come first.",
     ),
     Scene(
         "funnel",
         "Funnel: view, cart, checkout, purchase within half an hour (WITHIN)",
         "clicks",
-        lambda found, data: (
-            f"{found:,} purchases were made within half an hour of the first look; {data.clicks.count('purchase'):,} were "
-            f"planted. {data.clicks.count('slow'):,} more took longer and {data.clicks.count('abandoned'):,} stopped before "
-            "paying: WITHIN leaves out the first, the pattern the second. The fastest come first."
-        ),
+        "{found:,} purchases were made within half an hour of the first look; {purchase:,} were planted. {slow:,} more "
+        "took longer and {abandoned:,} stopped before paying: WITHIN leaves out the former, the pattern the latter. "
+        "The fastest come first.",
     ),
 )
 
@@ -108,12 +100,9 @@ def run(console: Console, directory: Path | None = None) -> None:
 
 
 def _run(console: Console, data: samples.SampleFiles) -> None:
-    console.print(
-        Text(
-            f"Sample data: {data.ticks.table.num_rows:,} stock ticks of {len(samples.SYMBOLS)} symbols over one trading day, "
-            f"and {data.clicks.table.num_rows:,} clicks on a web shop."
-        )
-    )
+    numbers = {"ticks": data.ticks.table.num_rows, "clicks": data.clicks.table.num_rows, **planted(data)}
+    told = "Sample data: {ticks:,} stock ticks of one trading day, and one day of {clicks:,} clicks on a web shop."
+    console.print(Text(told.format(**numbers)))
     began = perf_counter()
     for number, scene in enumerate(SCENES, start=1):
         console.print()
@@ -127,12 +116,17 @@ def _run(console: Console, data: samples.SampleFiles) -> None:
         console.print(result_table(result.column_names, zip(*(column.to_pylist() for column in head.columns))))
         if result.num_rows > FIRST_ROWS:
             console.print(Text(f"… and {result.num_rows - FIRST_ROWS:,} rows more\n", style="dim"))
-        console.print(Text(scene.meaning(result.num_rows, data)))
+        console.print(Text(scene.meaning.format(found=result.num_rows, **numbers)))
         note = ", starting Spark included" if number == 1 else ""
         console.print(Text(f"{seconds:.1f} seconds{note}", style="dim"))
     console.print()
     console.rule()
     console.print(Text(f"Six queries in {perf_counter() - began:.0f} seconds. Next: docs/tutorial.md"))
+
+
+def planted(data: samples.SampleFiles) -> Counter[str]:
+    """How many episodes of each shape are in the data."""
+    return Counter(data.ticks.planted["shape"].to_pylist() + data.clicks.planted["shape"].to_pylist())
 
 
 def matches(scene: Scene, data: samples.SampleFiles) -> pa.Table:

@@ -1,0 +1,38 @@
+"""The examples run as they are printed."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.spark
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+def run(name: str, capsys: pytest.CaptureFixture[str]) -> list[list[str]]:
+    """Runs an example and returns the cells of the table it prints."""
+    runpy.run_path(str(EXAMPLES / name), run_name="__main__")
+    lines = capsys.readouterr().out.splitlines()
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("|")]
+
+
+def test_there_is_a_test_for_every_example() -> None:
+    assert {path.name for path in EXAMPLES.glob("*.py")} == {"v_shape.py", "funnel.py"}
+
+
+def test_v_shape(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("v_shape.py", capsys) == [
+        ["symbol", "start_price", "low_price", "end_price", "minutes"],
+        ["ACME", "20.0", "17.0", "21.0", "10"],
+        ["BOLT", "7.0", "6.0", "6.5", "5"],
+    ]
+
+
+def test_funnel(capsys: pytest.CaptureFixture[str]) -> None:
+    header, *rows = run("funnel.py", capsys)
+    assert header == ["reached", "visits", "average_minutes"]
+    assert [row[0] for row in rows] == ["1 view", "2 cart", "3 purchase"]
+    assert all(int(row[1]) > 0 for row in rows)

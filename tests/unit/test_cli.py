@@ -1,0 +1,346 @@
+"""The command line without Spark: arguments, where the query comes from, how errors are told."""
+
+from __future__ import annotations
+
+from io import StringIO
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import typer
+from rich.console import Console
+from typer.testing import CliRunner
+
+import episode
+from episode import cli, cli_inputs
+from episode.errors import EpisodeAnalysisError, EpisodeDataError, EpisodeError, EpisodeSyntaxError
+from episode.report.progress import progress, running_tasks
+from episode.report.table import result_table
+
+QUERY = "SELECT * FROM t MATCH_RECOGNIZE (PATTERN (A))"
+
+
+class FakeResult:
+    """Stands in for a DataFrame: two columns, and rows that can be limited and collected."""
+
+    columns = ("symbol", "price")
+    sparkSession = None
+
+    def __init__(self, rows: list[tuple[Any, ...]]) -> None:
+        self.rows = rows
+
+    def limit(self, count: int) -> FakeResult:
+        return FakeResult(self.rows[:count])
+
+    def collect(self) -> list[tuple[Any, ...]]:
+        return self.rows
+
+
+class Calls:
+    """Stands in for episode.sql and episode.explain, and remembers what they were given."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self.tables: list[dict[str, Any]] = []
+        self.error: Exception | None = None
+        self.rows: list[tuple[Any, ...]] = [("A", 1.5), (None, 2.0)]
+
+    def sql(self, text: str, **tables: Any) -> FakeResult:
+        self.texts.append(text)
+        self.tables.append(tables)
+        if self.error is not None:
+            raise self.error
+        return FakeResult(self.rows)
+
+    def explain(self, text: str, **tables: Any) -> str:
+        self.sql(text, **tables)
+        return "a plan [not markup]"
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> Calls:
+    calls = Calls()
+    monkeypatch.setattr(episode, "sql", calls.sql, raising=False)
+    monkeypatch.setattr(episode, "explain", calls.explain, raising=False)
+    return calls
+
+
+@pytest.fixture
+def parquet(tmp_path: Path) -> Path:
+    path = tmp_path / "t.parquet"
+    path.touch()
+    return path
+
+
+def invoke(*arguments: object, **keywords: Any) -> Any:
+    return CliRunner(env={"COLUMNS": "200", "TERM": "dumb"}).invoke(cli.app, list(map(str, arguments)), **keywords)
+
+
+# ---- the query -------------------------------------------------------------------------------------
+
+
+def test_a_query_may_be_the_argument_itself(calls: Calls) -> None:
+    assert invoke("run", QUERY).exit_code == 0
+    assert calls.texts == [QUERY]
+
+
+def test_a_query_may_be_a_file(calls: Calls, tmp_path: Path) -> None:
+    path = tmp_path / "q.sql"
+    path.write_text("\ufeff" + QUERY, encoding="utf-8")
+    assert invoke("run", path).exit_code == 0
+    assert calls.texts == [QUERY]
+
+
+def test_a_query_may_come_from_standard_input(calls: Calls) -> None:
+    assert invoke("explain", "-", input=QUERY).exit_code == 0
+    assert calls.texts == [QUERY]
+
+
+@pytest.mark.parametrize("argument", ["no/such.sql", "no such.sql", "nosuchfile"])
+def test_a_query_file_that_is_not_there(calls: Calls, argument: str) -> None:
+    result = invoke("run", argument)
+    assert result.exit_code == 2
+    assert "There is no file" in result.stderr
+    assert calls.texts == []
+
+
+def test_a_query_file_that_is_not_text(calls: Calls, tmp_path: Path) -> None:
+    path = tmp_path / "q.sql"
+    path.write_bytes(b"SELECT \xff\xfe")
+    result = invoke("run", path)
+    assert result.exit_code == 2
+    assert "cannot be read" in result.stderr
+
+
+def test_a_query_too_long_for_a_path() -> None:
+    text = "SELECT " + "x, " * 5_000 + "x"
+    assert cli_inputs.read_query(text) == text
+
+
+# ---- tables ----------------------------------------------------------------------------------------
+
+
+def test_tables_are_passed_by_name(calls: Calls, parquet: Path) -> None:
+    assert invoke("run", QUERY, "--table", f"t={parquet}", "-t", f"u={parquet.parent}").exit_code == 0
+    assert calls.tables == [{"t": str(parquet), "u": str(parquet.parent)}]
+
+
+@pytest.mark.parametrize(
+    ("argument", "message"),
+    [
+        ("trades", "is not of the form NAME=PATH"),
+        ("trades=", "is not of the form NAME=PATH"),
+        ("=x.parquet", "is not a name for a table"),
+        ("my-table=x.parquet", "is not a name for a table"),
+        ("spark=x.parquet", "cannot be called 'spark'"),
+        ("t=/no/such/place.parquet", "should be at /no/such/place.parquet, but there is nothing"),
+        ("t=/no/such/*.parquet", "but there is nothing"),
+    ],
+)
+def test_wrong_tables(calls: Calls, argument: str, message: str) -> None:
+    result = invoke("run", QUERY, "--table", argument)
+    assert result.exit_code == 2
+    assert message in " ".join(result.stderr.replace("│", " ").split())
+    assert calls.texts == []
+
+
+def test_a_table_given_twice(calls: Calls, parquet: Path) -> None:
+    result = invoke("run", QUERY, "-t", f"t={parquet}", "-t", f"t={parquet}")
+    assert result.exit_code == 2
+    assert "given twice" in result.stderr
+
+
+def test_paths_elsewhere_are_left_to_spark() -> None:
+    assert cli_inputs.read_tables(["t=s3a://bucket/t.parquet"]) == {"t": "s3a://bucket/t.parquet"}
+
+
+@pytest.mark.parametrize(
+    ("path", "kind"),
+    [
+        ("trades.parquet", "parquet"),
+        ("trades", "parquet"),
+        ("trades.CSV", "csv"),
+        ("trades.csv.gz", "csv"),
+        ("trades.json", "json"),
+        ("2026.01/trades.jsonl", "json"),
+        ("trades.v2", "parquet"),
+    ],
+)
+def test_the_kind_of_a_path(path: str, kind: str) -> None:
+    assert cli_inputs.kind_of(path) == kind
+
+
+# ---- results ---------------------------------------------------------------------------------------
+
+
+def test_the_result_is_a_table_on_the_screen(calls: Calls) -> None:
+    result = invoke("run", QUERY)
+    assert result.exit_code == 0
+    lines = [line.split() for line in result.stdout.splitlines()]
+    assert ["symbol", "price"] in lines
+    assert ["A", "1.5"] in lines
+    assert ["null", "2.0"] in lines
+    assert "2 rows" in result.stderr
+
+
+def test_a_limit_shows_so_many_rows_and_says_there_are_more(calls: Calls) -> None:
+    result = invoke("run", QUERY, "--limit", 1)
+    assert "A" in result.stdout
+    assert "null" not in result.stdout
+    assert "The first 1 rows" in result.stderr
+
+
+def test_without_a_limit_the_screen_shows_some_rows(calls: Calls) -> None:
+    calls.rows = [("A", float(i)) for i in range(200)]
+    result = invoke("run", QUERY)
+    assert "49.0" in result.stdout
+    assert "50.0" not in result.stdout
+    assert "The first 50 rows" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--format", "parquet"], "give --output"),
+        (["--format", "table", "--output", "out"], "choose parquet, csv or json"),
+        (["--format", "xml"], "xml"),
+        (["--limit", "-1"], "--limit"),
+    ],
+)
+def test_formats_that_do_not_fit(calls: Calls, arguments: list[str], message: str) -> None:
+    result = invoke("run", QUERY, *arguments)
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert calls.texts == []
+
+
+def test_an_output_that_exists_is_kept(calls: Calls, parquet: Path, tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    result = invoke("run", QUERY, "--output", tmp_path / "out")
+    assert result.exit_code == 2
+    assert "--overwrite" in result.stderr
+    assert calls.texts == []
+
+
+@pytest.mark.parametrize("output", ["t.parquet", ".", "t.parquet/part"])
+def test_an_input_is_never_overwritten(calls: Calls, parquet: Path, output: str) -> None:
+    result = invoke("run", QUERY, "-t", f"t={parquet}", "--output", parquet.parent / output, "--overwrite")
+    assert result.exit_code == 2
+    assert "overlaps the input" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("wanted", "output", "expected"),
+    [
+        (None, None, "table"),
+        (None, "out", "parquet"),
+        (None, "out.csv", "csv"),
+        (None, "out.json", "json"),
+        ("json", "out.csv", "json"),
+        ("csv", None, "csv"),
+    ],
+)
+def test_the_format_follows_the_output(wanted: str | None, output: str | None, expected: str) -> None:
+    assert cli._format(cli.Format(wanted) if wanted else None, output) == cli.Format(expected)
+
+
+# ---- errors ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (EpisodeSyntaxError("No.", source=QUERY, position=QUERY.index("PATTERN"), length=7, hint="Write [this]."), 2),
+        (EpisodeAnalysisError("No."), 2),
+        (EpisodeDataError("A time is null."), 1),
+        (EpisodeError("Something else."), 2),
+        (RuntimeError("out of [luck]"), 1),
+    ],
+)
+@pytest.mark.parametrize("command", ["run", "explain"])
+def test_errors_are_messages_with_an_exit_code(calls: Calls, command: str, error: Exception, code: int) -> None:
+    calls.error = error
+    result = invoke(command, QUERY)
+    assert result.exit_code == code
+    assert result.stdout == ""
+    assert "Traceback" not in result.stderr
+    assert str(error) in result.stderr
+    assert result.stderr.startswith("error: ")
+
+
+def test_a_syntax_error_points_at_its_place(calls: Calls) -> None:
+    calls.error = EpisodeSyntaxError("Unknown word.", source=QUERY, position=QUERY.index("PATTERN"), length=7)
+    lines = invoke("run", QUERY).stderr.splitlines()
+    line = next(line for line in lines if QUERY in line)
+    carets = next(line for line in lines if "^^^^^^^" in line)
+    assert line.index("PATTERN") == carets.index("^")
+
+
+def test_long_lines_are_not_broken(calls: Calls) -> None:
+    text = QUERY + " " * 300 + "x"
+    calls.error = EpisodeSyntaxError("Here.", source=text, position=len(text) - 1)
+    assert any(line.endswith(text) for line in invoke("run", text).stderr.splitlines())
+
+
+def test_the_traceback_is_there_on_request(calls: Calls, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EPISODE_TRACEBACK", "1")
+    calls.error = RuntimeError("deep inside")
+    assert isinstance(invoke("run", QUERY).exception, RuntimeError)
+
+
+def test_an_interrupt_ends_quietly(calls: Calls) -> None:
+    with pytest.raises(typer.Exit) as end, cli._errors_reported(Console(stderr=True)):
+        raise KeyboardInterrupt
+    assert end.value.exit_code == 130
+
+
+# ---- the rest --------------------------------------------------------------------------------------
+
+
+def test_explain_prints_the_plan(calls: Calls, parquet: Path) -> None:
+    result = invoke("explain", QUERY, "-t", f"t={parquet}")
+    assert result.stdout == "a plan [not markup]\n"
+
+
+def test_version() -> None:
+    result = invoke("--version")
+    assert result.exit_code == 0
+    assert result.stdout.startswith("episode 0.")
+
+
+def test_help_names_the_commands() -> None:
+    result = invoke("--help")
+    assert result.exit_code == 0
+    assert all(name in result.stdout for name in ("run", "explain", "demo", "samples"))
+
+
+def test_samples_are_written(tmp_path: Path) -> None:
+    result = invoke("samples", tmp_path / "data")
+    assert result.exit_code == 0
+    assert {path.name for path in (tmp_path / "data").iterdir()} == {
+        "ticks.parquet",
+        "clicks.parquet",
+        "planted.parquet",
+    }
+
+
+def test_a_table_shows_values_as_they_are() -> None:
+    console = Console(width=80, record=True, file=StringIO())
+    console.print(result_table(["text", "n"], [("[bold]x[/bold]", 10), (None, -1)]))
+    shown = console.export_text()
+    assert "[bold]x[/bold]" in shown
+    assert "null" in shown
+
+
+def test_progress_counts_the_tasks_of_running_stages() -> None:
+    stages = {3: SimpleNamespace(numTasks=10, numCompletedTasks=4), 5: SimpleNamespace(numTasks=2, numCompletedTasks=0)}
+    tracker = SimpleNamespace(getActiveStageIds=lambda: [5, 3, 9], getStageInfo=stages.get)
+    assert running_tasks(tracker) == ([3, 5, 9], 4, 12)
+
+
+def test_progress_is_silent_without_a_terminal_or_a_tracker() -> None:
+    with progress(None, Console()):
+        pass
+    with progress(SimpleNamespace(sparkContext=SimpleNamespace()), Console(force_terminal=False)):
+        pass

@@ -1,0 +1,181 @@
+"""The import rules of the house: arrows point one way only, and heavy libraries stay in their rooms."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[2] / "src" / "episode"
+MODULES = sorted(SOURCE.rglob("*.py"))
+
+# What the modules of each room may import of episode. A room may always import itself.
+PUBLIC = {"episode", "episode.errors"}
+ALLOWED = {
+    "errors": set(),
+    "lang": {"episode.errors"},
+    "plan": {"episode.errors", "episode.lang"},
+    "kernels": set(),
+    "match": {"episode.errors", "episode.plan", "episode.kernels"},
+    "spark": {"episode.errors", "episode.plan", "episode.match"},
+    "store": {"episode.errors", "episode.plan", "episode.match"},
+    "samples": set(),
+    "report": PUBLIC,
+    "demo": PUBLIC | {"episode.report", "episode.samples"},
+    "cli_inputs": PUBLIC,
+    "cli": PUBLIC | {"episode.cli_inputs", "episode.report", "episode.demo", "episode.samples"},
+}
+# Beyond that, inside functions only.
+ALLOWED_LAZILY = {"cli": {"episode.spark.errors", "episode.spark.session"}}
+
+FREE = {"api", "__init__"}  # the public functions put the rooms together
+
+
+@dataclass(frozen=True)
+class Import:
+    """One imported module, and whether it is imported when its importer is (and not first when a function runs)."""
+
+    module: str
+    line: int
+    eager: bool
+
+
+def room_of(path: Path) -> str:
+    """The package under episode, or the module for those that stand alone."""
+    first = path.relative_to(SOURCE).parts[0]
+    return first.removesuffix(".py")
+
+
+def imports_of(path: Path) -> Iterator[Import]:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    yield from _imports(tree, eager=True)
+
+
+def _imports(node: ast.AST, eager: bool) -> Iterator[Import]:
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.Import):
+            yield from (Import(alias.name, child.lineno, eager) for alias in child.names)
+        elif isinstance(child, ast.ImportFrom):
+            assert child.level == 0, f"relative import in line {child.lineno}"
+            assert child.module is not None
+            yield from (Import(_imported(child.module, alias.name), child.lineno, eager) for alias in child.names)
+        elif isinstance(child, ast.Call) and _name(child.func) in {"__import__", "import_module"}:
+            raise AssertionError(f"import by name in line {child.lineno}")
+        elif isinstance(child, ast.If) and _name(child.test) == "TYPE_CHECKING":
+            yield from (node for part in child.body for node in _imports(ast.Module([part], []), eager=False))
+            yield from (node for part in child.orelse for node in _imports(ast.Module([part], []), eager=eager))
+        else:
+            inside = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+            yield from _imports(child, eager and not inside)
+
+
+def _imported(module: str, name: str) -> str:
+    """`from episode import lang` imports episode.lang; `from episode.lang import parse` imports episode.lang."""
+    inner = SOURCE.parent.joinpath(*module.split("."), name)
+    is_module = inner.is_dir() or inner.with_suffix(".py").is_file()
+    return f"{module}.{name}" if is_module else module
+
+
+def _name(node: ast.AST) -> str:
+    return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
+
+
+def within(module: str, packages: set[str]) -> bool:
+    """Whether a module is one of the packages or lies in one; `episode` stands for its public names alone."""
+    return any(module == package or (package != "episode" and module.startswith(package + ".")) for package in packages)
+
+
+def test_every_room_is_under_a_rule() -> None:
+    assert {room_of(path) for path in MODULES} <= set(ALLOWED) | FREE
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(SOURCE)))
+def test_imports_point_one_way(path: Path) -> None:
+    room = room_of(path)
+    found = [found for found in imports_of(path) if found.module.split(".")[0] == "episode"]
+    if room in FREE:
+        return
+    own = {f"episode.{room}"}
+    for imported in found:
+        allowed = own | ALLOWED[room] | (set() if imported.eager else ALLOWED_LAZILY.get(room, set()))
+        assert within(imported.module, allowed), f"{path.name}:{imported.line} imports {imported.module}"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(SOURCE)))
+def test_heavy_libraries_stay_in_their_rooms(path: Path) -> None:
+    room = room_of(path)
+    for imported in imports_of(path):
+        library = imported.module.split(".")[0]
+        where = f"{path.name}:{imported.line} imports {imported.module}"
+        if library == "numba":
+            assert room == "kernels", where
+        if library in {"pyspark", "py4j"}:
+            assert room == "spark" or (room in {"api", "cli", "demo"} and not imported.eager), where
+        if room == "kernels":
+            assert library not in {"pyarrow", "pandas"}, where
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(SOURCE)))
+def test_nothing_is_evaluated_as_python(path: Path) -> None:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Name):
+            assert node.id not in {"eval", "exec"}, f"{path.name}:{node.lineno} uses {node.id}"
+
+
+def test_help_is_quick() -> None:
+    """The command line is there without Spark, and without the compiler."""
+    heavy = ("pyspark", "numba", "pandas")
+    code = f"import sys, episode.cli; print([name for name in {heavy!r} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+# ---- the checks themselves -------------------------------------------------------------------------
+
+
+def imports_in(code: str) -> list[Import]:
+    return list(_imports(ast.parse(code), eager=True))
+
+
+def test_the_check_sees_lazy_imports() -> None:
+    found = imports_in("import a\ndef f():\n    from b.c import d\nclass K:\n    import e\n")
+    assert found == [Import("a", 1, True), Import("b.c", 3, False), Import("e", 5, True)]
+
+
+def test_the_check_sees_modules_imported_from_the_package() -> None:
+    assert imports_in("from episode import lang")[0].module == "episode.lang"
+    assert imports_in("from episode import sql")[0].module == "episode"
+    assert imports_in("from episode.lang.syntax import Label")[0].module == "episode.lang.syntax"
+
+
+def test_the_check_sees_imports_for_types_only() -> None:
+    assert imports_in("if TYPE_CHECKING:\n    import a\nelse:\n    import b") == [
+        Import("a", 2, False),
+        Import("b", 4, True),
+    ]
+
+
+@pytest.mark.parametrize(
+    "code", ["from . import x", "from ..lang import y", "__import__('x')", "importlib.import_module(n)"]
+)
+def test_the_check_has_no_loopholes(code: str) -> None:
+    with pytest.raises(AssertionError):
+        imports_in(code)
+
+
+@pytest.mark.parametrize(
+    ("module", "packages", "expected"),
+    [
+        ("episode.lang.syntax", {"episode.lang"}, True),
+        ("episode.language", {"episode.lang"}, False),
+        ("episode", {"episode"}, True),
+        ("episode.lang", {"episode"}, False),
+    ],
+)
+def test_within(module: str, packages: set[str], expected: bool) -> None:
+    assert within(module, packages) == expected
