@@ -16,6 +16,8 @@ _STEP = np.uint64(0x9E3779B97F4A7C15)
 _NULL = np.uint64(0xD1B54A32D192ED03)
 _A = np.uint64(0xFF51AFD7ED558CCD)
 _B = np.uint64(0xC4CEB9FE1A85EC53)
+_MAGNITUDE = 0x7FFFFFFFFFFFFFFF
+_INFINITY = 0x7FF0000000000000
 _NAN = 0x7FF8000000000000
 _33 = np.uint64(33)
 _32 = np.uint64(32)
@@ -80,10 +82,14 @@ def shards_of(hashes: np.ndarray, n_shards: int) -> np.ndarray:
     return shards
 
 
-def normalize_floats(values: np.ndarray) -> np.ndarray:
-    """float64 values as int64 bits, with one zero and one NaN, so that equal bits are equal values."""
-    bits = (values + 0.0).view(np.int64)
-    nan = np.isnan(values)
-    if nan.any():
-        bits[nan] = _NAN
-    return bits
+@njit(cache=True, nogil=True)
+def normalize_floats(bits: np.ndarray) -> np.ndarray:
+    """Bits of float64 values (int64) with one zero and one NaN, so that equal bits are equal values."""
+    result = np.empty_like(bits)
+    for i in range(bits.size):
+        magnitude = bits[i] & _MAGNITUDE
+        if magnitude > _INFINITY:
+            result[i] = _NAN
+        else:
+            result[i] = bits[i] if magnitude != 0 else 0
+    return result

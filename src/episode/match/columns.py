@@ -57,7 +57,7 @@ def raw_values(array: pa.Array, dtype: type) -> np.ndarray:
     if len(array) == 0:
         return np.empty(0, dtype)
     width = array.type.bit_width // (8 * np.dtype(dtype).itemsize)
-    values = np.frombuffer(array.buffers()[1], dtype=dtype)
+    values: np.ndarray = np.frombuffer(array.buffers()[1], dtype=dtype)
     return values[array.offset * width : (array.offset + len(array)) * width]
 
 
@@ -110,7 +110,7 @@ def atoms(array: pa.Array, name: str) -> list[Atom]:
         fields = zip(kind, array.flatten(), strict=True)
         return [present] + [atom for field, part in fields for atom in atoms(part, f"{name}.{field.name}")]
     if pa.types.is_floating(kind):
-        return [Atom(hashing.normalize_floats(_doubles(array)), valid_mask(array))]
+        return [Atom(float_bits(array), valid_mask(array))]
     if is_narrow_decimal(kind):
         return [Atom(decimal_low_words(array), valid_mask(array))]
     if pa.types.is_decimal(kind):
@@ -137,10 +137,9 @@ _LARGE_BYTES = (
 )
 
 
-def _doubles(array: pa.Array) -> np.ndarray:
-    if pa.types.is_float64(array.type):
-        return raw_values(array, np.float64)
-    return raw_values(array.cast(pa.float64()), np.float64)
+def float_bits(array: pa.Array) -> np.ndarray:
+    """A floating column as the bits of float64 (int64), with one zero and one NaN."""
+    return hashing.normalize_floats(raw_values(array.cast(pa.float64()), np.int64))
 
 
 def key_hashes(table: pa.Table, keys: tuple[str, ...], salt: int = 0) -> np.ndarray:

@@ -68,7 +68,7 @@ class KeyCoder:
         wanted = live
         for i in range(len(self._stages) - 1, 0, -2):
             self._stages[i].keep(wanted)
-            pairs = self._stages[i].values.to_numpy()
+            pairs = self._stages[i].pairs()
             self._stages[i - 1].keep(pairs & 0xFFFFFFFF)
             wanted = pairs >> 32
         if self._stages:
@@ -120,6 +120,10 @@ class _Stage:
         if self.values is not None:
             wanted = np.isin(self.codes, live)
             self.values, self.codes = self.values.filter(pa.array(wanted)), self.codes[wanted]
+
+    def pairs(self) -> np.ndarray:
+        """The values of a stage of pairs: left code << 32 | right code."""
+        return np.empty(0, np.int64) if self.values is None else self.values.to_numpy()
 
     def dump(self) -> bytes:
         values = self.values if self.values is not None else pa.nulls(0)

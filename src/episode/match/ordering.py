@@ -9,16 +9,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from episode.errors import EpisodeDataError, EpisodeUnsupportedError
-from episode.kernels import hashing, partition
+from episode.kernels import partition
 from episode.match.columns import (
     ALL_VALID,
     decimal_low_words,
+    float_bits,
     int64_values,
     is_integral,
     is_narrow_decimal,
     one_chunk,
     one_chunk_each,
-    raw_values,
     take,
     valid_mask,
 )
@@ -84,7 +84,7 @@ def _ascending(array: pa.Array, name: str) -> np.ndarray:
         values = int64_values(array)
         return values // 1000 if kind.unit == "ns" else _scaled(values, _PER_MICROSECOND[kind.unit])
     if pa.types.is_floating(kind):
-        bits = hashing.normalize_floats(raw_values(array.cast(pa.float64()), np.float64))
+        bits = float_bits(array)
         return bits ^ ((bits >> 63) & _LAST)
     if is_narrow_decimal(kind):
         return decimal_low_words(array)

@@ -63,16 +63,16 @@ class Spool:
 
 
 def rechunk(tables: Iterable[pa.Table], chunk_bytes: int) -> Iterator[pa.Table]:
-    """The same rows in tables of about the given size, each column in one chunk."""
+    """The same rows in tables of at most about the given size, each column in one chunk."""
     held: list[pa.Table] = []
     size = 0
     for table in tables:
         for piece in _pieces(table, chunk_bytes):
-            held.append(piece)
-            size += piece.nbytes
-            if size >= chunk_bytes:
+            if held and size + piece.nbytes > chunk_bytes:
                 yield one_chunk_each(pa.concat_tables(held))
                 held, size = [], 0
+            held.append(piece)
+            size += piece.nbytes
     if held:
         yield one_chunk_each(pa.concat_tables(held))
 
