@@ -1,4 +1,4 @@
-"""How far visitors of a web shop get: view, cart, purchase, each step within the hour.
+"""How far visitors of a web shop get: view, cart, purchase, all within the hour.
 
 Run it with: python examples/funnel.py
 """

@@ -25,7 +25,8 @@ SELECT symbol, init_price, low_price, end_price, rows_in_match
 FROM ticks MATCH_RECOGNIZE (
   PARTITION BY symbol
   ORDER BY ts
-  MEASURES STRT.price AS init_price, LAST(DOWN.price) AS low_price, LAST(UP.price) AS end_price, COUNT(*) AS rows_in_match
+  MEASURES
+    STRT.price AS init_price, LAST(DOWN.price) AS low_price, LAST(UP.price) AS end_price, COUNT(*) AS rows_in_match
   PATTERN (STRT DOWN+ UP+)
   DEFINE DOWN AS DOWN.price < PREV(DOWN.price), UP AS UP.price > PREV(UP.price)
 )
