@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import runpy
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -27,9 +28,7 @@ def queries_with_results(document: str) -> list[tuple[str, str]]:
     """Every sql block that has a text block directly below it."""
     found = blocks(document)
     return [
-        (text, below)
-        for (kind, text), (next_kind, below) in zip(found, found[1:])
-        if (kind, next_kind) == ("sql", "text")
+        (text, below) for (kind, text), (next_kind, below) in pairwise(found) if (kind, next_kind) == ("sql", "text")
     ]
 
 
