@@ -21,6 +21,7 @@ from rich.text import Text
 
 from episode import cli_inputs
 from episode.errors import EpisodeDataError, EpisodeError
+from episode.report.quiet import quiet_spark
 
 SCREEN_ROWS = 50
 FAILED, WRONG = 1, 2
@@ -104,7 +105,7 @@ def run(
         import episode
         from episode.report.progress import progress
 
-        with notes.status("Starting Spark and reading the query"):
+        with notes.status("Starting Spark and reading the query"), quiet_spark():
             result = episode.sql(text, **_opened(paths))
         if limit is not None and (output is not None or chosen is not Format.table):
             result = result.limit(limit)
@@ -128,7 +129,7 @@ def explain(query: QueryArgument, table: TableOption = None) -> None:
     with _errors_reported(notes):
         import episode
 
-        with notes.status("Starting Spark and reading the query"):
+        with notes.status("Starting Spark and reading the query"), quiet_spark():
             explanation = episode.explain(text, **_opened(paths))
         typer.echo(explanation)
 
@@ -225,7 +226,7 @@ def _opened(paths: dict[str, str]) -> dict[str, Any]:
         return dict(paths)
     from episode.spark.session import current_session
 
-    read = current_session().read.option("header", True).option("inferSchema", True)
+    read = current_session().read.options(header=True, inferSchema=True, inferTimestamp=True)
     kinds = {name: cli_inputs.kind_of(path) for name, path in paths.items()}
     return {
         name: path if kinds[name] == "parquet" else getattr(read, kinds[name])(path) for name, path in paths.items()

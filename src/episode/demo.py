@@ -16,6 +16,7 @@ from rich.syntax import Syntax
 from rich.text import Text
 
 from episode import samples
+from episode.report.quiet import quiet_spark
 from episode.report.table import result_table
 
 if TYPE_CHECKING:
@@ -134,4 +135,6 @@ def matches(scene: Scene, data: samples.SampleFiles) -> pa.Table:
     import episode
 
     path = data.ticks_path if scene.table == "ticks" else data.clicks_path
-    return episode.sql(scene.query, **{scene.table: str(path)}).toArrow()
+    with quiet_spark():
+        result = episode.sql(scene.query, **{scene.table: str(path)})
+    return result.toArrow()

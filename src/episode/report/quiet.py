@@ -1,0 +1,69 @@
+"""Spark's own messages, kept off the terminal."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import IO
+
+from episode.errors import EpisodeError
+
+# pyspark logs every SQL error with its stack, besides raising it.
+PYSPARK_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+SHOWN = 2_000
+"""How many characters of a failed start are shown."""
+
+
+@contextmanager
+def quiet_spark() -> Iterator[None]:
+    """Keep the messages of a JVM that starts in the body, and of its workers, away from standard error.
+
+    A process writes where standard error pointed when it started, so the JVM stays quiet afterwards too. Errors reach
+    us as exceptions. Should the JVM not start at all, what it said is part of the error.
+    """
+    for name in PYSPARK_LOGGERS:
+        logging.getLogger(name).disabled = True
+    with tempfile.TemporaryFile("w+", errors="replace") as messages:
+        try:
+            with _standard_error_to(messages):
+                yield
+        except RuntimeError as error:
+            if "JAVA_GATEWAY_EXITED" not in str(error):
+                raise
+            messages.seek(0)
+            said = messages.read()[-SHOWN:].strip()
+            raise EpisodeError(
+                f"Spark could not start.\n{said}", hint="Spark 4.3 needs Java 17 or 21: install it, or set JAVA_HOME."
+            ) from error
+
+
+@contextmanager
+def _standard_error_to(file: IO[str]) -> Iterator[None]:
+    """Point the process's standard error to a file; what Python writes to sys.stderr still goes to the old place."""
+    saved = os.dup(2)
+    python_stderr = sys.stderr
+    # closed below, in any case
+    mirror = open(os.dup(saved), "w", buffering=1) if _is_standard_error(python_stderr) else None  # noqa: SIM115
+    os.dup2(file.fileno(), 2)
+    if mirror is not None:
+        sys.stderr = mirror
+    try:
+        yield
+    finally:
+        os.dup2(saved, 2)
+        os.close(saved)
+        if mirror is not None:
+            sys.stderr = python_stderr
+            mirror.close()
+
+
+def _is_standard_error(stream: IO[str]) -> bool:
+    """Whether a stream writes to file descriptor 2, and not to a buffer of a test."""
+    try:
+        return stream.fileno() == 2
+    except (OSError, ValueError, AttributeError):
+        return False
