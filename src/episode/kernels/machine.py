@@ -1,0 +1,354 @@
+"""The expression machine: typed register programs over blocks of rows, three-valued logic, Spark's comparison of NaN.
+
+Registers are rows of three matrices (registers × block): int64 values, float64 values, uint8 null flags (1 = null).
+One implementation serves both uses: row-local programs over blocks of rows, and residual programs over one row.
+Arithmetic that overflows int64 (or the declared width) and division by zero give null.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+from episode.kernels import opcodes as oc
+
+BLOCK = 1024
+
+
+@njit(cache=True, nogil=True, inline="always")
+def compare_floats(a: float, b: float) -> int:
+    """-1, 0 or 1; NaN equals NaN and is greater than everything else."""
+    if a < b:
+        return -1
+    if a > b:
+        return 1
+    if a == b:
+        return 0
+    a_nan, b_nan = a != a, b != b
+    if a_nan and b_nan:
+        return 0
+    return 1 if a_nan else -1
+
+
+@njit(cache=True, nogil=True)
+def _multiply(a: int, b: int) -> tuple[int, bool]:
+    """Product and whether it overflowed."""
+    if a == 0 or b == 0:
+        return 0, False
+    if abs(float(a)) * abs(float(b)) > 9.3e18:
+        return 0, True
+    product = a * b
+    return product, (product // b != a) or (a == -1 and b == np.iinfo(np.int64).min)
+
+
+@njit(cache=True, nogil=True)
+def run(code, start, stop, ri, rf, rn, n, base, key, cols_i, cols_f, valid, const_i, const_f,
+        nav_rows, nav_labels, run_i, run_f, run_n, number):  # fmt: skip
+    """Run instructions start:stop for rows base:base+n (n = 1 in residual programs).
+
+    code int64[:, 7]; ri int64[:, B]; rf float64[:, B]; rn uint8[:, B]; key int64[rows] partition codes;
+    cols_i int64[:, rows]; cols_f float64[:, rows]; valid uint8[:, rows] (row -1: no nulls);
+    nav_rows int64[:] row of each navigation or -1; nav_labels int64[:] label code there or -1;
+    run_i, run_f, run_n: values of running aggregates; number: MATCH_NUMBER.
+    """
+    rows = len(key)
+    for at in range(start, stop):
+        op, t, a, b, c = code[at, 0], code[at, 1], code[at, 2], code[at, 3], code[at, 4]
+        if op == oc.LOAD_I or op == oc.LOAD_F:
+            # a column, b validity, c offset, d missing column, e missing validity
+            is_int = op == oc.LOAD_I
+            d, e = code[at, 5], code[at, 6]
+            for k in range(n):
+                own = base + k
+                row = own + c
+                column, check = a, b
+                if c != 0 and (row < 0 or row >= rows or key[row] != key[own]):
+                    if d < 0:
+                        rn[t, k] = 1
+                        continue
+                    row, column, check = own, d, e
+                if check >= 0 and valid[check, row] == 0:
+                    rn[t, k] = 1
+                else:
+                    rn[t, k] = 0
+                    if is_int:
+                        ri[t, k] = cols_i[column, row]
+                    else:
+                        rf[t, k] = cols_f[column, row]
+        elif op == oc.LOAD_NAV_I or op == oc.LOAD_NAV_F:
+            # c navigation
+            row, column, check = nav_rows[c], a, b
+            if row < 0:
+                row, column, check = base, code[at, 5], code[at, 6]
+            if column < 0 or (check >= 0 and valid[check, row] == 0):
+                rn[t, 0] = 1
+            else:
+                rn[t, 0] = 0
+                if op == oc.LOAD_NAV_I:
+                    ri[t, 0] = cols_i[column, row]
+                else:
+                    rf[t, 0] = cols_f[column, row]
+        elif op == oc.CONST_I:
+            for k in range(n):
+                ri[t, k] = const_i[a]
+                rn[t, k] = 0
+        elif op == oc.CONST_F:
+            for k in range(n):
+                rf[t, k] = const_f[a]
+                rn[t, k] = 0
+        elif op == oc.NULL:
+            for k in range(n):
+                rn[t, k] = 1
+        elif oc.ADD_I <= op <= oc.MOD_I:
+            limit = const_i[c]
+            for k in range(n):
+                rn[t, k] = rn[a, k] | rn[b, k]
+                if rn[t, k] == 0:
+                    x, y = ri[a, k], ri[b, k]
+                    if op == oc.ADD_I:
+                        z = x + y
+                        if (x >= 0) == (y >= 0) and (z >= 0) != (x >= 0):
+                            rn[t, k] = 1
+                    elif op == oc.SUB_I:
+                        z = x - y
+                        if (x >= 0) != (y >= 0) and (z >= 0) != (x >= 0):
+                            rn[t, k] = 1
+                    elif op == oc.MUL_I:
+                        z, over = _multiply(x, y)
+                        if over:
+                            rn[t, k] = 1
+                    elif y == 0:
+                        z = 0
+                        rn[t, k] = 1
+                    elif op == oc.FLOOR_DIVIDE_I:
+                        z = x // y
+                    elif y == -1:
+                        z = -x if op == oc.INT_DIVIDE_I else 0
+                    else:
+                        z = x // y
+                        if z < 0 and z * y != x:
+                            z += 1
+                        if op == oc.MOD_I:
+                            z = x - z * y
+                    if z > limit or z < -limit - 1:
+                        rn[t, k] = 1
+                    ri[t, k] = z
+        elif op == oc.NEGATE_I or op == oc.ABS_I:
+            for k in range(n):
+                rn[t, k] = rn[a, k]
+                x = ri[a, k]
+                ri[t, k] = -x if op == oc.NEGATE_I or x < 0 else x
+        elif oc.ADD_F <= op <= oc.MOD_F:
+            for k in range(n):
+                rn[t, k] = rn[a, k] | rn[b, k]
+                if rn[t, k] == 0:
+                    f, g = rf[a, k], rf[b, k]
+                    if op == oc.ADD_F:
+                        rf[t, k] = f + g
+                    elif op == oc.SUB_F:
+                        rf[t, k] = f - g
+                    elif op == oc.MUL_F:
+                        rf[t, k] = f * g
+                    elif g == 0.0:
+                        rn[t, k] = 1
+                    elif op == oc.DIVIDE_F:
+                        rf[t, k] = f / g
+                    else:
+                        rf[t, k] = math.fmod(f, g)
+        elif op == oc.NEGATE_F or op == oc.ABS_F:
+            for k in range(n):
+                rn[t, k] = rn[a, k]
+                rf[t, k] = -rf[a, k] if op == oc.NEGATE_F else abs(rf[a, k])
+        elif op == oc.TO_FLOAT:
+            for k in range(n):
+                rn[t, k] = rn[a, k]
+                rf[t, k] = float(ri[a, k])
+        elif op == oc.ROUND_SINGLE:
+            for k in range(n):
+                rn[t, k] = rn[a, k]
+                rf[t, k] = np.float64(np.float32(rf[a, k]))
+        elif op == oc.COPY_I:
+            for k in range(n):
+                rn[t, k] = rn[a, k]
+                ri[t, k] = ri[a, k]
+        elif op == oc.COPY_F:
+            for k in range(n):
+                rn[t, k] = rn[a, k]
+                rf[t, k] = rf[a, k]
+        elif oc.EQ_I <= op <= oc.GE_I:
+            for k in range(n):
+                rn[t, k] = rn[a, k] | rn[b, k]
+                x, y = ri[a, k], ri[b, k]
+                if op == oc.LT_I:
+                    ri[t, k] = x < y
+                elif op == oc.GT_I:
+                    ri[t, k] = x > y
+                elif op == oc.LE_I:
+                    ri[t, k] = x <= y
+                elif op == oc.GE_I:
+                    ri[t, k] = x >= y
+                elif op == oc.EQ_I:
+                    ri[t, k] = x == y
+                else:
+                    ri[t, k] = x != y
+        elif oc.EQ_F <= op <= oc.GE_F:
+            for k in range(n):
+                rn[t, k] = rn[a, k] | rn[b, k]
+                order = compare_floats(rf[a, k], rf[b, k])
+                if op == oc.LT_F:
+                    ri[t, k] = order < 0
+                elif op == oc.GT_F:
+                    ri[t, k] = order > 0
+                elif op == oc.LE_F:
+                    ri[t, k] = order <= 0
+                elif op == oc.GE_F:
+                    ri[t, k] = order >= 0
+                elif op == oc.EQ_F:
+                    ri[t, k] = order == 0
+                else:
+                    ri[t, k] = order != 0
+        elif op == oc.SAME_I or op == oc.SAME_F:
+            for k in range(n):
+                if rn[a, k] or rn[b, k]:
+                    ri[t, k] = rn[a, k] == rn[b, k]
+                elif op == oc.SAME_I:
+                    ri[t, k] = ri[a, k] == ri[b, k]
+                else:
+                    ri[t, k] = compare_floats(rf[a, k], rf[b, k]) == 0
+                rn[t, k] = 0
+        elif op == oc.AND:
+            for k in range(n):
+                if (rn[a, k] == 0 and ri[a, k] == 0) or (rn[b, k] == 0 and ri[b, k] == 0):
+                    ri[t, k] = 0
+                    rn[t, k] = 0
+                else:
+                    ri[t, k] = 1
+                    rn[t, k] = rn[a, k] | rn[b, k]
+        elif op == oc.OR:
+            for k in range(n):
+                if (rn[a, k] == 0 and ri[a, k] != 0) or (rn[b, k] == 0 and ri[b, k] != 0):
+                    ri[t, k] = 1
+                    rn[t, k] = 0
+                else:
+                    ri[t, k] = 0
+                    rn[t, k] = rn[a, k] | rn[b, k]
+        elif op == oc.NOT:
+            for k in range(n):
+                rn[t, k] = rn[a, k]
+                ri[t, k] = ri[a, k] == 0
+        elif op == oc.IS_NULL_I or op == oc.IS_NULL_F:
+            for k in range(n):
+                ri[t, k] = rn[a, k]
+                rn[t, k] = 0
+        elif op == oc.IF_I or op == oc.IF_F:
+            for k in range(n):
+                source = b if rn[a, k] == 0 and ri[a, k] != 0 else c
+                rn[t, k] = rn[source, k]
+                if op == oc.IF_I:
+                    ri[t, k] = ri[source, k]
+                else:
+                    rf[t, k] = rf[source, k]
+        elif op == oc.COALESCE_I or op == oc.COALESCE_F:
+            for k in range(n):
+                source = b if rn[a, k] else a
+                rn[t, k] = rn[source, k]
+                if op == oc.COALESCE_I:
+                    ri[t, k] = ri[source, k]
+                else:
+                    rf[t, k] = rf[source, k]
+        elif oc.LEAST_I <= op <= oc.GREATEST_F:
+            for k in range(n):
+                if rn[a, k] or rn[b, k]:
+                    source = b if rn[a, k] else a
+                elif op == oc.LEAST_I:
+                    source = a if ri[a, k] <= ri[b, k] else b
+                elif op == oc.GREATEST_I:
+                    source = a if ri[a, k] >= ri[b, k] else b
+                elif op == oc.LEAST_F:
+                    source = a if compare_floats(rf[a, k], rf[b, k]) <= 0 else b
+                else:
+                    source = a if compare_floats(rf[a, k], rf[b, k]) >= 0 else b
+                rn[t, k] = rn[source, k]
+                ri[t, k] = ri[source, k]
+                rf[t, k] = rf[source, k]
+        elif oc.SQRT <= op <= oc.LN:
+            for k in range(n):
+                rn[t, k] = rn[a, k]
+                if rn[t, k] == 0:
+                    f = rf[a, k]
+                    if op == oc.SQRT:
+                        rf[t, k] = math.sqrt(f) if f >= 0.0 else np.nan
+                    elif op == oc.EXP:
+                        rf[t, k] = np.exp(f)
+                    elif f <= 0.0:
+                        rn[t, k] = 1
+                    else:
+                        rf[t, k] = np.log(f)
+        elif op == oc.POWER:
+            for k in range(n):
+                rn[t, k] = rn[a, k] | rn[b, k]
+                rf[t, k] = np.power(rf[a, k], rf[b, k])
+        elif op == oc.IS_NAN:
+            for k in range(n):
+                ri[t, k] = rn[a, k] == 0 and rf[a, k] != rf[a, k]
+                rn[t, k] = 0
+        elif op == oc.EXISTS:
+            for k in range(n):
+                row = base + k + a
+                ri[t, k] = 0 <= row < rows and key[row] == key[base + k]
+                rn[t, k] = 0
+        elif op == oc.EXISTS_NAV:
+            ri[t, 0] = nav_rows[a] >= 0
+            rn[t, 0] = 0
+        elif op == oc.LABEL_AT:
+            ri[t, 0] = nav_labels[a]
+            rn[t, 0] = nav_labels[a] < 0
+        elif op == oc.MATCH_NUMBER:
+            ri[t, 0] = number
+            rn[t, 0] = 0
+        elif op == oc.RUNNING_I:
+            ri[t, 0] = run_i[a]
+            rn[t, 0] = run_n[a]
+        elif op == oc.RUNNING_F:
+            rf[t, 0] = run_f[a]
+            rn[t, 0] = run_n[a]
+
+
+
+
+@njit(cache=True, nogil=True)
+def set_bits(code, start, stop, result, bit, bits, registers, key, cols_i, cols_f, valid, const_i, const_f):
+    """Keep `bit` in bits uint64[rows] where the row-local program holds (register `result` is true), clear it elsewhere."""
+    ri = np.zeros((registers, BLOCK), np.int64)
+    rf = np.zeros((registers, BLOCK), np.float64)
+    rn = np.zeros((registers, BLOCK), np.uint8)
+    none_i, none_f, none_n = np.zeros(0, np.int64), np.zeros(0, np.float64), np.zeros(0, np.uint8)
+    rows = len(key)
+    mask = ~(np.uint64(1) << np.uint64(bit))
+    for base in range(0, rows, BLOCK):
+        n = min(BLOCK, rows - base)
+        run(code, start, stop, ri, rf, rn, n, base, key, cols_i, cols_f, valid, const_i, const_f,
+            none_i, none_i, none_i, none_f, none_n, 0)  # fmt: skip
+        for k in range(n):
+            if rn[result, k] != 0 or ri[result, k] == 0:
+                bits[base + k] &= mask
+
+
+@njit(cache=True, nogil=True)
+def compute_column(code, start, stop, result, out_i, out_f, out_valid, registers, key, cols_i, cols_f, valid, const_i, const_f):
+    """Values of a row-local program for every row, in both lanes (the caller knows which one it is)."""
+    ri = np.zeros((registers, BLOCK), np.int64)
+    rf = np.zeros((registers, BLOCK), np.float64)
+    rn = np.zeros((registers, BLOCK), np.uint8)
+    none_i, none_f, none_n = np.zeros(0, np.int64), np.zeros(0, np.float64), np.zeros(0, np.uint8)
+    rows = len(key)
+    for base in range(0, rows, BLOCK):
+        n = min(BLOCK, rows - base)
+        run(code, start, stop, ri, rf, rn, n, base, key, cols_i, cols_f, valid, const_i, const_f,
+            none_i, none_i, none_i, none_f, none_n, 0)  # fmt: skip
+        for k in range(n):
+            out_i[base + k] = ri[result, k]
+            out_f[base + k] = rf[result, k]
+            out_valid[base + k] = 1 - rn[result, k]

@@ -1,0 +1,253 @@
+"""Measures: navigation and aggregates over finished matches, for one row per match or for every row of it.
+
+A match m covers rows start[m] .. start[m] + length[m] - 1; path[path_from[m] + i] is the instruction that took its
+i-th row, label_of[instruction] its label. Output row j stands at position out_position[j] of match out_match[j];
+output rows of a match are consecutive and in order. Position -1: the row has no match (empty match, unmatched row).
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+from episode.kernels import opcodes as oc
+from episode.kernels.machine import compare_floats
+from episode.kernels.rows import MATCHED, UNMATCHED
+
+
+@njit(cache=True, nogil=True)
+def output_rows(kind, length, path_from, path, excluded, show_empty, one_row):
+    """(out_match, out_position): the rows to output; position is the last one in ONE ROW mode."""
+    total = 0
+    for m in range(len(kind)):
+        if kind[m] == MATCHED:
+            if one_row:
+                total += 1
+            else:
+                for i in range(length[m]):
+                    total += not excluded[path[path_from[m] + i]]
+        elif kind[m] == UNMATCHED or show_empty:
+            total += 1
+    out_match = np.empty(total, np.int64)
+    out_position = np.empty(total, np.int64)
+    at = 0
+    for m in range(len(kind)):
+        if kind[m] == MATCHED:
+            if one_row:
+                out_match[at], out_position[at] = m, length[m] - 1
+                at += 1
+            else:
+                for i in range(length[m]):
+                    if not excluded[path[path_from[m] + i]]:
+                        out_match[at], out_position[at] = m, i
+                        at += 1
+        elif kind[m] == UNMATCHED or show_empty:
+            out_match[at], out_position[at] = m, -1
+            at += 1
+    return out_match, out_position
+
+
+@njit(cache=True, nogil=True)
+def navigate(first, offset, shift, final, everywhere, members, out_match, out_position,
+             start, length, path_from, path, label_of, part_lo, part_hi):  # fmt: skip
+    """(row, label) of a navigation for every output row; -1 where there is none.
+
+    everywhere: rows of every label count; else members uint8[labels]. part_lo, part_hi: partition bounds by match.
+    """
+    total = len(out_match)
+    rows = np.full(total, -1, np.int64)
+    labels = np.full(total, -1, np.int32)
+    found_at = np.empty(64, np.int64)
+    count = 0
+    upto = 0
+    current = -1
+    final_position = -1
+    for j in range(total):
+        m, position = out_match[j], out_position[j]
+        if position < 0:
+            continue
+        origin = path_from[m]
+        fresh = m != current
+        if fresh:
+            current, count, upto = m, 0, 0
+        limit = length[m] - 1 if final else position
+        found = -1
+        if everywhere:
+            candidate = offset if first else limit - offset
+            if 0 <= candidate <= limit:
+                found = candidate
+        elif final:
+            if fresh:
+                final_position = -1
+                left = offset
+                for i in range(length[m]):
+                    at = i if first else length[m] - 1 - i
+                    if members[label_of[path[origin + at]]]:
+                        if left == 0:
+                            final_position = at
+                            break
+                        left -= 1
+            found = final_position
+        else:
+            while upto <= position:
+                if members[label_of[path[origin + upto]]]:
+                    if count >= len(found_at):
+                        bigger = np.empty(2 * len(found_at), np.int64)
+                        bigger[:count] = found_at
+                        found_at = bigger
+                    found_at[count] = upto
+                    count += 1
+                upto += 1
+            index = offset if first else count - 1 - offset
+            if 0 <= index < count:
+                found = found_at[index]
+        if found < 0:
+            continue
+        row = start[m] + found + shift
+        if shift != 0 and (row < part_lo[m] or row >= part_hi[m]):
+            continue
+        rows[j] = row
+        inside = row - start[m]
+        if 0 <= inside < length[m]:
+            labels[j] = label_of[path[origin + inside]]
+    return rows, labels
+
+
+@njit(cache=True, nogil=True)
+def aggregate(function, is_float, has_column, has_nulls, values_i, values_f, valid, final, everywhere, members,
+              out_match, out_position, start, length, path_from, path, label_of):  # fmt: skip
+    """(int result, float result, count, overflow) of an aggregate for every output row.
+
+    MIN and MAX give the row of the extreme value (-1: none) as int result. count: values that counted.
+    """
+    total = len(out_match)
+    out_i = np.full(total, -1 if function == oc.MIN or function == oc.MAX else 0, np.int64)
+    out_f = np.zeros(total, np.float64)
+    out_n = np.zeros(total, np.int64)
+    overflow = False
+    current = -1
+    upto = 0
+    n = np.int64(0)
+    whole = np.int64(0)
+    real = 0.0
+    mean = 0.0
+    extreme = np.int64(-1)
+    for j in range(total):
+        m, position = out_match[j], out_position[j]
+        if position < 0:
+            continue
+        if m != current:
+            current, upto, n, whole, real, mean, extreme = m, 0, 0, 0, 0.0, 0.0, -1
+        limit = length[m] - 1 if final else position
+        while upto <= limit:
+            row = start[m] + upto
+            if (everywhere or members[label_of[path[path_from[m] + upto]]]) and (not has_nulls or valid[row] != 0):
+                if function == oc.COUNT or not has_column:
+                    n += 1
+                elif function == oc.COUNT_IF:
+                    n += values_i[row] != 0
+                elif function == oc.MIN or function == oc.MAX:
+                    n += 1
+                    if extreme < 0:
+                        extreme = row
+                    else:
+                        if is_float:
+                            order = compare_floats(values_f[row], values_f[extreme])
+                        else:
+                            order = 1 if values_i[row] > values_i[extreme] else -1 if values_i[row] < values_i[extreme] else 0
+                        if (order < 0 and function == oc.MIN) or (order > 0 and function == oc.MAX):
+                            extreme = row
+                elif function == oc.SUM or function == oc.AVG:
+                    n += 1
+                    if is_float:
+                        real += values_f[row]
+                    else:
+                        value = values_i[row]
+                        new = whole + value
+                        if (whole >= 0) == (value >= 0) and (new >= 0) != (whole >= 0):
+                            overflow = True
+                        whole = new
+                else:
+                    n += 1
+                    delta = values_f[row] - mean
+                    mean += delta / n
+                    real += delta * (values_f[row] - mean)
+            upto += 1
+        out_n[j] = n
+        if function == oc.COUNT or function == oc.COUNT_IF or not has_column:
+            out_i[j] = n
+        elif function == oc.MIN or function == oc.MAX:
+            out_i[j] = extreme
+        elif function == oc.SUM:
+            out_i[j], out_f[j] = whole, real
+        elif function == oc.AVG:
+            if n:
+                out_f[j] = (real if is_float else float(whole)) / n
+        elif n:
+            sample = function == oc.VAR_SAMP or function == oc.STDDEV_SAMP
+            if sample and n == 1:
+                out_n[j] = 0
+            else:
+                variance = real / (n - 1 if sample else n)
+                out_f[j] = math.sqrt(variance) if function >= oc.STDDEV_SAMP else variance
+    return out_i, out_f, out_n, overflow
+
+
+@njit(cache=True, nogil=True)
+def sum_decimals(low, high, has_nulls, valid, final, everywhere, members, out_match, out_position,
+                 start, length, path_from, path, label_of):  # fmt: skip
+    """128-bit sums (low uint64, high int64, count) of decimals for every output row."""
+    total = len(out_match)
+    out_low = np.zeros(total, np.uint64)
+    out_high = np.zeros(total, np.int64)
+    out_n = np.zeros(total, np.int64)
+    current = -1
+    upto = 0
+    n = np.int64(0)
+    sum_low = np.uint64(0)
+    sum_high = np.int64(0)
+    for j in range(total):
+        m, position = out_match[j], out_position[j]
+        if position < 0:
+            continue
+        if m != current:
+            current, upto, n, sum_low, sum_high = m, 0, 0, np.uint64(0), 0
+        limit = length[m] - 1 if final else position
+        while upto <= limit:
+            row = start[m] + upto
+            if (everywhere or members[label_of[path[path_from[m] + upto]]]) and (not has_nulls or valid[row] != 0):
+                n += 1
+                new_low = sum_low + low[row]
+                sum_high += high[row] + (1 if new_low < sum_low else 0)
+                sum_low = new_low
+            upto += 1
+        out_low[j], out_high[j], out_n[j] = sum_low, sum_high, n
+    return out_low, out_high, out_n
+
+
+@njit(cache=True, nogil=True)
+def collect(has_nulls, valid, final, everywhere, members, out_match, out_position, start, length, path_from, path, label_of):
+    """(offsets, rows, labels): the rows that an array aggregate gathers for every output row."""
+    total = len(out_match)
+    offsets = np.zeros(total + 1, np.int64)
+    rows = np.empty(1024, np.int64)
+    labels = np.empty(1024, np.int32)
+    used = 0
+    for j in range(total):
+        m, position = out_match[j], out_position[j]
+        if position >= 0:
+            limit = length[m] - 1 if final else position
+            for i in range(limit + 1):
+                row = start[m] + i
+                label = label_of[path[path_from[m] + i]]
+                if (everywhere or members[label]) and (not has_nulls or valid[row] != 0):
+                    if used >= len(rows):
+                        bigger_rows, bigger_labels = np.empty(2 * used, np.int64), np.empty(2 * used, np.int32)
+                        bigger_rows[:used], bigger_labels[:used] = rows, labels
+                        rows, labels = bigger_rows, bigger_labels
+                    rows[used], labels[used] = row, label
+                    used += 1
+        offsets[j + 1] = used
+    return offsets, rows[:used], labels[:used]

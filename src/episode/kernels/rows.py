@@ -1,0 +1,610 @@
+"""The row pattern matcher: backtracking over a flat program in preference order (SQL:2016 part 5; DejaVu's match modes).
+
+For every start row the program runs depth first; the first way to ACCEPT is the preferred match. A stack holds the
+untried choices. Conditions have two parts: bits (row-local, one uint64 per row, one bit per label) and residuals
+(simple comparisons of two loads, and programs of the expression machine). Where conditions do not depend on the path,
+a memory of visited (choice, row) states makes nested quantifiers linear; elsewhere a step budget guards.
+
+The rows of a match are contiguous, so a match is (start, length) and the instruction that took each row.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from episode.kernels import opcodes as oc
+from episode.kernels.machine import compare_floats, run
+
+PREFERRED, MAXIMAL, INCREMENTAL, ALL = range(4)
+PAST_LAST_ROW, NEXT_ROW, FIRST_LABEL, LAST_LABEL = range(4)
+MATCHED, EMPTY, UNMATCHED = range(3)
+FINE, BUDGET_SPENT, SKIP_TO_FIRST_ROW, SKIP_NOT_FOUND = range(4)
+NO_MEMORY, ATTEMPT_MEMORY, PARTITION_MEMORY = range(3)
+NO_WINDOW = -1
+MEMORY_AFTER = 256
+STEPS_PER_ROW = 64
+NOTHING, FOUND, WAITING, SPENT = range(4)
+
+
+@njit(cache=True, nogil=True)
+def _grown(array, needed):
+    """A copy of a 1-D array with room for at least `needed` entries; the rest is zero."""
+    bigger = np.zeros(max(needed, 2 * len(array)), array.dtype)
+    bigger[: len(array)] = array
+    return bigger
+
+
+@njit(cache=True, nogil=True)
+def _grown_columns(array, needed):
+    bigger = np.zeros((array.shape[0], max(needed, 2 * array.shape[1])), array.dtype)
+    bigger[:, : array.shape[1]] = array
+    return bigger
+
+
+@njit(cache=True, nogil=True)
+def _navigate(first, offset, shift, label, members, start, row, lo, hi, path, label_of, first_row, last_row):
+    """Row of a navigation in the running match start..row, or -1. label: a label, -1 every label, -2 look at members."""
+    found = -1
+    if label == -1:
+        if first:
+            found = start + offset if start + offset <= row else -1
+        else:
+            found = row - offset if row - offset >= start else -1
+    elif label >= 0 and offset == 0:
+        if last_row[label] >= 0:
+            found = first_row[label] if first else last_row[label]
+    elif first:
+        left = offset
+        for at in range(start, row + 1):
+            if members[label_of[path[at - start]]]:
+                if left == 0:
+                    found = at
+                    break
+                left -= 1
+    else:
+        left = offset
+        for at in range(row, start - 1, -1):
+            if members[label_of[path[at - start]]]:
+                if left == 0:
+                    found = at
+                    break
+                left -= 1
+    if found >= 0 and shift != 0:
+        found += shift
+        if found < lo or found >= hi:
+            found = -1
+    return found
+
+
+@njit(cache=True, nogil=True)
+def match_partitions(
+    op, first, second, label_of, slot, loop_from, loop_ids, slots, loops, labels,
+    first_bits, follow_bits, one_row_enough, nullable,
+    test_from, test_compare, test_float, test_a, test_a_valid, test_a_nav, test_b, test_b_valid, test_b_nav,
+    program_from, program_to, program_result, code, registers, const_i, const_f,
+    nav_from, nav_ids, nav_first, nav_offset, nav_shift, nav_label, nav_set, sets, label_codes,
+    agg_function, agg_set, agg_column, agg_valid, agg_float,
+    mode, skip, skip_set, memory, with_unmatched, track, budget,
+    bits, time, key, cols_i, cols_f, valid, within, until, final, lookahead,
+    key_lo, key_hi, at_start, next_start, numbers, covered, explored_start, explored_to,
+):  # fmt: skip
+    """Run every partition from its next start row as far as the rows allow.
+
+    Program (per instruction): op, first, second, label_of int32; slot int32 (memory slot of a SPLIT or -1);
+    loop_from, loop_ids: loops around each instruction. Labels: first_bits/follow_bits: what a start row and its
+    successor must offer. Residuals by label: simple tests (comparison of two loads, a nav of -1 is the current row) and
+    machine programs. Navigations and running aggregates as arrays. Rows: bits, time, key, columns.
+    Partitions: key_lo/key_hi row ranges; at_start: is key_lo the true start of the partition?; next_start, numbers,
+    covered, explored_start, explored_to are updated in place (rows are absolute in this call).
+    final: no more rows will come. until: rows with time <= until are all here. lookahead: rows a NEXT may need.
+
+    Returns (status, row, out_kind, out_start, out_length, out_number, out_path_from, out_path).
+    """
+    status = FINE
+    status_row = -1
+    out_kind = np.zeros(1024, np.uint8)
+    out_start = np.zeros(1024, np.int64)
+    out_length = np.zeros(1024, np.int64)
+    out_number = np.zeros(1024, np.int64)
+    out_path_from = np.zeros(1025, np.int64)
+    out_path = np.zeros(4096, np.int32)
+    outs = 0
+    used = 0
+
+    stack_pc = np.zeros(256, np.int32)
+    stack_row = np.zeros(256, np.int64)
+    path = np.zeros(256, np.int32)
+    best = np.zeros(256, np.int32)
+    previous = np.zeros(256, np.int64)
+    first_row = np.full(labels, -1, np.int64)
+    last_row = np.full(labels, -1, np.int64)
+    loop_rows = np.full(loops + 1, -1, np.int64)
+    memo = np.zeros(1, np.int64)
+    generation = 0
+    aggs = len(agg_function)
+    agg_i = np.zeros((aggs, 256), np.int64)
+    agg_f = np.zeros((aggs, 256), np.float64)
+    agg_m = np.zeros((aggs, 256), np.float64)
+    agg_n = np.zeros((aggs, 256), np.int64)
+    run_i = np.zeros(aggs, np.int64)
+    run_f = np.zeros(aggs, np.float64)
+    run_n = np.zeros(aggs, np.uint8)
+    navs = len(nav_first)
+    nav_rows = np.full(navs, -1, np.int64)
+    nav_labels = np.full(navs, -1, np.int64)
+    ri = np.zeros((registers, 1), np.int64)
+    rf = np.zeros((registers, 1), np.float64)
+    rn = np.zeros((registers, 1), np.uint8)
+    seen_end = np.zeros(1, np.int64)
+    attempt = 0
+    end_taken = np.zeros(1, np.int64)
+    pending = np.zeros(64, np.int64)
+    exhaustive = mode != PREFERRED
+
+    for k in range(len(key_lo)):
+        lo, hi = key_lo[k], key_hi[k]
+        start = next_start[k]
+        number = numbers[k]
+        cover = covered[k]
+        available = hi if final else hi - lookahead
+        hold = np.int64(-1)
+        pendings = 0
+        generation += 1
+        memory_on = exhaustive and memory != NO_MEMORY
+        if mode == INCREMENTAL and len(end_taken) < hi - lo + 1:
+            end_taken = np.zeros(max(hi - lo + 1, 2 * len(end_taken)), np.int64)
+        while start < hi:
+            if start >= available:
+                break
+            if not nullable:
+                # A start row must offer a first label, and its successor a label that may follow.
+                possible = (bits[start] & first_bits) != 0
+                if possible and not one_row_enough:
+                    if start + 1 < available:
+                        possible = (bits[start + 1] & follow_bits) != 0
+                    elif final:
+                        possible = False
+                if not possible:
+                    if with_unmatched and start >= cover:
+                        if outs + 1 >= len(out_kind):
+                            size = 2 * len(out_kind)
+                            out_kind, out_start, out_length = _grown(out_kind, size), _grown(out_start, size), _grown(out_length, size)
+                            out_number, out_path_from = _grown(out_number, size), _grown(out_path_from, size + 1)
+                        out_kind[outs] = UNMATCHED
+                        out_start[outs] = start
+                        out_length[outs] = 1
+                        out_path_from[outs + 1] = used
+                        outs += 1
+                    start += 1
+                    continue
+
+            # ---- one attempt -------------------------------------------------------------------------
+            attempt += 1
+            result = NOTHING
+            waiting = False
+            has_empty = False
+            length = np.int64(-1)
+            row = start
+            pc = 0
+            sp = 0
+            steps = 0
+            if track:
+                for l in range(labels):
+                    last_row[l] = -1
+            if memory == ATTEMPT_MEMORY or exhaustive:
+                generation += 1
+                if not exhaustive:
+                    memory_on = False
+            base = start if memory == ATTEMPT_MEMORY or exhaustive else lo
+            found_from = outs
+            while True:
+                steps += 1
+                if steps > MEMORY_AFTER:
+                    if memory != NO_MEMORY:
+                        memory_on = True
+                    if steps > budget and steps > budget + STEPS_PER_ROW * (hi - start):
+                        result = SPENT
+                        break
+                failed = False
+                o = op[pc]
+                if o == oc.MATCH:
+                    if row >= available:
+                        failed = True
+                        if not final:
+                            if row >= hi:
+                                passed = within != NO_WINDOW and until >= time[start] and np.uint64(until - time[start]) >= np.uint64(within)
+                            else:
+                                passed = within != NO_WINDOW and np.uint64(time[row] - time[start]) > np.uint64(within)
+                            if not passed:
+                                waiting = True
+                                if mode != INCREMENTAL:
+                                    result = WAITING
+                                    break
+                    elif within != NO_WINDOW and np.uint64(time[row] - time[start]) > np.uint64(within):
+                        failed = True
+                    else:
+                        label = label_of[pc]
+                        if ((bits[row] >> np.uint64(label)) & np.uint64(1)) == np.uint64(0):
+                            failed = True
+                        else:
+                            depth = row - start
+                            if depth + 2 >= len(path):
+                                path = _grown(path, depth + 3)
+                                previous = _grown(previous, depth + 3)
+                                if aggs:
+                                    agg_i, agg_f = _grown_columns(agg_i, depth + 3), _grown_columns(agg_f, depth + 3)
+                                    agg_m, agg_n = _grown_columns(agg_m, depth + 3), _grown_columns(agg_n, depth + 3)
+                            path[depth] = pc
+                            if track:
+                                previous[depth] = last_row[label]
+                                if last_row[label] < 0:
+                                    first_row[label] = row
+                                last_row[label] = row
+                            for j in range(aggs):
+                                ai, af, am, an = agg_i[j, depth], agg_f[j, depth], agg_m[j, depth], agg_n[j, depth]
+                                if depth == 0:
+                                    ai, af, am, an = 0, 0.0, 0.0, 0
+                                if sets[agg_set[j], label]:
+                                    column = agg_column[j]
+                                    function = agg_function[j]
+                                    if column < 0:
+                                        an += 1
+                                    elif agg_valid[j] < 0 or valid[agg_valid[j], row] != 0:
+                                        if function == oc.COUNT:
+                                            an += 1
+                                        elif function == oc.COUNT_IF:
+                                            an += cols_i[column, row] != 0
+                                        elif function == oc.AVG:
+                                            an += 1
+                                            am += cols_f[column, row]
+                                        elif function >= oc.VAR_SAMP:
+                                            value = cols_f[column, row]
+                                            an += 1
+                                            delta = value - af
+                                            af += delta / an
+                                            am += delta * (value - af)
+                                        elif agg_float[j]:
+                                            value = cols_f[column, row]
+                                            if function == oc.SUM:
+                                                af += value
+                                            elif an == 0:
+                                                af = value
+                                            elif function == oc.MIN:
+                                                af = value if compare_floats(value, af) < 0 else af
+                                            else:
+                                                af = value if compare_floats(value, af) > 0 else af
+                                            an += 1
+                                        else:
+                                            number_value = cols_i[column, row]
+                                            if function == oc.SUM:
+                                                total = ai + number_value
+                                                if (ai >= 0) == (number_value >= 0) and (total >= 0) != (ai >= 0):
+                                                    am = 1.0
+                                                ai = total
+                                            elif an == 0:
+                                                ai = number_value
+                                            elif function == oc.MIN:
+                                                ai = min(ai, number_value)
+                                            else:
+                                                ai = max(ai, number_value)
+                                            an += 1
+                                agg_i[j, depth + 1], agg_f[j, depth + 1] = ai, af
+                                agg_m[j, depth + 1], agg_n[j, depth + 1] = am, an
+
+                            for test in range(test_from[label], test_from[label + 1]):
+                                row_a = row_b = row
+                                nav = test_a_nav[test]
+                                if nav >= 0:
+                                    row_a = _navigate(nav_first[nav], nav_offset[nav], nav_shift[nav], nav_label[nav], sets[nav_set[nav]],
+                                                      start, row, lo, hi, path, label_of, first_row, last_row)  # fmt: skip
+                                nav = test_b_nav[test]
+                                if nav >= 0:
+                                    row_b = _navigate(nav_first[nav], nav_offset[nav], nav_shift[nav], nav_label[nav], sets[nav_set[nav]],
+                                                      start, row, lo, hi, path, label_of, first_row, last_row)  # fmt: skip
+                                if row_a < 0 or row_b < 0:
+                                    failed = True
+                                    break
+                                check = test_a_valid[test]
+                                if check >= 0 and valid[check, row_a] == 0:
+                                    failed = True
+                                    break
+                                check = test_b_valid[test]
+                                if check >= 0 and valid[check, row_b] == 0:
+                                    failed = True
+                                    break
+                                if test_float[test]:
+                                    order = compare_floats(cols_f[test_a[test], row_a], cols_f[test_b[test], row_b])
+                                else:
+                                    left, right = cols_i[test_a[test], row_a], cols_i[test_b[test], row_b]
+                                    order = 1 if left > right else -1 if left < right else 0
+                                compare = test_compare[test]
+                                if compare == 0:
+                                    failed = order != 0
+                                elif compare == 1:
+                                    failed = order == 0
+                                elif compare == 2:
+                                    failed = order >= 0
+                                elif compare == 3:
+                                    failed = order > 0
+                                elif compare == 4:
+                                    failed = order <= 0
+                                else:
+                                    failed = order < 0
+                                if failed:
+                                    break
+
+                            if not failed and program_from[label] < program_to[label]:
+                                for at in range(nav_from[label], nav_from[label + 1]):
+                                    nav = nav_ids[at]
+                                    if nav_label[nav] == -3:
+                                        target = row + nav_shift[nav]
+                                        nav_rows[nav] = target if lo <= target < hi else -1
+                                    else:
+                                        nav_rows[nav] = _navigate(nav_first[nav], nav_offset[nav], nav_shift[nav], nav_label[nav],
+                                                                  sets[nav_set[nav]], start, row, lo, hi, path, label_of, first_row, last_row)  # fmt: skip
+                                    target = nav_rows[nav]
+                                    nav_labels[nav] = label_codes[label_of[path[target - start]]] if start <= target <= row else -1
+                                for j in range(aggs):
+                                    an = agg_n[j, depth + 1]
+                                    function = agg_function[j]
+                                    run_n[j] = an == 0
+                                    run_i[j] = agg_i[j, depth + 1]
+                                    run_f[j] = agg_f[j, depth + 1]
+                                    if function == oc.COUNT or function == oc.COUNT_IF:
+                                        run_i[j] = an
+                                        run_n[j] = 0
+                                    elif function == oc.SUM and not agg_float[j] and agg_m[j, depth + 1] != 0.0:
+                                        run_n[j] = 1
+                                    elif function == oc.AVG:
+                                        run_f[j] = agg_m[j, depth + 1] / an if an else 0.0
+                                    elif function >= oc.VAR_SAMP and an:
+                                        sample = function == oc.VAR_SAMP or function == oc.STDDEV_SAMP
+                                        if sample and an == 1:
+                                            run_n[j] = 1
+                                        else:
+                                            run_f[j] = agg_m[j, depth + 1] / (an - 1 if sample else an)
+                                            if function >= oc.STDDEV_SAMP:
+                                                run_f[j] = np.sqrt(run_f[j])
+                                run(code, program_from[label], program_to[label], ri, rf, rn, 1, row, key, cols_i, cols_f, valid,
+                                    const_i, const_f, nav_rows, nav_labels, run_i, run_f, run_n, number + 1)  # fmt: skip
+                                register = program_result[label]
+                                failed = rn[register, 0] != 0 or ri[register, 0] == 0
+
+                            if failed:
+                                if track:
+                                    last_row[label] = previous[depth]
+                            else:
+                                row += 1
+                                pc += 1
+                elif o == oc.SPLIT:
+                    if memory_on:
+                        state = slot[pc]
+                        for at in range(loop_from[pc], loop_from[pc + 1]):
+                            if loop_rows[loop_ids[at]] == row:
+                                state += 1
+                        index = (row - base) * slots + state
+                        if index >= len(memo):
+                            memo = _grown(memo, index + slots)
+                        if memo[index] == generation:
+                            failed = True
+                        else:
+                            memo[index] = generation
+                    if not failed:
+                        if sp >= len(stack_pc):
+                            stack_pc, stack_row = _grown(stack_pc, sp + 1), _grown(stack_row, sp + 1)
+                        stack_pc[sp] = second[pc]
+                        stack_row[sp] = row
+                        sp += 1
+                        pc = first[pc]
+                elif o == oc.JUMP:
+                    pc = first[pc]
+                elif o == oc.START:
+                    if row == lo and at_start[k]:
+                        pc += 1
+                    else:
+                        failed = True
+                elif o == oc.END:
+                    if row < hi:
+                        failed = True
+                    elif final:
+                        pc += 1
+                    else:
+                        failed = True
+                        waiting = True
+                        if mode != INCREMENTAL:
+                            result = WAITING
+                            break
+                elif o == oc.ENTER:
+                    if sp >= len(stack_pc):
+                        stack_pc, stack_row = _grown(stack_pc, sp + 1), _grown(stack_row, sp + 1)
+                    loop = first[pc]
+                    stack_pc[sp] = -1 - loop
+                    stack_row[sp] = loop_rows[loop]
+                    sp += 1
+                    loop_rows[loop] = row
+                    pc += 1
+                elif o == oc.CHECK:
+                    pc = second[pc] if loop_rows[first[pc]] == row else pc + 1
+                else:  # ACCEPT
+                    depth = row - start
+                    if not exhaustive:
+                        result = FOUND
+                        length = depth
+                        break
+                    failed = True
+                    if depth == 0:
+                        has_empty = True
+                    elif mode == MAXIMAL:
+                        if depth > length:
+                            length = depth
+                            if len(best) < depth:
+                                best = _grown(best, depth)
+                            best[:depth] = path[:depth]
+                    else:
+                        if depth >= len(seen_end):
+                            seen_end = _grown(seen_end, depth + 1)
+                        if seen_end[depth] != attempt:
+                            seen_end[depth] = attempt
+                            if depth > length:
+                                length = depth
+                                if len(best) < depth:
+                                    best = _grown(best, depth)
+                                best[:depth] = path[:depth]
+                            keep = True
+                            if mode == INCREMENTAL:
+                                end = start + depth - 1
+                                if start <= explored_start[k] and end < explored_to[k]:
+                                    keep = False
+                                elif end_taken[end - lo] == k + 1:
+                                    keep = False
+                                else:
+                                    end_taken[end - lo] = k + 1
+                            if keep:
+                                if outs + 1 >= len(out_kind):
+                                    size = 2 * len(out_kind)
+                                    out_kind, out_start, out_length = _grown(out_kind, size), _grown(out_start, size), _grown(out_length, size)
+                                    out_number, out_path_from = _grown(out_number, size), _grown(out_path_from, size + 1)
+                                if used + depth > len(out_path):
+                                    out_path = _grown(out_path, used + depth)
+                                out_kind[outs] = MATCHED
+                                out_start[outs] = start
+                                out_length[outs] = depth
+                                out_path[used : used + depth] = path[:depth]
+                                used += depth
+                                out_path_from[outs + 1] = used
+                                outs += 1
+                if failed:
+                    back = False
+                    while sp > 0:
+                        sp -= 1
+                        target = stack_row[sp]
+                        if stack_pc[sp] < 0:
+                            loop_rows[-1 - stack_pc[sp]] = target
+                            continue
+                        pc = stack_pc[sp]
+                        if track:
+                            for at in range(row - 1, target - 1, -1):
+                                last_row[label_of[path[at - start]]] = previous[at - start]
+                        row = target
+                        back = True
+                        break
+                    if not back:
+                        break
+
+            # ---- what the attempt gave ---------------------------------------------------------------
+            if result == SPENT:
+                return (BUDGET_SPENT, start, out_kind[:outs], out_start[:outs], out_length[:outs], out_number[:outs],
+                        out_path_from[: outs + 1], out_path[:used])  # fmt: skip
+            if result == WAITING or (waiting and mode == INCREMENTAL and skip != NEXT_ROW):
+                if mode == INCREMENTAL:
+                    explored_start[k] = start
+                elif exhaustive:
+                    used = out_path_from[found_from]
+                    outs = found_from
+                break
+            if waiting and hold < 0:
+                hold = start
+            if exhaustive and length < 0 and has_empty and mode != INCREMENTAL:
+                length = 0
+            if exhaustive and length >= 0:
+                result = FOUND
+            if result == NOTHING:
+                if with_unmatched and start >= cover and not (exhaustive and has_empty):
+                    if outs + 1 >= len(out_kind):
+                        size = 2 * len(out_kind)
+                        out_kind, out_start, out_length = _grown(out_kind, size), _grown(out_start, size), _grown(out_length, size)
+                        out_number, out_path_from = _grown(out_number, size), _grown(out_path_from, size + 1)
+                    out_kind[outs] = UNMATCHED
+                    out_start[outs] = start
+                    out_length[outs] = 1
+                    out_path_from[outs + 1] = used
+                    outs += 1
+                start += 1
+                continue
+
+            if memory == PARTITION_MEMORY:
+                generation += 1
+            if exhaustive and mode != MAXIMAL and length > 0:
+                # The matches of this start are in the output already; here they get their order and number.
+                if mode == ALL:
+                    count = outs - found_from
+                    order = np.argsort(out_length[found_from:outs], kind="mergesort")
+                    sorted_length = out_length[found_from:outs][order]
+                    sorted_from = out_path_from[found_from:outs][order]
+                    copied = out_path[out_path_from[found_from] : used].copy()
+                    origin = out_path_from[found_from]
+                    at = origin
+                    for i in range(count):
+                        out_length[found_from + i] = sorted_length[i]
+                        out_path[at : at + sorted_length[i]] = copied[sorted_from[i] - origin : sorted_from[i] - origin + sorted_length[i]]
+                        at += sorted_length[i]
+                        out_path_from[found_from + i + 1] = at
+                        number += 1
+                        out_number[found_from + i] = number
+                else:
+                    for i in range(found_from, outs):
+                        if pendings >= len(pending):
+                            pending = _grown(pending, pendings + 1)
+                        pending[pendings] = i
+                        pendings += 1
+                chosen = best
+            else:
+                chosen = best if exhaustive else path
+                number += 1
+                if outs + 1 >= len(out_kind):
+                    size = 2 * len(out_kind)
+                    out_kind, out_start, out_length = _grown(out_kind, size), _grown(out_start, size), _grown(out_length, size)
+                    out_number, out_path_from = _grown(out_number, size), _grown(out_path_from, size + 1)
+                if used + length > len(out_path):
+                    out_path = _grown(out_path, used + length)
+                out_kind[outs] = EMPTY if length == 0 else MATCHED
+                out_start[outs] = start
+                out_length[outs] = length
+                out_number[outs] = number
+                for i in range(length):
+                    out_path[used + i] = chosen[i]
+                used += length
+                out_path_from[outs + 1] = used
+                outs += 1
+
+            if length > 0:
+                cover = max(cover, start + length)
+            if length == 0 or skip == NEXT_ROW:
+                start += 1
+            elif skip == PAST_LAST_ROW:
+                start += length
+            else:
+                position = -1
+                for i in range(length):
+                    if sets[skip_set, label_of[chosen[i]]]:
+                        position = i
+                        if skip == FIRST_LABEL:
+                            break
+                if position <= 0:
+                    status = SKIP_NOT_FOUND if position < 0 else SKIP_TO_FIRST_ROW
+                    return (status, start, out_kind[:outs], out_start[:outs], out_length[:outs], out_number[:outs],
+                            out_path_from[: outs + 1], out_path[:used])  # fmt: skip
+                start += position
+
+        if mode == INCREMENTAL and pendings:
+            # Numbers follow the order of the end rows.
+            ends = np.zeros(pendings, np.int64)
+            for i in range(pendings):
+                ends[i] = out_start[pending[i]] + out_length[pending[i]]
+            order = np.argsort(ends, kind="mergesort")
+            for i in range(pendings):
+                number += 1
+                out_number[pending[order[i]]] = number
+        if mode == INCREMENTAL:
+            if skip == NEXT_ROW:
+                explored_start[k] = start - 1
+            explored_to[k] = available
+        if hold >= 0:
+            next_start[k] = hold
+        else:
+            next_start[k] = start
+        numbers[k] = number
+        covered[k] = cover
+    return (status, status_row, out_kind[:outs], out_start[:outs], out_length[:outs], out_number[:outs],
+            out_path_from[: outs + 1], out_path[:used])  # fmt: skip

@@ -1,0 +1,325 @@
+"""DEFINE: each condition split into a row-local part (tested once per row) and a residual (tested while matching)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
+from episode.lang.syntax import (
+    Aggregate,
+    Atom,
+    Classifier,
+    ColumnRef,
+    Definition,
+    MatchNumber,
+    MatchRecognize,
+    Mode,
+    Navigation,
+    Scalar,
+    Span,
+)
+from episode.plan.derived import DerivedColumns
+from episode.plan.expressions import (
+    Apply,
+    Constant,
+    Current,
+    Exists,
+    Expression,
+    LabelAt,
+    Load,
+    Navigated,
+    Number,
+    RowRef,
+    Running,
+    conjuncts,
+    is_row_local,
+)
+from episode.plan.labels import Labels, common_label
+from episode.plan.native import NativeCompiler, NotNative
+from episode.plan.schema import InputSchema, quote
+from episode.plan.types import VOID, decimal_of, is_float, is_integer, is_numeric, lane_of
+
+BOOLEAN_AGGREGATES = {"bool_and": "min", "bool_or": "max"}
+DOUBLE_AGGREGATES = ("avg", "stddev_samp", "stddev_pop", "var_samp", "var_pop")
+
+
+@dataclass(frozen=True)
+class Condition:
+    """The condition of one label; empty parts always hold."""
+
+    label: str
+    row_local: tuple[Expression, ...]
+    residual: tuple[Expression, ...]
+
+
+def plan_conditions(
+    clause: MatchRecognize, schema: InputSchema, labels: Labels, derived: DerivedColumns
+) -> dict[str, Condition]:
+    """Conditions by label; labels without DEFINE are left out."""
+    return {
+        definition.label: _Conditions(clause, schema, labels, derived, definition).plan() for definition in clause.definitions
+    }
+
+
+@dataclass
+class RowLocalScalars:
+    """Compiles scalars in which every column is read at one row: arguments of navigation and aggregates."""
+
+    clause: MatchRecognize
+    schema: InputSchema
+    derived: DerivedColumns
+
+    def compile(self, scalar: Scalar, at: RowRef, label_here: Expression | None) -> Expression:
+        """The scalar at a row; `label_here` is the meaning of CLASSIFIER() there."""
+        atoms = dict(scalar.atoms)
+
+        def resolve(name: str) -> Expression:
+            atom = atoms[name]
+            if isinstance(atom, ColumnRef):
+                return self.load(atom, at)
+            if isinstance(atom, Classifier):
+                if label_here is None:
+                    raise self.unsupported("CLASSIFIER() is not evaluated in this place.", atom.span)
+                return label_here
+            assert isinstance(atom, MatchNumber)
+            return Number()
+
+        compiler = NativeCompiler(resolve, lambda node: self.by_spark(node, atoms, at), self.schema.utc)
+        try:
+            return compiler.compile(scalar.tree)
+        except NotNative as error:
+            raise self.unsupported(f"This cannot be evaluated: {error.reason}.", scalar.span) from None
+
+    def load(self, reference: ColumnRef, at: RowRef) -> Expression:
+        column, fields = self.schema.resolve(reference, self.clause.source)
+        if fields:
+            name, type_ = self.add_derived(".".join(quote(part) for part in (column, *fields)), reference.span)
+            return Load(name, at, type_)
+        return Load(column, at, self.schema.columns[column])
+
+    def add_derived(self, sql: str, span: Span) -> tuple[str, str]:
+        """A column computed by Spark; Spark's complaint is shown at the place in the query."""
+        try:
+            return self.derived.add(sql)
+        except (EpisodeAnalysisError, EpisodeUnsupportedError) as error:
+            raise type(error)(
+                error.message,
+                source=self.clause.source,
+                position=span.start,
+                length=span.end - span.start,
+                hint=error.hint,
+            ) from None
+
+    def by_spark(self, node: exp.Expression, atoms: dict[str, Atom], at: RowRef) -> Expression | None:
+        """A Spark column for a subtree whose atoms are all columns (they are all read at the same row)."""
+        names = [column.name for column in node.find_all(exp.Column)]
+        if isinstance(node, exp.Column) or any(not isinstance(atoms[name], ColumnRef) for name in names):
+            return None
+        return self.spark_load(node, {name: atoms[name] for name in names}, at)
+
+    def spark_load(self, node: exp.Expression, atoms: dict[str, Atom], at: RowRef) -> Expression:
+        def text(null: bool) -> str:
+            def replace(part: exp.Expression) -> exp.Expression:
+                if not isinstance(part, exp.Column):
+                    return part
+                reference = atoms[part.name]
+                assert isinstance(reference, ColumnRef)
+                column, fields = self.schema.resolve(reference, self.clause.source)
+                if null and not fields:
+                    return exp.cast(exp.Null(), exp.DataType.build(self.schema.columns[column], dialect="spark", udt=True))
+                return exp.column(fields[-1] if fields else column, *reversed((column, *fields[:-1]) if fields else ()), quoted=True)
+
+            return node.copy().transform(replace).sql("spark")
+
+        span = next((atom.span for atom in atoms.values()), self.clause.span)
+        name, type_ = self.add_derived(text(null=False), span)
+        missing = None
+        if at != Current(0) and not isinstance(node, exp.Column):
+            missing = self.add_derived(text(null=True), span)[0]
+        return Load(name, at, type_, missing)
+
+    def unsupported(self, message: str, span: Span, hint: str | None = None) -> EpisodeUnsupportedError:
+        return EpisodeUnsupportedError(
+            message, source=self.clause.source, position=span.start, length=span.end - span.start, hint=hint
+        )
+
+    def analysis_error(self, message: str, span: Span, hint: str | None = None) -> EpisodeAnalysisError:
+        return EpisodeAnalysisError(
+            message, source=self.clause.source, position=span.start, length=span.end - span.start, hint=hint
+        )
+
+
+class _Conditions:
+    """One label's condition."""
+
+    def __init__(
+        self, clause: MatchRecognize, schema: InputSchema, labels: Labels, derived: DerivedColumns, definition: Definition
+    ) -> None:
+        self.clause = clause
+        self.schema = schema
+        self.labels = labels
+        self.label = definition.label
+        self.condition = definition.condition
+        self.rows = RowLocalScalars(clause, schema, derived)
+        self.atoms = dict(self.condition.atoms)
+
+    def plan(self) -> Condition:
+        compiler = NativeCompiler(self._resolve, self._fallback, self.schema.utc)
+        try:
+            expression = compiler.compile(self.condition.tree)
+        except NotNative as error:
+            raise self.rows.unsupported(
+                f"The condition of {self.label} relates several rows in a way that is not evaluated: {error.reason}.",
+                self.condition.span,
+                "Across rows: arithmetic, comparison, AND/OR/NOT, CASE, COALESCE, BETWEEN, IN, ABS, LEAST/GREATEST, "
+                "time differences. On one row: any Spark function.",
+            ) from None
+        if expression.type == VOID:
+            expression = Constant(None, "boolean")
+        if expression.type != "boolean":
+            raise self.rows.analysis_error(
+                f"The condition of {self.label} is of type {expression.type}, not a condition.",
+                self.condition.span,
+                "Compare it with something.",
+            )
+        parts = conjuncts(expression)
+        return Condition(
+            self.label,
+            tuple(part for part in parts if is_row_local(part)),
+            tuple(part for part in parts if not is_row_local(part)),
+        )
+
+    def _row(self, labels: frozenset[str] | None, first: bool, offset: int, shift: int) -> RowRef:
+        """The row under trial is the last one of every label set that holds its label."""
+        if not first and offset == 0 and (labels is None or self.label in labels):
+            return Current(shift)
+        return Navigated(labels, first, offset, shift)
+
+    def _place(self, atom: Atom) -> RowRef | None:
+        """The row an atom reads, if it reads exactly one and only columns."""
+        if isinstance(atom, ColumnRef):
+            return self._row(self.labels.members(atom.label), False, 0, 0)
+        if isinstance(atom, Navigation) and all(isinstance(inner, ColumnRef) for _, inner in atom.argument.atoms):
+            label = common_label(self.clause, (atom.argument,), "navigation", atom.span)
+            return self._row(self.labels.members(label), atom.logical == "FIRST", atom.logical_offset, atom.physical_offset)
+        return None
+
+    def _fallback(self, node: exp.Expression) -> Expression | None:
+        """A column computed by Spark, where everything in the subtree is read at one row as plain columns."""
+        names = {column.name for column in node.find_all(exp.Column)}
+        if isinstance(node, exp.Column):
+            return None
+        references: dict[str, Atom] = {}
+        places: set[RowRef] = set()
+        for name in names:
+            atom = self.atoms[name]
+            place = self._place(atom)
+            if place is None:
+                return None
+            places.add(place)
+            if isinstance(atom, Navigation):
+                inner = atom.argument
+                if len(inner.atoms) != 1 or inner.text.strip() != inner.atoms[0][0]:
+                    return None
+                references[name] = inner.atoms[0][1]
+            else:
+                references[name] = atom
+        if len(places) > 1:
+            return None
+        return self.rows.spark_load(node, references, places.pop() if places else Current(0))
+
+    def _resolve(self, name: str) -> Expression:
+        atom = self.atoms[name]
+        if isinstance(atom, ColumnRef):
+            if self._is_match_number(atom):
+                return Number()
+            return self.rows.load(atom, self._row(self.labels.members(atom.label), False, 0, 0))
+        if isinstance(atom, MatchNumber):
+            return Number()
+        if isinstance(atom, Classifier):
+            return self._label_at(self._row(self.labels.members(atom.label), False, 0, 0))
+        if atom.mode is Mode.FINAL:
+            raise self.rows.analysis_error(
+                "FINAL is not allowed in DEFINE.", atom.span, "In DEFINE the match is still running; drop FINAL."
+            )
+        return self._navigation(atom) if isinstance(atom, Navigation) else self._aggregate(atom)
+
+    def _is_match_number(self, reference: ColumnRef) -> bool:
+        """MATCH_NUMBER without parentheses, as the papers write it, where no column has that name."""
+        return len(reference.path) == 1 and reference.path[0].upper() == "MATCH_NUMBER" and self.schema.find(reference.path[0]) is None
+
+    def _label_at(self, at: RowRef) -> Expression:
+        if at == Current(0):
+            return Constant(self.label, "string")
+        if isinstance(at, Current) and at.offset > 0:
+            return Constant(None, "string")
+        return LabelAt(at)
+
+    def _navigation(self, atom: Navigation) -> Expression:
+        label = common_label(self.clause, (atom.argument,), "navigation", atom.span)
+        require_column(self.rows, atom.argument, atom.span, "navigation")
+        at = self._row(self.labels.members(label), atom.logical == "FIRST", atom.logical_offset, atom.physical_offset)
+        value = self.rows.compile(atom.argument, at, self._label_at(at))
+        if at == Current(0) or isinstance(value, (Load, LabelAt)) and getattr(value, "missing", None) is None:
+            return value
+        return Apply("if", (Exists(at), value, Constant(None, value.type)), value.type)
+
+    def _aggregate(self, atom: Aggregate) -> Expression:
+        if atom.star:
+            return Running("count", self.labels.members(atom.star_label), None, "bigint")
+        label = common_label(self.clause, atom.arguments, "aggregate", atom.span)
+        members = self.labels.members(label)
+        if atom.function in ("first_value", "last_value"):
+            first = atom.function == "first_value"
+            require_column(self.rows, atom.arguments[0], atom.span, "aggregate")
+            at = self._row(members, first, 0, 0)
+            return self.rows.compile(atom.arguments[0], at, self._label_at(at))
+        if atom.function in ("collect_list", "collect_set", "max_by", "min_by"):
+            raise self.rows.unsupported(f"{atom.function} is not evaluated in DEFINE.", atom.span, "It works in MEASURES.")
+        argument = self.rows.compile(atom.arguments[0], Current(0), None)
+        return running_aggregate(self.rows, atom.function, members, argument, atom.span)
+
+
+def require_column(rows: RowLocalScalars, scalar: Scalar, span: Span, call: str) -> None:
+    """A navigation needs a column to say whose rows it walks."""
+    if not scalar.atoms:
+        raise rows.analysis_error(f"A {call} needs a column inside.", span)
+
+
+def running_aggregate(
+    rows: RowLocalScalars, function: str, members: frozenset[str] | None, argument: Expression, span: Span
+) -> Running:
+    """A typed aggregate for the machine, or an error for types that it does not add up."""
+    type_ = argument.type
+    if function == "count":
+        return Running("count", members, argument, "bigint")
+    if function == "count_if":
+        _require(rows, type_ == "boolean", function, type_, span)
+        return Running("count_if", members, argument, "bigint")
+    if function in BOOLEAN_AGGREGATES:
+        _require(rows, type_ == "boolean", function, type_, span)
+        return Running(BOOLEAN_AGGREGATES[function], members, argument, "boolean")
+    if function in ("min", "max"):
+        _require(rows, lane_of(type_) is not None, function, type_, span)
+        return Running(function, members, argument, type_)
+    decimal = decimal_of(type_)
+    if function == "sum":
+        if is_integer(type_):
+            return Running("sum", members, argument, "bigint")
+        if is_float(type_):
+            return Running("sum", members, argument, "double")
+        if type_.startswith("interval") and lane_of(type_) == "int":
+            return Running("sum", members, argument, type_)
+        if decimal is not None and decimal[0] + 10 <= 18:
+            return Running("sum", members, argument, f"decimal({decimal[0] + 10},{decimal[1]})")
+    _require(rows, is_numeric(type_), function, type_, span)
+    if function in DOUBLE_AGGREGATES and (decimal is None or function != "avg") and lane_of(type_) != "code":
+        return Running(function, members, argument, "double")
+    raise rows.unsupported(f"{function} of {type_} is not evaluated in DEFINE.", span, "Cast it to double.")
+
+
+def _require(rows: RowLocalScalars, holds: bool, function: str, type_: str, span: Span) -> None:
+    if not holds:
+        raise rows.analysis_error(f"{function} cannot be applied to {type_}.", span)

@@ -1,0 +1,28 @@
+"""Columns that Spark computes before matching, because the machine does not know a function in them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from episode.plan.schema import InputSchema
+
+PREFIX = "__derived_"
+
+
+@dataclass
+class DerivedColumns:
+    """sql → (column name, type), in order of first use."""
+
+    schema: InputSchema
+    by_sql: dict[str, tuple[str, str]] = field(default_factory=dict)
+
+    def add(self, sql: str) -> tuple[str, str]:
+        """Name and Spark type of the column for an expression over the input."""
+        if sql not in self.by_sql:
+            type_ = self.schema.type_of(sql)
+            self.by_sql[sql] = (f"{PREFIX}{len(self.by_sql)}", type_)
+        return self.by_sql[sql]
+
+    def selections(self) -> list[tuple[str, str]]:
+        """(sql, name) pairs to add to the input."""
+        return [(sql, name) for sql, (name, _) in self.by_sql.items()]

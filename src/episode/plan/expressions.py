@@ -1,0 +1,162 @@
+"""Typed expressions of the machine: what a compiled condition or argument is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Union
+
+
+@dataclass(frozen=True)
+class Current:
+    """The row being tried (or evaluated), `offset` rows away within its partition."""
+
+    offset: int = 0
+
+
+@dataclass(frozen=True)
+class Navigated:
+    """A row found through labels: FIRST or LAST of `labels` (None: every label), `offset` in, then `shift` rows away."""
+
+    labels: frozenset[str] | None
+    first: bool
+    offset: int
+    shift: int
+
+
+RowRef = Union[Current, Navigated]
+
+
+@dataclass(frozen=True)
+class Load:
+    """The value of an input column at a row; null where there is no such row.
+
+    missing: a column whose value stands in where the row does not exist (a Spark function of null), if any.
+    """
+
+    column: str
+    at: RowRef
+    type: str
+    missing: str | None = None
+
+
+@dataclass(frozen=True)
+class Constant:
+    """A literal in the lane of its type; a string stays a string until ranks are known. None is null."""
+
+    value: int | float | str | bytes | None
+    type: str
+
+
+@dataclass(frozen=True)
+class Apply:
+    """An operation of the machine on operands."""
+
+    operation: str
+    operands: tuple[Expression, ...]
+    type: str
+
+
+@dataclass(frozen=True)
+class LabelAt:
+    """CLASSIFIER: the name of the label of a row of the match."""
+
+    at: RowRef
+    type: str = "string"
+
+
+@dataclass(frozen=True)
+class Exists:
+    """Is there such a row?"""
+
+    at: RowRef
+    type: str = "boolean"
+
+
+@dataclass(frozen=True)
+class Number:
+    """MATCH_NUMBER()."""
+
+    type: str = "bigint"
+
+
+@dataclass(frozen=True)
+class Running:
+    """A running aggregate over rows of labels (None: every label). `argument` is row-local; None for count of rows."""
+
+    function: str
+    labels: frozenset[str] | None
+    argument: Expression | None
+    type: str
+
+
+Expression = Union[Load, Constant, Apply, LabelAt, Exists, Number, Running]
+
+
+def walk(expression: Expression) -> Iterator[Expression]:
+    """The expression and everything below it, aggregates' arguments excluded."""
+    yield expression
+    if isinstance(expression, Apply):
+        for operand in expression.operands:
+            yield from walk(operand)
+
+
+def is_row_local(expression: Expression) -> bool:
+    """Does it depend on one row and rows at fixed offsets of it only?"""
+    for node in walk(expression):
+        if isinstance(node, (LabelAt, Number, Running)):
+            return False
+        if isinstance(node, (Load, Exists)) and isinstance(node.at, Navigated):
+            return False
+    return True
+
+
+def conjuncts(expression: Expression) -> list[Expression]:
+    """Parts that must all hold; a null part does not hold, so they may be tested one by one."""
+    if isinstance(expression, Apply) and expression.operation == "and":
+        return [part for operand in expression.operands for part in conjuncts(operand)]
+    return [expression]
+
+
+def render(expression: Expression) -> str:
+    """A readable form, for `explain`."""
+    if isinstance(expression, Load):
+        return _render_load(expression)
+    if isinstance(expression, Constant):
+        return "null" if expression.value is None else repr(expression.value)
+    if isinstance(expression, LabelAt):
+        return f"CLASSIFIER@{render_row(expression.at)}"
+    if isinstance(expression, Exists):
+        return f"exists({render_row(expression.at)})"
+    if isinstance(expression, Number):
+        return "MATCH_NUMBER()"
+    if isinstance(expression, Running):
+        over = "*" if expression.labels is None else "|".join(sorted(expression.labels))
+        argument = "*" if expression.argument is None else render(expression.argument)
+        return f"{expression.function}({argument} over {over})"
+    operands = [render(operand) for operand in expression.operands]
+    symbol = SYMBOLS.get(expression.operation)
+    if symbol is not None and len(operands) == 2:
+        return f"({operands[0]} {symbol} {operands[1]})"
+    return f"{expression.operation}({', '.join(operands)})"
+
+
+SYMBOLS = {
+    "and": "AND", "or": "OR", "add": "+", "subtract": "-", "multiply": "*", "divide": "/", "eq": "=", "ne": "<>",
+    "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "same": "<=>", "modulo": "%",
+}  # fmt: skip
+
+
+def _render_load(load: Load) -> str:
+    place = render_row(load.at)
+    return load.column if place == "row" else f"{load.column}@{place}"
+
+
+def render_row(at: RowRef) -> str:
+    if isinstance(at, Current):
+        return "row" if at.offset == 0 else f"row{at.offset:+d}"
+    over = "match" if at.labels is None else "|".join(sorted(at.labels))
+    text = f"{'first' if at.first else 'last'} {over}"
+    if at.offset:
+        text += f"[{at.offset}]"
+    return text if at.shift == 0 else f"{text}{at.shift:+d}"

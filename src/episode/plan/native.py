@@ -1,0 +1,520 @@
+"""From a scalar's tree to a machine expression, with Spark's types and nulls; what the machine does not know is left to Spark.
+
+`NotNative` says that a subtree must be computed by Spark. The caller hands such subtrees out whole where they read one row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal
+
+from sqlglot import exp
+
+from episode.plan.expressions import Apply, Constant, Expression, LabelAt, Load
+from episode.plan.types import (
+    DAY_TIME,
+    INTEGERS,
+    NARROW_DECIMAL,
+    VOID,
+    as_decimal,
+    decimal_of,
+    is_day_time_interval,
+    is_float,
+    is_integer,
+    is_numeric,
+    is_string,
+    lane_of,
+    wider_integer,
+)
+
+
+class NotNative(Exception):
+    """The machine does not evaluate this node."""
+
+    def __init__(self, node: exp.Expression, reason: str) -> None:
+        super().__init__(reason)
+        self.node = node
+        self.reason = reason
+
+
+COMPARISONS = {exp.EQ: "eq", exp.NEQ: "ne", exp.LT: "lt", exp.LTE: "le", exp.GT: "gt", exp.GTE: "ge", exp.NullSafeEQ: "same"}
+ARITHMETIC = {exp.Add: "add", exp.Sub: "subtract", exp.Mul: "multiply", exp.Div: "divide", exp.Mod: "modulo", exp.IntDiv: "int_divide"}
+MICROSECONDS_PER_DAY = 86_400_000_000
+UNIT_MICROSECONDS = {
+    "MICROSECOND": 1, "MILLISECOND": 1_000, "SECOND": 1_000_000, "MINUTE": 60_000_000,
+    "HOUR": 3_600_000_000, "DAY": MICROSECONDS_PER_DAY, "WEEK": 7 * MICROSECONDS_PER_DAY,
+}  # fmt: skip
+DOUBLE_FUNCTIONS = {exp.Sqrt: "sqrt", exp.Exp: "exp", exp.Ln: "ln"}
+
+Resolver = Callable[[str], Expression]
+Fallback = Callable[[exp.Expression], "Expression | None"]
+
+
+class NativeCompiler:
+    """Compiles one scalar.
+
+    resolve: the meaning of a placeholder.
+    fallback: a column that Spark computes for a subtree of one row; None where the subtree relates several rows.
+    utc: does the session's calendar have no daylight saving?
+    """
+
+    def __init__(self, resolve: Resolver, fallback: Fallback, utc: bool) -> None:
+        self.resolve = resolve
+        self.fallback = fallback
+        self.utc = utc
+        self._purely = False
+
+    def compile(self, node: exp.Expression) -> Expression:
+        """The node by the machine alone, else the largest possible subtrees by Spark and the rest by the machine."""
+        if self._purely:
+            return self._native(node)
+        self._purely = True
+        try:
+            return self._native(node)
+        except NotNative:
+            self._purely = False
+            return self.fallback(node) or self._native(node)
+        finally:
+            self._purely = False
+
+    # ---- dispatch ------------------------------------------------------------------------------------
+
+    def _native(self, node: exp.Expression) -> Expression:
+        if isinstance(node, exp.Paren):
+            return self.compile(node.this)
+        if isinstance(node, exp.Column):
+            return self.resolve(node.name)
+        if isinstance(node, exp.Literal):
+            return self._literal(node)
+        if isinstance(node, exp.Boolean):
+            return Constant(int(bool(node.this)), "boolean")
+        if isinstance(node, exp.Null):
+            return Constant(None, VOID)
+        if isinstance(node, (exp.And, exp.Or)):
+            operation = "and" if isinstance(node, exp.And) else "or"
+            operands = (self._boolean(node.left), self._boolean(node.right))
+            return Apply(operation, operands, "boolean")
+        if isinstance(node, exp.Not):
+            return Apply("not", (self._boolean(node.this),), "boolean")
+        for kind, operation in COMPARISONS.items():
+            if type(node) is kind:
+                return self._comparison(node, operation, self.compile(node.this), self.compile(node.expression))
+        for kind, operation in ARITHMETIC.items():
+            if type(node) is kind:
+                return self._arithmetic(node, operation, self.compile(node.this), self.compile(node.expression))
+        handler = HANDLERS.get(type(node))
+        if handler is None:
+            raise NotNative(node, f"{node.key} is Spark's to evaluate")
+        return handler(self, node)
+
+    def _boolean(self, node: exp.Expression) -> Expression:
+        value = self.compile(node)
+        if value.type == VOID:
+            return Constant(None, "boolean")
+        if value.type != "boolean":
+            raise NotNative(node, f"a condition is needed here, not {value.type}")
+        return value
+
+    def _literal(self, node: exp.Literal) -> Constant:
+        text = node.this
+        if node.is_string:
+            return Constant(text, "string")
+        if text.isdigit():
+            value = int(text)
+            if value < 2**31:
+                return Constant(value, "int")
+            if value < 2**63:
+                return Constant(value, "bigint")
+            raise NotNative(node, "a number beyond bigint")
+        if "e" in text.lower():
+            return Constant(float(text), "double")
+        number = Decimal(text)
+        _, digits, exponent = number.as_tuple()
+        scale = -int(exponent)
+        precision = max(len(digits), scale)
+        if precision > NARROW_DECIMAL:
+            raise NotNative(node, "a decimal of more than 18 digits")
+        return Constant(int(number.scaleb(scale)), f"decimal({precision},{scale})")
+
+    # ---- numbers -------------------------------------------------------------------------------------
+
+    def _arithmetic(self, node: exp.Expression, operation: str, left: Expression, right: Expression) -> Expression:
+        if VOID in (left.type, right.type):
+            raise NotNative(node, "arithmetic with a bare NULL")
+        temporal = self._temporal_arithmetic(node, operation, left, right)
+        if temporal is not None:
+            return temporal
+        if not (is_numeric(left.type) and is_numeric(right.type)):
+            raise NotNative(node, f"{operation} of {left.type} and {right.type}")
+        if is_float(left.type) or is_float(right.type):
+            return self._float_arithmetic(node, operation, left, right)
+        if decimal_of(left.type) or decimal_of(right.type):
+            return self._decimal_arithmetic(node, operation, left, right)
+        if operation == "divide":
+            return Apply("divide", (to_float(left), to_float(right)), "double")
+        type_ = "bigint" if operation == "int_divide" else wider_integer(left.type, right.type)
+        return Apply(operation, (left, right), type_)
+
+    def _float_arithmetic(self, node: exp.Expression, operation: str, left: Expression, right: Expression) -> Expression:
+        if operation == "int_divide":
+            raise NotNative(node, "div of floating point numbers")
+        single = left.type == "float" and right.type == "float" and operation != "divide"
+        result = Apply(operation, (to_float(left), to_float(right)), "double")
+        return Apply("round_single", (result,), "float") if single else result
+
+    def _decimal_arithmetic(self, node: exp.Expression, operation: str, left: Expression, right: Expression) -> Expression:
+        first, second = _decimal_type(left), _decimal_type(right)
+        assert first is not None and second is not None
+        (p1, s1), (p2, s2) = first, second
+        if operation in ("add", "subtract"):
+            scale = max(s1, s2)
+            precision = max(p1 - s1, p2 - s2) + scale + 1
+            operands = (rescale(left, s1, scale), rescale(right, s2, scale))
+        elif operation == "multiply":
+            scale, precision = s1 + s2, p1 + p2 + 1
+            operands = (left, right)
+        else:
+            raise NotNative(node, f"{operation} of decimals")
+        if precision > NARROW_DECIMAL:
+            raise NotNative(node, f"a decimal of {precision} digits")
+        return Apply(operation, operands, f"decimal({precision},{scale})")
+
+    # ---- time ----------------------------------------------------------------------------------------
+
+    def _temporal_arithmetic(
+        self, node: exp.Expression, operation: str, left: Expression, right: Expression
+    ) -> Expression | None:
+        stamps = ("timestamp", "timestamp_ntz")
+        if operation == "subtract" and left.type in stamps and left.type == right.type:
+            return Apply("subtract", (left, right), DAY_TIME)
+        if operation == "subtract" and left.type == right.type == "date":
+            days = Apply("subtract", (left, right), "bigint")
+            return Apply("multiply", (days, Constant(MICROSECONDS_PER_DAY, "bigint")), "interval day")
+        if operation in ("add", "subtract") and left.type in stamps and is_day_time_interval(right.type):
+            return self._shift_timestamp(node, operation, left, right)
+        if operation == "add" and right.type in stamps and is_day_time_interval(left.type):
+            return self._shift_timestamp(node, operation, right, left)
+        if operation in ("add", "subtract") and is_day_time_interval(left.type) and is_day_time_interval(right.type):
+            return Apply(operation, (left, right), DAY_TIME)
+        if operation in ("add", "subtract") and left.type == "date" and right.type in INTEGERS[:3]:
+            return Apply(operation, (left, right), "date")
+        return None
+
+    def _shift_timestamp(self, node: exp.Expression, operation: str, stamp: Expression, interval: Expression) -> Expression:
+        """Whole days follow the session's calendar unless time has no zone; shorter intervals are exact."""
+        short = isinstance(interval, Constant) and isinstance(interval.value, int) and abs(interval.value) < MICROSECONDS_PER_DAY
+        if not (short or self.utc or stamp.type == "timestamp_ntz"):
+            raise NotNative(node, "adding days in a time zone with daylight saving")
+        return Apply(operation, (stamp, interval), stamp.type)
+
+    def _interval(self, node: exp.Interval) -> Expression:
+        amount, unit = node.this, node.args.get("unit")
+        if not isinstance(amount, exp.Literal) or not isinstance(unit, exp.Var):
+            raise NotNative(node, "this form of interval")
+        name = unit.name.upper().rstrip("S")
+        try:
+            value = Decimal(amount.this.strip())
+        except ArithmeticError:
+            raise NotNative(node, "this form of interval") from None
+        if name not in UNIT_MICROSECONDS:
+            raise NotNative(node, f"an interval in {name.lower()}s")
+        exact = value * UNIT_MICROSECONDS[name]
+        if exact != int(exact) or abs(exact) >= 2**63:
+            raise NotNative(node, "an interval finer than a microsecond")
+        return Constant(int(exact), DAY_TIME)
+
+    def _timestamp_difference(self, node: exp.Expression) -> Expression:
+        unit = node.args.get("unit")
+        name = unit.name.upper() if unit is not None else ""
+        end, start = self.compile(node.this), self.compile(node.expression)
+        if name not in ("MICROSECOND", "MILLISECOND", "SECOND", "MINUTE", "HOUR"):
+            raise NotNative(node, f"a difference in {name.lower() or 'this unit'}")
+        if end.type != start.type or end.type not in ("timestamp", "timestamp_ntz"):
+            raise NotNative(node, f"a difference of {end.type} and {start.type}")
+        difference = Apply("subtract", (end, start), "bigint")
+        return Apply("int_divide", (difference, Constant(UNIT_MICROSECONDS[name], "bigint")), "bigint")
+
+    def _date_difference(self, node: exp.Expression) -> Expression:
+        if node.args.get("unit") is not None and node.args["unit"].name.upper() != "DAY":
+            return self._timestamp_difference(node)
+        end, start = self.compile(node.this), self.compile(node.expression)
+        if not end.type == start.type == "date":
+            raise NotNative(node, f"datediff of {end.type} and {start.type}")
+        return Apply("subtract", (end, start), "int")
+
+    # ---- comparison ----------------------------------------------------------------------------------
+
+    def _comparison(self, node: exp.Expression, operation: str, left: Expression, right: Expression) -> Expression:
+        left, right = self._comparable(node, left, right)
+        return Apply(operation, (left, right), "boolean")
+
+    def _comparable(self, node: exp.Expression, left: Expression, right: Expression) -> tuple[Expression, Expression]:
+        """Both operands in one lane and unit, as Spark would widen them."""
+        if left.type == VOID or right.type == VOID:
+            type_ = right.type if left.type == VOID else left.type
+            return retype_null(left, type_), retype_null(right, type_)
+        if is_numeric(left.type) and is_numeric(right.type):
+            return self._comparable_numbers(node, left, right)
+        if is_day_time_interval(left.type) and is_day_time_interval(right.type):
+            return left, right
+        if is_string(left.type) and is_string(right.type) and lane_of(left.type) == lane_of(right.type) == "code":
+            return self._codes(node, left, right)
+        if left.type != right.type or lane_of(left.type) is None:
+            raise NotNative(node, f"comparing {left.type} with {right.type}")
+        if lane_of(left.type) == "code":
+            return self._codes(node, left, right)
+        return left, right
+
+    def _codes(self, node: exp.Expression, left: Expression, right: Expression) -> tuple[Expression, Expression]:
+        for side in (left, right):
+            if not isinstance(side, (Load, Constant, LabelAt)):
+                raise NotNative(node, f"comparing computed values of type {side.type}")
+        return left, right
+
+    def _comparable_numbers(self, node: exp.Expression, left: Expression, right: Expression) -> tuple[Expression, Expression]:
+        if is_float(left.type) or is_float(right.type):
+            return to_float(left), to_float(right)
+        if is_integer(left.type) and is_integer(right.type):
+            return left, right
+        first, second = _decimal_type(left), _decimal_type(right)
+        assert first is not None and second is not None
+        if first[0] > NARROW_DECIMAL and is_integer(left.type):
+            first = (19, 0)
+        if second[0] > NARROW_DECIMAL and is_integer(right.type):
+            second = (19, 0)
+        scale = max(first[1], second[1])
+        if left.type == right.type and lane_of(left.type) == "code":
+            return self._codes(node, left, right)
+        if max(first[0] - first[1], second[0] - second[1]) + scale > NARROW_DECIMAL:
+            raise NotNative(node, f"comparing {left.type} with {right.type}")
+        return rescale(left, first[1], scale), rescale(right, second[1], scale)
+
+    # ---- functions -----------------------------------------------------------------------------------
+
+    def _is(self, node: exp.Is) -> Expression:
+        value = self.compile(node.this)
+        negated = isinstance(node.expression, exp.Not)
+        target = node.expression.this if negated else node.expression
+        if isinstance(target, exp.Null):
+            result: Expression = Apply("is_null", (value,), "boolean")
+        elif isinstance(target, exp.Boolean) and value.type == "boolean":
+            result = Apply("same", (value, Constant(int(bool(target.this)), "boolean")), "boolean")
+        else:
+            raise NotNative(node, "this form of IS")
+        return Apply("not", (result,), "boolean") if negated else result
+
+    def _between(self, node: exp.Between) -> Expression:
+        if node.args.get("symmetric"):
+            raise NotNative(node, "BETWEEN SYMMETRIC")
+        low = self._comparison(node, "ge", self.compile(node.this), self.compile(node.args["low"]))
+        high = self._comparison(node, "le", self.compile(node.this), self.compile(node.args["high"]))
+        return Apply("and", (low, high), "boolean")
+
+    def _in(self, node: exp.In) -> Expression:
+        options = node.expressions
+        if not options or node.args.get("query") or node.args.get("unnest") or node.args.get("field"):
+            raise NotNative(node, "this form of IN")
+        value = self.compile(node.this)
+        tests = [self._comparison(node, "eq", value, self.compile(option)) for option in options]
+        return tests[0] if len(tests) == 1 else Apply("or", tuple(tests), "boolean")
+
+    def _case(self, node: exp.Case) -> Expression:
+        subject = node.this
+        default = node.args.get("default")
+        branches = []
+        for branch in node.args["ifs"]:
+            if subject is None:
+                condition = self._boolean(branch.this)
+            else:
+                condition = self._comparison(node, "eq", self.compile(subject), self.compile(branch.this))
+            branches.append((condition, self.compile(branch.args["true"])))
+        otherwise = self.compile(default) if default is not None else Constant(None, VOID)
+        values = self._unify(node, [value for _, value in branches] + [otherwise])
+        result = values[-1]
+        for (condition, _), value in zip(reversed(branches), reversed(values[:-1]), strict=True):
+            result = Apply("if", (condition, value, result), value.type)
+        return result
+
+    def _if(self, node: exp.If) -> Expression:
+        condition = self._boolean(node.this)
+        otherwise = node.args.get("false")
+        values = self._unify(
+            node, [self.compile(node.args["true"]), self.compile(otherwise) if otherwise else Constant(None, VOID)]
+        )
+        return Apply("if", (condition, *values), values[0].type)
+
+    def _coalesce(self, node: exp.Coalesce) -> Expression:
+        values = self._unify(node, [self.compile(part) for part in [node.this, *node.expressions]])
+        result = values[-1]
+        for value in reversed(values[:-1]):
+            result = Apply("coalesce", (value, result), value.type)
+        return result
+
+    def _nullif(self, node: exp.Nullif) -> Expression:
+        value, other = self.compile(node.this), self.compile(node.expression)
+        if lane_of(value.type) == "code":
+            raise NotNative(node, f"nullif of {value.type}")
+        equal = self._comparison(node, "eq", value, other)
+        return Apply("if", (equal, Constant(None, value.type), value), value.type)
+
+    def _extreme(self, node: exp.Expression) -> Expression:
+        operation = "greatest" if isinstance(node, exp.Greatest) else "least"
+        if node.args.get("ignore_nulls") is False:
+            raise NotNative(node, operation)
+        values = self._unify(node, [self.compile(part) for part in [node.this, *node.expressions]])
+        result = values[0]
+        for value in values[1:]:
+            result = Apply(operation, (result, value), value.type)
+        return result
+
+    def _unify(self, node: exp.Expression, values: list[Expression]) -> list[Expression]:
+        """The branches of a conditional in one type."""
+        types = {value.type for value in values if value.type != VOID}
+        if not types:
+            return [retype_null(value, "boolean") for value in values]
+        if len(types) == 1:
+            type_ = types.pop()
+        elif all(is_integer(type_) for type_ in types):
+            type_ = max(types, key=INTEGERS.index)
+        elif all(is_numeric(type_) for type_ in types) and "double" in types:
+            return [retype_null(value, "double") if value.type == VOID else to_float(value) for value in values]
+        else:
+            raise NotNative(node, f"values of types {', '.join(sorted(types))}")
+        if lane_of(type_) in ("code", None):
+            raise NotNative(node, f"a choice between values of type {type_}")
+        return [retype_null(value, type_) for value in values]
+
+    def _negate(self, node: exp.Neg) -> Expression:
+        value = self.compile(node.this)
+        if isinstance(value, Constant) and isinstance(value.value, (int, float)) and is_numeric(value.type):
+            return Constant(-value.value, value.type)
+        if not is_numeric(value.type) and not is_day_time_interval(value.type) or lane_of(value.type) == "code":
+            raise NotNative(node, f"minus of {value.type}")
+        return Apply("negate", (value,), value.type)
+
+    def _absolute(self, node: exp.Abs) -> Expression:
+        value = self.compile(node.this)
+        if not is_numeric(value.type) or lane_of(value.type) == "code":
+            raise NotNative(node, f"abs of {value.type}")
+        return Apply("abs", (value,), value.type)
+
+    def _double_function(self, node: exp.Expression) -> Expression:
+        value = self.compile(node.this)
+        if not is_numeric(value.type) or lane_of(value.type) == "code":
+            raise NotNative(node, f"{node.key} of {value.type}")
+        return Apply(DOUBLE_FUNCTIONS[type(node)], (to_float(value),), "double")
+
+    def _power(self, node: exp.Pow) -> Expression:
+        base, exponent = self.compile(node.this), self.compile(node.expression)
+        if not (is_numeric(base.type) and is_numeric(exponent.type)) or "code" in (lane_of(base.type), lane_of(exponent.type)):
+            raise NotNative(node, "power")
+        return Apply("power", (to_float(base), to_float(exponent)), "double")
+
+    def _is_nan(self, node: exp.IsNan) -> Expression:
+        value = self.compile(node.this)
+        if not is_float(value.type):
+            raise NotNative(node, f"isnan of {value.type}")
+        return Apply("is_nan", (value,), "boolean")
+
+    def _cast(self, node: exp.Cast) -> Expression:
+        value = self.compile(node.this)
+        target = node.to.sql("spark").lower()
+        target = {"integer": "int", "long": "bigint", "short": "smallint", "byte": "tinyint", "real": "float"}.get(target, target)
+        if target == value.type:
+            return value
+        if value.type == VOID and lane_of(target) is not None:
+            return Constant(None, target)
+        if is_integer(value.type) and is_integer(target) and INTEGERS.index(target) > INTEGERS.index(value.type):
+            return Apply("copy", (value,), target)
+        if target == "double" and is_numeric(value.type) and lane_of(value.type) != "code":
+            return Apply("copy", (to_float(value),), "double")
+        if target == "bigint" and value.type == "timestamp":
+            return Apply("floor_divide", (value, Constant(1_000_000, "bigint")), "bigint")
+        raise NotNative(node, f"cast of {value.type} to {target}")
+
+    def _unix(self, node: exp.Expression, unit: int) -> Expression:
+        value = self.compile(node.this)
+        if value.type != "timestamp":
+            raise NotNative(node, f"unix time of {value.type}")
+        return Apply("floor_divide", (value, Constant(unit, "bigint")), "bigint")
+
+    def _unix_timestamp(self, node: exp.Expression) -> Expression:
+        if node.args.get("format") is not None:
+            raise NotNative(node, "unix_timestamp with a format")
+        return self._unix(node, 1_000_000)
+
+    def _unix_seconds(self, node: exp.Expression) -> Expression:
+        return self._unix(node, 1_000_000)
+
+    def _unix_millis(self, node: exp.Expression) -> Expression:
+        return self._unix(node, 1_000)
+
+    def _unix_micros(self, node: exp.Expression) -> Expression:
+        return self._unix(node, 1)
+
+
+def _decimal_type(value: Expression) -> tuple[int, int] | None:
+    """Decimal type of an exact number; an integer literal is as wide as it is long, as in Spark."""
+    if isinstance(value, Constant) and is_integer(value.type) and isinstance(value.value, int):
+        return len(str(abs(value.value))), 0
+    return as_decimal(value.type)
+
+
+def to_float(value: Expression) -> Expression:
+    """The value in the float lane."""
+    if is_float(value.type):
+        return value
+    decimal = decimal_of(value.type)
+    scale = decimal[1] if decimal else 0
+    if isinstance(value, Constant):
+        if value.value is None:
+            return Constant(None, "double")
+        assert isinstance(value.value, int)
+        return Constant(float(Decimal(value.value).scaleb(-scale)), "double")
+    converted = Apply("to_float", (value,), "double")
+    return Apply("divide", (converted, Constant(float(10**scale), "double")), "double") if scale else converted
+
+
+def rescale(value: Expression, scale: int, target: int) -> Expression:
+    """An exact number with `target` digits behind the point instead of `scale`."""
+    if scale == target:
+        return value
+    factor = 10 ** (target - scale)
+    if isinstance(value, Constant) and isinstance(value.value, int):
+        return Constant(value.value * factor, value.type)
+    return Apply("multiply", (value, Constant(factor, "bigint")), "bigint")
+
+
+def retype_null(value: Expression, type_: str) -> Expression:
+    return Constant(None, type_) if value.type == VOID else value
+
+
+HANDLERS = {
+    exp.Is: NativeCompiler._is,
+    exp.Between: NativeCompiler._between,
+    exp.In: NativeCompiler._in,
+    exp.Case: NativeCompiler._case,
+    exp.If: NativeCompiler._if,
+    exp.Coalesce: NativeCompiler._coalesce,
+    exp.Nullif: NativeCompiler._nullif,
+    exp.Greatest: NativeCompiler._extreme,
+    exp.Least: NativeCompiler._extreme,
+    exp.Neg: NativeCompiler._negate,
+    exp.Abs: NativeCompiler._absolute,
+    exp.Sqrt: NativeCompiler._double_function,
+    exp.Exp: NativeCompiler._double_function,
+    exp.Ln: NativeCompiler._double_function,
+    exp.Pow: NativeCompiler._power,
+    exp.IsNan: NativeCompiler._is_nan,
+    exp.Cast: NativeCompiler._cast,
+    exp.TryCast: NativeCompiler._cast,
+    exp.Interval: NativeCompiler._interval,
+    exp.TimestampDiff: NativeCompiler._timestamp_difference,
+    exp.DateDiff: NativeCompiler._date_difference,
+    exp.TsOrDsDiff: NativeCompiler._date_difference,
+    exp.UnixSeconds: NativeCompiler._unix_seconds,
+    exp.UnixMillis: NativeCompiler._unix_millis,
+    exp.UnixMicros: NativeCompiler._unix_micros,
+    exp.StrToUnix: NativeCompiler._unix_timestamp,
+    exp.TimeToUnix: NativeCompiler._unix_timestamp,
+}

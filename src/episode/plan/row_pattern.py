@@ -1,0 +1,283 @@
+"""The plan of one MATCH_RECOGNIZE: everything the matcher needs, with nothing left to resolve."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
+from episode.lang.syntax import ColumnRef, MatchMode, MatchRecognize, RowsPerMatch, SkipTo, Span
+from episode.plan.conditions import Condition, plan_conditions
+from episode.plan.derived import DerivedColumns
+from episode.plan.expressions import Current, Exists, Expression, LabelAt, Load, Navigated, Number, Running, walk
+from episode.plan.labels import Labels, labels_in, pinned_labels
+from episode.plan.measures import (
+    ColumnAtPlace,
+    DecimalSum,
+    Extreme,
+    Gathered,
+    LabelAtPlace,
+    MeasurePlan,
+    NumberOfMatch,
+    PlaceExists,
+    RowAggregate,
+    check_output_names,
+    plan_measures,
+)
+from episode.plan.program import PatternProgram, compile_pattern, length_bounds
+from episode.plan.schema import InputSchema
+from episode.plan.types import is_event_time
+
+MAXIMUM_LABELS = 64
+NO_MEMORY, ATTEMPT_MEMORY, PARTITION_MEMORY = "none", "attempt", "partition"
+MICROSECONDS_PER_DAY = 86_400_000_000
+
+
+@dataclass(frozen=True)
+class OrderColumn:
+    column: str
+    ascending: bool
+    nulls_first: bool
+
+
+@dataclass(frozen=True)
+class RowPatternPlan:
+    """One MATCH_RECOGNIZE over one input.
+
+    keys, order: input columns. input_columns: columns to move, derived ones included. derived: (sql, name) that Spark adds.
+    outputs: input columns that come out beside the measures, in order; `before` of them stand before the measures.
+    within: in the unit of event time (microseconds, or the integer itself). memory: how far failures may be remembered.
+    lookback, lookahead: rows that PREV and NEXT may reach beyond a row of the match.
+    """
+
+    clause: MatchRecognize
+    labels: Labels
+    program: PatternProgram
+    conditions: dict[str, Condition]
+    measures: MeasurePlan
+    keys: tuple[str, ...]
+    order: tuple[OrderColumn, ...]
+    input_columns: tuple[str, ...]
+    derived: tuple[tuple[str, str], ...]
+    types: dict[str, str]
+    outputs: tuple[str, ...]
+    before: int
+    within: int | None
+    memory: str
+    lookback: int
+    lookahead: int
+
+
+def plan_row_pattern(
+    clause: MatchRecognize, schema: InputSchema, table_names: tuple[str, ...] = ()
+) -> RowPatternPlan:
+    """Bind the clause to its input, check it, and choose how it is evaluated. `table_names`: names of the input table."""
+    labels = labels_in(clause)
+    _check_labels(clause, labels)
+    binder = _Binder(clause, schema, table_names)
+    keys = tuple(dict.fromkeys(binder.column(reference) for reference in clause.partition_by))
+    order = tuple(
+        OrderColumn(binder.column(item.column), item.ascending, item.nulls_first) for item in clause.order_by
+    )
+    within = _within(clause, schema, order)
+    derived = DerivedColumns(schema)
+    conditions = plan_conditions(clause, schema, labels, derived)
+    measures = plan_measures(clause, schema, labels, derived)
+    _check_modes(clause, conditions)
+    outputs, before = _outputs(clause, schema, keys, order)
+    check_output_names(clause, list(outputs))
+    if not outputs and not measures.measures:
+        raise _error(clause, "The query has no output column.", clause.span, "Add MEASURES, PARTITION BY or ALL ROWS PER MATCH.")
+    read = _columns_read(conditions, measures)
+    needed = [*keys, *(column.column for column in order), *outputs, *read]
+    derived_types = {name: type_ for _, (name, type_) in derived.by_sql.items()}
+    lookback, lookahead = _reach(conditions, measures)
+    return RowPatternPlan(
+        clause=clause,
+        labels=labels,
+        program=compile_pattern(clause),
+        conditions=conditions,
+        measures=measures,
+        keys=keys,
+        order=order,
+        input_columns=tuple(dict.fromkeys(needed)),
+        derived=tuple((sql, name) for sql, name in derived.selections() if name in set(needed)),
+        types={**schema.columns, **derived_types},
+        outputs=outputs,
+        before=before,
+        within=within,
+        memory=_memory(clause, conditions, within),
+        lookback=lookback,
+        lookahead=lookahead,
+    )
+
+
+def _error(clause: MatchRecognize, message: str, span: Span, hint: str | None = None) -> EpisodeAnalysisError:
+    return EpisodeAnalysisError(message, source=clause.source, position=span.start, length=span.end - span.start, hint=hint)
+
+
+def _check_labels(clause: MatchRecognize, labels: Labels) -> None:
+    if len(labels.names) > MAXIMUM_LABELS:
+        raise EpisodeUnsupportedError(
+            f"The pattern has {len(labels.names)} labels; at most {MAXIMUM_LABELS} are supported.",
+            source=clause.source,
+            position=clause.pattern_span.start,
+            length=clause.pattern_span.end - clause.pattern_span.start,
+        )
+
+
+@dataclass
+class _Binder:
+    clause: MatchRecognize
+    schema: InputSchema
+    table_names: tuple[str, ...]
+
+    def column(self, reference: ColumnRef) -> str:
+        """A column of PARTITION BY or ORDER BY, where the table's own name may qualify it."""
+        path = reference.path
+        names = {name.lower() for name in self.table_names}
+        if len(path) == 2 and path[0].lower() in names:
+            path = path[1:]
+        column, fields = self.schema.resolve(ColumnRef(None, path, reference.span), self.clause.source)
+        if fields:
+            raise _error(
+                self.clause,
+                f"{'.'.join(reference.path)} is a field of a struct; only columns can stand here.",
+                reference.span,
+                "Select the field as a column in a subquery.",
+            )
+        return column
+
+
+def _within(clause: MatchRecognize, schema: InputSchema, order: tuple[OrderColumn, ...]) -> int | None:
+    duration = clause.within
+    if duration is None:
+        return None
+    if not order:
+        raise _error(clause, "WITHIN needs an ORDER BY column to measure time.", duration.span, "Add ORDER BY with the event time.")
+    type_ = schema.columns[order[0].column]
+    if not is_event_time(type_):
+        raise _error(
+            clause,
+            f"WITHIN measures the first ORDER BY column, but {order[0].column} is of type {type_}.",
+            duration.span,
+            "Order by a timestamp, a date or an integer first.",
+        )
+    calendar = type_ in ("date", "timestamp", "timestamp_ntz")
+    if calendar and duration.unit is None:
+        raise _error(clause, f"The event time {order[0].column} is a {type_}; WITHIN needs a unit.", duration.span, "Write 10 seconds.")
+    if not calendar and duration.unit is not None:
+        raise _error(
+            clause, f"The event time {order[0].column} is a number; WITHIN takes a plain number.", duration.span, "Write WITHIN 200."
+        )
+    return duration.amount
+
+
+def _check_modes(clause: MatchRecognize, conditions: dict[str, Condition]) -> None:
+    if clause.match_mode is not MatchMode.INCREMENTAL:
+        return
+    if clause.rows_per_match is RowsPerMatch.ALL_WITH_UNMATCHED:
+        raise _error(
+            clause,
+            "INCREMENTAL MATCH cannot be combined with WITH UNMATCHED ROWS: a row may still match when it is reported.",
+            clause.span,
+            "Use MAXIMAL MATCH or ALL MATCHES.",
+        )
+    for condition in conditions.values():
+        if any(isinstance(node, Number) for part in condition.residual for node in walk(part)):
+            raise _error(
+                clause,
+                f"The condition of {condition.label} uses MATCH_NUMBER(), which INCREMENTAL MATCH gives only afterwards.",
+                clause.span,
+            )
+
+
+def _outputs(
+    clause: MatchRecognize, schema: InputSchema, keys: tuple[str, ...], order: tuple[OrderColumn, ...]
+) -> tuple[tuple[str, ...], int]:
+    if clause.rows_per_match is RowsPerMatch.ONE_ROW:
+        return keys, len(keys)
+    leading = tuple(dict.fromkeys([*keys, *(column.column for column in order)]))
+    return leading + tuple(column for column in schema.columns if column not in leading), len(leading)
+
+
+# ---- what is read, and how far --------------------------------------------------------------------------
+
+
+def expressions_of(conditions: dict[str, Condition], measures: MeasurePlan) -> list[Expression]:
+    """All machine expressions of a plan, aggregates' arguments included."""
+    found: list[Expression] = []
+    for condition in conditions.values():
+        found += [*condition.row_local, *condition.residual]
+    for atom in measures.atoms:
+        if isinstance(atom, RowAggregate) and atom.argument is not None:
+            found.append(atom.argument)
+        elif isinstance(atom, Extreme):
+            found += [atom.value, atom.by]
+        elif isinstance(atom, Gathered) and atom.value is not None:
+            found.append(atom.value)
+    for expression in list(found):
+        found += [node.argument for node in walk(expression) if isinstance(node, Running) and node.argument is not None]
+    return found
+
+
+def _columns_read(conditions: dict[str, Condition], measures: MeasurePlan) -> list[str]:
+    columns: list[str] = []
+    for expression in expressions_of(conditions, measures):
+        for node in walk(expression):
+            if isinstance(node, Load):
+                columns += [node.column] if node.missing is None else [node.column, node.missing]
+    for atom in measures.atoms:
+        if isinstance(atom, (ColumnAtPlace, DecimalSum)):
+            columns.append(atom.column)
+    return columns
+
+
+def _reach(conditions: dict[str, Condition], measures: MeasurePlan) -> tuple[int, int]:
+    shifts = [0]
+    for expression in expressions_of(conditions, measures):
+        for node in walk(expression):
+            if isinstance(node, (Load, LabelAt, Exists)):
+                shifts.append(node.at.offset if isinstance(node.at, Current) else node.at.shift)
+    for atom in measures.atoms:
+        if isinstance(atom, (ColumnAtPlace, LabelAtPlace, PlaceExists)):
+            shifts.append(atom.place.shift)
+    return -min(shifts), max(shifts)
+
+
+def _memory(clause: MatchRecognize, conditions: dict[str, Condition], within: int | None) -> str:
+    """Failures may be remembered where the conditions do not depend on the path taken; across starts only without starts."""
+    pinned = pinned_labels(clause.pattern)
+    scope = PARTITION_MEMORY if within is None else ATTEMPT_MEMORY
+    for condition in conditions.values():
+        for part in condition.residual:
+            for node in walk(part):
+                labels: frozenset[str] | None = None
+                if isinstance(node, (Load, Exists)) and isinstance(node.at, Navigated):
+                    labels = node.at.labels
+                elif isinstance(node, Running):
+                    labels = node.labels
+                elif isinstance(node, LabelAt):
+                    return NO_MEMORY
+                elif not isinstance(node, Number):
+                    continue
+                if labels is not None and not labels <= pinned:
+                    return NO_MEMORY
+                scope = ATTEMPT_MEMORY
+    return scope
+
+
+def rows_of_match(plan: RowPatternPlan) -> tuple[int, int | None]:
+    """Least and greatest number of rows of a match."""
+    return length_bounds(plan.clause.pattern)
+
+
+def skips_ahead(plan: RowPatternPlan) -> bool:
+    return plan.clause.skip_to is SkipTo.PAST_LAST_ROW
+
+
+def uses_match_number(plan: RowPatternPlan) -> bool:
+    """Does anything depend on the count of matches?"""
+    if NumberOfMatch() in plan.measures.atoms:
+        return True
+    parts = (part for condition in plan.conditions.values() for part in condition.residual)
+    return any(isinstance(node, Number) for part in parts for node in walk(part))
