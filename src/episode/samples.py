@@ -72,17 +72,22 @@ SLOT = 500
 """One shape is planted in each slot of so many ticks; the longest shape is far shorter."""
 
 
+LONGEST_NOISE = 6
+"""So many moves in one direction may be chance; a planted leg has more, except the fall of a tick."""
+
+
 def stock_ticks(seed: int = 7, *, symbols: tuple[str, ...] = SYMBOLS, ticks: int = 10_000) -> Sample:
     """One trading day of `ticks` ticks for each symbol, ordered by time.
 
     Prices walk at random in small steps of whole cents. Planted on top, one shape to every 500 ticks: long falls,
     ticks (a short fall, then a rise well above its start), V- and W-shapes. Every leg of a shape but the fall of a tick
-    has at least ten steps, which chance alone hardly ever makes. The steps around a shape are flat, so that its first
+    has at least ten steps, more than chance is allowed to make. The steps around a shape are flat, so that its first
     and last row are certain.
     """
     rng = np.random.default_rng(seed)
     count = len(symbols)
     steps = rng.choice(np.array([-2, -1, 0, 1, 2]), size=(count, ticks), p=[0.1, 0.25, 0.3, 0.25, 0.1])
+    steps[:, :: LONGEST_NOISE + 1] = 0
     found: list[tuple[str, int, int, int]] = []
     for symbol in range(count):
         for slot in range(ticks // SLOT):
