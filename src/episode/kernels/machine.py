@@ -156,7 +156,7 @@ def run(code, start, stop, ri, rf, rn, n, base, key, cols_i, cols_f, valid, cons
                     elif op == oc.DIVIDE_F:
                         rf[t, k] = f / g
                     else:
-                        rf[t, k] = math.fmod(f, g)
+                        rf[t, k] = np.fmod(f, g)
         elif op == oc.NEGATE_F or op == oc.ABS_F:
             for k in range(n):
                 rn[t, k] = rn[a, k]

@@ -139,7 +139,7 @@ class RowPatternMatcher:
                 )
             table = _from_bytes(chunk.data)
             if chunk.name == "partitions":
-                self.partitions = Partitions(**{name: table.column(name).to_numpy() for name in Partitions.NAMES})
+                self.partitions = Partitions(**{name: table.column(name).to_numpy().copy() for name in Partitions.NAMES})
             else:
                 key, time = table.column("__key").to_numpy(), table.column("__time").to_numpy()
                 self.held = EventBatch(one_chunk_each(table.drop_columns(["__key", "__time"])), key, time)

@@ -320,6 +320,11 @@ class _Measures:
                 f"Here these work: {', '.join(sorted(ARRAY_FINISH))}.",
             )
         scalar = atom.arguments[0]
+        if scalar.text.strip() == scalar.atoms[0][0] and isinstance(scalar.atoms[0][1], Classifier):
+            if atom.function == "count":
+                return self._output(RowAggregate("count", members, final, None, "bigint"))
+            labels = self._output(Gathered(members, final, None, False))
+            return labels if atom.function == "collect_list" else ARRAY_FINISH[atom.function].format(labels)
         arrays: list[str] = []
         parts: dict[str, str] = {}
         for name, inner in scalar.atoms:

@@ -1,0 +1,26 @@
+"""episode: complex event processing on Apache Spark."""
+
+from __future__ import annotations
+
+from episode.api import Options, explain, sql
+from episode.errors import (
+    EpisodeAnalysisError,
+    EpisodeDataError,
+    EpisodeError,
+    EpisodeSyntaxError,
+    EpisodeUnsupportedError,
+)
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "EpisodeAnalysisError",
+    "EpisodeDataError",
+    "EpisodeError",
+    "EpisodeSyntaxError",
+    "EpisodeUnsupportedError",
+    "Options",
+    "__version__",
+    "explain",
+    "sql",
+]

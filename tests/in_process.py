@@ -1,0 +1,70 @@
+"""Run a clause with the real matcher in process: no Spark, measures' scalar parts finished by the reference evaluator."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import sqlglot
+
+from episode.lang.row_pattern import parse_clause
+from episode.match.keys import KeyCoder
+from episode.match.ordering import events_of
+from episode.match.protocol import END_OF_TIME, EventBatch
+from episode.match.row_pattern import RowPatternSpec
+from episode.plan.measures import MATCHED_COLUMN
+from episode.plan.row_pattern import plan_row_pattern
+from episode.plan.schema import InputSchema
+from tests.reference.row_patterns import _fail, _scalar
+
+SPARK_TYPES = {"k": "int", "ts": "bigint", "v": "int", "f": "double", "s": "string"}
+ARROW_TYPES = {"k": pa.int32(), "ts": pa.int64(), "v": pa.int32(), "f": pa.float64(), "s": pa.string()}
+
+
+def spec_of(text: str, types: dict[str, str] | None = None, arrow: pa.Schema | None = None, **options: Any) -> RowPatternSpec:
+    plan = plan_row_pattern(parse_clause(text), InputSchema(types or SPARK_TYPES))
+    return RowPatternSpec(plan, arrow or pa.schema(list(ARROW_TYPES.items())), **options)
+
+
+def events_in(spec: RowPatternSpec, rows: list[dict[str, Any]], coder: KeyCoder) -> EventBatch:
+    table = pa.Table.from_pylist(rows, schema=spec.input_schema)
+    columns = list(spec.input_columns) or table.column_names[:1]
+    return events_of(table.select(columns), spec.input_order, coder)
+
+
+def run_whole(spec: RowPatternSpec, rows: list[dict[str, Any]]) -> pa.Table:
+    """One feed of everything."""
+    matcher = spec.open()
+    output = matcher.feed(events_in(spec, rows, KeyCoder(spec.input_order.keys)), END_OF_TIME)
+    return pa.concat_tables([output, matcher.finish()])
+
+
+def run_in_pieces(spec: RowPatternSpec, rows: list[dict[str, Any]], pieces: list[tuple[int, int]], restore: bool) -> pa.Table:
+    """Feeds of rows[begin:end] in event-time order; `restore` moves the state to a new matcher before every feed."""
+    matcher, coder = spec.open(), KeyCoder(spec.input_order.keys)
+    outputs = []
+    for begin, end in pieces:
+        if restore:
+            chunks, matcher = matcher.snapshot(), spec.open()
+            matcher.restore(chunks)
+        events = events_in(spec, rows[begin:end], coder)
+        time = spec.plan.order[0].column if spec.plan.order else None
+        until = max((row[time] for row in rows[begin:end]), default=np.iinfo(np.int64).min) if time else 0
+        outputs.append(matcher.feed(events, until))
+    return pa.concat_tables([*outputs, matcher.finish()])
+
+
+def finished(spec: RowPatternSpec, output: pa.Table) -> list[dict[str, Any]]:
+    """The final rows: measures evaluated on the atoms."""
+    plan = spec.plan
+    trees = [(measure.name, sqlglot.parse_one(measure.sql, read="spark")) for measure in plan.measures.measures]
+    rows = []
+    for row in output.to_pylist():
+        result = {name: row[name] for name in plan.outputs[: plan.before]}
+        for name, tree in trees:
+            unmatched = row.get(MATCHED_COLUMN) is False
+            result[name] = None if unmatched else _scalar(tree, lambda column, row=row: row[column], _fail)
+        result.update({name: row[name] for name in plan.outputs[plan.before :]})
+        rows.append(result)
+    return rows
