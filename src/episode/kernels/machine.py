@@ -58,25 +58,37 @@ def run(code, start, stop, ri, rf, rn, n, base, key, cols_i, cols_f, valid, cons
         op, t, a, b, c = code[at, 0], code[at, 1], code[at, 2], code[at, 3], code[at, 4]
         if op == oc.LOAD_I or op == oc.LOAD_F:
             # a column, b validity, c offset, d missing column, e missing validity
-            is_int = op == oc.LOAD_I
             d, e = code[at, 5], code[at, 6]
-            for k in range(n):
-                own = base + k
-                row = own + c
-                column, check = a, b
-                if c != 0 and (row < 0 or row >= rows or key[row] != key[own]):
-                    if d < 0:
-                        rn[t, k] = 1
-                        continue
-                    row, column, check = own, d, e
-                if check >= 0 and valid[check, row] == 0:
-                    rn[t, k] = 1
-                else:
+            begin = min(n, max(0, -(base + c)))
+            end = max(begin, min(n, rows - base - c))
+            if op == oc.LOAD_I:
+                for k in range(begin, end):
+                    ri[t, k] = cols_i[a, base + k + c]
+            else:
+                for k in range(begin, end):
+                    rf[t, k] = cols_f[a, base + k + c]
+            if b < 0:
+                for k in range(begin, end):
                     rn[t, k] = 0
-                    if is_int:
-                        ri[t, k] = cols_i[column, row]
-                    else:
-                        rf[t, k] = cols_f[column, row]
+            else:
+                for k in range(begin, end):
+                    rn[t, k] = 1 - valid[b, base + k + c]
+            if c != 0:
+                for k in range(begin):
+                    rn[t, k] = 1
+                for k in range(end, n):
+                    rn[t, k] = 1
+                for k in range(begin, end):
+                    rn[t, k] |= key[base + k + c] != key[base + k]
+                if d >= 0:  # a stand-in where the row does not exist
+                    for k in range(n):
+                        row = base + k + c
+                        if row < 0 or row >= rows or key[row] != key[base + k]:
+                            rn[t, k] = e >= 0 and valid[e, base + k] == 0
+                            if op == oc.LOAD_I:
+                                ri[t, k] = cols_i[d, base + k]
+                            else:
+                                rf[t, k] = cols_f[d, base + k]
         elif op == oc.LOAD_NAV_I or op == oc.LOAD_NAV_F:
             # c navigation
             row, column, check = nav_rows[c], a, b
@@ -177,38 +189,45 @@ def run(code, start, stop, ri, rf, rn, n, base, key, cols_i, cols_f, valid, cons
             for k in range(n):
                 rn[t, k] = rn[a, k]
                 rf[t, k] = rf[a, k]
-        elif oc.EQ_I <= op <= oc.GE_I:
+        elif oc.EQ_I <= op <= oc.GE_I or oc.EQ_F <= op <= oc.GE_F:
             for k in range(n):
                 rn[t, k] = rn[a, k] | rn[b, k]
-                x, y = ri[a, k], ri[b, k]
-                if op == oc.LT_I:
-                    ri[t, k] = x < y
-                elif op == oc.GT_I:
-                    ri[t, k] = x > y
-                elif op == oc.LE_I:
-                    ri[t, k] = x <= y
-                elif op == oc.GE_I:
-                    ri[t, k] = x >= y
-                elif op == oc.EQ_I:
-                    ri[t, k] = x == y
-                else:
-                    ri[t, k] = x != y
-        elif oc.EQ_F <= op <= oc.GE_F:
-            for k in range(n):
-                rn[t, k] = rn[a, k] | rn[b, k]
-                order = compare_floats(rf[a, k], rf[b, k])
-                if op == oc.LT_F:
-                    ri[t, k] = order < 0
-                elif op == oc.GT_F:
-                    ri[t, k] = order > 0
-                elif op == oc.LE_F:
-                    ri[t, k] = order <= 0
-                elif op == oc.GE_F:
-                    ri[t, k] = order >= 0
-                elif op == oc.EQ_F:
-                    ri[t, k] = order == 0
-                else:
-                    ri[t, k] = order != 0
+            if op == oc.LT_I:
+                for k in range(n):
+                    ri[t, k] = ri[a, k] < ri[b, k]
+            elif op == oc.GT_I:
+                for k in range(n):
+                    ri[t, k] = ri[a, k] > ri[b, k]
+            elif op == oc.LE_I:
+                for k in range(n):
+                    ri[t, k] = ri[a, k] <= ri[b, k]
+            elif op == oc.GE_I:
+                for k in range(n):
+                    ri[t, k] = ri[a, k] >= ri[b, k]
+            elif op == oc.EQ_I:
+                for k in range(n):
+                    ri[t, k] = ri[a, k] == ri[b, k]
+            elif op == oc.NE_I:
+                for k in range(n):
+                    ri[t, k] = ri[a, k] != ri[b, k]
+            elif op == oc.LT_F:
+                for k in range(n):
+                    ri[t, k] = (rf[a, k] < rf[b, k]) | ((rf[b, k] != rf[b, k]) & (rf[a, k] == rf[a, k]))
+            elif op == oc.GT_F:
+                for k in range(n):
+                    ri[t, k] = (rf[a, k] > rf[b, k]) | ((rf[a, k] != rf[a, k]) & (rf[b, k] == rf[b, k]))
+            elif op == oc.LE_F:
+                for k in range(n):
+                    ri[t, k] = (rf[a, k] <= rf[b, k]) | (rf[b, k] != rf[b, k])
+            elif op == oc.GE_F:
+                for k in range(n):
+                    ri[t, k] = (rf[a, k] >= rf[b, k]) | (rf[a, k] != rf[a, k])
+            elif op == oc.EQ_F:
+                for k in range(n):
+                    ri[t, k] = (rf[a, k] == rf[b, k]) | ((rf[a, k] != rf[a, k]) & (rf[b, k] != rf[b, k]))
+            elif op == oc.NE_F:
+                for k in range(n):
+                    ri[t, k] = (rf[a, k] != rf[b, k]) & ((rf[a, k] == rf[a, k]) | (rf[b, k] == rf[b, k]))
         elif op == oc.SAME_I or op == oc.SAME_F:
             for k in range(n):
                 if rn[a, k] or rn[b, k]:

@@ -19,32 +19,19 @@ from episode.kernels.machine import compare_floats, run
 PREFERRED, MAXIMAL, INCREMENTAL, ALL = range(4)
 PAST_LAST_ROW, NEXT_ROW, FIRST_LABEL, LAST_LABEL = range(4)
 MATCHED, EMPTY, UNMATCHED = range(3)
-FINE, BUDGET_SPENT, SKIP_TO_FIRST_ROW, SKIP_NOT_FOUND = range(4)
+FINE, BUDGET_SPENT, SKIP_TO_FIRST_ROW, SKIP_NOT_FOUND, OUTPUT_FULL, PATHS_FULL, STACK_FULL, MEMORY_NEEDED = range(8)
 NO_MEMORY, ATTEMPT_MEMORY, PARTITION_MEMORY = range(3)
 NO_WINDOW = -1
+ZERO, ONE = np.uint64(0), np.uint64(1)
 MEMORY_AFTER = 256
 STEPS_PER_ROW = 64
-NOTHING, FOUND, WAITING, SPENT = range(4)
+NOTHING, FOUND, WAITING, SPENT, FULL = range(5)
+AT_PARTITION, OUTS, PATHS, GENERATION, ATTEMPTS, STATUS_ROW = range(6)
 
 
 @njit(cache=True, nogil=True)
-def _grown(array, needed):
-    """A copy of a 1-D array with room for at least `needed` entries; the rest is zero."""
-    bigger = np.zeros(max(needed, 2 * len(array)), array.dtype)
-    bigger[: len(array)] = array
-    return bigger
-
-
-@njit(cache=True, nogil=True)
-def _grown_columns(array, needed):
-    bigger = np.zeros((array.shape[0], max(needed, 2 * array.shape[1])), array.dtype)
-    bigger[:, : array.shape[1]] = array
-    return bigger
-
-
-@njit(cache=True, nogil=True)
-def _navigate(first, offset, shift, label, members, start, row, lo, hi, path, label_of, first_row, last_row):
-    """Row of a navigation in the running match start..row, or -1. label: a label, -1 every label, -2 look at members."""
+def _navigate(first, offset, shift, label, sets, which, start, row, lo, hi, path, label_of, first_row, last_row):
+    """Row of a navigation in the running match start..row, or -1. label: a label, -1 every label, -2 look at the set."""
     found = -1
     if label == -1:
         if first:
@@ -57,7 +44,7 @@ def _navigate(first, offset, shift, label, members, start, row, lo, hi, path, la
     elif first:
         left = offset
         for at in range(start, row + 1):
-            if members[label_of[path[at - start]]]:
+            if sets[which, label_of[path[at - start]]]:
                 if left == 0:
                     found = at
                     break
@@ -65,7 +52,7 @@ def _navigate(first, offset, shift, label, members, start, row, lo, hi, path, la
     else:
         left = offset
         for at in range(row, start - 1, -1):
-            if members[label_of[path[at - start]]]:
+            if sets[which, label_of[path[at - start]]]:
                 if left == 0:
                     found = at
                     break
@@ -83,11 +70,14 @@ def match_partitions(
     first_bits, follow_bits, one_row_enough, nullable,
     test_from, test_compare, test_float, test_a, test_a_valid, test_a_nav, test_b, test_b_valid, test_b_nav,
     program_from, program_to, program_result, code, registers, const_i, const_f,
-    nav_from, nav_ids, nav_first, nav_offset, nav_shift, nav_label, nav_set, sets, label_codes,
+    nav_from, nav_ids, nav_first, nav_offset, nav_shift, nav_label, nav_set, nav_plain, sets, label_codes,
     agg_function, agg_set, agg_column, agg_valid, agg_float,
     mode, skip, skip_set, memory, with_unmatched, track, budget,
     bits, time, key, cols_i, cols_f, valid, within, until, final, lookahead,
     key_lo, key_hi, at_start, next_start, numbers, covered, explored_start, explored_to,
+    out_kind, out_start, out_length, out_number, out_path_from, out_path, cursor,
+    stack_pc, stack_row, path, best, previous, memo, seen_end, end_taken, pending,
+    agg_i, agg_f, agg_m, agg_n,
 ):  # fmt: skip
     """Run every partition from its next start row as far as the rows allow.
 
@@ -99,34 +89,19 @@ def match_partitions(
     covered, explored_start, explored_to are updated in place (rows are absolute in this call).
     final: no more rows will come. until: rows with time <= until are all here. lookahead: rows a NEXT may need.
 
-    Returns (status, row, out_kind, out_start, out_length, out_number, out_path_from, out_path).
+    Output and work arrays are the caller's and never grow here, so that no loop counts references: where one is too
+    small, the attempt is given up, the state is as before it, and the status says which array to enlarge before the
+    call is made again. cursor int64[6]: partition to go on with, outputs, path entries, memory generation, attempts,
+    row of an error. Returns the status.
     """
-    status = FINE
-    status_row = -1
-    out_kind = np.zeros(1024, np.uint8)
-    out_start = np.zeros(1024, np.int64)
-    out_length = np.zeros(1024, np.int64)
-    out_number = np.zeros(1024, np.int64)
-    out_path_from = np.zeros(1025, np.int64)
-    out_path = np.zeros(4096, np.int32)
-    outs = 0
-    used = 0
-
-    stack_pc = np.zeros(256, np.int32)
-    stack_row = np.zeros(256, np.int64)
-    path = np.zeros(256, np.int32)
-    best = np.zeros(256, np.int32)
-    previous = np.zeros(256, np.int64)
+    outs = cursor[OUTS]
+    used = cursor[PATHS]
+    generation = cursor[GENERATION]
+    attempt = cursor[ATTEMPTS]
     first_row = np.full(labels, -1, np.int64)
     last_row = np.full(labels, -1, np.int64)
     loop_rows = np.full(loops + 1, -1, np.int64)
-    memo = np.zeros(1, np.int64)
-    generation = 0
     aggs = len(agg_function)
-    agg_i = np.zeros((aggs, 256), np.int64)
-    agg_f = np.zeros((aggs, 256), np.float64)
-    agg_m = np.zeros((aggs, 256), np.float64)
-    agg_n = np.zeros((aggs, 256), np.int64)
     run_i = np.zeros(aggs, np.int64)
     run_f = np.zeros(aggs, np.float64)
     run_n = np.zeros(aggs, np.uint8)
@@ -136,13 +111,13 @@ def match_partitions(
     ri = np.zeros((registers, 1), np.int64)
     rf = np.zeros((registers, 1), np.float64)
     rn = np.zeros((registers, 1), np.uint8)
-    seen_end = np.zeros(1, np.int64)
-    attempt = 0
-    end_taken = np.zeros(1, np.int64)
-    pending = np.zeros(64, np.int64)
     exhaustive = mode != PREFERRED
+    room = len(out_kind)
+    path_room = len(out_path)
+    stack_room = len(stack_pc)
 
-    for k in range(len(key_lo)):
+    for k in range(cursor[AT_PARTITION], len(key_lo)):
+        partition_outs, partition_used = outs, used
         lo, hi = key_lo[k], key_hi[k]
         start = next_start[k]
         number = numbers[k]
@@ -152,25 +127,23 @@ def match_partitions(
         pendings = 0
         generation += 1
         memory_on = exhaustive and memory != NO_MEMORY
-        if mode == INCREMENTAL and len(end_taken) < hi - lo + 1:
-            end_taken = np.zeros(max(hi - lo + 1, 2 * len(end_taken)), np.int64)
+        full = FINE
         while start < hi:
             if start >= available:
                 break
             if not nullable:
                 # A start row must offer a first label, and its successor a label that may follow.
-                possible = (bits[start] & first_bits) != 0
+                possible = (bits[start] & first_bits) != ZERO
                 if possible and not one_row_enough:
                     if start + 1 < available:
-                        possible = (bits[start + 1] & follow_bits) != 0
+                        possible = (bits[start + 1] & follow_bits) != ZERO
                     elif final:
                         possible = False
                 if not possible:
                     if with_unmatched and start >= cover:
-                        if outs + 1 >= len(out_kind):
-                            size = 2 * len(out_kind)
-                            out_kind, out_start, out_length = _grown(out_kind, size), _grown(out_start, size), _grown(out_length, size)
-                            out_number, out_path_from = _grown(out_number, size), _grown(out_path_from, size + 1)
+                        if outs >= room:
+                            full = OUTPUT_FULL
+                            break
                         out_kind[outs] = UNMATCHED
                         out_start[outs] = start
                         out_length[outs] = 1
@@ -197,7 +170,7 @@ def match_partitions(
                 if not exhaustive:
                     memory_on = False
             base = start if memory == ATTEMPT_MEMORY or exhaustive else lo
-            found_from = outs
+            found_from, found_path = outs, used
             while True:
                 steps += 1
                 if steps > MEMORY_AFTER:
@@ -225,16 +198,10 @@ def match_partitions(
                         failed = True
                     else:
                         label = label_of[pc]
-                        if ((bits[row] >> np.uint64(label)) & np.uint64(1)) == np.uint64(0):
+                        if ((bits[row] >> np.uint64(label)) & ONE) == ZERO:
                             failed = True
                         else:
                             depth = row - start
-                            if depth + 2 >= len(path):
-                                path = _grown(path, depth + 3)
-                                previous = _grown(previous, depth + 3)
-                                if aggs:
-                                    agg_i, agg_f = _grown_columns(agg_i, depth + 3), _grown_columns(agg_f, depth + 3)
-                                    agg_m, agg_n = _grown_columns(agg_m, depth + 3), _grown_columns(agg_n, depth + 3)
                             path[depth] = pc
                             if track:
                                 previous[depth] = last_row[label]
@@ -295,12 +262,16 @@ def match_partitions(
                             for test in range(test_from[label], test_from[label + 1]):
                                 row_a = row_b = row
                                 nav = test_a_nav[test]
-                                if nav >= 0:
-                                    row_a = _navigate(nav_first[nav], nav_offset[nav], nav_shift[nav], nav_label[nav], sets[nav_set[nav]],
+                                if nav >= 0 and nav_plain[nav]:
+                                    row_a = last_row[nav_label[nav]]
+                                elif nav >= 0:
+                                    row_a = _navigate(nav_first[nav], nav_offset[nav], nav_shift[nav], nav_label[nav], sets, nav_set[nav],
                                                       start, row, lo, hi, path, label_of, first_row, last_row)  # fmt: skip
                                 nav = test_b_nav[test]
-                                if nav >= 0:
-                                    row_b = _navigate(nav_first[nav], nav_offset[nav], nav_shift[nav], nav_label[nav], sets[nav_set[nav]],
+                                if nav >= 0 and nav_plain[nav]:
+                                    row_b = last_row[nav_label[nav]]
+                                elif nav >= 0:
+                                    row_b = _navigate(nav_first[nav], nav_offset[nav], nav_shift[nav], nav_label[nav], sets, nav_set[nav],
                                                       start, row, lo, hi, path, label_of, first_row, last_row)  # fmt: skip
                                 if row_a < 0 or row_b < 0:
                                     failed = True
@@ -337,13 +308,9 @@ def match_partitions(
                             if not failed and program_from[label] < program_to[label]:
                                 for at in range(nav_from[label], nav_from[label + 1]):
                                     nav = nav_ids[at]
-                                    if nav_label[nav] == -3:
-                                        target = row + nav_shift[nav]
-                                        nav_rows[nav] = target if lo <= target < hi else -1
-                                    else:
-                                        nav_rows[nav] = _navigate(nav_first[nav], nav_offset[nav], nav_shift[nav], nav_label[nav],
-                                                                  sets[nav_set[nav]], start, row, lo, hi, path, label_of, first_row, last_row)  # fmt: skip
-                                    target = nav_rows[nav]
+                                    target = _navigate(nav_first[nav], nav_offset[nav], nav_shift[nav], nav_label[nav], sets, nav_set[nav],
+                                                       start, row, lo, hi, path, label_of, first_row, last_row)  # fmt: skip
+                                    nav_rows[nav] = target
                                     nav_labels[nav] = label_codes[label_of[path[target - start]]] if start <= target <= row else -1
                                 for j in range(aggs):
                                     an = agg_n[j, depth + 1]
@@ -378,6 +345,16 @@ def match_partitions(
                                 row += 1
                                 pc += 1
                 elif o == oc.SPLIT:
+                    if row < available:
+                        # A side that begins with a label this row does not offer is no choice.
+                        side = first[pc]
+                        if op[side] == oc.MATCH and ((bits[row] >> np.uint64(label_of[side])) & ONE) == ZERO:
+                            pc = second[pc]
+                            continue
+                        side = second[pc]
+                        if op[side] == oc.MATCH and ((bits[row] >> np.uint64(label_of[side])) & ONE) == ZERO:
+                            pc = first[pc]
+                            continue
                     if memory_on:
                         state = slot[pc]
                         for at in range(loop_from[pc], loop_from[pc + 1]):
@@ -385,14 +362,18 @@ def match_partitions(
                                 state += 1
                         index = (row - base) * slots + state
                         if index >= len(memo):
-                            memo = _grown(memo, index + slots)
+                            full = MEMORY_NEEDED
+                            result = FULL
+                            break
                         if memo[index] == generation:
                             failed = True
                         else:
                             memo[index] = generation
                     if not failed:
-                        if sp >= len(stack_pc):
-                            stack_pc, stack_row = _grown(stack_pc, sp + 1), _grown(stack_row, sp + 1)
+                        if sp >= stack_room:
+                            full = STACK_FULL
+                            result = FULL
+                            break
                         stack_pc[sp] = second[pc]
                         stack_row[sp] = row
                         sp += 1
@@ -416,8 +397,10 @@ def match_partitions(
                             result = WAITING
                             break
                 elif o == oc.ENTER:
-                    if sp >= len(stack_pc):
-                        stack_pc, stack_row = _grown(stack_pc, sp + 1), _grown(stack_row, sp + 1)
+                    if sp >= stack_room:
+                        full = STACK_FULL
+                        result = FULL
+                        break
                     loop = first[pc]
                     stack_pc[sp] = -1 - loop
                     stack_row[sp] = loop_rows[loop]
@@ -438,18 +421,12 @@ def match_partitions(
                     elif mode == MAXIMAL:
                         if depth > length:
                             length = depth
-                            if len(best) < depth:
-                                best = _grown(best, depth)
                             best[:depth] = path[:depth]
                     else:
-                        if depth >= len(seen_end):
-                            seen_end = _grown(seen_end, depth + 1)
                         if seen_end[depth] != attempt:
                             seen_end[depth] = attempt
                             if depth > length:
                                 length = depth
-                                if len(best) < depth:
-                                    best = _grown(best, depth)
                                 best[:depth] = path[:depth]
                             keep = True
                             if mode == INCREMENTAL:
@@ -461,12 +438,10 @@ def match_partitions(
                                 else:
                                     end_taken[end - lo] = k + 1
                             if keep:
-                                if outs + 1 >= len(out_kind):
-                                    size = 2 * len(out_kind)
-                                    out_kind, out_start, out_length = _grown(out_kind, size), _grown(out_start, size), _grown(out_length, size)
-                                    out_number, out_path_from = _grown(out_number, size), _grown(out_path_from, size + 1)
-                                if used + depth > len(out_path):
-                                    out_path = _grown(out_path, used + depth)
+                                if outs >= room or used + depth > path_room:
+                                    full = OUTPUT_FULL if outs >= room else PATHS_FULL
+                                    result = FULL
+                                    break
                                 out_kind[outs] = MATCHED
                                 out_start[outs] = start
                                 out_length[outs] = depth
@@ -493,15 +468,17 @@ def match_partitions(
                         break
 
             # ---- what the attempt gave ---------------------------------------------------------------
+            if result == FULL:
+                outs, used = found_from, found_path
+                break
             if result == SPENT:
-                return (BUDGET_SPENT, start, out_kind[:outs], out_start[:outs], out_length[:outs], out_number[:outs],
-                        out_path_from[: outs + 1], out_path[:used])  # fmt: skip
+                cursor[STATUS_ROW] = start
+                return BUDGET_SPENT
             if result == WAITING or (waiting and mode == INCREMENTAL and skip != NEXT_ROW):
                 if mode == INCREMENTAL:
                     explored_start[k] = start
                 elif exhaustive:
-                    used = out_path_from[found_from]
-                    outs = found_from
+                    outs, used = found_from, found_path
                 break
             if waiting and hold < 0:
                 hold = start
@@ -511,10 +488,9 @@ def match_partitions(
                 result = FOUND
             if result == NOTHING:
                 if with_unmatched and start >= cover and not (exhaustive and has_empty):
-                    if outs + 1 >= len(out_kind):
-                        size = 2 * len(out_kind)
-                        out_kind, out_start, out_length = _grown(out_kind, size), _grown(out_start, size), _grown(out_length, size)
-                        out_number, out_path_from = _grown(out_number, size), _grown(out_path_from, size + 1)
+                    if outs >= room:
+                        full = OUTPUT_FULL
+                        break
                     out_kind[outs] = UNMATCHED
                     out_start[outs] = start
                     out_length[outs] = 1
@@ -544,26 +520,22 @@ def match_partitions(
                         out_number[found_from + i] = number
                 else:
                     for i in range(found_from, outs):
-                        if pendings >= len(pending):
-                            pending = _grown(pending, pendings + 1)
                         pending[pendings] = i
                         pendings += 1
-                chosen = best
+                path[:length] = best[:length]
             else:
-                chosen = best if exhaustive else path
+                if exhaustive and length > 0:
+                    path[:length] = best[:length]
+                if outs >= room or used + length > path_room:
+                    full = OUTPUT_FULL if outs >= room else PATHS_FULL
+                    break
                 number += 1
-                if outs + 1 >= len(out_kind):
-                    size = 2 * len(out_kind)
-                    out_kind, out_start, out_length = _grown(out_kind, size), _grown(out_start, size), _grown(out_length, size)
-                    out_number, out_path_from = _grown(out_number, size), _grown(out_path_from, size + 1)
-                if used + length > len(out_path):
-                    out_path = _grown(out_path, used + length)
                 out_kind[outs] = EMPTY if length == 0 else MATCHED
                 out_start[outs] = start
                 out_length[outs] = length
                 out_number[outs] = number
                 for i in range(length):
-                    out_path[used + i] = chosen[i]
+                    out_path[used + i] = path[i]
                 used += length
                 out_path_from[outs + 1] = used
                 outs += 1
@@ -577,16 +549,26 @@ def match_partitions(
             else:
                 position = -1
                 for i in range(length):
-                    if sets[skip_set, label_of[chosen[i]]]:
+                    if sets[skip_set, label_of[path[i]]]:
                         position = i
                         if skip == FIRST_LABEL:
                             break
                 if position <= 0:
-                    status = SKIP_NOT_FOUND if position < 0 else SKIP_TO_FIRST_ROW
-                    return (status, start, out_kind[:outs], out_start[:outs], out_length[:outs], out_number[:outs],
-                            out_path_from[: outs + 1], out_path[:used])  # fmt: skip
+                    cursor[STATUS_ROW] = start
+                    return SKIP_NOT_FOUND if position < 0 else SKIP_TO_FIRST_ROW
                 start += position
 
+        if full != FINE:
+            if mode == INCREMENTAL:
+                outs, used = partition_outs, partition_used
+                generation += 1
+                for at in range(hi - lo + 1):
+                    end_taken[at] = 0
+            else:
+                next_start[k], numbers[k], covered[k] = start, number, cover
+            cursor[AT_PARTITION], cursor[OUTS], cursor[PATHS] = k, outs, used
+            cursor[GENERATION], cursor[ATTEMPTS] = generation, attempt
+            return full
         if mode == INCREMENTAL and pendings:
             # Numbers follow the order of the end rows.
             ends = np.zeros(pendings, np.int64)
@@ -606,5 +588,5 @@ def match_partitions(
             next_start[k] = start
         numbers[k] = number
         covered[k] = cover
-    return (status, status_row, out_kind[:outs], out_start[:outs], out_length[:outs], out_number[:outs],
-            out_path_from[: outs + 1], out_path[:used])  # fmt: skip
+    cursor[AT_PARTITION], cursor[OUTS], cursor[PATHS] = len(key_lo), outs, used
+    return FINE

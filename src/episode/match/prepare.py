@@ -246,6 +246,9 @@ def _navigation_arrays(assembler: Assembler, labels: Labels) -> dict[str, Any]:
         "nav_shift": np.array([n.shift for n in navigations], np.int64),
         "nav_label": np.array(nav_label, np.int64),
         "nav_set": np.array(nav_set, np.int64),
+        "nav_plain": np.array(
+            [label >= 0 and not (n.first or n.offset or n.shift) for n, label in zip(navigations, nav_label, strict=True)], np.bool_
+        ),
         "sets": membership(sets, labels),
         "set_list": sets,
         "track": any(label >= 0 for label in nav_label),

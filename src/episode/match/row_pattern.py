@@ -20,6 +20,7 @@ from episode.match.assembly import Matches, OutputAssembler, output_schema
 from episode.match.columns import one_chunk_each, take
 from episode.match.prepare import Needs, membership, needs_of, prepare
 from episode.match.program import ProgramArrays, lower_program
+from episode.match.work import WorkArrays
 from episode.match.protocol import END_OF_TIME, EventBatch, InputOrder, OrderKey, StateChunk
 from episode.plan.program import START
 from episode.plan.row_pattern import MatchMode, RowPatternPlan, RowsPerMatch, SkipTo, uses_match_number
@@ -175,10 +176,10 @@ class RowPatternMatcher:
         for name in Partitions.POSITIONS:
             setattr(now, name, getattr(now, name) + lo)
         prepared = prepare(self.plan, self.needs, events.table, events.key)
-        status, row, *found = self._run(prepared.kernel, prepared, events, until, final, lo, hi, now)
+        status, work = self._run(prepared.kernel, prepared, events, until, final, lo, hi, now)
         if status != kernel.FINE:
-            raise self._data_error(status, events, int(row))
-        matches = self._ordered(found, lo, hi)
+            raise self._data_error(status, events, int(work.cursor[kernel.STATUS_ROW]))
+        matches = self._ordered(work, lo, hi)
         output = OutputAssembler(
             self.plan, self.spec.output_schema, self.program, events.table, prepared, matches
         ).table_of_matches()
@@ -187,29 +188,33 @@ class RowPatternMatcher:
 
     def _run(
         self, k: dict[str, Any], prepared: Any, events: EventBatch, until: int, final: bool, lo: np.ndarray, hi: np.ndarray, now: Partitions
-    ) -> tuple[Any, ...]:
+    ) -> tuple[int, WorkArrays]:
         plan, p, clause = self.plan, self.program, self.plan.clause
         skip_members = plan.labels.members(clause.skip_label)
         sets = np.vstack([k["sets"], membership([skip_members], plan.labels)])
-        return kernel.match_partitions(
-            p.op, p.first, p.second, p.label_of, p.slot, p.loop_from, p.loop_ids, p.slots, p.loops,
-            max(1, len(plan.labels.names)), p.first_bits, p.follow_bits, p.one_row_enough, p.nullable,
-            k["test_from"], k["test_compare"], k["test_float"], k["test_a"], k["test_a_valid"], k["test_a_nav"],
-            k["test_b"], k["test_b_valid"], k["test_b_nav"],
-            k["program_from"], k["program_to"], k["program_result"], k["code"], k["registers"], k["const_i"], k["const_f"],
-            k["nav_from"], k["nav_ids"], k["nav_first"], k["nav_offset"], k["nav_shift"], k["nav_label"], k["nav_set"],
-            sets, k["label_codes"],
-            k["agg_function"], k["agg_set"], k["agg_column"], k["agg_valid"], k["agg_float"],
-            MODES[clause.match_mode], SKIPS[clause.skip_to], len(sets) - 1, MEMORY[plan.memory],
-            clause.rows_per_match is RowsPerMatch.ALL_WITH_UNMATCHED, k["track"], self.spec.step_budget,
-            prepared.bits, events.time, events.key, prepared.lanes.ints, prepared.lanes.floats, prepared.lanes.valid,
-            kernel.NO_WINDOW if plan.within is None else plan.within, until, final, plan.lookahead,
-            lo, hi, now.at_start, now.next_start, now.number, now.covered, now.explored_start, now.explored_to,
-        )  # fmt: skip
+        work = WorkArrays.sized(int((hi - lo).max(initial=0)), len(events), len(k["agg_function"]))
+        while True:
+            status = kernel.match_partitions(
+                p.op, p.first, p.second, p.label_of, p.slot, p.loop_from, p.loop_ids, p.slots, p.loops,
+                max(1, len(plan.labels.names)), p.first_bits, p.follow_bits, p.one_row_enough, p.nullable,
+                k["test_from"], k["test_compare"], k["test_float"], k["test_a"], k["test_a_valid"], k["test_a_nav"],
+                k["test_b"], k["test_b_valid"], k["test_b_nav"],
+                k["program_from"], k["program_to"], k["program_result"], k["code"], k["registers"], k["const_i"], k["const_f"],
+                k["nav_from"], k["nav_ids"], k["nav_first"], k["nav_offset"], k["nav_shift"], k["nav_label"], k["nav_set"],
+                k["nav_plain"], sets, k["label_codes"],
+                k["agg_function"], k["agg_set"], k["agg_column"], k["agg_valid"], k["agg_float"],
+                MODES[clause.match_mode], SKIPS[clause.skip_to], len(sets) - 1, MEMORY[plan.memory],
+                clause.rows_per_match is RowsPerMatch.ALL_WITH_UNMATCHED, k["track"], self.spec.step_budget,
+                prepared.bits, events.time, events.key, prepared.lanes.ints, prepared.lanes.floats, prepared.lanes.valid,
+                kernel.NO_WINDOW if plan.within is None else plan.within, until, final, plan.lookahead,
+                lo, hi, now.at_start, now.next_start, now.number, now.covered, now.explored_start, now.explored_to,
+                *work.arrays(),
+            )  # fmt: skip
+            if not work.enlarge(status, p.slots):
+                return status, work
 
-    def _ordered(self, found: list[np.ndarray], lo: np.ndarray, hi: np.ndarray) -> Matches:
-        kind, start, length, number, path_from, path = found
-        path_from = path_from[:-1]
+    def _ordered(self, work: WorkArrays, lo: np.ndarray, hi: np.ndarray) -> Matches:
+        kind, start, length, number, path_from, path = work.found()
         part = np.searchsorted(lo, start, side="right") - 1
         if self.plan.clause.match_mode is MatchMode.INCREMENTAL:
             order = np.lexsort((number, part))

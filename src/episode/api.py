@@ -1,0 +1,193 @@
+"""The public functions: `sql` and `explain`.
+
+A statement is evaluated from the inside out. Every MATCH_RECOGNIZE becomes a DataFrame; in the statement's text a
+reference to that DataFrame stands in its place, and Spark does the rest.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from os import PathLike, fspath
+from typing import TYPE_CHECKING, Any, Union
+
+from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
+from episode.lang.statement import Statement, TablePattern, parse_statement
+from episode.lang.syntax import Span
+from episode.plan.explain import explain_row_pattern
+from episode.plan.schema import quote
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from episode.spark.row_pattern import RowPatternQuery
+
+Table = Union["DataFrame", str, "PathLike[str]"]
+QUERY_WORDS = ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "INSERT", "")
+
+
+@dataclass(frozen=True)
+class Options:
+    """Limits of a query's evaluation.
+
+    step_budget: steps of matching from one start row before an explosion is reported.
+    shards: into how many shards the keys are spread (None: chosen from the size of the input).
+    shard_bytes: memory that a shard may take in a worker before it is split or streamed (None: the default).
+    """
+
+    step_budget: int = 10_000_000
+    shards: int | None = None
+    shard_bytes: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("step_budget", "shards", "shard_bytes"):
+            value = getattr(self, name)
+            if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
+                raise EpisodeAnalysisError(f"Options({name}={value!r}): a whole number of at least 1 is needed.")
+
+
+def sql(text: str, *, spark: SparkSession | None = None, options: Options | None = None, **tables: Table) -> DataFrame:
+    """Run a Spark SQL statement that may hold MATCH_RECOGNIZE clauses; returns a lazy DataFrame.
+
+    tables: names used in the statement: DataFrames, or paths of Parquet files. Other names come from Spark's catalog.
+    spark: the session to use; else the active one; else a local one is started.
+    """
+    query = _Query(parse_statement(text), _session(spark, tables), options or Options(), tables)
+    return query.result()
+
+
+def explain(text: str, *, spark: SparkSession | None = None, options: Options | None = None, **tables: Table) -> str:
+    """How `sql` would evaluate the statement: per MATCH_RECOGNIZE the program, predicate split, scan, shards, state."""
+    query = _Query(parse_statement(text), _session(spark, tables), options or Options(), tables)
+    query.result()
+    lines: list[str] = []
+    for pattern in query.statement.patterns:
+        planned = query.planned[pattern.span.start]
+        lines += explain_row_pattern(planned.plan)
+        lines += [f"  scan: {planned.scan_reason}", f"  shards: {planned.shards_reason}", ""]
+    if not lines:
+        lines = ["No MATCH_RECOGNIZE in this statement: Spark evaluates all of it."]
+    return "\n".join(lines).rstrip()
+
+
+def _session(spark: SparkSession | None, tables: dict[str, Table]) -> SparkSession:
+    """The given session, that of a given DataFrame, the active one, or a local one."""
+    from episode.spark.session import session
+
+    if spark is None:
+        frames = [table for table in tables.values() if hasattr(table, "sparkSession")]
+        if frames:
+            return frames[0].sparkSession  # type: ignore[union-attr]
+    return session(spark)
+
+
+@dataclass
+class _Query:
+    """One statement on its way to a DataFrame."""
+
+    statement: Statement
+    spark: SparkSession
+    options: Options
+    tables: dict[str, Table]
+    planned: dict[int, RowPatternQuery] = field(default_factory=dict)
+    frames: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        from episode.spark.tables import keyword_table
+
+        for name, table in self.tables.items():
+            self.frames[name] = keyword_table(self.spark, name, fspath(table) if isinstance(table, PathLike) else table)
+
+    def result(self) -> DataFrame:
+        statement = self.statement
+        if statement.patterns and statement.first_word not in QUERY_WORDS:
+            raise EpisodeUnsupportedError(
+                f"MATCH_RECOGNIZE is evaluated inside queries and INSERT, not inside {statement.first_word}.",
+                source=statement.source,
+                position=statement.body_start,
+                length=len(statement.first_word),
+                hint="Take the DataFrame of the query and write it where it should go.",
+            )
+        end = statement.tokens[-1].start
+        body = self._text(Span(statement.body_start, end))
+        return self._run(self._with_keyword_tables(body))
+
+    # ---- text ----------------------------------------------------------------------------------------
+
+    def _text(self, span: Span) -> str:
+        """The statement's text in a span, with references in place of the row patterns in it."""
+        inside = [p for p in self.statement.patterns if span.start <= p.span.start and p.span.end <= span.end]
+        outermost = [p for p in inside if not any(o is not p and o.span.start <= p.span.start and p.span.end <= o.span.end for o in inside)]
+        pieces, at = [], span.start
+        for pattern in outermost:
+            pieces += [_escape(self.statement.source[at : pattern.span.start]), f"{{{self._reference(pattern)}}}"]
+            at = pattern.span.end
+        pieces.append(_escape(self.statement.source[at : span.end]))
+        return "".join(pieces)
+
+    def _reference(self, pattern: TablePattern) -> str:
+        name = f"__pattern_{pattern.span.start}"
+        if name not in self.frames:
+            self.frames[name] = self._evaluate(pattern)
+        return name
+
+    def _with_keyword_tables(self, body: str) -> str:
+        """Keyword tables are visible as common tables of the statement."""
+        definitions = ", ".join(f"{quote(name)} AS (SELECT * FROM {{{name}}})" for name in self.tables)
+        if not definitions:
+            return body
+        if self.statement.first_word == "WITH" and body.lstrip().upper().startswith("WITH"):
+            rest = body.lstrip()[len("WITH") :]
+            recursive = rest.lstrip().upper().startswith("RECURSIVE")
+            return f"WITH {'RECURSIVE ' if recursive else ''}{definitions}, {rest.lstrip()[len('RECURSIVE') :] if recursive else rest}"
+        return f"WITH {definitions} {body}"
+
+    def _common_tables(self, position: int) -> str:
+        """The WITH list that a table at a position sees."""
+        visible = [t for t in self.statement.common_tables if t.scope.start <= position < t.scope.end]
+        parts = [f"{quote(name)} AS (SELECT * FROM {{{name}}})" for name in self.tables]
+        parts += [self._text(table.span) for table in visible]
+        if not parts:
+            return ""
+        return f"WITH {'RECURSIVE ' if any(table.recursive for table in visible) else ''}{', '.join(parts)} "
+
+    def _run(self, text: str) -> DataFrame:
+        from episode.spark.tables import run_sql
+
+        used = {name: frame for name, frame in self.frames.items() if f"{{{name}}}" in text}
+        return run_sql(self.spark, text, used)
+
+    # ---- row patterns --------------------------------------------------------------------------------
+
+    def _evaluate(self, pattern: TablePattern) -> DataFrame:
+        from episode.spark.row_pattern import plan_on_spark
+
+        shadowed = {self._name_of(table.span) for table in self.statement.common_tables if table.scope.start <= pattern.span.start < table.scope.end}
+        plain = pattern.name if pattern.name in self.tables and pattern.name.lower() not in shadowed else None
+        if plain is not None:
+            frame = self.frames[plain]
+        else:
+            frame = self._run(f"{self._common_tables(pattern.span.start)}SELECT * FROM {self._text(pattern.input)}")
+        names = tuple(name for name in (pattern.alias or pattern.name,) if name)
+        source = self.tables[plain] if plain is not None else None
+        path = fspath(source) if isinstance(source, (str, PathLike)) else None
+        planned = plan_on_spark(
+            self.spark,
+            frame,
+            pattern.clause,
+            names,
+            parquet_path=path,
+            step_budget=self.options.step_budget,
+            shards=self.options.shards,
+            shard_bytes=self.options.shard_bytes,
+        )
+        self.planned[pattern.span.start] = planned
+        return planned.frame()
+
+    def _name_of(self, span: Span) -> str:
+        token = next(token for token in self.statement.tokens if token.start == span.start)
+        return token.identifier.lower()
+
+
+def _escape(text: str) -> str:
+    """Braces stand for DataFrames in `spark.sql`; the statement's own are doubled."""
+    return text.replace("{", "{{").replace("}", "}}")

@@ -1,0 +1,51 @@
+"""Tables of a statement: keyword tables, and Spark running the text around the row patterns."""
+
+from __future__ import annotations
+
+from pyspark.errors import AnalysisException, ParseException, PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from episode.errors import EpisodeAnalysisError, EpisodeError, EpisodeSyntaxError
+
+
+def keyword_table(spark: SparkSession, name: str, table: object) -> DataFrame:
+    """The DataFrame behind a keyword table: itself, or the Parquet files at a path."""
+    if isinstance(table, str):
+        try:
+            return spark.read.parquet(table)
+        except AnalysisException as error:
+            raise EpisodeAnalysisError(
+                f"The table {name} cannot be read from {table!r}: {first_line(error)}",
+                hint="Keyword tables are DataFrames or paths of Parquet files.",
+            ) from None
+    if isinstance(table, DataFrame) or (hasattr(table, "schema") and hasattr(table, "mapInArrow")):
+        return table
+    raise EpisodeAnalysisError(
+        f"The table {name} is a {type(table).__name__}.", hint="Keyword tables are DataFrames or paths of Parquet files."
+    )
+
+
+def run_sql(spark: SparkSession, text: str, frames: dict[str, DataFrame]) -> DataFrame:
+    """`spark.sql` with DataFrames in braces; Spark's complaints come out as ours."""
+    try:
+        frame = spark.sql(text, **frames) if frames else spark.sql(text.replace("{{", "{").replace("}}", "}"))
+        frame.schema  # noqa: B018 - makes Spark Connect analyse now rather than at the action
+        return frame
+    except (AnalysisException, ParseException) as error:
+        raise spark_error(error) from None
+
+
+def spark_error(error: PySparkException) -> EpisodeError:
+    """A Spark complaint about the statement, as one of ours."""
+    kind = EpisodeSyntaxError if isinstance(error, ParseException) else EpisodeAnalysisError
+    return kind(f"Spark cannot run this statement: {first_line(error)}")
+
+
+def first_line(error: Exception) -> str:
+    """The first paragraph of Spark's message, without the plan below it."""
+    lines = []
+    for line in str(error).strip().split("\n"):
+        if not line.strip() or line.startswith(("'", "+-", "==", "JVM stacktrace")):
+            break
+        lines.append(line.strip())
+    return " ".join(lines) or type(error).__name__
