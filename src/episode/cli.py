@@ -224,9 +224,9 @@ def _opened(paths: dict[str, str]) -> dict[str, Any]:
     """Tables as episode takes them: Parquet by its path, CSV and JSON as DataFrames with an inferred schema."""
     if all(cli_inputs.kind_of(path) == "parquet" for path in paths.values()):
         return dict(paths)
-    from episode.spark.session import current_session
+    from episode.spark.session import session
 
-    read = current_session().read.options(header=True, inferSchema=True, inferTimestamp=True)
+    read = session(None).read.options(header=True, inferSchema=True, inferTimestamp=True)
     kinds = {name: cli_inputs.kind_of(path) for name, path in paths.items()}
     return {
         name: path if kinds[name] == "parquet" else getattr(read, kinds[name])(path) for name, path in paths.items()
