@@ -30,8 +30,9 @@ def expected_order(codes, images):
 @given(st.one_of(codes_and_images(), codes_and_images(SMALL)))
 def test_order_within_groups_equals_a_stable_lexicographic_sort(case):
     codes, n_keys, images = case
-    order, starts = partition.group(codes, n_keys)
-    partition.order_within(order, starts, images)
+    order, starts, disordered = partition.group_and_check(codes, n_keys, images)
+    assert order.tolist() == partition.group(codes, n_keys)[0].tolist() == np.argsort(codes, kind="stable").tolist()
+    partition.order_within(order, starts, disordered, images)
     assert order.tolist() == expected_order(codes, images).tolist()
     assert np.diff(starts).tolist() == np.bincount(codes, minlength=n_keys).tolist()
 
@@ -50,23 +51,25 @@ def test_long_segments_use_wide_digits_and_stay_stable():
     n = 200_000
     codes = (np.arange(n) % 2).astype(np.int32)
     images = np.stack([rng.integers(-50, 50, n), rng.integers(-(2**63), 2**63 - 1, n)])
-    order, starts = partition.group(codes, 2)
-    assert partition.order_within(order, starts, images) == 2
+    order, starts, disordered = partition.group_and_check(codes, 2, images)
+    partition.order_within(order, starts, disordered, images)
     assert np.array_equal(order, expected_order(codes, images))
 
 
 def test_extremes_of_int64_are_ordered():
     low, high = np.iinfo(np.int64).min, np.iinfo(np.int64).max
     image = np.array([high, low, 0, -1, 1, low, high] * 20)
-    order, starts = partition.group(np.zeros(len(image), np.int32), 1)
-    partition.order_within(order, starts, image[np.newaxis, :])
+    order, starts, disordered = partition.group_and_check(np.zeros(len(image), np.int32), 1, image[np.newaxis, :])
+    partition.order_within(order, starts, disordered, image[np.newaxis, :])
     assert np.array_equal(order, np.argsort(image, kind="stable"))
 
 
-def test_keys_in_order_are_left_alone():
-    order, starts = partition.group(np.array([1, 0, 1, 0], np.int32), 2)
-    assert partition.order_within(order, starts, np.array([[1, 1, 2, 0]])) == 1
-    assert order.tolist() == [3, 1, 0, 2]
+def test_only_keys_out_of_order_are_marked():
+    codes, images = np.array([1, 0, 1, 0, 2], np.int32), np.array([[1, 1, 2, 0, 5]])
+    order, starts, disordered = partition.group_and_check(codes, 3, images)
+    assert disordered.tolist() == [True, False, False]
+    partition.order_within(order, starts, disordered, images)
+    assert order.tolist() == [3, 1, 0, 2, 4]
 
 
 @settings(max_examples=100, deadline=None)

@@ -56,16 +56,27 @@ def group(codes: np.ndarray, n_keys: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 @njit(cache=True, nogil=True)
-def _segment_is_ordered(order: np.ndarray, low: int, high: int, images: np.ndarray) -> bool:
+def group_and_check(codes: np.ndarray, n_keys: int, images: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """As `group`, and which keys' rows are not in order already (bool[n_keys]), found in the same pass."""
     columns = images.shape[0]
-    for i in range(low + 1, high):
-        a, b = order[i - 1], order[i]
-        for c in range(columns):
-            if images[c, a] < images[c, b]:
-                break
-            if images[c, a] > images[c, b]:
-                return False
-    return True
+    starts = starts_of(codes, n_keys)
+    place = starts[:-1].copy()
+    order = np.empty(codes.size, np.int64)
+    disordered = np.zeros(n_keys, np.bool_)
+    for i in range(codes.size):
+        k = codes[i]
+        at = place[k]
+        order[at] = i
+        place[k] = at + 1
+        if at > starts[k]:
+            before = order[at - 1]
+            for c in range(columns):
+                if images[c, before] < images[c, i]:
+                    break
+                if images[c, before] > images[c, i]:
+                    disordered[k] = True
+                    break
+    return order, starts, disordered
 
 
 @njit(cache=True, nogil=True)
@@ -126,24 +137,17 @@ def _radix_sort(order: np.ndarray, low: int, high: int, image: np.ndarray) -> No
 
 
 @njit(cache=True, nogil=True)
-def order_within(order: np.ndarray, starts: np.ndarray, images: np.ndarray) -> int:
-    """Sort each key's rows of `order` by the images, stably and in place; keys already in order are left alone.
-
-    Returns how many keys had to be sorted.
-    """
+def order_within(order: np.ndarray, starts: np.ndarray, disordered: np.ndarray, images: np.ndarray) -> None:
+    """Sort the disordered keys' rows of `order` by the images, stably and in place."""
     columns = images.shape[0]
-    touched = 0
     for k in range(starts.size - 1):
-        low, high = starts[k], starts[k + 1]
-        if _segment_is_ordered(order, low, high, images):
-            continue
-        touched += 1
-        for c in range(columns - 1, -1, -1):
-            if high - low <= _SMALL:
-                _insertion_sort(order, low, high, images[c])
-            else:
-                _radix_sort(order, low, high, images[c])
-    return touched
+        if disordered[k]:
+            low, high = starts[k], starts[k + 1]
+            for c in range(columns - 1, -1, -1):
+                if high - low <= _SMALL:
+                    _insertion_sort(order, low, high, images[c])
+                else:
+                    _radix_sort(order, low, high, images[c])
 
 
 @njit(cache=True, nogil=True)

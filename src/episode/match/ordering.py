@@ -132,8 +132,8 @@ def events_of(table: pa.Table, input_order: InputOrder, coder: KeyCoder) -> Even
     keys = coder.encode(table)
     if partition.is_ordered(keys.local, stacked):
         return EventBatch(one_chunk_each(table), keys.code[keys.local], time)
-    order, starts = partition.group(keys.local, keys.count)
-    partition.order_within(order, starts, stacked)
+    order, starts, disordered = partition.group_and_check(keys.local, keys.count, stacked)
+    partition.order_within(order, starts, disordered, stacked)
     ordered = take(table, order)
     if images and images[0].is_column:
         time = order_image(ordered, input_order.order[0]).values

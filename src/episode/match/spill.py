@@ -108,8 +108,9 @@ class SortedRun:
     """Rows in order of time, in a mapped file, with their times in another."""
 
     def __init__(self, table: pa.Table, times: np.ndarray, path: Path) -> None:
-        order = np.arange(len(times))
-        partition.order_within(order, np.array([0, len(times)]), np.ascontiguousarray(times)[np.newaxis, :])
+        image = np.ascontiguousarray(times)[np.newaxis, :]
+        order, starts, disordered = partition.group_and_check(np.zeros(len(times), np.int32), 1, image)
+        partition.order_within(order, starts, disordered, image)
         spool = Spool(path.with_suffix(".arrow"))
         spool.append(take(table, order))
         times.take(order).tofile(path.with_suffix(".times"))

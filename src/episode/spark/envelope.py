@@ -1,6 +1,7 @@
 """Envelopes: how events cross Spark. Slices of batches by shard, each one row with an Arrow IPC blob.
 
 Rows are what costs in Spark; an envelope holds thousands of events and is shuffled, sorted and spilled as one row.
+Integers travel as narrow distances from a base (`kernels.narrowing`): fewer bytes to gather, compress and move.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from episode.kernels import hashing, partition
-from episode.match.columns import key_hashes, take
+from episode.kernels import hashing, narrowing, partition
+from episode.match.columns import is_integral, key_hashes, raw_values, take, valid_mask
 from episode.match.ordering import has_lasting_image, order_image
 from episode.match.protocol import InputOrder
 from episode.match.spill import rechunk
@@ -35,6 +36,8 @@ _ARROW_SCHEMA = pa.schema(
 )
 _COMPRESSION = pa.ipc.IpcWriteOptions(compression="lz4")
 _PER_PARTITION = 1 << 32
+_BASE = b"episode.base"
+_WIDE = b"episode.wide"
 
 
 @dataclass(frozen=True)
@@ -53,29 +56,68 @@ def pack(tables: Iterable[pa.Table], packing: Packing, partition_index: int) -> 
 
 
 def _envelopes(table: pa.Table, packing: Packing, origin: int) -> pa.RecordBatch:
-    table, shards, starts = _by_shard(table, packing)
-    first, last = _time_spans(table, packing.input_order, starts[:-1])
-    columns = [pa.array(shards), first, last, pa.array(np.full(len(shards), origin)), _blobs(table, starts)]
+    keys = packing.input_order.keys
+    numbers = hashing.shards_of(key_hashes(table, keys), packing.shards) if keys else np.zeros(len(table), np.int32)
+    first, last = _time_spans(table, packing.input_order, numbers, packing.shards)
+    slim = _narrowed(table)
+    order, starts = partition.group(numbers, packing.shards)
+    used = np.flatnonzero(np.diff(starts))
+    if len(used) > 1:
+        slim = take(slim, order)
+    blobs = _blobs(slim, np.append(starts[used], len(table)))
+    columns = [pa.array(used.astype(np.int32)), first.take(pa.array(used)), last.take(pa.array(used))]
+    columns += [pa.array(np.full(len(used), origin)), blobs]
     return pa.RecordBatch.from_arrays(columns, schema=_ARROW_SCHEMA)
 
 
-def _by_shard(table: pa.Table, packing: Packing) -> tuple[pa.Table, np.ndarray, np.ndarray]:
-    """The rows grouped by shard, the shards that have any (int32), and where their rows start and end."""
-    if packing.shards == 1 or not packing.input_order.keys:
-        return table, np.zeros(1, np.int32), np.array([0, table.num_rows])
-    numbers = hashing.shards_of(key_hashes(table, packing.input_order.keys), packing.shards)
-    order, starts = partition.group(numbers, packing.shards)
-    used = np.flatnonzero(np.diff(starts))
-    return take(table, order), used.astype(np.int32), np.append(starts[used], table.num_rows)
-
-
-def _time_spans(table: pa.Table, input_order: InputOrder, starts: np.ndarray) -> tuple[pa.Array, pa.Array]:
-    """The least and the greatest time of each slice."""
+def _time_spans(table: pa.Table, input_order: InputOrder, numbers: np.ndarray, n: int) -> tuple[pa.Array, pa.Array]:
+    """The least and the greatest time of each shard's slice."""
     order = input_order.order
     if not order or not has_lasting_image(table.schema.field(order[0].column).type):
-        return pa.nulls(len(starts), pa.int64()), pa.nulls(len(starts), pa.int64())
-    times = order_image(table, order[0]).time()
-    return pa.array(np.minimum.reduceat(times, starts)), pa.array(np.maximum.reduceat(times, starts))
+        return pa.nulls(n, pa.int64()), pa.nulls(n, pa.int64())
+    first, last = narrowing.spans(order_image(table, order[0]).time(), numbers, n)
+    return pa.array(first), pa.array(last)
+
+
+def _narrowed(table: pa.Table) -> pa.Table:
+    """The table with integers as narrow as their ranges allow; its schema remembers those fields and their bases."""
+    fields, columns, wide = [], [], []
+    for field, column in zip(table.schema, table.columns, strict=True):
+        slim, base = _narrow(column.chunk(0))
+        columns.append(slim)
+        fields.append(field.with_type(slim.type))
+        if base is not None:
+            wide.append(pa.field(field.name, field.type, metadata={_BASE: str(base)}))
+    remembered = pa.schema(wide).serialize().to_pybytes()
+    return pa.Table.from_arrays(columns, schema=pa.schema(fields, metadata={_WIDE: remembered}))
+
+
+def _narrow(array: pa.Array) -> tuple[pa.Array, int | None]:
+    kind = array.type
+    if not is_integral(kind) or kind.bit_width < 16 or pa.types.is_unsigned_integer(kind):
+        return array, None
+    values = raw_values(array, np.dtype(f"int{kind.bit_width}").type)
+    base, largest = narrowing.value_range(values, valid_mask(array))
+    bits = next(bits for bits in (8, 16, 32, 64) if int(largest) - int(base) < 2**bits)
+    if bits >= kind.bit_width:
+        return array, None
+    distances = np.empty(len(values), f"uint{bits}")
+    narrowing.narrow(values, base, distances)
+    return _with_values(array, getattr(pa, f"uint{bits}")(), distances), int(base)
+
+
+def _widen(array: pa.Array, base: int, kind: pa.DataType) -> pa.Array:
+    values = np.empty(len(array), f"int{kind.bit_width}")
+    narrowing.widen(raw_values(array, np.dtype(f"uint{array.type.bit_width}").type), base, values)
+    return _with_values(array, kind, values)
+
+
+def _with_values(array: pa.Array, kind: pa.DataType, values: np.ndarray) -> pa.Array:
+    """An array of other values with the nulls of the given one."""
+    if array.null_count == 0:
+        return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(values)], 0)
+    mask = array.is_valid().buffers()[1]
+    return pa.Array.from_buffers(kind, len(values), [mask, pa.py_buffer(values)])
 
 
 def _blobs(table: pa.Table, starts: np.ndarray) -> pa.Array:
@@ -95,7 +137,16 @@ def unpack(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, pa.Table]]:
         shards, blobs = batch.column("shard"), batch.column("blob")
         for i in range(batch.num_rows):
             with pa.ipc.open_stream(blobs[i].as_buffer()) as reader:
-                yield shards[i].as_py(), reader.read_all()
+                yield shards[i].as_py(), _widened(reader.read_all())
+
+
+def _widened(table: pa.Table) -> pa.Table:
+    wide = pa.ipc.read_schema(pa.py_buffer(table.schema.metadata[_WIDE]))
+    for field in wide:
+        at = table.schema.get_field_index(field.name)
+        column = _widen(table.column(at).chunk(0), int(field.metadata[_BASE]), field.type)
+        table = table.set_column(at, pa.field(field.name, field.type), column)
+    return table.replace_schema_metadata()
 
 
 def in_groups(envelopes: Iterable[tuple[int, pa.Table]], group_bytes: int) -> Iterator[Iterator[pa.Table]]:
