@@ -42,7 +42,7 @@ def one_chunk_each(table: pa.Table) -> pa.Table:
 def _like(table: pa.Table, arrays: list[pa.Array]) -> pa.Table:
     """A table of other rows with the same fields; only a type may have become large."""
     fields = [field.with_type(array.type) for field, array in zip(table.schema, arrays, strict=True)]
-    return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
+    return pa.Table.from_arrays(arrays, schema=pa.schema(fields, metadata=table.schema.metadata))
 
 
 def valid_mask(array: pa.Array) -> np.ndarray:
