@@ -22,6 +22,7 @@ MATCHED, EMPTY, UNMATCHED = range(3)
 FINE, BUDGET_SPENT, SKIP_TO_FIRST_ROW, SKIP_NOT_FOUND, OUTPUT_FULL, PATHS_FULL, STACK_FULL, MEMORY_NEEDED = range(8)
 NO_MEMORY, ATTEMPT_MEMORY, PARTITION_MEMORY = range(3)
 NO_WINDOW = -1
+PUSHED = -2
 ZERO, ONE = np.uint64(0), np.uint64(1)
 MEMORY_AFTER = 256
 STEPS_PER_ROW = 64
@@ -71,7 +72,7 @@ def match_partitions(
     test_from, test_compare, test_float, test_a, test_a_valid, test_a_nav, test_b, test_b_valid, test_b_nav,
     program_from, program_to, program_result, code, registers, const_i, const_f,
     nav_from, nav_ids, nav_first, nav_offset, nav_shift, nav_label, nav_set, nav_plain, sets, label_codes,
-    agg_function, agg_set, agg_column, agg_valid, agg_float,
+    agg_function, agg_set, agg_column, agg_valid, agg_float, agg_from, agg_to, agg_result, agg_nav,
     mode, skip, skip_set, memory, with_unmatched, track, budget,
     bits, time, key, cols_i, cols_f, valid, within, until, final, lookahead,
     key_lo, key_hi, at_start, next_start, numbers, covered, explored_start, explored_to,
@@ -163,8 +164,8 @@ def match_partitions(
             sp = 0
             steps = 0
             if track:
-                for l in range(labels):
-                    last_row[l] = -1
+                for at in range(labels):
+                    last_row[at] = -1
             if memory == ATTEMPT_MEMORY or exhaustive:
                 generation += 1
                 if not exhaustive:
@@ -215,47 +216,60 @@ def match_partitions(
                                 if sets[agg_set[j], label]:
                                     column = agg_column[j]
                                     function = agg_function[j]
-                                    if column < 0:
+                                    present = True
+                                    whole = np.int64(0)
+                                    value = 0.0
+                                    if column == PUSHED:
+                                        # The argument depends on the label or the match: evaluated as the row is taken.
+                                        if agg_nav[j] >= 0:
+                                            nav_rows[agg_nav[j]], nav_labels[agg_nav[j]] = row, label_codes[label]
+                                        run(code, agg_from[j], agg_to[j], ri, rf, rn, 1, row, key, cols_i, cols_f, valid,
+                                            const_i, const_f, nav_rows, nav_labels, run_i, run_f, run_n, number + 1)  # fmt: skip
+                                        present = rn[agg_result[j], 0] == 0
+                                        whole, value = ri[agg_result[j], 0], rf[agg_result[j], 0]
+                                    elif column >= 0:
+                                        present = agg_valid[j] < 0 or valid[agg_valid[j], row] != 0
+                                        if agg_float[j]:
+                                            value = cols_f[column, row]
+                                        elif function != oc.COUNT:
+                                            whole = cols_i[column, row]
+                                    if not present:
+                                        pass
+                                    elif function == oc.COUNT:
                                         an += 1
-                                    elif agg_valid[j] < 0 or valid[agg_valid[j], row] != 0:
-                                        if function == oc.COUNT:
-                                            an += 1
-                                        elif function == oc.COUNT_IF:
-                                            an += cols_i[column, row] != 0
-                                        elif function == oc.AVG:
-                                            an += 1
-                                            am += cols_f[column, row]
-                                        elif function >= oc.VAR_SAMP:
-                                            value = cols_f[column, row]
-                                            an += 1
-                                            delta = value - af
-                                            af += delta / an
-                                            am += delta * (value - af)
-                                        elif agg_float[j]:
-                                            value = cols_f[column, row]
-                                            if function == oc.SUM:
-                                                af += value
-                                            elif an == 0:
-                                                af = value
-                                            elif function == oc.MIN:
-                                                af = value if compare_floats(value, af) < 0 else af
-                                            else:
-                                                af = value if compare_floats(value, af) > 0 else af
-                                            an += 1
+                                    elif function == oc.COUNT_IF:
+                                        an += whole != 0
+                                    elif function == oc.AVG:
+                                        an += 1
+                                        am += value
+                                    elif function >= oc.VAR_SAMP:
+                                        an += 1
+                                        delta = value - af
+                                        af += delta / an
+                                        am += delta * (value - af)
+                                    elif agg_float[j]:
+                                        if function == oc.SUM:
+                                            af += value
+                                        elif an == 0:
+                                            af = value
+                                        elif function == oc.MIN:
+                                            af = value if compare_floats(value, af) < 0 else af
                                         else:
-                                            number_value = cols_i[column, row]
-                                            if function == oc.SUM:
-                                                total = ai + number_value
-                                                if (ai >= 0) == (number_value >= 0) and (total >= 0) != (ai >= 0):
-                                                    am = 1.0
-                                                ai = total
-                                            elif an == 0:
-                                                ai = number_value
-                                            elif function == oc.MIN:
-                                                ai = min(ai, number_value)
-                                            else:
-                                                ai = max(ai, number_value)
-                                            an += 1
+                                            af = value if compare_floats(value, af) > 0 else af
+                                        an += 1
+                                    else:
+                                        if function == oc.SUM:
+                                            total = ai + whole
+                                            if (ai >= 0) == (whole >= 0) and (total >= 0) != (ai >= 0):
+                                                am = 1.0
+                                            ai = total
+                                        elif an == 0:
+                                            ai = whole
+                                        elif function == oc.MIN:
+                                            ai = min(ai, whole)
+                                        else:
+                                            ai = max(ai, whole)
+                                        an += 1
                                 agg_i[j, depth + 1], agg_f[j, depth + 1] = ai, af
                                 agg_m[j, depth + 1], agg_n[j, depth + 1] = am, an
 

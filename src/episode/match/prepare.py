@@ -10,9 +10,10 @@ import pyarrow as pa
 
 from episode.kernels import machine
 from episode.kernels import opcodes as oc
+from episode.kernels import rows as kernel
 from episode.match.encoding import Lanes, encode
 from episode.match.lowering import Assembler, conjunction, is_float_lane, simple_test
-from episode.plan.expressions import Constant, Current, Expression, LabelAt, Load, Running, walk
+from episode.plan.expressions import Constant, Current, Expression, LabelAt, Load, Running, is_row_local, walk
 from episode.plan.labels import Labels
 from episode.plan.measures import Extreme, Gathered, RowAggregate
 from episode.plan.native import to_float
@@ -74,7 +75,8 @@ def needs_of(plan: RowPatternPlan) -> Needs:
             else:
                 columns[argument.column] = argument.type
         else:
-            computed[argument] = None
+            if is_row_local(argument):
+                computed[argument] = None
             read(argument)
 
     for condition in plan.conditions.values():
@@ -158,6 +160,7 @@ def prepare(plan: RowPatternPlan, needs: Needs, table: pa.Table, key: np.ndarray
         programs.append(program)
         test_from[number + 1] = len(tests)
         nav_from[number + 1] = len(nav_ids)
+    pushed = _pushed_programs(assembler)
     code, ints, reals = assembler.arrays()
     prepared = Prepared(lanes, np.full(len(key), np.uint64(2**64 - 1), np.uint64), {})
     shared = (assembler.registers, key, lanes.ints, lanes.floats, lanes.valid, ints, reals)
@@ -174,7 +177,7 @@ def prepare(plan: RowPatternPlan, needs: Needs, table: pa.Table, key: np.ndarray
         "nav_from": nav_from, "nav_ids": np.array(nav_ids, np.int64),
         **_navigation_arrays(assembler, plan.labels),
         "label_codes": np.array([lanes.ranks.get(("string", label), -1) for label in plan.labels.names] or [0], np.int64),
-        **_aggregate_arrays(assembler, prepared, plan.labels),
+        **_aggregate_arrays(assembler, prepared, plan.labels, pushed),
     }  # fmt: skip
     return prepared
 
@@ -262,17 +265,39 @@ def membership(sets: list[frozenset[str] | None], labels: Labels) -> np.ndarray:
     )
 
 
-def _aggregate_arrays(assembler: Assembler, prepared: Prepared, labels: Labels) -> dict[str, np.ndarray]:
+def _pushed_programs(assembler: Assembler) -> dict[Running, tuple[int, int, int]]:
+    """Programs of arguments that depend on the label or the match; they run as rows are taken."""
+    programs: dict[Running, tuple[int, int, int]] = {}
+    for running in list(assembler.runnings):
+        argument = running_argument(running)
+        if argument is not None and not is_row_local(argument):
+            programs[running] = assembler.program(argument)
+    return programs
+
+
+def _aggregate_arrays(
+    assembler: Assembler, prepared: Prepared, labels: Labels, pushed: dict[Running, tuple[int, int, int]]
+) -> dict[str, np.ndarray]:
     sets = _navigation_arrays(assembler, labels)["set_list"]
     rows = []
     for running in assembler.runnings:
         argument = running_argument(running)
-        floating, column, check = (False, -1, -1) if argument is None else prepared.column(argument)
-        if argument is not None and running.function == "count":
-            column = 0
-        rows.append((FUNCTIONS[running.function], sets.index(running.labels), column, check, floating))
-    columns = list(zip(*rows, strict=True)) if rows else [()] * 5
-    names = ("agg_function", "agg_set", "agg_column", "agg_valid", "agg_float")
+        floating, column, check = False, -1, -1
+        program, navigation = (0, 0, 0), -1
+        if running in pushed:
+            assert argument is not None
+            program = pushed[running]
+            navigation = next(iter(_navigations_of(assembler, program)), -1)
+            floating, column = is_float_lane(argument.type), kernel.PUSHED
+        elif argument is not None:
+            floating, column, check = prepared.column(argument)
+            if running.function == "count":
+                floating, column = False, 0
+        rows.append((FUNCTIONS[running.function], sets.index(running.labels), column, check, floating, *program, navigation))
+    columns = list(zip(*rows, strict=True)) if rows else [()] * 9
+    names = (
+        "agg_function", "agg_set", "agg_column", "agg_valid", "agg_float", "agg_from", "agg_to", "agg_result", "agg_nav",
+    )  # fmt: skip
     return {name: np.array(values, np.int64) for name, values in zip(names, columns, strict=True)}
 
 

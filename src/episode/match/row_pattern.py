@@ -203,6 +203,7 @@ class RowPatternMatcher:
                 k["nav_from"], k["nav_ids"], k["nav_first"], k["nav_offset"], k["nav_shift"], k["nav_label"], k["nav_set"],
                 k["nav_plain"], sets, k["label_codes"],
                 k["agg_function"], k["agg_set"], k["agg_column"], k["agg_valid"], k["agg_float"],
+                k["agg_from"], k["agg_to"], k["agg_result"], k["agg_nav"],
                 MODES[clause.match_mode], SKIPS[clause.skip_to], len(sets) - 1, MEMORY[plan.memory],
                 clause.rows_per_match is RowsPerMatch.ALL_WITH_UNMATCHED, k["track"], self.spec.step_budget,
                 prepared.bits, events.time, events.key, prepared.lanes.ints, prepared.lanes.floats, prepared.lanes.valid,

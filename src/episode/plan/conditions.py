@@ -278,7 +278,7 @@ class _Conditions:
             return self.rows.compile(atom.arguments[0], at, self._label_at(at))
         if atom.function in ("collect_list", "collect_set", "max_by", "min_by"):
             raise self.rows.unsupported(f"{atom.function} is not evaluated in DEFINE.", atom.span, "It works in MEASURES.")
-        argument = self.rows.compile(atom.arguments[0], Current(0), None)
+        argument = self.rows.compile(atom.arguments[0], Current(0), LabelAt(Current(0)))
         return running_aggregate(self.rows, atom.function, members, argument, atom.span)
 
 

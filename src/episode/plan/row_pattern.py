@@ -99,7 +99,7 @@ def plan_row_pattern(
         measures=measures,
         keys=keys,
         order=order,
-        input_columns=tuple(dict.fromkeys(needed)),
+        input_columns=tuple(dict.fromkeys(needed)) or tuple(schema.columns)[:1],
         derived=tuple((sql, name) for sql, name in derived.selections() if name in set(needed)),
         types={**schema.columns, **derived_types},
         outputs=outputs,
@@ -183,7 +183,7 @@ def _check_modes(clause: MatchRecognize, conditions: dict[str, Condition]) -> No
             "Use MAXIMAL MATCH or ALL MATCHES.",
         )
     for condition in conditions.values():
-        if any(isinstance(node, Number) for part in condition.residual for node in walk(part)):
+        if _reads_match_number(condition):
             raise _error(
                 clause,
                 f"The condition of {condition.label} uses MATCH_NUMBER(), which INCREMENTAL MATCH gives only afterwards.",
@@ -256,6 +256,8 @@ def _memory(clause: MatchRecognize, conditions: dict[str, Condition], within: in
                     labels = node.at.labels
                 elif isinstance(node, Running):
                     labels = node.labels
+                    if node.argument is not None and any(isinstance(inner, LabelAt) for inner in walk(node.argument)):
+                        return NO_MEMORY
                 elif isinstance(node, LabelAt):
                     return NO_MEMORY
                 elif not isinstance(node, Number):
@@ -279,5 +281,10 @@ def uses_match_number(plan: RowPatternPlan) -> bool:
     """Does anything depend on the count of matches?"""
     if NumberOfMatch() in plan.measures.atoms:
         return True
-    parts = (part for condition in plan.conditions.values() for part in condition.residual)
-    return any(isinstance(node, Number) for part in parts for node in walk(part))
+    return any(_reads_match_number(condition) for condition in plan.conditions.values())
+
+
+def _reads_match_number(condition: Condition) -> bool:
+    nodes = [node for part in condition.residual for node in walk(part)]
+    nodes += [inner for node in nodes if isinstance(node, Running) and node.argument is not None for inner in walk(node.argument)]
+    return any(isinstance(node, Number) for node in nodes)

@@ -1,0 +1,119 @@
+"""One MATCH_RECOGNIZE on Spark: bound to a DataFrame, run by the batch runtime, its measures finished by Spark."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyspark.errors import AnalysisException, ParseException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
+from episode.match.row_pattern import RowPatternSpec
+from episode.plan.row_pattern import MatchRecognize, RowPatternPlan, plan_row_pattern
+from episode.plan.schema import InputSchema, quote
+from episode.spark.temporary_batch import Batch, plan_batch
+from episode.spark.tables import first_line
+
+UTC_NAMES = ("UTC", "Z", "GMT", "Etc/UTC", "+00:00", "Etc/GMT", "Zulu")
+
+
+@dataclass(frozen=True)
+class RowPatternQuery:
+    """A planned clause on its input: lazily a DataFrame, and in words for `explain`."""
+
+    plan: RowPatternPlan
+    batch: Batch
+
+    @property
+    def scan_reason(self) -> str:
+        return self.batch.scan_reason
+
+    @property
+    def shards_reason(self) -> str:
+        return self.batch.shards_reason
+
+    def frame(self) -> DataFrame:
+        """The output of the clause: its own columns, then or around them the measures, computed by Spark."""
+        plan = self.plan
+        matched = self.batch.frame()
+        columns = [F.col(quote(name)) for name in plan.outputs]
+        measures = []
+        for measure in plan.measures.measures:
+            column = F.expr(measure.sql).alias(measure.name)
+            try:
+                matched.select(column).schema  # noqa: B018 - analysis of this measure alone
+            except (AnalysisException, ParseException) as error:
+                raise EpisodeAnalysisError(
+                    f"The measure {measure.name} cannot be computed: {_without_atoms(first_line(error), plan)}",
+                    source=plan.clause.source,
+                    position=measure.span.start,
+                    length=measure.span.end - measure.span.start,
+                ) from None
+            measures.append(column)
+        return matched.select(*columns[: plan.before], *measures, *columns[plan.before :])
+
+
+def _without_atoms(message: str, plan: RowPatternPlan) -> str:
+    """Spark's message without the names of the matcher's own columns."""
+    for name in sorted(plan.measures.atoms.values(), key=len, reverse=True):
+        message = message.replace(f"`{name}`", "a value of the match").replace(name, "a value of the match")
+    return message
+
+
+def plan_on_spark(
+    spark: SparkSession,
+    frame: DataFrame,
+    clause: MatchRecognize,
+    table_names: tuple[str, ...],
+    *,
+    parquet_path: str | None,
+    step_budget: int,
+    shards: int | None,
+    shard_bytes: int | None,
+) -> RowPatternQuery:
+    """Bind a clause to a DataFrame. parquet_path: the frame is nothing but the Parquet files there."""
+    if frame.isStreaming:
+        raise EpisodeUnsupportedError(
+            "MATCH_RECOGNIZE over a streaming DataFrame is not there yet.",
+            source=clause.source,
+            position=clause.span.start,
+            hint="Run it in batch: spark.read instead of spark.readStream.",
+        )
+    schema = _input_schema(spark, frame, clause)
+    plan = plan_row_pattern(clause, schema, table_names)
+    batch = plan_batch(
+        spark,
+        frame,
+        plan.input_columns,
+        plan.derived,
+        lambda input_schema: RowPatternSpec(plan, input_schema, step_budget),
+        parquet_path=parquet_path,
+        shards=shards,
+        shard_bytes=shard_bytes,
+    )
+    return RowPatternQuery(plan, batch)
+
+
+def _input_schema(spark: SparkSession, frame: DataFrame, clause: MatchRecognize) -> InputSchema:
+    fields = frame.schema.fields
+    columns = {field.name: field.dataType.simpleString() for field in fields}
+    if len({name.lower() for name in columns}) < len(fields):
+        names = [field.name for field in fields]
+        twice = next(name for name in names if [other.lower() for other in names].count(name.lower()) > 1)
+        raise EpisodeAnalysisError(
+            f"The input of MATCH_RECOGNIZE has two columns named {twice}.",
+            source=clause.source,
+            position=clause.span.start,
+            hint="Select the columns by name in a subquery.",
+        )
+
+    def type_of(expression: str) -> str:
+        try:
+            return frame.select(F.expr(expression)).schema.fields[0].dataType.simpleString()
+        except (AnalysisException, ParseException) as error:
+            raise EpisodeAnalysisError(f"Spark cannot evaluate {expression}: {first_line(error)}") from None
+
+    zone = spark.conf.get("spark.sql.session.timeZone") or "UTC"
+    case_sensitive = spark.conf.get("spark.sql.caseSensitive") == "true"
+    return InputSchema(columns, type_of, utc=zone in UTC_NAMES, case_sensitive=case_sensitive)
