@@ -48,4 +48,5 @@ def first_line(error: Exception) -> str:
         if not line.strip() or line.startswith(("'", "+-", "==", "JVM stacktrace")):
             break
         lines.append(line.strip())
-    return " ".join(lines) or type(error).__name__
+    message = " ".join(lines).split(" SQLSTATE:")[0]
+    return message or type(error).__name__
