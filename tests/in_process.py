@@ -22,7 +22,9 @@ SPARK_TYPES = {"k": "int", "ts": "bigint", "v": "int", "f": "double", "s": "stri
 ARROW_TYPES = {"k": pa.int32(), "ts": pa.int64(), "v": pa.int32(), "f": pa.float64(), "s": pa.string()}
 
 
-def spec_of(text: str, types: dict[str, str] | None = None, arrow: pa.Schema | None = None, **options: Any) -> RowPatternSpec:
+def spec_of(
+    text: str, types: dict[str, str] | None = None, arrow: pa.Schema | None = None, **options: Any
+) -> RowPatternSpec:
     plan = plan_row_pattern(parse_clause(text), InputSchema(types or SPARK_TYPES))
     return RowPatternSpec(plan, arrow or pa.schema(list(ARROW_TYPES.items())), **options)
 
@@ -40,7 +42,9 @@ def run_whole(spec: RowPatternSpec, rows: list[dict[str, Any]]) -> pa.Table:
     return pa.concat_tables([output, matcher.finish()])
 
 
-def run_in_pieces(spec: RowPatternSpec, rows: list[dict[str, Any]], pieces: list[tuple[int, int]], restore: bool) -> pa.Table:
+def run_in_pieces(
+    spec: RowPatternSpec, rows: list[dict[str, Any]], pieces: list[tuple[int, int]], restore: bool
+) -> pa.Table:
     """Feeds of rows[begin:end] in event-time order; `restore` moves the state to a new matcher before every feed."""
     matcher, coder = spec.open(), KeyCoder(spec.input_order.keys)
     outputs = []

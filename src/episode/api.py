@@ -116,7 +116,11 @@ class _Query:
     def _text(self, span: Span) -> str:
         """The statement's text in a span, with references in place of the row patterns in it."""
         inside = [p for p in self.statement.patterns if span.start <= p.span.start and p.span.end <= span.end]
-        outermost = [p for p in inside if not any(o is not p and o.span.start <= p.span.start and p.span.end <= o.span.end for o in inside)]
+        outermost = [
+            p
+            for p in inside
+            if not any(o is not p and o.span.start <= p.span.start and p.span.end <= o.span.end for o in inside)
+        ]
         pieces, at = [], span.start
         for pattern in outermost:
             pieces += [_escape(self.statement.source[at : pattern.span.start]), f"{{{self._reference(pattern)}}}"]
@@ -161,7 +165,11 @@ class _Query:
     def _evaluate(self, pattern: TablePattern) -> DataFrame:
         from episode.spark.row_pattern import plan_on_spark
 
-        shadowed = {self._name_of(table.span) for table in self.statement.common_tables if table.scope.start <= pattern.span.start < table.scope.end}
+        shadowed = {
+            self._name_of(table.span)
+            for table in self.statement.common_tables
+            if table.scope.start <= pattern.span.start < table.scope.end
+        }
         plain = pattern.name if pattern.name in self.tables and pattern.name.lower() not in shadowed else None
         if plain is not None:
             frame = self.frames[plain]

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from episode.errors import EpisodeAnalysisError, EpisodeDataError, EpisodeUnsupportedError
 from episode.lang.row_pattern import parse_clause
-from tests.in_process import finished as finished_or_not, run_in_pieces, run_whole, spec_of
+from tests.in_process import finished as finished_or_not
+from tests.in_process import run_in_pieces, run_whole, spec_of
 from tests.reference.generate import COLUMNS, clauses, tables
 from tests.reference.row_patterns import Exploded, evaluate
 

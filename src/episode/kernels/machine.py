@@ -335,8 +335,6 @@ def run(code, start, stop, ri, rf, rn, n, base, key, cols_i, cols_f, valid, cons
             rn[t, 0] = run_n[a]
 
 
-
-
 @njit(cache=True, nogil=True)
 def set_bits(code, start, stop, result, bit, bits, registers, key, cols_i, cols_f, valid, const_i, const_f):
     """Keep `bit` in bits uint64[rows] where the row-local program holds (register `result` is true), clear it elsewhere."""
@@ -356,7 +354,9 @@ def set_bits(code, start, stop, result, bit, bits, registers, key, cols_i, cols_
 
 
 @njit(cache=True, nogil=True)
-def compute_column(code, start, stop, result, out_i, out_f, out_valid, registers, key, cols_i, cols_f, valid, const_i, const_f):
+def compute_column(
+    code, start, stop, result, out_i, out_f, out_valid, registers, key, cols_i, cols_f, valid, const_i, const_f
+):
     """Values of a row-local program for every row, in both lanes (the caller knows which one it is)."""
     ri = np.zeros((registers, BLOCK), np.int64)
     rf = np.zeros((registers, BLOCK), np.float64)

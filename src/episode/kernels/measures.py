@@ -156,7 +156,13 @@ def aggregate(function, is_float, has_column, has_nulls, values_i, values_f, val
                         if is_float:
                             order = compare_floats(values_f[row], values_f[extreme])
                         else:
-                            order = 1 if values_i[row] > values_i[extreme] else -1 if values_i[row] < values_i[extreme] else 0
+                            order = (
+                                1
+                                if values_i[row] > values_i[extreme]
+                                else -1
+                                if values_i[row] < values_i[extreme]
+                                else 0
+                            )
                         if (order < 0 and function == oc.MIN) or (order > 0 and function == oc.MAX):
                             extreme = row
                 elif function == oc.SUM or function == oc.AVG:
@@ -228,7 +234,9 @@ def sum_decimals(low, high, has_nulls, valid, final, everywhere, members, out_ma
 
 
 @njit(cache=True, nogil=True)
-def collect(has_nulls, valid, final, everywhere, members, out_match, out_position, start, length, path_from, path, label_of):
+def collect(
+    has_nulls, valid, final, everywhere, members, out_match, out_position, start, length, path_from, path, label_of
+):
     """(offsets, rows, labels): the rows that an array aggregate gathers for every output row."""
     total = len(out_match)
     offsets = np.zeros(total + 1, np.int64)

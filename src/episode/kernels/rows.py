@@ -187,7 +187,11 @@ def match_partitions(
                         failed = True
                         if not final:
                             if row >= hi:
-                                passed = within != NO_WINDOW and until >= time[start] and np.uint64(until - time[start]) >= np.uint64(within)
+                                passed = (
+                                    within != NO_WINDOW
+                                    and until >= time[start]
+                                    and np.uint64(until - time[start]) >= np.uint64(within)
+                                )
                             else:
                                 passed = within != NO_WINDOW and np.uint64(time[row] - time[start]) > np.uint64(within)
                             if not passed:
@@ -325,7 +329,9 @@ def match_partitions(
                                     target = _navigate(nav_first[nav], nav_offset[nav], nav_shift[nav], nav_label[nav], sets, nav_set[nav],
                                                        start, row, lo, hi, path, label_of, first_row, last_row)  # fmt: skip
                                     nav_rows[nav] = target
-                                    nav_labels[nav] = label_codes[label_of[path[target - start]]] if start <= target <= row else -1
+                                    nav_labels[nav] = (
+                                        label_codes[label_of[path[target - start]]] if start <= target <= row else -1
+                                    )
                                 for j in range(aggs):
                                     an = agg_n[j, depth + 1]
                                     function = agg_function[j]
@@ -527,7 +533,9 @@ def match_partitions(
                     at = origin
                     for i in range(count):
                         out_length[found_from + i] = sorted_length[i]
-                        out_path[at : at + sorted_length[i]] = copied[sorted_from[i] - origin : sorted_from[i] - origin + sorted_length[i]]
+                        out_path[at : at + sorted_length[i]] = copied[
+                            sorted_from[i] - origin : sorted_from[i] - origin + sorted_length[i]
+                        ]
                         at += sorted_length[i]
                         out_path_from[found_from + i + 1] = at
                         number += 1

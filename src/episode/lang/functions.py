@@ -52,9 +52,44 @@ SYNONYMS = {
 """Other names of the same aggregate."""
 
 OTHER_SPARK_AGGREGATES = frozenset(
-    """APPROX_COUNT_DISTINCT APPROX_PERCENTILE BIT_AND BIT_OR BIT_XOR BITMAP_CONSTRUCT_AGG BITMAP_OR_AGG CORR
-    COUNT_MIN_SKETCH COVAR_POP COVAR_SAMP GROUPING GROUPING_ID HISTOGRAM_NUMERIC HLL_SKETCH_AGG HLL_UNION_AGG KURTOSIS
-    LISTAGG MEDIAN MODE PERCENTILE PERCENTILE_APPROX PERCENTILE_CONT PERCENTILE_DISC REGR_AVGX REGR_AVGY REGR_COUNT
-    REGR_INTERCEPT REGR_R2 REGR_SLOPE REGR_SXX REGR_SXY REGR_SYY SKEWNESS STRING_AGG TRY_AVG TRY_SUM""".split()
+    [
+        "APPROX_COUNT_DISTINCT",
+        "APPROX_PERCENTILE",
+        "BIT_AND",
+        "BIT_OR",
+        "BIT_XOR",
+        "BITMAP_CONSTRUCT_AGG",
+        "BITMAP_OR_AGG",
+        "CORR",
+        "COUNT_MIN_SKETCH",
+        "COVAR_POP",
+        "COVAR_SAMP",
+        "GROUPING",
+        "GROUPING_ID",
+        "HISTOGRAM_NUMERIC",
+        "HLL_SKETCH_AGG",
+        "HLL_UNION_AGG",
+        "KURTOSIS",
+        "LISTAGG",
+        "MEDIAN",
+        "MODE",
+        "PERCENTILE",
+        "PERCENTILE_APPROX",
+        "PERCENTILE_CONT",
+        "PERCENTILE_DISC",
+        "REGR_AVGX",
+        "REGR_AVGY",
+        "REGR_COUNT",
+        "REGR_INTERCEPT",
+        "REGR_R2",
+        "REGR_SLOPE",
+        "REGR_SXX",
+        "REGR_SXY",
+        "REGR_SYY",
+        "SKEWNESS",
+        "STRING_AGG",
+        "TRY_AVG",
+        "TRY_SUM",
+    ]
 )
 """Aggregates of Spark that episode does not evaluate over the rows of a match."""

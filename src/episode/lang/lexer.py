@@ -118,7 +118,9 @@ def _string_end(source: str, position: int, raw: bool) -> int:
             return at + 1
         else:
             at += 1
-    raise EpisodeSyntaxError("This string does not end.", source=source, position=position, hint=f"Close it with {quote}.")
+    raise EpisodeSyntaxError(
+        "This string does not end.", source=source, position=position, hint=f"Close it with {quote}."
+    )
 
 
 def _backtick_end(source: str, position: int) -> int:
@@ -129,7 +131,9 @@ def _backtick_end(source: str, position: int) -> int:
                 return at + 1
             at += 1
         at += 1
-    raise EpisodeSyntaxError("This quoted name does not end.", source=source, position=position, hint="Close it with `.")
+    raise EpisodeSyntaxError(
+        "This quoted name does not end.", source=source, position=position, hint="Close it with `."
+    )
 
 
 def _number_end(source: str, position: int) -> int:
@@ -140,7 +144,9 @@ def _number_end(source: str, position: int) -> int:
         at += 1
         while at < length and source[at].isdigit():
             at += 1
-    elif at < length and source[at] == "." and not (source[at + 1 : at + 2].isalpha() or source[at + 1 : at + 2] == "_"):
+    elif (
+        at < length and source[at] == "." and not (source[at + 1 : at + 2].isalpha() or source[at + 1 : at + 2] == "_")
+    ):
         at += 1
     if at < length and source[at] in "eE":
         exponent = at + 1

@@ -105,7 +105,9 @@ def _braces(cursor: Cursor) -> tuple[int, int | None]:
         maximum = _bound(cursor)
         minimum = minimum or 0
     elif minimum is None:
-        cursor.fail(f"Expected a number in the quantifier, found {describe(cursor.token)}.", None, "Write {2}, {2,} or {2,5}.")
+        cursor.fail(
+            f"Expected a number in the quantifier, found {describe(cursor.token)}.", None, "Write {2}, {2,} or {2,5}."
+        )
     closing = cursor.expect_symbol("}", "to end the quantifier")
     written = Token(Kind.SYMBOL, "", opening.start, closing.end)
     if maximum == 0:

@@ -161,7 +161,7 @@ def _section_at(cursor: Cursor) -> tuple[str, ...] | None:
 
 def _ends_operand(token: Token) -> bool:
     """After a section keyword an operand follows; after a column of that name, an operator or a comma does."""
-    return token.kind is Kind.SYMBOL and token.text not in '(-+"' or token.upper in ("AS", "AND", "OR", "IS")
+    return (token.kind is Kind.SYMBOL and token.text not in '(-+"') or token.upper in ("AS", "AND", "OR", "IS")
 
 
 def _cut(cursor: Cursor) -> dict[str, _Section]:
@@ -214,7 +214,9 @@ def _pattern(cursor: Cursor) -> tuple[Pattern, Span]:
     opening = cursor.token
     closing = cursor.skip_group()
     if not cursor.at_end:
-        cursor.fail(f"Unexpected {describe(cursor.token)} after PATTERN ( … ).", None, f"The parts, in order: {SECTION_ORDER}.")
+        cursor.fail(
+            f"Unexpected {describe(cursor.token)} after PATTERN ( … ).", None, f"The parts, in order: {SECTION_ORDER}."
+        )
     inner = Cursor(cursor.source, cursor.tokens, cursor.tokens.index(opening) + 1, closing)
     if inner.at_end:
         inner.fail("PATTERN is empty.", opening, "The empty pattern is written PATTERN (()).")
@@ -338,7 +340,9 @@ def _rows_per_match(section: _Section | None, cursor: Cursor | None) -> RowsPerM
 
 def _expect_end(cursor: Cursor, after: str) -> None:
     if not cursor.at_end:
-        cursor.fail(f"Unexpected {describe(cursor.token)} after {after}.", None, f"The parts, in order: {SECTION_ORDER}.")
+        cursor.fail(
+            f"Unexpected {describe(cursor.token)} after {after}.", None, f"The parts, in order: {SECTION_ORDER}."
+        )
 
 
 def _skip(cursor: Cursor | None, names: frozenset[str]) -> tuple[SkipTo, str | None, Span]:
@@ -432,7 +436,9 @@ def _definitions(
         if any(definition.label == label for definition in definitions):
             cursor.fail(f"{token.text} is defined twice.", token)
         if cursor.token.upper != "AS":
-            cursor.fail(f"Expected AS after {token.text}, found {describe(cursor.token)}.", None, "Write label AS condition.")
+            cursor.fail(
+                f"Expected AS after {token.text}, found {describe(cursor.token)}.", None, "Write label AS condition."
+            )
         cursor.advance()
         begin = cursor.index
         stop = _definition_end(cursor)

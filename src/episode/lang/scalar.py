@@ -112,7 +112,11 @@ def _call_at(cursor: Cursor, labels: frozenset[str], inside: str | None) -> Atom
     if word in ("ANY", "SOME") and cursor.peek(-1).upper in ("LIKE", "ILIKE", "RLIKE"):
         return None
     if word in NAVIGATIONS or word in ROW_FUNCTIONS or word in AGGREGATES:
-        if inside is not None and word not in ROW_FUNCTIONS and not (word in ("FIRST", "LAST") and inside in ("PREV", "NEXT")):
+        if (
+            inside is not None
+            and word not in ROW_FUNCTIONS
+            and not (word in ("FIRST", "LAST") and inside in ("PREV", "NEXT"))
+        ):
             _fail_nested(cursor, name, inside)
         cursor.index += 2 if mode else 1
         return _call(cursor, token, name, mode, labels, inside)
@@ -142,7 +146,9 @@ def _call(
     closing_index = cursor.skip_group()
     span = cursor.span_from(first.start)
     following = cursor.token
-    if following.upper in ("OVER", "FILTER", "WITHIN") and cursor.peek().is_symbol("(") or cursor.at_words("WITHIN", "GROUP"):
+    if (following.upper in ("OVER", "FILTER", "WITHIN") and cursor.peek().is_symbol("(")) or cursor.at_words(
+        "WITHIN", "GROUP"
+    ):
         cursor.fail(f"{following.upper} is not allowed after {name.text} here.", following)
     if cursor.at_words("IGNORE", "NULLS") or cursor.at_words("RESPECT", "NULLS"):
         cursor.fail(f"{following.upper} NULLS is not allowed after {name.text} here.", following)
@@ -213,7 +219,9 @@ def _navigation(
 ) -> Navigation:
     word = name.upper
     if not 1 <= len(arguments) <= 2:
-        cursor.fail(f"{word} takes an expression and an optional offset.", name, f"Write {word}(A.x) or {word}(A.x, 2).")
+        cursor.fail(
+            f"{word} takes an expression and an optional offset.", name, f"Write {word}(A.x) or {word}(A.x, 2)."
+        )
     physical = word in ("PREV", "NEXT")
     offset = _offset(cursor, arguments[1], word) if len(arguments) == 2 else (1 if physical else 0)
     begin, end = arguments[0]
@@ -225,7 +233,9 @@ def _navigation(
     if nested:
         if argument.text.strip() != argument.atoms[0][0]:
             cursor.fail(
-                f"{word} may contain {nested[0].logical} only as its whole argument.", name, "Write PREV(LAST(A.x, 1), 2)."
+                f"{word} may contain {nested[0].logical} only as its whole argument.",
+                name,
+                "Write PREV(LAST(A.x, 1), 2).",
             )
         inner = nested[0]
         return Navigation(
@@ -318,7 +328,10 @@ def _parse_sql(text: str, source: str, span: Span, origin: _Text | None) -> exp.
     except (SqlglotError, RecursionError, ValueError, AttributeError, TypeError, IndexError, KeyError) as error:
         reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error).split("\n")[0]
         raise EpisodeSyntaxError(
-            f"This expression cannot be read: {reason}", source=source, position=span.start, length=span.end - span.start
+            f"This expression cannot be read: {reason}",
+            source=source,
+            position=span.start,
+            length=span.end - span.start,
         ) from None
     bad = next((node for node in tree.walk() if isinstance(node, FORBIDDEN_NODES)), None)
     if bad is not None:
@@ -343,7 +356,9 @@ def _syntax_error(
         offset = text.find(context + highlight) + len(context) if len(context) < 100 else -1
         if offset >= 0:
             position, length = origin.origin(offset), len(highlight)
-    return EpisodeSyntaxError(f"This expression cannot be read: {message}.", source=source, position=position, length=length)
+    return EpisodeSyntaxError(
+        f"This expression cannot be read: {message}.", source=source, position=position, length=length
+    )
 
 
 def _column_replacements(

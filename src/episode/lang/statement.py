@@ -11,8 +11,40 @@ from episode.lang.row_pattern import parse_clause_tokens
 from episode.lang.syntax import MatchRecognize, Span
 
 NOT_TABLE_NAMES = frozenset(
-    "FROM JOIN ON USING WHERE SELECT AS GROUP ORDER HAVING LIMIT UNION EXCEPT INTERSECT LATERAL INNER LEFT RIGHT FULL CROSS "
-    "OUTER SEMI ANTI NATURAL VALUES TABLE WITH BY AND OR NOT IN".split()
+    [
+        "FROM",
+        "JOIN",
+        "ON",
+        "USING",
+        "WHERE",
+        "SELECT",
+        "AS",
+        "GROUP",
+        "ORDER",
+        "HAVING",
+        "LIMIT",
+        "UNION",
+        "EXCEPT",
+        "INTERSECT",
+        "LATERAL",
+        "INNER",
+        "LEFT",
+        "RIGHT",
+        "FULL",
+        "CROSS",
+        "OUTER",
+        "SEMI",
+        "ANTI",
+        "NATURAL",
+        "VALUES",
+        "TABLE",
+        "WITH",
+        "BY",
+        "AND",
+        "OR",
+        "NOT",
+        "IN",
+    ]
 )
 
 
@@ -93,7 +125,10 @@ def _bracket_partners(source: str, tokens: list[Token]) -> dict[int, int]:
             partners[opening], partners[index] = index, opening
     if stack:
         raise EpisodeSyntaxError(
-            "This '(' is not closed.", source=source, position=tokens[stack[-1]].start, hint=f"Add the missing {CLOSING['(']!r}."
+            "This '(' is not closed.",
+            source=source,
+            position=tokens[stack[-1]].start,
+            hint=f"Add the missing {CLOSING['(']!r}.",
         )
     return partners
 

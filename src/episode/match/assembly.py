@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +16,7 @@ from episode.kernels.rows import UNMATCHED
 from episode.match.columns import one_chunk, raw_values, valid_mask
 from episode.match.prepare import FUNCTIONS, Prepared, measure_argument, membership
 from episode.match.program import ProgramArrays
+from episode.plan.clause import RowsPerMatch
 from episode.plan.expressions import Expression, Load
 from episode.plan.measures import (
     MATCHED_COLUMN,
@@ -30,7 +32,6 @@ from episode.plan.measures import (
     RowAggregate,
 )
 from episode.plan.row_pattern import RowPatternPlan
-from episode.plan.row_pattern import RowsPerMatch
 from episode.plan.types import decimal_of
 
 NO_FLOATS = np.zeros(0, np.float64)
@@ -65,7 +66,9 @@ def output_schema(plan: RowPatternPlan, input_schema: pa.Schema) -> pa.Schema:
 
 def _atom_type(atom: OutputAtom, input_schema: pa.Schema) -> pa.DataType:
     def of(expression: Expression) -> pa.DataType:
-        return input_schema.field(expression.column).type if isinstance(expression, Load) else arrow_type(expression.type)
+        return (
+            input_schema.field(expression.column).type if isinstance(expression, Load) else arrow_type(expression.type)
+        )
 
     if isinstance(atom, ColumnAtPlace):
         return input_schema.field(atom.column).type
@@ -102,7 +105,13 @@ class OutputAssembler:
     """Builds the output table for the matches of one feed."""
 
     def __init__(
-        self, plan: RowPatternPlan, schema: pa.Schema, program: ProgramArrays, table: pa.Table, prepared: Prepared, matches: Matches
+        self,
+        plan: RowPatternPlan,
+        schema: pa.Schema,
+        program: ProgramArrays,
+        table: pa.Table,
+        prepared: Prepared,
+        matches: Matches,
     ) -> None:
         self.plan = plan
         self.schema = schema
@@ -134,7 +143,10 @@ class OutputAssembler:
         arrays += [self._atom(atom) for atom in self.plan.measures.atoms]
         if not arrays:
             return pa.table({}).select([])
-        cast = [array if array.type == field.type else array.cast(field.type) for array, field in zip(arrays, self.schema, strict=True)]
+        cast = [
+            array if array.type == field.type else array.cast(field.type)
+            for array, field in zip(arrays, self.schema, strict=True)
+        ]
         return pa.Table.from_arrays(cast, schema=self.schema)
 
     def _atom(self, atom: OutputAtom) -> pa.Array:
@@ -166,7 +178,7 @@ class OutputAssembler:
     def _members(self, labels: frozenset[str] | None) -> tuple[bool, np.ndarray]:
         return labels is None, membership([labels], self.plan.labels)[0]
 
-    def _over_rows(self, labels: frozenset[str] | None, final: bool) -> tuple:  # type: ignore[type-arg]
+    def _over_rows(self, labels: frozenset[str] | None, final: bool) -> tuple[Any, ...]:
         m = self.matches
         return (
             final, *self._members(labels), self.out_match, self.out_position, m.start, m.length, m.path_from, m.path,
@@ -206,7 +218,11 @@ class OutputAssembler:
         words = raw_values(array, np.int64)
         valid = valid_mask(array)
         low, high, counts = kernels.sum_decimals(
-            words[0::2].view(np.uint64), words[1::2], len(valid) > 0, valid.view(np.uint8), *self._over_rows(atom.labels, atom.final)
+            words[0::2].view(np.uint64),
+            words[1::2],
+            len(valid) > 0,
+            valid.view(np.uint8),
+            *self._over_rows(atom.labels, atom.final),
         )
         result = np.empty((len(low), 2), np.int64)
         result[:, 0], result[:, 1] = low.view(np.int64), high
@@ -215,9 +231,7 @@ class OutputAssembler:
 
     def _extreme(self, atom: Extreme) -> pa.Array:
         function = oc.MIN if atom.function in ("min", "min_by") else oc.MAX
-        rows, _, _, _ = kernels.aggregate(
-            function, *self._values(atom.by), *self._over_rows(atom.labels, atom.final)
-        )
+        rows, _, _, _ = kernels.aggregate(function, *self._values(atom.by), *self._over_rows(atom.labels, atom.final))
         return self._take_value(atom.value, rows)
 
     def _take_value(self, value: Expression, rows: np.ndarray) -> pa.Array:

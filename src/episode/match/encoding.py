@@ -146,7 +146,11 @@ def _encode_group(table, names, constants, lanes, note_nulls) -> None:  # type: 
     ranks[order] = np.arange(len(order))
     for name, array in zip(names, encoded, strict=True):
         lanes.at[name] = row = lanes.next_int()
-        lookup = ranks[pc.index_in(array.dictionary, universe).to_numpy()] if len(array.dictionary) else np.zeros(1, np.int64)
+        lookup = (
+            ranks[pc.index_in(array.dictionary, universe).to_numpy()]
+            if len(array.dictionary)
+            else np.zeros(1, np.int64)
+        )
         indices = pc.fill_null(array.indices, 0).to_numpy(zero_copy_only=False)
         lanes.ints[row] = lookup[indices] if len(lookup) else 0
     if constants:

@@ -122,7 +122,9 @@ class Assembler:
         column = (lanes.at[load.column], lanes.valid_at[load.column])
         if isinstance(load.at, Current):
             return self._put(oc.LOAD_F if floating else oc.LOAD_I, *column, load.at.offset, *missing)
-        return self._put(oc.LOAD_NAV_F if floating else oc.LOAD_NAV_I, *column, self.navigations.number(load.at), *missing)
+        return self._put(
+            oc.LOAD_NAV_F if floating else oc.LOAD_NAV_I, *column, self.navigations.number(load.at), *missing
+        )
 
     def _constant(self, constant: Constant) -> int:
         if constant.value is None:

@@ -250,7 +250,11 @@ def _navigation_arrays(assembler: Assembler, labels: Labels) -> dict[str, Any]:
         "nav_label": np.array(nav_label, np.int64),
         "nav_set": np.array(nav_set, np.int64),
         "nav_plain": np.array(
-            [label >= 0 and not (n.first or n.offset or n.shift) for n, label in zip(navigations, nav_label, strict=True)], np.bool_
+            [
+                label >= 0 and not (n.first or n.offset or n.shift)
+                for n, label in zip(navigations, nav_label, strict=True)
+            ],
+            np.bool_,
         ),
         "sets": membership(sets, labels),
         "set_list": sets,
@@ -293,7 +297,9 @@ def _aggregate_arrays(
             floating, column, check = prepared.column(argument)
             if running.function == "count":
                 floating, column = False, 0
-        rows.append((FUNCTIONS[running.function], sets.index(running.labels), column, check, floating, *program, navigation))
+        rows.append(
+            (FUNCTIONS[running.function], sets.index(running.labels), column, check, floating, *program, navigation)
+        )
     columns = list(zip(*rows, strict=True)) if rows else [()] * 9
     names = (
         "agg_function", "agg_set", "agg_column", "agg_valid", "agg_float", "agg_from", "agg_to", "agg_result", "agg_nav",

@@ -92,9 +92,14 @@ class Matcher(Protocol):
 class MatcherSpec(Protocol):
     """A planned query: picklable, shipped to the workers, where it opens matchers."""
 
-    input_order: InputOrder
-    input_columns: tuple[str, ...]
-    output_schema: pa.Schema
+    @property
+    def input_order(self) -> InputOrder: ...
+
+    @property
+    def input_columns(self) -> tuple[str, ...]: ...
+
+    @property
+    def output_schema(self) -> pa.Schema: ...
 
     def open(self) -> Matcher:
         """A new matcher with empty state."""

@@ -20,10 +20,11 @@ from episode.match.assembly import Matches, OutputAssembler, output_schema
 from episode.match.columns import one_chunk_each, take
 from episode.match.prepare import Needs, membership, needs_of, prepare
 from episode.match.program import ProgramArrays, lower_program
-from episode.match.work import WorkArrays
 from episode.match.protocol import END_OF_TIME, EventBatch, InputOrder, OrderKey, StateChunk
+from episode.match.work import WorkArrays
+from episode.plan.clause import MatchMode, RowsPerMatch, SkipTo
 from episode.plan.program import START
-from episode.plan.row_pattern import MatchMode, RowPatternPlan, RowsPerMatch, SkipTo, uses_match_number
+from episode.plan.row_pattern import RowPatternPlan, uses_match_number
 
 STATE_VERSION = 1
 STEP_BUDGET = 10_000_000
@@ -93,11 +94,15 @@ class Partitions:
         blank = Partitions(
             fresh,
             np.ones(len(fresh), np.bool_),
-            *(np.zeros(len(fresh), np.int64) for _ in range(3)),
+            next_start=np.zeros(len(fresh), np.int64),
+            number=np.zeros(len(fresh), np.int64),
+            covered=np.zeros(len(fresh), np.int64),
             explored_start=np.full(len(fresh), -1, np.int64),
             explored_to=np.zeros(len(fresh), np.int64),
         )
-        joined = Partitions(**{name: np.concatenate([getattr(self, name), getattr(blank, name)]) for name in self.NAMES})
+        joined = Partitions(
+            **{name: np.concatenate([getattr(self, name), getattr(blank, name)]) for name in self.NAMES}
+        )
         return joined.select(np.argsort(joined.key, kind="stable"))
 
 
@@ -129,7 +134,9 @@ class RowPatternMatcher:
         chunks = [StateChunk("partitions", STATE_VERSION, _to_bytes(partitions))]
         if self.held is not None and len(self.held):
             table = self.held.table.append_column("__key", pa.array(self.held.key))
-            chunks.append(StateChunk("rows", STATE_VERSION, _to_bytes(table.append_column("__time", pa.array(self.held.time)))))
+            chunks.append(
+                StateChunk("rows", STATE_VERSION, _to_bytes(table.append_column("__time", pa.array(self.held.time))))
+            )
         return chunks
 
     def restore(self, chunks: Sequence[StateChunk]) -> None:
@@ -140,7 +147,9 @@ class RowPatternMatcher:
                 )
             table = _from_bytes(chunk.data)
             if chunk.name == "partitions":
-                self.partitions = Partitions(**{name: table.column(name).to_numpy().copy() for name in Partitions.NAMES})
+                self.partitions = Partitions(
+                    **{name: table.column(name).to_numpy().copy() for name in Partitions.NAMES}
+                )
             else:
                 key, time = table.column("__key").to_numpy(), table.column("__time").to_numpy()
                 self.held = EventBatch(one_chunk_each(table.drop_columns(["__key", "__time"])), key, time)
@@ -187,7 +196,15 @@ class RowPatternMatcher:
         return output
 
     def _run(
-        self, k: dict[str, Any], prepared: Any, events: EventBatch, until: int, final: bool, lo: np.ndarray, hi: np.ndarray, now: Partitions
+        self,
+        k: dict[str, Any],
+        prepared: Any,
+        events: EventBatch,
+        until: int,
+        final: bool,
+        lo: np.ndarray,
+        hi: np.ndarray,
+        now: Partitions,
     ) -> tuple[int, WorkArrays]:
         plan, p, clause = self.plan, self.program, self.plan.clause
         skip_members = plan.labels.members(clause.skip_label)
@@ -225,7 +242,14 @@ class RowPatternMatcher:
         return Matches(kind, start, length, number, path_from, path, lo[part], hi[part])
 
     def _hold(
-        self, events: EventBatch, everyone: Partitions, here: np.ndarray, now: Partitions, lo: np.ndarray, hi: np.ndarray, final: bool
+        self,
+        events: EventBatch,
+        everyone: Partitions,
+        here: np.ndarray,
+        now: Partitions,
+        lo: np.ndarray,
+        hi: np.ndarray,
+        final: bool,
     ) -> None:
         """Keep what later rows may still need."""
         if final:
@@ -239,7 +263,9 @@ class RowPatternMatcher:
         everyone.number[here] = now.number
         counts = hi - keep_from
         rows = np.repeat(keep_from - np.concatenate([[0], np.cumsum(counts)[:-1]]), counts) + np.arange(counts.sum())
-        self.held = EventBatch(take(events.table.select(list(self.spec.input_columns)), rows), events.key[rows], events.time[rows])
+        self.held = EventBatch(
+            take(events.table.select(list(self.spec.input_columns)), rows), events.key[rows], events.time[rows]
+        )
         if self._counts:
             self.partitions = everyone
         else:
@@ -285,5 +311,3 @@ def _to_bytes(table: pa.Table) -> bytes:
 
 def _from_bytes(data: bytes) -> pa.Table:
     return pa.ipc.open_stream(data).read_all()
-
-

@@ -59,7 +59,8 @@ def plan_conditions(
 ) -> dict[str, Condition]:
     """Conditions by label; labels without DEFINE are left out."""
     return {
-        definition.label: _Conditions(clause, schema, labels, derived, definition).plan() for definition in clause.definitions
+        definition.label: _Conditions(clause, schema, labels, derived, definition).plan()
+        for definition in clause.definitions
     }
 
 
@@ -128,8 +129,12 @@ class RowLocalScalars:
                 assert isinstance(reference, ColumnRef)
                 column, fields = self.schema.resolve(reference, self.clause.source)
                 if null and not fields:
-                    return exp.cast(exp.Null(), exp.DataType.build(self.schema.columns[column], dialect="spark", udt=True))
-                return exp.column(fields[-1] if fields else column, *reversed((column, *fields[:-1]) if fields else ()), quoted=True)
+                    return exp.cast(
+                        exp.Null(), exp.DataType.build(self.schema.columns[column], dialect="spark", udt=True)
+                    )
+                return exp.column(
+                    fields[-1] if fields else column, *reversed((column, *fields[:-1]) if fields else ()), quoted=True
+                )
 
             return node.copy().transform(replace).sql("spark")
 
@@ -155,7 +160,12 @@ class _Conditions:
     """One label's condition."""
 
     def __init__(
-        self, clause: MatchRecognize, schema: InputSchema, labels: Labels, derived: DerivedColumns, definition: Definition
+        self,
+        clause: MatchRecognize,
+        schema: InputSchema,
+        labels: Labels,
+        derived: DerivedColumns,
+        definition: Definition,
     ) -> None:
         self.clause = clause
         self.schema = schema
@@ -203,7 +213,9 @@ class _Conditions:
             return self._row(self.labels.members(atom.label), False, 0, 0)
         if isinstance(atom, Navigation) and all(isinstance(inner, ColumnRef) for _, inner in atom.argument.atoms):
             label = common_label(self.clause, (atom.argument,), "navigation", atom.span)
-            return self._row(self.labels.members(label), atom.logical == "FIRST", atom.logical_offset, atom.physical_offset)
+            return self._row(
+                self.labels.members(label), atom.logical == "FIRST", atom.logical_offset, atom.physical_offset
+            )
         return None
 
     def _fallback(self, node: exp.Expression) -> Expression | None:
@@ -248,7 +260,11 @@ class _Conditions:
 
     def _is_match_number(self, reference: ColumnRef) -> bool:
         """MATCH_NUMBER without parentheses, as the papers write it, where no column has that name."""
-        return len(reference.path) == 1 and reference.path[0].upper() == "MATCH_NUMBER" and self.schema.find(reference.path[0]) is None
+        return (
+            len(reference.path) == 1
+            and reference.path[0].upper() == "MATCH_NUMBER"
+            and self.schema.find(reference.path[0]) is None
+        )
 
     def _label_at(self, at: RowRef) -> Expression:
         if at == Current(0):
@@ -262,7 +278,7 @@ class _Conditions:
         require_column(self.rows, atom.argument, atom.span, "navigation")
         at = self._row(self.labels.members(label), atom.logical == "FIRST", atom.logical_offset, atom.physical_offset)
         value = self.rows.compile(atom.argument, at, self._label_at(at))
-        if at == Current(0) or isinstance(value, (Load, LabelAt)) and getattr(value, "missing", None) is None:
+        if at == Current(0) or (isinstance(value, (Load, LabelAt)) and getattr(value, "missing", None) is None):
             return value
         return Apply("if", (Exists(at), value, Constant(None, value.type)), value.type)
 
@@ -277,7 +293,9 @@ class _Conditions:
             at = self._row(members, first, 0, 0)
             return self.rows.compile(atom.arguments[0], at, self._label_at(at))
         if atom.function in ("collect_list", "collect_set", "max_by", "min_by"):
-            raise self.rows.unsupported(f"{atom.function} is not evaluated in DEFINE.", atom.span, "It works in MEASURES.")
+            raise self.rows.unsupported(
+                f"{atom.function} is not evaluated in DEFINE.", atom.span, "It works in MEASURES."
+            )
         argument = self.rows.compile(atom.arguments[0], Current(0), LabelAt(Current(0)))
         return running_aggregate(self.rows, atom.function, members, argument, atom.span)
 

@@ -37,7 +37,9 @@ class Labels:
 
 
 def labels_in(clause: MatchRecognize) -> Labels:
-    return Labels(tuple(labels_of(clause.pattern)), {subset.name: frozenset(subset.labels) for subset in clause.subsets})
+    return Labels(
+        tuple(labels_of(clause.pattern)), {subset.name: frozenset(subset.labels) for subset in clause.subsets}
+    )
 
 
 def common_label(clause: MatchRecognize, scalars: tuple[Scalar, ...], call: str, span: Span) -> str | None:
@@ -75,7 +77,11 @@ def pinned_labels(pattern: Pattern) -> frozenset[str]:
 
 def is_plain_column(scalar: Scalar) -> ColumnRef | None:
     """The column, if the scalar is nothing but one column."""
-    if len(scalar.atoms) == 1 and scalar.text.strip() == scalar.atoms[0][0] and isinstance(scalar.atoms[0][1], ColumnRef):
+    if (
+        len(scalar.atoms) == 1
+        and scalar.text.strip() == scalar.atoms[0][0]
+        and isinstance(scalar.atoms[0][1], ColumnRef)
+    ):
         return scalar.atoms[0][1]
     return None
 

@@ -124,9 +124,7 @@ class Gathered:
     drop_nulls: bool
 
 
-OutputAtom = Union[
-    ColumnAtPlace, LabelAtPlace, PlaceExists, NumberOfMatch, RowAggregate, DecimalSum, Extreme, Gathered
-]
+OutputAtom = Union[ColumnAtPlace, LabelAtPlace, PlaceExists, NumberOfMatch, RowAggregate, DecimalSum, Extreme, Gathered]
 
 
 @dataclass(frozen=True)
@@ -211,7 +209,11 @@ class _Measures:
         label = common_label(self.clause, (atom.argument,), "navigation", atom.span)
         require_column(self.rows, atom.argument, atom.span, "navigation")
         place = Place(
-            self.labels.members(label), atom.logical == "FIRST", atom.logical_offset, atom.physical_offset, self._final(atom.mode)
+            self.labels.members(label),
+            atom.logical == "FIRST",
+            atom.logical_offset,
+            atom.physical_offset,
+            self._final(atom.mode),
         )
         return self._at_place(atom.argument, place)
 
@@ -300,7 +302,9 @@ class _Measures:
     def _decimal_sum(self, argument: Expression, members: frozenset[str] | None, final: bool, span: Span) -> str:
         if not isinstance(argument, Load):
             raise self.rows.unsupported(
-                "Sums of computed decimals are not evaluated.", span, "Compute the decimal in a subquery and sum the column."
+                "Sums of computed decimals are not evaluated.",
+                span,
+                "Compute the decimal in a subquery and sum the column.",
             )
         decimal = decimal_of(argument.type)
         assert decimal is not None
@@ -358,4 +362,3 @@ def check_output_names(clause: MatchRecognize, taken: list[str]) -> None:
                 length=measure.span.end - measure.span.start,
                 hint="Give the measure another name.",
             )
-

@@ -37,8 +37,23 @@ class NotNative(Exception):
         self.reason = reason
 
 
-COMPARISONS = {exp.EQ: "eq", exp.NEQ: "ne", exp.LT: "lt", exp.LTE: "le", exp.GT: "gt", exp.GTE: "ge", exp.NullSafeEQ: "same"}
-ARITHMETIC = {exp.Add: "add", exp.Sub: "subtract", exp.Mul: "multiply", exp.Div: "divide", exp.Mod: "modulo", exp.IntDiv: "int_divide"}
+COMPARISONS = {
+    exp.EQ: "eq",
+    exp.NEQ: "ne",
+    exp.LT: "lt",
+    exp.LTE: "le",
+    exp.GT: "gt",
+    exp.GTE: "ge",
+    exp.NullSafeEQ: "same",
+}
+ARITHMETIC = {
+    exp.Add: "add",
+    exp.Sub: "subtract",
+    exp.Mul: "multiply",
+    exp.Div: "divide",
+    exp.Mod: "modulo",
+    exp.IntDiv: "int_divide",
+}
 MICROSECONDS_PER_DAY = 86_400_000_000
 UNIT_MICROSECONDS = {
     "MICROSECOND": 1, "MILLISECOND": 1_000, "SECOND": 1_000_000, "MINUTE": 60_000_000,
@@ -155,14 +170,18 @@ class NativeCompiler:
         type_ = "bigint" if operation == "int_divide" else wider_integer(left.type, right.type)
         return Apply(operation, (left, right), type_)
 
-    def _float_arithmetic(self, node: exp.Expression, operation: str, left: Expression, right: Expression) -> Expression:
+    def _float_arithmetic(
+        self, node: exp.Expression, operation: str, left: Expression, right: Expression
+    ) -> Expression:
         if operation == "int_divide":
             raise NotNative(node, "div of floating point numbers")
         single = left.type == "float" and right.type == "float" and operation != "divide"
         result = Apply(operation, (to_float(left), to_float(right)), "double")
         return Apply("round_single", (result,), "float") if single else result
 
-    def _decimal_arithmetic(self, node: exp.Expression, operation: str, left: Expression, right: Expression) -> Expression:
+    def _decimal_arithmetic(
+        self, node: exp.Expression, operation: str, left: Expression, right: Expression
+    ) -> Expression:
         first, second = _decimal_type(left), _decimal_type(right)
         assert first is not None and second is not None
         (p1, s1), (p2, s2) = first, second
@@ -200,9 +219,15 @@ class NativeCompiler:
             return Apply(operation, (left, right), "date")
         return None
 
-    def _shift_timestamp(self, node: exp.Expression, operation: str, stamp: Expression, interval: Expression) -> Expression:
+    def _shift_timestamp(
+        self, node: exp.Expression, operation: str, stamp: Expression, interval: Expression
+    ) -> Expression:
         """Whole days follow the session's calendar unless time has no zone; shorter intervals are exact."""
-        short = isinstance(interval, Constant) and isinstance(interval.value, int) and abs(interval.value) < MICROSECONDS_PER_DAY
+        short = (
+            isinstance(interval, Constant)
+            and isinstance(interval.value, int)
+            and abs(interval.value) < MICROSECONDS_PER_DAY
+        )
         if not (short or self.utc or stamp.type == "timestamp_ntz"):
             raise NotNative(node, "adding days in a time zone with daylight saving")
         return Apply(operation, (stamp, interval), stamp.type)
@@ -271,7 +296,9 @@ class NativeCompiler:
                 raise NotNative(node, f"comparing computed values of type {side.type}")
         return left, right
 
-    def _comparable_numbers(self, node: exp.Expression, left: Expression, right: Expression) -> tuple[Expression, Expression]:
+    def _comparable_numbers(
+        self, node: exp.Expression, left: Expression, right: Expression
+    ) -> tuple[Expression, Expression]:
         if is_float(left.type) or is_float(right.type):
             return to_float(left), to_float(right)
         if is_integer(left.type) and is_integer(right.type):
@@ -388,7 +415,7 @@ class NativeCompiler:
         value = self.compile(node.this)
         if isinstance(value, Constant) and isinstance(value.value, (int, float)) and is_numeric(value.type):
             return Constant(-value.value, value.type)
-        if not is_numeric(value.type) and not is_day_time_interval(value.type) or lane_of(value.type) == "code":
+        if (not is_numeric(value.type) and not is_day_time_interval(value.type)) or lane_of(value.type) == "code":
             raise NotNative(node, f"minus of {value.type}")
         return Apply("negate", (value,), value.type)
 
@@ -406,7 +433,10 @@ class NativeCompiler:
 
     def _power(self, node: exp.Pow) -> Expression:
         base, exponent = self.compile(node.this), self.compile(node.expression)
-        if not (is_numeric(base.type) and is_numeric(exponent.type)) or "code" in (lane_of(base.type), lane_of(exponent.type)):
+        if not (is_numeric(base.type) and is_numeric(exponent.type)) or "code" in (
+            lane_of(base.type),
+            lane_of(exponent.type),
+        ):
             raise NotNative(node, "power")
         return Apply("power", (to_float(base), to_float(exponent)), "double")
 
@@ -419,7 +449,9 @@ class NativeCompiler:
     def _cast(self, node: exp.Cast) -> Expression:
         value = self.compile(node.this)
         target = node.to.sql("spark").lower()
-        target = {"integer": "int", "long": "bigint", "short": "smallint", "byte": "tinyint", "real": "float"}.get(target, target)
+        target = {"integer": "int", "long": "bigint", "short": "smallint", "byte": "tinyint", "real": "float"}.get(
+            target, target
+        )
         if target == value.type:
             return value
         if value.type == VOID and lane_of(target) is not None:

@@ -6,6 +6,7 @@ ACCEPT. ENTER notes the row where an iteration begins; CHECK ends the loop after
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from episode.errors import EpisodeUnsupportedError
@@ -23,7 +24,16 @@ from episode.lang.syntax import (
 )
 
 MAXIMUM_INSTRUCTIONS = 200_000
-MATCH, SPLIT, JUMP, START, END, ENTER, CHECK, ACCEPT = "match", "split", "jump", "start", "end", "enter", "check", "accept"
+MATCH, SPLIT, JUMP, START, END, ENTER, CHECK, ACCEPT = (
+    "match",
+    "split",
+    "jump",
+    "start",
+    "end",
+    "enter",
+    "check",
+    "accept",
+)
 
 
 @dataclass
@@ -154,7 +164,7 @@ class _Builder:
         elif isinstance(pattern, Quantified):
             self._quantified(pattern)
 
-    def _alternatives(self, emitters: list) -> None:  # type: ignore[type-arg]
+    def _alternatives(self, emitters: list[Callable[[], None]]) -> None:
         jumps = []
         for number, emitter in enumerate(emitters):
             last = number == len(emitters) - 1

@@ -67,17 +67,13 @@ class RowPatternPlan:
     lookahead: int
 
 
-def plan_row_pattern(
-    clause: MatchRecognize, schema: InputSchema, table_names: tuple[str, ...] = ()
-) -> RowPatternPlan:
+def plan_row_pattern(clause: MatchRecognize, schema: InputSchema, table_names: tuple[str, ...] = ()) -> RowPatternPlan:
     """Bind the clause to its input, check it, and choose how it is evaluated. `table_names`: names of the input table."""
     labels = labels_in(clause)
     _check_labels(clause, labels)
     binder = _Binder(clause, schema, table_names)
     keys = tuple(dict.fromkeys(binder.column(reference) for reference in clause.partition_by))
-    order = tuple(
-        OrderColumn(binder.column(item.column), item.ascending, item.nulls_first) for item in clause.order_by
-    )
+    order = tuple(OrderColumn(binder.column(item.column), item.ascending, item.nulls_first) for item in clause.order_by)
     within = _within(clause, schema, order)
     derived = DerivedColumns(schema)
     conditions = plan_conditions(clause, schema, labels, derived)
@@ -86,7 +82,9 @@ def plan_row_pattern(
     outputs, before = _outputs(clause, schema, keys, order)
     check_output_names(clause, list(outputs))
     if not outputs and not measures.measures:
-        raise _error(clause, "The query has no output column.", clause.span, "Add MEASURES, PARTITION BY or ALL ROWS PER MATCH.")
+        raise _error(
+            clause, "The query has no output column.", clause.span, "Add MEASURES, PARTITION BY or ALL ROWS PER MATCH."
+        )
     read = _columns_read(conditions, measures)
     needed = [*keys, *(column.column for column in order), *outputs, *read]
     derived_types = {name: type_ for _, (name, type_) in derived.by_sql.items()}
@@ -112,7 +110,9 @@ def plan_row_pattern(
 
 
 def _error(clause: MatchRecognize, message: str, span: Span, hint: str | None = None) -> EpisodeAnalysisError:
-    return EpisodeAnalysisError(message, source=clause.source, position=span.start, length=span.end - span.start, hint=hint)
+    return EpisodeAnalysisError(
+        message, source=clause.source, position=span.start, length=span.end - span.start, hint=hint
+    )
 
 
 def _check_labels(clause: MatchRecognize, labels: Labels) -> None:
@@ -153,7 +153,12 @@ def _within(clause: MatchRecognize, schema: InputSchema, order: tuple[OrderColum
     if duration is None:
         return None
     if not order:
-        raise _error(clause, "WITHIN needs an ORDER BY column to measure time.", duration.span, "Add ORDER BY with the event time.")
+        raise _error(
+            clause,
+            "WITHIN needs an ORDER BY column to measure time.",
+            duration.span,
+            "Add ORDER BY with the event time.",
+        )
     type_ = schema.columns[order[0].column]
     if not is_event_time(type_):
         raise _error(
@@ -164,10 +169,18 @@ def _within(clause: MatchRecognize, schema: InputSchema, order: tuple[OrderColum
         )
     calendar = type_ in ("date", "timestamp", "timestamp_ntz")
     if calendar and duration.unit is None:
-        raise _error(clause, f"The event time {order[0].column} is a {type_}; WITHIN needs a unit.", duration.span, "Write 10 seconds.")
+        raise _error(
+            clause,
+            f"The event time {order[0].column} is a {type_}; WITHIN needs a unit.",
+            duration.span,
+            "Write 10 seconds.",
+        )
     if not calendar and duration.unit is not None:
         raise _error(
-            clause, f"The event time {order[0].column} is a number; WITHIN takes a plain number.", duration.span, "Write WITHIN 200."
+            clause,
+            f"The event time {order[0].column} is a number; WITHIN takes a plain number.",
+            duration.span,
+            "Write WITHIN 200.",
         )
     return duration.amount
 
@@ -286,5 +299,10 @@ def uses_match_number(plan: RowPatternPlan) -> bool:
 
 def _reads_match_number(condition: Condition) -> bool:
     nodes = [node for part in condition.residual for node in walk(part)]
-    nodes += [inner for node in nodes if isinstance(node, Running) and node.argument is not None for inner in walk(node.argument)]
+    nodes += [
+        inner
+        for node in nodes
+        if isinstance(node, Running) and node.argument is not None
+        for inner in walk(node.argument)
+    ]
     return any(isinstance(node, Number) for node in nodes)

@@ -40,7 +40,9 @@ class InputSchema:
         what = "column" if len(reference.path) == 1 or reference.label else "column or label"
         known = ", ".join(list(self.columns)[:20]) + (", …" if len(self.columns) > 20 else "")
         raise EpisodeAnalysisError(
-            f"There is no {what} {reference.path[0]} (in {written})." if written != reference.path[0] else f"There is no {what} {written}.",
+            f"There is no {what} {reference.path[0]} (in {written})."
+            if written != reference.path[0]
+            else f"There is no {what} {written}.",
             source=source,
             position=reference.span.start,
             length=reference.span.end - reference.span.start,

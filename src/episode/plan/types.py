@@ -54,7 +54,7 @@ def is_string(type_: str) -> bool:
 
 
 def lane_of(type_: str) -> str | None:
-    """"int", "float" or "code"; None where values cannot be compared by the machine (arrays, maps, structs …)."""
+    """ "int", "float" or "code"; None where values cannot be compared by the machine (arrays, maps, structs …)."""
     decimal = decimal_of(type_)
     if decimal is not None:
         return "int" if decimal[0] <= NARROW_DECIMAL else "code"

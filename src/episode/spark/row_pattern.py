@@ -10,10 +10,11 @@ from pyspark.sql import functions as F
 
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
 from episode.match.row_pattern import RowPatternSpec
-from episode.plan.row_pattern import MatchRecognize, RowPatternPlan, plan_row_pattern
+from episode.plan.clause import MatchRecognize
+from episode.plan.row_pattern import RowPatternPlan, plan_row_pattern
 from episode.plan.schema import InputSchema, quote
-from episode.spark.temporary_batch import Batch, plan_batch
 from episode.spark.tables import first_line
+from episode.spark.temporary_batch import Batch, plan_batch
 
 UTC_NAMES = ("UTC", "Z", "GMT", "Etc/UTC", "+00:00", "Etc/GMT", "Zulu")
 

@@ -21,7 +21,8 @@ def keyword_table(spark: SparkSession, name: str, table: object) -> DataFrame:
     if isinstance(table, DataFrame) or (hasattr(table, "schema") and hasattr(table, "mapInArrow")):
         return table
     raise EpisodeAnalysisError(
-        f"The table {name} is a {type(table).__name__}.", hint="Keyword tables are DataFrames or paths of Parquet files."
+        f"The table {name} is a {type(table).__name__}.",
+        hint="Keyword tables are DataFrames or paths of Parquet files.",
     )
 
 
