@@ -1,0 +1,31 @@
+"""Bad queries and the full text of what a user is told: what is wrong, where, and what would be right."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from episode.errors import EpisodeError
+from episode.lang.statement import parse_statement
+from episode.plan.row_pattern import plan_row_pattern
+from episode.plan.schema import InputSchema
+from tests.golden.cases import SCHEMA, Case, check, parametrized, read_cases
+
+LEAKS = re.compile(r"sqlglot|__episode|__derived|__atom|<class|Token\(|Traceback|object at 0x|None\b|exp\.")
+
+
+def error_of(query: str) -> str:
+    with pytest.raises(EpisodeError) as raised:
+        for pattern in parse_statement(query).patterns:
+            names = tuple(name for name in (pattern.alias or pattern.name,) if name)
+            plan_row_pattern(pattern.clause, InputSchema(SCHEMA), names)
+    error = raised.value
+    assert error.position is not None, "an error of a query has a place in it"
+    assert not LEAKS.search(error.message + (error.hint or "")), "nothing of our insides is shown"
+    return f"{type(error).__name__}: {error}"
+
+
+@parametrized("errors")
+def test_error(case: Case) -> None:
+    check(case, error_of)
