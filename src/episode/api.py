@@ -176,14 +176,11 @@ class _Query:
         else:
             frame = self._run(f"{self._common_tables(pattern.span.start)}SELECT * FROM {self._text(pattern.input)}")
         names = tuple(name for name in (pattern.alias or pattern.name,) if name)
-        source = self.tables[plain] if plain is not None else None
-        path = fspath(source) if isinstance(source, (str, PathLike)) else None
         planned = plan_on_spark(
             self.spark,
             frame,
             pattern.clause,
             names,
-            parquet_path=path,
             step_budget=self.options.step_budget,
             shards=self.options.shards,
             shard_bytes=self.options.shard_bytes,

@@ -66,6 +66,122 @@ def _navigate(first, offset, shift, label, sets, which, start, row, lo, hi, path
 
 
 @njit(cache=True, nogil=True)
+def _take_into_aggregates(
+    depth, row, label, number, agg_function, agg_set, agg_column, agg_valid, agg_float, agg_from, agg_to, agg_result, agg_nav,
+    agg_i, agg_f, agg_m, agg_n, sets, label_codes, nav_rows, nav_labels, code, ri, rf, rn, key, cols_i, cols_f, valid,
+    const_i, const_f, run_i, run_f, run_n,
+):  # fmt: skip
+    """Running aggregates with one more row: column depth + 1 of agg_* from column depth.
+
+    agg_n counts; agg_i and agg_f hold sums, extremes or means; agg_m sums (AVG), squares (variance), overflow (SUM).
+    """
+    for j in range(len(agg_function)):
+        ai, af, am, an = agg_i[j, depth], agg_f[j, depth], agg_m[j, depth], agg_n[j, depth]
+        if depth == 0:
+            ai, af, am, an = 0, 0.0, 0.0, 0
+        if sets[agg_set[j], label]:
+            column = agg_column[j]
+            function = agg_function[j]
+            present = True
+            whole = np.int64(0)
+            value = 0.0
+            if column == PUSHED:
+                # The argument depends on the label or the match: evaluated as the row is taken.
+                if agg_nav[j] >= 0:
+                    nav_rows[agg_nav[j]], nav_labels[agg_nav[j]] = row, label_codes[label]
+                run(code, agg_from[j], agg_to[j], ri, rf, rn, 1, row, key, cols_i, cols_f, valid,
+                    const_i, const_f, nav_rows, nav_labels, run_i, run_f, run_n, number + 1)  # fmt: skip
+                present = rn[agg_result[j], 0] == 0
+                whole, value = ri[agg_result[j], 0], rf[agg_result[j], 0]
+            elif column >= 0:
+                present = agg_valid[j] < 0 or valid[agg_valid[j], row] != 0
+                if agg_float[j]:
+                    value = cols_f[column, row]
+                elif function != oc.COUNT:
+                    whole = cols_i[column, row]
+            if not present:
+                pass
+            elif function == oc.COUNT:
+                an += 1
+            elif function == oc.COUNT_IF:
+                an += whole != 0
+            elif function == oc.AVG:
+                an += 1
+                am += value
+            elif function >= oc.VAR_SAMP:
+                an += 1
+                delta = value - af
+                af += delta / an
+                am += delta * (value - af)
+            elif agg_float[j]:
+                if function == oc.SUM:
+                    af += value
+                elif an == 0:
+                    af = value
+                elif function == oc.MIN:
+                    af = value if compare_floats(value, af) < 0 else af
+                else:
+                    af = value if compare_floats(value, af) > 0 else af
+                an += 1
+            else:
+                if function == oc.SUM:
+                    total = ai + whole
+                    if (ai >= 0) == (whole >= 0) and (total >= 0) != (ai >= 0):
+                        am = 1.0
+                    ai = total
+                elif an == 0:
+                    ai = whole
+                elif function == oc.MIN:
+                    ai = min(ai, whole)
+                else:
+                    ai = max(ai, whole)
+                an += 1
+        agg_i[j, depth + 1], agg_f[j, depth + 1] = ai, af
+        agg_m[j, depth + 1], agg_n[j, depth + 1] = am, an
+
+
+@njit(cache=True, nogil=True)
+def _residual_holds(
+    label, depth, start, row, lo, hi, number, program_from, program_to, program_result, nav_from, nav_ids,
+    nav_first, nav_offset, nav_shift, nav_label, nav_set, sets, label_codes, label_of, path, first_row, last_row,
+    agg_function, agg_float, agg_i, agg_f, agg_m, agg_n, nav_rows, nav_labels, code, ri, rf, rn, key, cols_i, cols_f, valid,
+    const_i, const_f, run_i, run_f, run_n,
+):  # fmt: skip
+    """Does the label's program hold for the row under trial?"""
+    for at in range(nav_from[label], nav_from[label + 1]):
+        nav = nav_ids[at]
+        target = _navigate(nav_first[nav], nav_offset[nav], nav_shift[nav], nav_label[nav], sets, nav_set[nav],
+                           start, row, lo, hi, path, label_of, first_row, last_row)  # fmt: skip
+        nav_rows[nav] = target
+        nav_labels[nav] = label_codes[label_of[path[target - start]]] if start <= target <= row else -1
+    for j in range(len(agg_function)):
+        an = agg_n[j, depth + 1]
+        function = agg_function[j]
+        run_n[j] = an == 0
+        run_i[j] = agg_i[j, depth + 1]
+        run_f[j] = agg_f[j, depth + 1]
+        if function == oc.COUNT or function == oc.COUNT_IF:
+            run_i[j] = an
+            run_n[j] = 0
+        elif function == oc.SUM and not agg_float[j] and agg_m[j, depth + 1] != 0.0:
+            run_n[j] = 1
+        elif function == oc.AVG:
+            run_f[j] = agg_m[j, depth + 1] / an if an else 0.0
+        elif function >= oc.VAR_SAMP and an:
+            sample = function == oc.VAR_SAMP or function == oc.STDDEV_SAMP
+            if sample and an == 1:
+                run_n[j] = 1
+            else:
+                run_f[j] = agg_m[j, depth + 1] / (an - 1 if sample else an)
+                if function >= oc.STDDEV_SAMP:
+                    run_f[j] = np.sqrt(run_f[j])
+    run(code, program_from[label], program_to[label], ri, rf, rn, 1, row, key, cols_i, cols_f, valid,
+        const_i, const_f, nav_rows, nav_labels, run_i, run_f, run_n, number + 1)  # fmt: skip
+    register = program_result[label]
+    return rn[register, 0] == 0 and ri[register, 0] != 0
+
+
+@njit(cache=True, nogil=True)
 def match_partitions(
     op, first, second, label_of, slot, loop_from, loop_ids, slots, loops, labels,
     first_bits, follow_bits, one_row_enough, nullable,
@@ -113,6 +229,10 @@ def match_partitions(
     rf = np.zeros((registers, 1), np.float64)
     rn = np.zeros((registers, 1), np.uint8)
     exhaustive = mode != PREFERRED
+    windowed = within != NO_WINDOW
+    bit_of = np.empty(len(op), np.uint64)
+    for at in range(len(op)):
+        bit_of[at] = ONE << np.uint64(label_of[at])
     room = len(out_kind)
     path_room = len(out_path)
     stack_room = len(stack_pc)
@@ -193,17 +313,17 @@ def match_partitions(
                                     and np.uint64(until - time[start]) >= np.uint64(within)
                                 )
                             else:
-                                passed = within != NO_WINDOW and np.uint64(time[row] - time[start]) > np.uint64(within)
+                                passed = windowed and np.uint64(time[row] - time[start]) > np.uint64(within)
                             if not passed:
                                 waiting = True
                                 if mode != INCREMENTAL:
                                     result = WAITING
                                     break
-                    elif within != NO_WINDOW and np.uint64(time[row] - time[start]) > np.uint64(within):
+                    elif windowed and np.uint64(time[row] - time[start]) > np.uint64(within):
                         failed = True
                     else:
                         label = label_of[pc]
-                        if ((bits[row] >> np.uint64(label)) & ONE) == ZERO:
+                        if (bits[row] & bit_of[pc]) == ZERO:
                             failed = True
                         else:
                             depth = row - start
@@ -213,69 +333,13 @@ def match_partitions(
                                 if last_row[label] < 0:
                                     first_row[label] = row
                                 last_row[label] = row
-                            for j in range(aggs):
-                                ai, af, am, an = agg_i[j, depth], agg_f[j, depth], agg_m[j, depth], agg_n[j, depth]
-                                if depth == 0:
-                                    ai, af, am, an = 0, 0.0, 0.0, 0
-                                if sets[agg_set[j], label]:
-                                    column = agg_column[j]
-                                    function = agg_function[j]
-                                    present = True
-                                    whole = np.int64(0)
-                                    value = 0.0
-                                    if column == PUSHED:
-                                        # The argument depends on the label or the match: evaluated as the row is taken.
-                                        if agg_nav[j] >= 0:
-                                            nav_rows[agg_nav[j]], nav_labels[agg_nav[j]] = row, label_codes[label]
-                                        run(code, agg_from[j], agg_to[j], ri, rf, rn, 1, row, key, cols_i, cols_f, valid,
-                                            const_i, const_f, nav_rows, nav_labels, run_i, run_f, run_n, number + 1)  # fmt: skip
-                                        present = rn[agg_result[j], 0] == 0
-                                        whole, value = ri[agg_result[j], 0], rf[agg_result[j], 0]
-                                    elif column >= 0:
-                                        present = agg_valid[j] < 0 or valid[agg_valid[j], row] != 0
-                                        if agg_float[j]:
-                                            value = cols_f[column, row]
-                                        elif function != oc.COUNT:
-                                            whole = cols_i[column, row]
-                                    if not present:
-                                        pass
-                                    elif function == oc.COUNT:
-                                        an += 1
-                                    elif function == oc.COUNT_IF:
-                                        an += whole != 0
-                                    elif function == oc.AVG:
-                                        an += 1
-                                        am += value
-                                    elif function >= oc.VAR_SAMP:
-                                        an += 1
-                                        delta = value - af
-                                        af += delta / an
-                                        am += delta * (value - af)
-                                    elif agg_float[j]:
-                                        if function == oc.SUM:
-                                            af += value
-                                        elif an == 0:
-                                            af = value
-                                        elif function == oc.MIN:
-                                            af = value if compare_floats(value, af) < 0 else af
-                                        else:
-                                            af = value if compare_floats(value, af) > 0 else af
-                                        an += 1
-                                    else:
-                                        if function == oc.SUM:
-                                            total = ai + whole
-                                            if (ai >= 0) == (whole >= 0) and (total >= 0) != (ai >= 0):
-                                                am = 1.0
-                                            ai = total
-                                        elif an == 0:
-                                            ai = whole
-                                        elif function == oc.MIN:
-                                            ai = min(ai, whole)
-                                        else:
-                                            ai = max(ai, whole)
-                                        an += 1
-                                agg_i[j, depth + 1], agg_f[j, depth + 1] = ai, af
-                                agg_m[j, depth + 1], agg_n[j, depth + 1] = am, an
+                            if aggs:
+                                _take_into_aggregates(
+                                    depth, row, label, number, agg_function, agg_set, agg_column, agg_valid, agg_float,
+                                    agg_from, agg_to, agg_result, agg_nav, agg_i, agg_f, agg_m, agg_n, sets, label_codes,
+                                    nav_rows, nav_labels, code, ri, rf, rn, key, cols_i, cols_f, valid, const_i, const_f,
+                                    run_i, run_f, run_n,
+                                )  # fmt: skip
 
                             for test in range(test_from[label], test_from[label + 1]):
                                 row_a = row_b = row
@@ -324,39 +388,13 @@ def match_partitions(
                                     break
 
                             if not failed and program_from[label] < program_to[label]:
-                                for at in range(nav_from[label], nav_from[label + 1]):
-                                    nav = nav_ids[at]
-                                    target = _navigate(nav_first[nav], nav_offset[nav], nav_shift[nav], nav_label[nav], sets, nav_set[nav],
-                                                       start, row, lo, hi, path, label_of, first_row, last_row)  # fmt: skip
-                                    nav_rows[nav] = target
-                                    nav_labels[nav] = (
-                                        label_codes[label_of[path[target - start]]] if start <= target <= row else -1
-                                    )
-                                for j in range(aggs):
-                                    an = agg_n[j, depth + 1]
-                                    function = agg_function[j]
-                                    run_n[j] = an == 0
-                                    run_i[j] = agg_i[j, depth + 1]
-                                    run_f[j] = agg_f[j, depth + 1]
-                                    if function == oc.COUNT or function == oc.COUNT_IF:
-                                        run_i[j] = an
-                                        run_n[j] = 0
-                                    elif function == oc.SUM and not agg_float[j] and agg_m[j, depth + 1] != 0.0:
-                                        run_n[j] = 1
-                                    elif function == oc.AVG:
-                                        run_f[j] = agg_m[j, depth + 1] / an if an else 0.0
-                                    elif function >= oc.VAR_SAMP and an:
-                                        sample = function == oc.VAR_SAMP or function == oc.STDDEV_SAMP
-                                        if sample and an == 1:
-                                            run_n[j] = 1
-                                        else:
-                                            run_f[j] = agg_m[j, depth + 1] / (an - 1 if sample else an)
-                                            if function >= oc.STDDEV_SAMP:
-                                                run_f[j] = np.sqrt(run_f[j])
-                                run(code, program_from[label], program_to[label], ri, rf, rn, 1, row, key, cols_i, cols_f, valid,
-                                    const_i, const_f, nav_rows, nav_labels, run_i, run_f, run_n, number + 1)  # fmt: skip
-                                register = program_result[label]
-                                failed = rn[register, 0] != 0 or ri[register, 0] == 0
+                                failed = not _residual_holds(
+                                    label, depth, start, row, lo, hi, number, program_from, program_to, program_result,
+                                    nav_from, nav_ids, nav_first, nav_offset, nav_shift, nav_label, nav_set, sets,
+                                    label_codes, label_of, path, first_row, last_row, agg_function, agg_float, agg_i, agg_f,
+                                    agg_m, agg_n, nav_rows, nav_labels, code, ri, rf, rn, key, cols_i, cols_f, valid,
+                                    const_i, const_f, run_i, run_f, run_n,
+                                )  # fmt: skip
 
                             if failed:
                                 if track:
@@ -368,11 +406,11 @@ def match_partitions(
                     if row < available:
                         # A side that begins with a label this row does not offer is no choice.
                         side = first[pc]
-                        if op[side] == oc.MATCH and ((bits[row] >> np.uint64(label_of[side])) & ONE) == ZERO:
+                        if op[side] == oc.MATCH and (bits[row] & bit_of[side]) == ZERO:
                             pc = second[pc]
                             continue
                         side = second[pc]
-                        if op[side] == oc.MATCH and ((bits[row] >> np.uint64(label_of[side])) & ONE) == ZERO:
+                        if op[side] == oc.MATCH and (bits[row] & bit_of[side]) == ZERO:
                             pc = first[pc]
                             continue
                     if memory_on:

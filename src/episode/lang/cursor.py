@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
 from typing import NoReturn
 
 from episode.errors import EpisodeSyntaxError
@@ -10,6 +11,7 @@ from episode.lang.lexer import Kind, Token
 from episode.lang.syntax import Span
 
 CLOSING = {"(": ")", "[": "]", "{": "}"}
+LONGEST_SHOWN = 40
 
 
 class Cursor:
@@ -21,7 +23,7 @@ class Cursor:
         self.index = index
         self.end = len(tokens) - 1 if end is None else end
         stop = tokens[self.end]
-        self._end_token = Token(Kind.END, "", stop.start, stop.start)
+        self._end_token = Token(Kind.END, stop.text, stop.start, stop.end)
 
     @property
     def token(self) -> Token:
@@ -56,47 +58,42 @@ class Cursor:
             return True
         return False
 
-    def expect_symbol(self, symbol: str, what: str) -> Token:
+    def expect_symbol(self, symbol: str, what: str, hint: str | None = None) -> Token:
         if not self.token.is_symbol(symbol):
-            self.fail(f"Expected {symbol!r} {what}, found {describe(self.token)}.")
+            self.fail(f"Expected '{symbol}' {what}, found {describe(self.token)}.", None, hint)
         return self.advance()
 
-    def expect_words(self, *words: str, after: str) -> None:
+    def expect_words(self, *words: str, after: str, hint: str | None = None) -> None:
         for word in words:
             if self.token.upper != word:
-                self.fail(f"Expected {' '.join(words)} after {after}, found {describe(self.token)}.")
+                self.fail(f"Expected {' '.join(words)} after {after}, found {describe(self.token)}.", None, hint)
             self.advance()
 
-    def expect_identifier(self, what: str) -> Token:
+    def expect_identifier(self, what: str, hint: str | None = None) -> Token:
         token = self.token
         if token.kind in (Kind.NAME, Kind.QUOTED) or token.is_double_quoted:
             return self.advance()
-        self.fail(f"Expected {what}, found {describe(token)}.")
+        self.fail(f"Expected {what}, found {describe(token)}.", None, hint)
 
     def skip_group(self) -> int:
         """From an opening bracket to behind its closing one; returns the index of the closing token."""
-        opening = self.token
-        stack = [CLOSING[opening.text]]
-        at = self.index + 1
-        while at < self.end:
+        stack = [self.token]
+        for at in range(self.index + 1, self.end):
             token = self.tokens[at]
-            if token.kind is Kind.SYMBOL:
-                if token.text in CLOSING:
-                    stack.append(CLOSING[token.text])
-                elif token.text == stack[-1]:
-                    stack.pop()
-                    if not stack:
-                        self.index = at + 1
-                        return at
-                elif token.text in ")]}":
-                    break
-            at += 1
-        raise EpisodeSyntaxError(
-            f"This {opening.text!r} is not closed.",
-            source=self.source,
-            position=opening.start,
-            hint=f"Add the missing {CLOSING[opening.text]!r}.",
-        )
+            if token.kind is not Kind.SYMBOL:
+                continue
+            if token.text in CLOSING:
+                stack.append(token)
+            elif token.text == CLOSING[stack[-1].text]:
+                stack.pop()
+                if not stack:
+                    self.index = at + 1
+                    return at
+            elif token.text == ")" or token.text in [CLOSING[opening.text] for opening in stack]:
+                break
+            elif token.text in "]}":
+                self.fail(f"This '{token.text}' closes nothing.", token)
+        self.fail(f"This '{stack[-1].text}' is not closed.", stack[-1], f"Add the missing '{CLOSING[stack[-1].text]}'.")
 
     def span_from(self, start: int) -> Span:
         """From an offset to the end of the last token read."""
@@ -110,9 +107,21 @@ class Cursor:
 
 
 def describe(token: Token) -> str:
-    return "the end" if token.kind is Kind.END else repr(token.text)
+    """A token in a message: as written, but short and on one line."""
+    if not token.text:
+        return "the end"
+    text = " ".join(token.text.split())
+    shown = text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}…"
+    return shown if token.kind in (Kind.STRING, Kind.QUOTED) else f"'{shown}'"
 
 
 def label_name(token: Token) -> str:
     """Labels are upper case unless quoted."""
     return token.identifier.upper() if token.kind is Kind.NAME else token.identifier
+
+
+def closest(name: str, known: Iterable[str]) -> str | None:
+    """The known name that a misspelt one most likely stands for."""
+    by_lower = {other.lower(): other for other in known}
+    found = get_close_matches(name.lower(), by_lower, n=1, cutoff=0.75)
+    return by_lower[found[0]] if found else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from decimal import Decimal, InvalidOperation
+from typing import NoReturn
 
 from episode.lang.cursor import Cursor, describe
 from episode.lang.lexer import Kind, Token
@@ -21,6 +22,7 @@ MICROSECONDS = {
 PLAIN_UNITS = ("unit", "units")
 VARIABLE_UNITS = ("month", "months", "year", "years", "quarter", "quarters")
 MAXIMUM = 2**63 - 1
+UNITS = "Units: microseconds (us), milliseconds (ms), seconds (s), minutes (m), hours (h), days (d), weeks (w)."
 EXAMPLES = "Write for example 10 seconds, 5s, 1 day, INTERVAL '10' SECOND, or 200 where time is an integer."
 
 
@@ -32,10 +34,12 @@ def parse_duration(cursor: Cursor) -> Duration:
     unit: str | None = None
     parts = 0
     while parts == 0 or (unit is not None and cursor.token.kind is Kind.NUMBER):
-        amount, unit_name, unit_token = _amount_and_unit(cursor, interval, parts)
+        amount, unit_name, unit_token = _amount_and_unit(cursor, interval)
         if unit_name is None or unit_name in PLAIN_UNITS:
             if interval:
                 cursor.fail("An INTERVAL needs a unit.", unit_token, EXAMPLES)
+            if parts:
+                cursor.fail("This part of the duration needs a unit, too.", unit_token, "Write 1 hour 30 minutes.")
             if amount != int(amount):
                 cursor.fail("A duration without a unit must be a whole number.", unit_token, EXAMPLES)
             total += int(amount)
@@ -47,13 +51,18 @@ def parse_duration(cursor: Cursor) -> Duration:
         if unit is None:
             break
     if cursor.at_words("TO"):
-        cursor.fail("Compound intervals such as DAY TO SECOND are not read here.", None, "Write 1 hour 30 minutes.")
+        _fail_compound(cursor, cursor.token)
     if total > MAXIMUM:
-        cursor.fail("This duration is too long.", start)
+        longest = "The longest is 2^63 microseconds, about 292,000 years."
+        cursor.fail("This duration is too long.", start, longest if unit else f"The longest is {MAXIMUM}.")
     return Duration(total, unit, Span(start.start, cursor.span_from(start.start).end))
 
 
-def _amount_and_unit(cursor: Cursor, interval: bool, parts: int) -> tuple[Decimal, str | None, Token]:
+def _fail_compound(cursor: Cursor, token: Token) -> NoReturn:
+    cursor.fail("Compound intervals such as DAY TO SECOND are not read here.", token, "Write 1 day 10 hours.")
+
+
+def _amount_and_unit(cursor: Cursor, interval: bool) -> tuple[Decimal, str | None, Token]:
     token = cursor.token
     if token.is_symbol("-"):
         cursor.fail("A duration cannot be negative.", token, EXAMPLES)
@@ -66,13 +75,15 @@ def _amount_and_unit(cursor: Cursor, interval: bool, parts: int) -> tuple[Decima
     else:
         cursor.fail(f"Expected a duration, found {describe(token)}.", token, EXAMPLES)
     cursor.advance()
-    parsed = re.fullmatch(r"(\d+(?:\.\d*)?|\.\d+)\s*([A-Za-z]*)", text)
+    parsed = re.fullmatch(r"(\d+(?:\.\d*)?|\.\d+)\s*([A-Za-z]*)", text, re.ASCII)
     if parsed is None:
-        cursor.fail(f"{token.text} is not a duration.", token, EXAMPLES)
+        if interval and cursor.peek().upper == "TO":
+            _fail_compound(cursor, token)
+        cursor.fail(f"{describe(token)} is not a duration.", token, EXAMPLES)
     try:
         amount = Decimal(parsed.group(1))
     except InvalidOperation:
-        cursor.fail(f"{token.text} is not a duration.", token, EXAMPLES)
+        cursor.fail(f"{describe(token)} is not a duration.", token, EXAMPLES)
     if parsed.group(2):
         return amount, parsed.group(2).lower(), token
     word = cursor.token.text.lower() if cursor.token.kind is Kind.NAME else ""
@@ -85,8 +96,8 @@ def _microseconds(cursor: Cursor, amount: Decimal, unit: str, token: Token) -> i
     if unit in VARIABLE_UNITS:
         cursor.fail(f"A {unit.rstrip('s')} has no fixed length.", token, "Use days or smaller units.")
     if unit not in MICROSECONDS:
-        cursor.fail(f"{unit!r} is not a unit of time.", token, EXAMPLES)
+        cursor.fail(f"'{unit}' is not a unit of time.", token, UNITS)
     exact = amount * MICROSECONDS[unit]
     if exact != int(exact):
-        cursor.fail("A duration cannot be finer than a microsecond.", token)
+        cursor.fail("A duration cannot be finer than a microsecond.", token, "Use a whole number of microseconds.")
     return int(exact)

@@ -18,7 +18,8 @@ from episode.lang.syntax import (
 )
 
 MAXIMUM_BOUND = 2**31 - 1
-MAXIMUM_DEPTH = 200
+MAXIMUM_DEPTH = 100
+QUANTIFIERS = "Write {2}, {2,}, {,5} or {2,5}."
 
 
 def parse_pattern(cursor: Cursor) -> Pattern:
@@ -46,15 +47,27 @@ def labels_of(pattern: Pattern) -> list[str]:
     return list(names)
 
 
-def _hint(token: Token) -> str | None:
+def _hint(token: Token) -> str:
     if token.kind is Kind.SYMBOL and token.text in "*+?{":
         return "A quantifier follows a label or a group; quantify a quantified part in parentheses: (A+)*."
-    return None
+    if token.kind is Kind.NUMBER:
+        return "Labels are names; repetition is written A{2}."
+    if token.kind is Kind.STRING:
+        return 'Labels are names: B, `B` or "B".'
+    if token.is_symbol(","):
+        return "Labels follow one another without commas: PATTERN (A B); a list belongs in PERMUTE(A, B)."
+    if token.is_symbol("[") or token.is_symbol("]"):
+        return "Groups are written in round brackets: (B C)."
+    if token.is_symbol("!") or token.is_symbol("~"):
+        return "There is no negation in a pattern: let a label's condition say what a row must not be."
+    return "A pattern is made of labels, ( ), |, * + ? {n,m}, ^ $, PERMUTE(…) and {- … -}."
 
 
 def _alternation(cursor: Cursor, depth: int) -> Pattern:
     if depth > MAXIMUM_DEPTH:
-        cursor.fail(f"The pattern is nested more than {MAXIMUM_DEPTH} levels deep.")
+        cursor.fail(
+            f"The pattern is nested more than {MAXIMUM_DEPTH} levels deep.", None, "Leave out brackets that do nothing."
+        )
     parts = [_concatenation(cursor, depth)]
     while cursor.accept_symbol("|"):
         parts.append(_concatenation(cursor, depth))
@@ -66,15 +79,14 @@ def _concatenation(cursor: Cursor, depth: int) -> Pattern:
     while not _at_stop(cursor):
         parts.append(_quantified(cursor, depth))
     if not parts:
-        cursor.fail(
-            f"Expected a label or a group in PATTERN, found {describe(cursor.token)}.", None, "The empty pattern is ()."
-        )
+        found = "'-}'" if cursor.token.is_symbol("-") else describe(cursor.token)
+        cursor.fail(f"Expected a label or a group in PATTERN, found {found}.", None, "The empty pattern is ().")
     return parts[0] if len(parts) == 1 else Concatenation(tuple(parts))
 
 
 def _at_stop(cursor: Cursor) -> bool:
     token = cursor.token
-    if cursor.at_end or token.is_symbol("|") or token.is_symbol(")") or token.is_symbol(","):
+    if cursor.at_end or (token.kind is Kind.SYMBOL and token.text in "|),}"):
         return True
     return token.is_symbol("-") and cursor.peek().is_symbol("}")
 
@@ -88,6 +100,8 @@ def _quantified(cursor: Cursor, depth: int) -> Pattern:
         bounds = (1, None)
     elif token.is_symbol("?"):
         bounds = (0, 1)
+    elif token.is_symbol("{") and cursor.peek().is_symbol("-") and cursor.peek(2).kind is Kind.NUMBER:
+        cursor.fail("A quantifier's bounds cannot be negative.", cursor.peek(), QUANTIFIERS)
     elif token.is_symbol("{") and not cursor.peek().is_symbol("-"):
         bounds = _braces(cursor)
         return Quantified(part, *bounds, greedy=not cursor.accept_symbol("?"))
@@ -105,13 +119,13 @@ def _braces(cursor: Cursor) -> tuple[int, int | None]:
         maximum = _bound(cursor)
         minimum = minimum or 0
     elif minimum is None:
-        cursor.fail(
-            f"Expected a number in the quantifier, found {describe(cursor.token)}.", None, "Write {2}, {2,} or {2,5}."
-        )
-    closing = cursor.expect_symbol("}", "to end the quantifier")
+        cursor.fail(f"Expected a number in the quantifier, found {describe(cursor.token)}.", None, QUANTIFIERS)
+    closing = cursor.expect_symbol("}", "to end the quantifier", QUANTIFIERS)
     written = Token(Kind.SYMBOL, "", opening.start, closing.end)
     if maximum == 0:
-        cursor.fail("A quantifier's upper bound must be at least 1.", written)
+        cursor.fail(
+            "A quantifier's upper bound must be at least 1.", written, "Leave the part out; ? makes a part optional."
+        )
     if maximum is not None and minimum > maximum:
         cursor.fail(
             f"A quantifier's lower bound ({minimum}) must not exceed its upper bound ({maximum}).",
@@ -126,9 +140,9 @@ def _bound(cursor: Cursor) -> int | None:
     if token.kind is not Kind.NUMBER:
         return None
     if not token.text.isdigit() or not token.text.isascii():
-        cursor.fail(f"{token.text} is not a whole number.", token, "Bounds of a quantifier are whole numbers.")
+        cursor.fail(f"{describe(token)} is not a whole number.", token, QUANTIFIERS)
     if len(token.text) > 10 or int(token.text) > MAXIMUM_BOUND:
-        cursor.fail(f"A quantifier's bound can be at most {MAXIMUM_BOUND}.", token)
+        cursor.fail(f"A quantifier's bound can be at most {MAXIMUM_BOUND:,}.", token, "Write {2,} for no upper bound.")
     cursor.advance()
     return int(token.text)
 
@@ -163,7 +177,9 @@ def _group(cursor: Cursor, depth: int) -> Pattern:
 def _exclusion(cursor: Cursor, depth: int) -> Pattern:
     opening = cursor.advance()
     if not cursor.accept_symbol("-"):
-        cursor.fail("A quantifier must follow a label or a group.", opening, "Exclusion is written {- A -}.")
+        cursor.fail(
+            "A quantifier must follow a label or a group.", opening, "Write A{2}; exclusion is written {- A -}."
+        )
     inner = _alternation(cursor, depth + 1)
     if not (cursor.token.is_symbol("-") and cursor.peek().is_symbol("}")):
         cursor.fail("This exclusion is not closed.", opening, "Exclusion is written {- A -}.")
@@ -179,5 +195,5 @@ def _permutation(cursor: Cursor, depth: int) -> Pattern:
     while cursor.accept_symbol(","):
         parts.append(_alternation(cursor, depth + 1))
     if not cursor.accept_symbol(")"):
-        cursor.fail(f"Expected ',' or ')' in PERMUTE, found {describe(cursor.token)}.")
+        cursor.fail(f"Expected ',' or ')' in PERMUTE, found {describe(cursor.token)}.", None, "Write PERMUTE(A, B, C).")
     return parts[0] if len(parts) == 1 else Permutation(tuple(parts))

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from episode.errors import EpisodeAnalysisError, EpisodeSyntaxError, EpisodeUnsupportedError
-from episode.lang.cursor import Cursor, describe, label_name
-from episode.lang.duration import parse_duration
+from episode.lang.cursor import Cursor, closest, describe, label_name
+from episode.lang.duration import UNITS, parse_duration
 from episode.lang.lexer import Kind, Token, tokenize
 from episode.lang.pattern import labels_of, parse_pattern
 from episode.lang.scalar import parse_scalar
@@ -58,6 +58,9 @@ NAMES_OF_MODES = {
     "INCREMENTAL MATCH": MatchMode.INCREMENTAL,
     "ALL MATCHES": MatchMode.ALL,
 }
+SHOWN_NAMES = {"ROWS PER MATCH": "ONE ROW or ALL ROWS PER MATCH", "AFTER MATCH": "AFTER MATCH SKIP", "MATCH MODE": "The match mode"}
+SKIPS = "Write AFTER MATCH SKIP PAST LAST ROW, TO NEXT ROW, TO FIRST A or TO LAST A."
+ROWS = "Write ONE ROW PER MATCH, or ALL ROWS PER MATCH [SHOW EMPTY MATCHES | OMIT EMPTY MATCHES | WITH UNMATCHED ROWS]."
 RANK = {
     "PARTITION BY": 0,
     "ORDER BY": 1,
@@ -94,16 +97,9 @@ def parse_clause_tokens(source: str, tokens: list[Token], begin: int, end: int) 
         section = sections.get(name)
         return None if section is None else Cursor(source, tokens, section.begin, section.end)
 
-    pattern_section = sections.get("PATTERN")
-    if pattern_section is None:
-        raise EpisodeSyntaxError(
-            "MATCH_RECOGNIZE needs a PATTERN.",
-            source=source,
-            position=tokens[end].start,
-            hint="Write for example PATTERN (A B+) DEFINE B AS B.price < PREV(B.price).",
-        )
     pattern_cursor = cursor_of("PATTERN")
-    assert pattern_cursor is not None
+    if pattern_cursor is None:
+        _fail_without_pattern(Cursor(source, tokens, begin, end))
     pattern, pattern_span = _pattern(pattern_cursor)
     labels = labels_of(pattern)
     subsets = _subsets(cursor_of("SUBSET"), labels)

@@ -56,35 +56,39 @@ def arrow_type(type_: str) -> pa.DataType:
 
 def output_schema(plan: RowPatternPlan, input_schema: pa.Schema) -> pa.Schema:
     """Columns that come out: input columns, the matched flag where needed, atoms."""
-    fields = [pa.field(name, input_schema.field(name).type) for name in plan.outputs]
+    fields = [input_schema.field(name).with_nullable(True) for name in plan.outputs]
     if plan.clause.rows_per_match is RowsPerMatch.ALL_WITH_UNMATCHED:
         fields.append(pa.field(MATCHED_COLUMN, pa.bool_()))
     for atom, name in plan.measures.atoms.items():
-        fields.append(pa.field(name, _atom_type(atom, input_schema)))
+        fields.append(_atom_field(atom, input_schema).with_name(name).with_nullable(True))
     return pa.schema(fields)
 
 
-def _atom_type(atom: OutputAtom, input_schema: pa.Schema) -> pa.DataType:
-    def of(expression: Expression) -> pa.DataType:
-        return (
-            input_schema.field(expression.column).type if isinstance(expression, Load) else arrow_type(expression.type)
-        )
+def _atom_field(atom: OutputAtom, input_schema: pa.Schema) -> pa.Field:
+    """Type of an atom, with the metadata of the column it hands through."""
+
+    def of(expression: Expression) -> pa.Field:
+        if isinstance(expression, Load):
+            return input_schema.field(expression.column)
+        return pa.field("", arrow_type(expression.type))
 
     if isinstance(atom, ColumnAtPlace):
-        return input_schema.field(atom.column).type
-    if isinstance(atom, LabelAtPlace):
-        return pa.string()
-    if isinstance(atom, PlaceExists):
-        return pa.bool_()
-    if isinstance(atom, NumberOfMatch):
-        return pa.int64()
-    if isinstance(atom, RowAggregate):
-        return arrow_type(atom.type)
-    if isinstance(atom, DecimalSum):
-        return pa.decimal128(38, atom.scale)
+        return input_schema.field(atom.column)
     if isinstance(atom, Extreme):
         return of(atom.value)
-    return pa.list_(pa.string() if atom.value is None else of(atom.value))
+    if isinstance(atom, LabelAtPlace):
+        kind = pa.string()
+    elif isinstance(atom, PlaceExists):
+        kind = pa.bool_()
+    elif isinstance(atom, NumberOfMatch):
+        kind = pa.int64()
+    elif isinstance(atom, RowAggregate):
+        kind = arrow_type(atom.type)
+    elif isinstance(atom, DecimalSum):
+        kind = pa.decimal128(38, atom.scale)
+    else:
+        kind = pa.list_(pa.string() if atom.value is None else of(atom.value).type)
+    return pa.field("", kind)
 
 
 @dataclass(frozen=True)

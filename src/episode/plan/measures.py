@@ -259,6 +259,8 @@ class _Measures:
             return self._output(RowAggregate("count_if", members, final, argument, "bigint"))
         if function in ("collect_list", "collect_set"):
             gathered = self._output(Gathered(members, final, argument, True))
+            if is_year_month_interval(type_):
+                gathered = f"transform({gathered}, x -> make_ym_interval(0, x))"
             return gathered if function == "collect_list" else f"array_distinct({gathered})"
         if function in ("bool_and", "bool_or"):
             self._require(type_ == "boolean", function, type_, atom.span)

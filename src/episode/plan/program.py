@@ -228,10 +228,12 @@ class _Builder:
         exits.append((self.emit(CHECK, loop), "leave"))
 
     def _star(self, node: Quantified, nullable: bool, exits: list[tuple[int, str]]) -> None:
-        head = self._split(node.greedy)
-        exits.append((head, "leave" if node.greedy else "leave first"))
+        """The choice stands before the first iteration and again after each one, which saves a jump."""
+        leave = "leave" if node.greedy else "leave first"
+        exits.append((self._split(node.greedy), leave))
+        body = self.here
         self._iteration(node, nullable, exits)
-        self.emit(JUMP, head)
+        exits.append((self.emit(SPLIT, body, -1) if node.greedy else self.emit(SPLIT, -1, body), leave))
 
     def _plus(self, node: Quantified, nullable: bool, exits: list[tuple[int, str]]) -> None:
         head = self.here

@@ -13,8 +13,8 @@ from episode.match.row_pattern import RowPatternSpec
 from episode.plan.clause import MatchRecognize
 from episode.plan.row_pattern import RowPatternPlan, plan_row_pattern
 from episode.plan.schema import InputSchema, quote
+from episode.spark.batch import Batch, plan_batch
 from episode.spark.tables import first_line
-from episode.spark.temporary_batch import Batch, plan_batch
 
 UTC_NAMES = ("UTC", "Z", "GMT", "Etc/UTC", "+00:00", "Etc/GMT", "Zulu")
 
@@ -68,12 +68,11 @@ def plan_on_spark(
     clause: MatchRecognize,
     table_names: tuple[str, ...],
     *,
-    parquet_path: str | None,
     step_budget: int,
     shards: int | None,
     shard_bytes: int | None,
 ) -> RowPatternQuery:
-    """Bind a clause to a DataFrame. parquet_path: the frame is nothing but the Parquet files there."""
+    """Bind a clause to a DataFrame."""
     if frame.isStreaming:
         raise EpisodeUnsupportedError(
             "MATCH_RECOGNIZE over a streaming DataFrame is not there yet.",
@@ -89,7 +88,6 @@ def plan_on_spark(
         plan.input_columns,
         plan.derived,
         lambda input_schema: RowPatternSpec(plan, input_schema, step_budget),
-        parquet_path=parquet_path,
         shards=shards,
         shard_bytes=shard_bytes,
     )

@@ -1,0 +1,175 @@
+"""The batch runtime: pack the input into envelopes, shuffle them by shard, match each shard. Lazy throughout."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.taskcontext import TaskContext
+
+from episode.match.protocol import InputOrder, MatcherSpec
+from episode.match.shard import DEFAULT_BUDGET, run_shard
+from episode.spark import carry, classic
+from episode.spark.envelope import FLUSH_BYTES, SCHEMA, Packing, in_groups, pack, unpack
+from episode.spark.scan import ParquetScan, choose_scan
+from episode.spark.worker import prepare_worker, spill_directory
+
+GROUP_BYTES = 16 * 2**20
+"""Small shards of a task are matched together up to this size: few feeds, and arrays that stay in the cache."""
+
+_TASKS_PER_CORE = 4
+_ASSUMED_CORES = 8
+_MOST_SHARDS = 4096
+_MOST_SMALL_SHARDS = 256
+_TASK_BYTES = 128 * 2**20
+
+
+@dataclass(frozen=True)
+class Batch:
+    """A planned batch run: `frame()` is its result, lazily; the reasons are for explain."""
+
+    spark: SparkSession
+    input: DataFrame
+    schema: pa.Schema
+    spec: MatcherSpec
+    scan: ParquetScan | None
+    shards: Shards
+    budget_bytes: int
+    scan_reason: str
+
+    @property
+    def shards_reason(self) -> str:
+        """The number of shards and where it comes from."""
+        return self.shards.reason
+
+    def frame(self) -> DataFrame:
+        """The matches as a DataFrame; nothing runs before an action."""
+        shuffled = self._envelopes().repartitionById(self.shards.partitions, "shard")
+        ordered = shuffled.sortWithinPartitions("shard", "origin").select("shard", "blob")
+        matched = ordered.mapInArrow(_match(self.spec, self.budget_bytes), carry.travel_schema(self.spec.output_schema))
+        return carry.decode(matched, self.spec.output_schema)
+
+    def _envelopes(self) -> DataFrame:
+        packing = Packing(self.spec.input_order, self.shards.count, self.shards.flush_bytes)
+        if self.scan is None:
+            return carry.encode(self.input).mapInArrow(_pack_rows(packing, self.schema), SCHEMA)
+        tasks = self.scan.tasks(_TASK_BYTES, self.shards.cores * _TASKS_PER_CORE)
+        scan = replace(self.scan, splits=())
+        numbers = self.spark.range(0, len(tasks), 1, numPartitions=max(1, len(tasks)))
+        return numbers.mapInArrow(_scan_and_pack(scan, tasks, packing), SCHEMA)
+
+
+@dataclass(frozen=True)
+class Shards:
+    """How keys are spread: shards (sets of keys), and the tasks among which the shards are shared out."""
+
+    count: int
+    partitions: int
+    cores: int
+    reason: str
+
+    @property
+    def flush_bytes(self) -> int:
+        """Pack at least 64 KiB for each shard at once, so that envelopes do not become crumbs."""
+        return max(FLUSH_BYTES, min(self.count * 2**16, 4 * FLUSH_BYTES))
+
+
+def plan_batch(
+    spark: SparkSession,
+    frame: DataFrame,
+    columns: tuple[str, ...],
+    derived: tuple[tuple[str, str], ...],
+    spec_of: Callable[[pa.Schema], MatcherSpec],
+    *,
+    shards: int | None = None,
+    shard_bytes: int | None = None,
+) -> Batch:
+    """Plan a run over some columns of a frame and columns that Spark derives: (SQL, name) pairs."""
+    expressions = {name: text for text, name in derived}
+    wanted = [F.expr(expressions[c]).alias(c) if c in expressions else F.col(_quoted(c)) for c in columns]
+    selected = frame.select(*wanted)
+    schema = carry.arrow_schema(selected.schema)
+    spec = spec_of(schema)
+    carry.check_order(selected.schema, spec.input_order)
+    budget = shard_bytes or DEFAULT_BUDGET
+    scan, reason = choose_scan(spark, selected, schema)
+    size = scan.bytes if scan is not None else None
+    plan = plan_shards(spec.input_order, size, classic.parallelism(spark), budget, shards)
+    return Batch(spark, selected, schema, spec, scan, plan, budget, reason)
+
+
+def run_batch(spark: SparkSession, frame: DataFrame, spec: MatcherSpec, *, shards: int | None = None) -> DataFrame:
+    """The matches of a spec in a frame, lazily."""
+    return plan_batch(spark, frame, tuple(spec.input_columns), (), lambda _: spec, shards=shards).frame()
+
+
+def plan_shards(
+    order: InputOrder, size: int | None, parallelism: int | None, budget: int, wanted: int | None = None
+) -> Shards:
+    """Many more shards than cores, so that one fits its memory budget; one where there are no keys."""
+    cores = parallelism or _ASSUMED_CORES
+    least = cores * _TASKS_PER_CORE
+    if not order.keys:
+        return Shards(1, 1, cores, "1 (no PARTITION BY: all rows are one partition)")
+    if wanted is not None:
+        return Shards(wanted, min(wanted, least), cores, f"{wanted:,} (as asked)")
+    if size is None:
+        count = _round_up(min(max(least, 64), _MOST_SMALL_SHARDS), least)
+        return Shards(count, least, cores, f"{count:,} (size of the input not known; {cores} cores)")
+    small = min(-(-size // GROUP_BYTES), _MOST_SMALL_SHARDS)
+    count = min(max(small, -(-2 * size // budget)), _MOST_SHARDS)
+    partitions = min(max(least, -(-size // _TASK_BYTES)), _MOST_SHARDS)
+    count = _round_up(max(count, partitions), partitions)
+    return Shards(count, partitions, cores, f"{count:,} (about {size / 2**20:,.0f} MiB of events; {cores} cores)")
+
+
+def _round_up(count: int, unit: int) -> int:
+    return -(-count // unit) * unit
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+# ---- what runs in the workers ----------------------------------------------------------------------------
+
+_Stage = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+
+def _pack_rows(packing: Packing, schema: pa.Schema) -> _Stage:
+    def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        prepare_worker()
+        yield from pack((_as_events(batch, schema) for batch in batches), packing, TaskContext.get().partitionId())
+
+    return stage
+
+
+def _as_events(batch: pa.RecordBatch, schema: pa.Schema) -> pa.Table:
+    """A batch as Spark sends it in the schema that was planned: times in UTC, strings with small offsets."""
+    columns = [
+        column if column.type == field.type else column.cast(field.type)
+        for column, field in zip(batch.columns, schema, strict=True)
+    ]
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _scan_and_pack(scan: ParquetScan, tasks: list[tuple], packing: Packing) -> _Stage:
+    def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        prepare_worker()
+        for batch in batches:
+            for task in batch.column(0).to_pylist():
+                yield from pack(scan.read(tasks[task]), packing, task)
+
+    return stage
+
+
+def _match(spec: MatcherSpec, budget_bytes: int) -> _Stage:
+    def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        prepare_worker()
+        for group in in_groups(unpack(batches), min(GROUP_BYTES, budget_bytes)):
+            yield from run_shard(spec, group, budget_bytes, spill_directory=spill_directory())
+
+    return stage

@@ -1,0 +1,76 @@
+"""What only a classic (not a Connect) session can tell: the optimized plan and the cluster's parallelism.
+
+The one place that looks behind PySpark's public interface. Everything here is a hint: where it fails, for whatever
+reason, the answer is "not known" and the caller goes the general way.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote, urlparse
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+_NOT_KNOWN = (Py4JError, PySparkException, AttributeError, TypeError)
+
+
+@dataclass(frozen=True)
+class PlainFiles:
+    """Local Parquet files whose columns are the frame's columns, and no more is done to them."""
+
+    paths: tuple[str, ...]
+
+
+def plain_parquet_files(frame: DataFrame) -> PlainFiles | str:
+    """The files behind a frame that only reads Parquet, or why it is not such a frame."""
+    if not hasattr(frame, "_jdf"):
+        return "a Spark Connect session does not show its plan"
+    try:
+        return _plain_files(frame._jdf.queryExecution().optimizedPlan())
+    except _NOT_KNOWN:
+        return "the input's plan cannot be read"
+
+
+def _plain_files(plan: Any) -> PlainFiles | str:
+    while plan.nodeName() == "Project":
+        expressions = plan.projectList()
+        if any(_class(expressions.apply(i)) != "AttributeReference" for i in range(expressions.size())):
+            return "the input computes columns"
+        plan = plan.child()
+    if _class(plan) != "LogicalRelation" or _class(plan.relation()) != "HadoopFsRelation":
+        return f"the input is not just files: its plan has {plan.nodeName()}"
+    relation = plan.relation()
+    if _class(relation.fileFormat()) != "ParquetFileFormat":
+        return f"the input's files are {relation.fileFormat().toString()}, not Parquet"
+    if relation.partitionSchema().size() > 0:
+        return "the input's directory is partitioned by columns"
+    if relation.bucketSpec().isDefined():
+        return "the input is bucketed"
+    uris = [urlparse(uri) for uri in relation.location().inputFiles()]
+    remote = next((uri.scheme for uri in uris if uri.scheme != "file"), None)
+    if remote is not None:
+        return f"the input's files are not local ({remote}:)"
+    return PlainFiles(tuple(sorted(unquote(uri.path) for uri in uris)))
+
+
+def _class(java_object: Any) -> str:
+    return java_object.getClass().getSimpleName()
+
+
+def parallelism(spark: SparkSession) -> int | None:
+    """How many tasks the session runs at once, if it says."""
+    try:
+        return max(1, spark.sparkContext.defaultParallelism)
+    except _NOT_KNOWN:
+        return None
+
+
+def estimated_bytes(frame: DataFrame) -> int | None:
+    """Spark's estimate of a frame's size; far too large after joins."""
+    try:
+        return int(frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes())
+    except _NOT_KNOWN:
+        return None

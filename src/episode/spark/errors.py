@@ -1,0 +1,30 @@
+"""Errors that episode raised in a Spark task, recovered from the exception that Spark makes of them."""
+
+from __future__ import annotations
+
+import re
+
+import episode.errors as tree
+from episode.errors import EpisodeError
+
+_RAISED = re.compile(r"^(?:episode\.errors\.)(Episode\w*Error): ", re.MULTILINE)
+_JVM = re.compile(r"^(?:\s+at [\w.$/]+\(|Driver stacktrace:|JVM stacktrace:|Caused by: )", re.MULTILINE)
+
+
+def translate(error: BaseException) -> EpisodeError | None:
+    """Our error behind a Spark exception, with its full text as the message; None if there is none.
+
+    A worker's exception reaches the driver as text: a Python traceback that ends with the exception's name and message.
+    """
+    if isinstance(error, EpisodeError):
+        return error
+    text = str(error)
+    raised = None
+    for raised in _RAISED.finditer(text):  # noqa: B007 - the last one is the outermost
+        pass
+    if raised is None:
+        return translate(error.__cause__) if error.__cause__ is not None else None
+    kind = getattr(tree, raised.group(1), EpisodeError)
+    message = text[raised.end() :]
+    jvm = _JVM.search(message)
+    return kind((message[: jvm.start()] if jvm else message).rstrip())
