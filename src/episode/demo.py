@@ -8,7 +8,7 @@ from importlib.resources import files
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.padding import Padding
@@ -134,7 +134,7 @@ def matches(scene: Scene, data: samples.SampleFiles) -> pa.Table:
     """The result of one scene's query."""
     import episode
 
-    path = data.ticks_path if scene.table == "ticks" else data.clicks_path
+    tables: dict[str, Any] = {scene.table: data.ticks_path if scene.table == "ticks" else data.clicks_path}
     with quiet_spark():
-        result = episode.sql(scene.query, **{scene.table: str(path)})
+        result = episode.sql(scene.query, **tables)
     return result.toArrow()
