@@ -71,9 +71,9 @@ class Cursor:
 
     def expect_identifier(self, what: str, hint: str | None = None) -> Token:
         token = self.token
-        if token.kind in (Kind.NAME, Kind.QUOTED) or token.is_double_quoted:
-            return self.advance()
-        self.fail(f"Expected {what}, found {describe(token)}.", None, hint)
+        if token.kind not in (Kind.NAME, Kind.QUOTED) and not token.is_double_quoted:
+            self.fail(f"Expected {what}, found {describe(token)}.", None, hint)
+        return self.advance()
 
     def skip_group(self) -> int:
         """From an opening bracket to behind its closing one; returns the index of the closing token."""
@@ -93,17 +93,24 @@ class Cursor:
                 break
             elif token.text in "]}":
                 self.fail(f"This '{token.text}' closes nothing.", token)
-        self.fail(f"This '{stack[-1].text}' is not closed.", stack[-1], f"Add the missing '{CLOSING[stack[-1].text]}'.")
+        opening = stack[-1]
+        raise self.error(
+            f"This '{opening.text}' is not closed.", opening, f"Add the missing '{CLOSING[opening.text]}'."
+        )
 
     def span_from(self, start: int) -> Span:
         """From an offset to the end of the last token read."""
         return Span(start, self.tokens[self.index - 1].end if self.index else start)
 
-    def fail(self, message: str, token: Token | None = None, hint: str | None = None) -> NoReturn:
+    def error(self, message: str, token: Token | None = None, hint: str | None = None) -> EpisodeSyntaxError:
+        """A complaint about a token, by default the one at the cursor."""
         place = token or self.token
-        raise EpisodeSyntaxError(
+        return EpisodeSyntaxError(
             message, source=self.source, position=place.start, length=max(1, place.end - place.start), hint=hint
         )
+
+    def fail(self, message: str, token: Token | None = None, hint: str | None = None) -> NoReturn:
+        raise self.error(message, token, hint)
 
 
 def describe(token: Token) -> str:

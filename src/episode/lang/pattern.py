@@ -158,10 +158,10 @@ def _primary(cursor: Cursor, depth: int) -> Pattern:
         return _exclusion(cursor, depth)
     if token.upper == "PERMUTE" and cursor.peek().is_symbol("("):
         return _permutation(cursor, depth)
-    if token.kind in (Kind.NAME, Kind.QUOTED) or token.is_double_quoted:
-        cursor.advance()
-        return Label(label_name(token), Span(token.start, token.end))
-    cursor.fail(f"Unexpected {describe(token)} in PATTERN.", token, _hint(token))
+    if token.kind not in (Kind.NAME, Kind.QUOTED) and not token.is_double_quoted:
+        cursor.fail(f"Unexpected {describe(token)} in PATTERN.", token, _hint(token))
+    cursor.advance()
+    return Label(label_name(token), Span(token.start, token.end))
 
 
 def _group(cursor: Cursor, depth: int) -> Pattern:

@@ -6,15 +6,18 @@ and DEFINE are read with the labels known.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from typing import NoReturn
 
-from episode.errors import EpisodeAnalysisError, EpisodeSyntaxError, EpisodeUnsupportedError
-from episode.lang.cursor import Cursor, closest, describe, label_name
+from episode.errors import EpisodeAnalysisError, EpisodeSyntaxError
+from episode.lang.cursor import Cursor, describe, label_name
 from episode.lang.duration import UNITS, parse_duration
 from episode.lang.lexer import Kind, Token, tokenize
 from episode.lang.pattern import labels_of, parse_pattern
-from episode.lang.scalar import parse_scalar
+from episode.lang.scalar import known_labels, parse_scalar
+from episode.lang.sections import NAMES_OF_MODES, Section, cut, fail_unexpected
 from episode.lang.syntax import (
+    NOWHERE,
     ColumnRef,
     Definition,
     Duration,
@@ -30,57 +33,12 @@ from episode.lang.syntax import (
     Subset,
 )
 
-SECTION_ORDER = (
-    "PARTITION BY, ORDER BY, MEASURES, ONE ROW | ALL ROWS PER MATCH, AFTER MATCH SKIP, match mode, "
-    "PATTERN, WITHIN, SUBSET, DEFINE"
-)
-SECTIONS = (
-    ("PARTITION", "BY"),
-    ("ORDER", "BY"),
-    ("MEASURES",),
-    ("ONE", "ROW"),
-    ("ALL", "ROWS"),
-    ("ALL", "ROW"),
-    ("AFTER", "MATCH"),
-    ("MAXIMAL", "MATCH"),
-    ("INCREMENTAL", "MATCH"),
-    ("ALL", "MATCHES"),
-    ("PATTERN",),
-    ("WITHIN",),
-    ("SUBSET",),
-    ("DEFINE",),
-    ("INITIAL",),
-    ("SEEK",),
-)
-NAMES_OF_ROWS = ("ONE ROW", "ALL ROWS", "ALL ROW")
-NAMES_OF_MODES = {
-    "MAXIMAL MATCH": MatchMode.MAXIMAL,
-    "INCREMENTAL MATCH": MatchMode.INCREMENTAL,
-    "ALL MATCHES": MatchMode.ALL,
-}
-SHOWN_NAMES = {"ROWS PER MATCH": "ONE ROW or ALL ROWS PER MATCH", "AFTER MATCH": "AFTER MATCH SKIP", "MATCH MODE": "The match mode"}
+COLUMNS_ONLY = "Only columns stand here; compute others in a subquery: FROM (SELECT …) MATCH_RECOGNIZE (…)."
+MEASURE = "A measure is written expression AS name."
+SUBSET = "Write SUBSET U = (A, B)."
+DEFINITION = "Write label AS condition."
 SKIPS = "Write AFTER MATCH SKIP PAST LAST ROW, TO NEXT ROW, TO FIRST A or TO LAST A."
 ROWS = "Write ONE ROW PER MATCH, or ALL ROWS PER MATCH [SHOW EMPTY MATCHES | OMIT EMPTY MATCHES | WITH UNMATCHED ROWS]."
-RANK = {
-    "PARTITION BY": 0,
-    "ORDER BY": 1,
-    "MEASURES": 2,
-    "ROWS PER MATCH": 3,
-    "AFTER MATCH": 4,
-    "MATCH MODE": 4,
-    "PATTERN": 5,
-    "WITHIN": 6,
-    "SUBSET": 7,
-    "DEFINE": 8,
-}
-
-
-@dataclass(frozen=True)
-class _Section:
-    name: str
-    keyword: Token
-    begin: int
-    end: int
 
 
 def parse_clause(text: str) -> MatchRecognize:
@@ -91,7 +49,7 @@ def parse_clause(text: str) -> MatchRecognize:
 
 def parse_clause_tokens(source: str, tokens: list[Token], begin: int, end: int) -> MatchRecognize:
     """The clause in tokens[begin:end] of a larger query."""
-    sections = _cut(Cursor(source, tokens, begin, end))
+    sections = cut(Cursor(source, tokens, begin, end))
 
     def cursor_of(name: str) -> Cursor | None:
         section = sections.get(name)
@@ -122,7 +80,7 @@ def parse_clause_tokens(source: str, tokens: list[Token], begin: int, end: int) 
         rows_per_match=rows_per_match,
         skip_to=skip_to,
         skip_label=skip_label,
-        match_mode=MatchMode.PREFERRED if mode is None else NAMES_OF_MODES[_spelled(mode.keyword, tokens)],
+        match_mode=MatchMode.PREFERRED if mode is None else NAMES_OF_MODES[mode.keyword.upper],
         pattern=pattern,
         within=_within(cursor_of("WITHIN")),
         subsets=subsets,
@@ -131,76 +89,22 @@ def parse_clause_tokens(source: str, tokens: list[Token], begin: int, end: int) 
         span=Span(tokens[begin].start, tokens[end].start),
         skip_span=skip_span,
         pattern_span=pattern_span,
+        rows_span=_whole(sections.get("ROWS PER MATCH"), tokens),
+        mode_span=_whole(mode, tokens),
     )
 
 
-# ---- sections ----------------------------------------------------------------------------------------
+def _whole(section: Section | None, tokens: list[Token]) -> Span:
+    """A section with its keyword."""
+    return NOWHERE if section is None else Span(section.keyword.start, tokens[section.end - 1].end)
 
 
-def _section_at(cursor: Cursor) -> tuple[str, ...] | None:
-    """The section keywords at the cursor, unless they are a name after AS or a qualified name."""
-    before = cursor.peek(-1)
-    if before.upper == "AS" or before.is_symbol(".") or cursor.peek().is_symbol("."):
-        return None
-    for words in SECTIONS:
-        if cursor.at_words(*words):
-            following = cursor.peek(len(words))
-            if words == ("PATTERN",) and not following.is_symbol("("):
-                continue
-            if words in (("INITIAL",), ("SEEK",)) and following.upper != "PATTERN":
-                continue
-            if words in (("MEASURES",), ("DEFINE",), ("SUBSET",), ("WITHIN",)) and _ends_operand(following):
-                continue
-            return words
-    return None
-
-
-def _ends_operand(token: Token) -> bool:
-    """After a section keyword an operand follows; after a column of that name, an operator or a comma does."""
-    return (token.kind is Kind.SYMBOL and token.text not in '(-+"') or token.upper in ("AS", "AND", "OR", "IS")
-
-
-def _cut(cursor: Cursor) -> dict[str, _Section]:
-    sections: dict[str, _Section] = {}
-    current: _Section | None = None
-    if cursor.at_end:
-        cursor.fail("MATCH_RECOGNIZE is empty.", None, f"Its parts, in order: {SECTION_ORDER}.")
+def _fail_without_pattern(cursor: Cursor) -> NoReturn:
+    example = "Write for example PATTERN (A B+) DEFINE B AS B.price < PREV(B.price)."
     while not cursor.at_end:
-        words = _section_at(cursor)
-        if words is None:
-            if current is None:
-                cursor.fail(f"Unexpected {describe(cursor.token)}.", None, f"The parts, in order: {SECTION_ORDER}.")
-            if cursor.token.kind is Kind.SYMBOL and cursor.token.text in "([{":
-                cursor.skip_group()
-            elif cursor.token.kind is Kind.SYMBOL and cursor.token.text in ")]}":
-                cursor.fail(f"This {cursor.token.text!r} closes nothing.")
-            else:
-                cursor.advance()
-            continue
-        keyword = cursor.token
-        if words in (("INITIAL",), ("SEEK",)):
-            raise EpisodeUnsupportedError(
-                f"{words[0]} belongs to row patterns in windows, which are not supported.",
-                source=cursor.source, position=keyword.start, length=len(keyword.text),
-            )  # fmt: skip
-        if current is not None:
-            sections[current.name] = _Section(current.name, current.keyword, current.begin, cursor.index)
-        name = " ".join(words)
-        name = "ROWS PER MATCH" if name in NAMES_OF_ROWS else "MATCH MODE" if name in NAMES_OF_MODES else name
-        if name in sections:
-            cursor.fail(f"{name} is given twice.", keyword)
-        late = next((other for other in sections if RANK[other] > RANK[name]), None)
-        if late is not None:
-            cursor.fail(f"{name} must come before {late}.", keyword, f"The parts, in order: {SECTION_ORDER}.")
-        cursor.index += len(words)
-        current = _Section(name, keyword, cursor.index, cursor.end)
-        sections[name] = current
-    return sections
-
-
-def _spelled(keyword: Token, tokens: list[Token]) -> str:
-    index = tokens.index(keyword)
-    return f"{keyword.upper} {tokens[index + 1].upper}"
+        if cursor.advance().upper == "PATTERN" and not cursor.token.is_symbol("("):
+            cursor.fail(f"Expected '(' after PATTERN, found {describe(cursor.token)}.", None, example)
+    cursor.fail("MATCH_RECOGNIZE needs a PATTERN.", None, example)
 
 
 # ---- the parts ---------------------------------------------------------------------------------------
@@ -210,9 +114,7 @@ def _pattern(cursor: Cursor) -> tuple[Pattern, Span]:
     opening = cursor.token
     closing = cursor.skip_group()
     if not cursor.at_end:
-        cursor.fail(
-            f"Unexpected {describe(cursor.token)} after PATTERN ( … ).", None, f"The parts, in order: {SECTION_ORDER}."
-        )
+        fail_unexpected(cursor, "after PATTERN ( … )")
     inner = Cursor(cursor.source, cursor.tokens, cursor.tokens.index(opening) + 1, closing)
     if inner.at_end:
         inner.fail("PATTERN is empty.", opening, "The empty pattern is written PATTERN (()).")
@@ -228,7 +130,7 @@ def _has_exclusion(pattern: Pattern) -> bool:
 
 def _column(cursor: Cursor, what: str) -> ColumnRef:
     start = cursor.token
-    path = [cursor.expect_identifier(what).identifier]
+    path = [cursor.expect_identifier(what, COLUMNS_ONLY).identifier]
     while cursor.accept_symbol("."):
         path.append(cursor.expect_identifier(what).identifier)
     return ColumnRef(None, tuple(path), cursor.span_from(start.start))
@@ -241,10 +143,7 @@ def _partition_by(cursor: Cursor | None) -> tuple[ColumnRef, ...]:
     while cursor.accept_symbol(","):
         columns.append(_column(cursor, "a column to partition by"))
     if not cursor.at_end:
-        cursor.fail(
-            f"PARTITION BY takes columns; {describe(cursor.token)} is not expected.",
-            None, "Compute expressions in a subquery: FROM (SELECT …) MATCH_RECOGNIZE (…).",
-        )  # fmt: skip
+        fail_unexpected(cursor, "after a column of PARTITION BY", COLUMNS_ONLY)
     return tuple(columns)
 
 
@@ -267,10 +166,7 @@ def _order_by(cursor: Cursor | None) -> tuple[OrderItem, ...]:
         if cursor.at_end:
             return tuple(items)
         if not cursor.accept_symbol(","):
-            cursor.fail(
-                f"ORDER BY takes columns; {describe(cursor.token)} is not expected.",
-                None, "Compute expressions in a subquery: FROM (SELECT …) MATCH_RECOGNIZE (…).",
-            )  # fmt: skip
+            fail_unexpected(cursor, "after a column of ORDER BY", COLUMNS_ONLY)
 
 
 def _next_comma(cursor: Cursor) -> int:
@@ -293,13 +189,16 @@ def _measures(cursor: Cursor | None, labels: frozenset[str]) -> tuple[Measure, .
         stop = _next_comma(cursor)
         if begin == stop:
             cursor.index = begin
-            cursor.fail("Expected a measure here.", None, "A measure is written expression AS name.")
+            cursor.fail(f"Expected a measure here, found {describe(cursor.token)}.", None, MEASURE)
+        _check_comma(cursor, begin, stop)
+        if cursor.tokens[begin].upper == "AS":
+            cursor.fail("Expected an expression before AS.", cursor.tokens[begin], MEASURE)
         name = cursor.tokens[stop - 1]
         if name.kind not in (Kind.NAME, Kind.QUOTED) or stop - begin < 3 or cursor.tokens[stop - 2].upper != "AS":
             start, last = cursor.tokens[begin], cursor.tokens[stop - 1]
             raise EpisodeSyntaxError(
                 "A measure needs a name.", source=cursor.source, position=start.start, length=last.end - start.start,
-                hint="A measure is written expression AS name.",
+                hint=MEASURE,
             )  # fmt: skip
         if name.identifier.lower() in seen:
             cursor.fail(f"The measure {name.identifier} is given twice.", name, "Give each measure a name of its own.")
@@ -311,22 +210,35 @@ def _measures(cursor: Cursor | None, labels: frozenset[str]) -> tuple[Measure, .
         cursor.advance()
 
 
-def _rows_per_match(section: _Section | None, cursor: Cursor | None) -> RowsPerMatch:
+def _check_comma(cursor: Cursor, begin: int, stop: int) -> None:
+    """`x AS a y AS b`: where a measure goes on behind its name, a comma is missing."""
+    depth = 0
+    for index in range(begin, stop - 2):
+        token = cursor.tokens[index]
+        if token.kind is Kind.SYMBOL:
+            depth += (token.text in "([{") - (token.text in ")]}")
+        if depth == 0 and token.upper == "AS":
+            name, behind = cursor.tokens[index + 1], cursor.tokens[index + 2]
+            cursor.fail(f"Expected ',' after the measure {name.text}, found {describe(behind)}.", behind, MEASURE)
+
+
+def _rows_per_match(section: Section | None, cursor: Cursor | None) -> RowsPerMatch:
     if section is None or cursor is None:
         return RowsPerMatch.ONE_ROW
-    cursor.expect_words("PER", "MATCH", after="ROWS")
-    if section.keyword.upper == "ONE":
+    cursor.expect_words("PER", "MATCH", after=section.keyword.upper, hint=ROWS)
+    if section.keyword.upper == "ONE ROW":
         result = RowsPerMatch.ONE_ROW
         if cursor.at_words("SHOW") or cursor.at_words("OMIT") or cursor.at_words("WITH"):
-            cursor.fail(f"{cursor.token.upper} … applies to ALL ROWS PER MATCH only.")
+            option = "UNMATCHED ROWS" if cursor.at_words("WITH") else "EMPTY MATCHES"
+            cursor.fail(f"{cursor.token.upper} {option} applies to ALL ROWS PER MATCH only.", None, ROWS)
     elif cursor.accept_words("SHOW"):
-        cursor.expect_words("EMPTY", "MATCHES", after="SHOW")
+        cursor.expect_words("EMPTY", "MATCHES", after="SHOW", hint=ROWS)
         result = RowsPerMatch.ALL_SHOW_EMPTY
     elif cursor.accept_words("OMIT"):
-        cursor.expect_words("EMPTY", "MATCHES", after="OMIT")
+        cursor.expect_words("EMPTY", "MATCHES", after="OMIT", hint=ROWS)
         result = RowsPerMatch.ALL_OMIT_EMPTY
     elif cursor.accept_words("WITH"):
-        cursor.expect_words("UNMATCHED", "ROWS", after="WITH")
+        cursor.expect_words("UNMATCHED", "ROWS", after="WITH", hint=ROWS)
         result = RowsPerMatch.ALL_WITH_UNMATCHED
     else:
         result = RowsPerMatch.ALL_SHOW_EMPTY
@@ -336,19 +248,17 @@ def _rows_per_match(section: _Section | None, cursor: Cursor | None) -> RowsPerM
 
 def _expect_end(cursor: Cursor, after: str) -> None:
     if not cursor.at_end:
-        cursor.fail(
-            f"Unexpected {describe(cursor.token)} after {after}.", None, f"The parts, in order: {SECTION_ORDER}."
-        )
+        fail_unexpected(cursor, f"after {after}")
 
 
 def _skip(cursor: Cursor | None, names: frozenset[str]) -> tuple[SkipTo, str | None, Span]:
     if cursor is None:
         return SkipTo.PAST_LAST_ROW, None, Span(0, 0)
     start = cursor.token.start
-    cursor.expect_words("SKIP", after="AFTER MATCH")
+    cursor.expect_words("SKIP", after="AFTER MATCH", hint=SKIPS)
     label: str | None = None
     if cursor.accept_words("PAST"):
-        cursor.expect_words("LAST", "ROW", after="SKIP PAST")
+        cursor.expect_words("LAST", "ROW", after="SKIP PAST", hint=SKIPS)
         result = SkipTo.PAST_LAST_ROW
     elif cursor.accept_words("TO"):
         if cursor.at_words("NEXT", "ROW"):
@@ -359,28 +269,32 @@ def _skip(cursor: Cursor | None, names: frozenset[str]) -> tuple[SkipTo, str | N
             names_follow = cursor.peek().kind in (Kind.NAME, Kind.QUOTED) or cursor.peek().is_double_quoted
             if cursor.token.upper in ("FIRST", "LAST") and names_follow:
                 result = SkipTo.FIRST_LABEL if cursor.advance().upper == "FIRST" else SkipTo.LAST_LABEL
-            token = cursor.expect_identifier("a label to skip to")
+            token = cursor.expect_identifier("a label to skip to", SKIPS)
             label = label_name(token)
             if label not in names:
-                cursor.fail(f"{token.text} is not a label of the pattern.", token, _known(names))
+                _fail_unknown_label(cursor, token, names)
     else:
         cursor.fail(
-            f"Expected PAST LAST ROW or TO … after SKIP, found {describe(cursor.token)}.",
-            None, "Write SKIP PAST LAST ROW, SKIP TO NEXT ROW, SKIP TO FIRST A or SKIP TO LAST A.",
+            f"Expected PAST LAST ROW or TO … after SKIP, found {describe(cursor.token)}.", None, SKIPS
         )  # fmt: skip
     span = cursor.span_from(start)
     _expect_end(cursor, "AFTER MATCH SKIP")
     return result, label, span
 
 
-def _known(names: frozenset[str]) -> str:
-    return f"Labels of this pattern: {', '.join(sorted(names))}."
+def _fail_unknown_label(cursor: Cursor, token: Token, names: Iterable[str]) -> NoReturn:
+    hint = known_labels(names)
+    if token.kind is not Kind.NAME and token.identifier.upper() in names:
+        hint = f"A name in quotes keeps its case; the pattern has {token.identifier.upper()}."
+    cursor.fail(f"{describe(token).strip(chr(39))} is not a label of the pattern.", token, hint)
 
 
 def _within(cursor: Cursor | None) -> Duration | None:
     if cursor is None:
         return None
     duration = parse_duration(cursor)
+    if cursor.token.kind is Kind.NAME:
+        cursor.fail(f"{describe(cursor.token)} is not a unit of time.", None, UNITS)
     _expect_end(cursor, "WITHIN")
     return duration
 
@@ -396,24 +310,26 @@ def _subsets(cursor: Cursor | None, labels: list[str]) -> tuple[Subset, ...]:
         if name in known:
             cursor.fail(f"{token.text} is a label of the pattern already.", token, "Give the subset a name of its own.")
         if any(subset.name == name for subset in subsets):
-            cursor.fail(f"The subset {token.text} is defined twice.", token)
-        cursor.expect_symbol("=", "in SUBSET name = (labels)")
-        cursor.expect_symbol("(", "before the labels of the subset")
+            cursor.fail(f"The subset {token.text} is defined twice.", token, "Keep one of them.")
+        cursor.expect_symbol("=", f"after SUBSET {token.text}", SUBSET)
+        cursor.expect_symbol("(", "before the labels of the subset", SUBSET)
         members: list[str] = []
         while True:
-            member = cursor.expect_identifier("a label of the pattern")
+            member = cursor.expect_identifier("a label of the pattern", SUBSET)
+            if any(subset.name == label_name(member) for subset in subsets):
+                cursor.fail(f"{member.text} is a subset; a subset is made of labels.", member, known_labels(labels))
             if label_name(member) not in known:
-                cursor.fail(f"{member.text} is not a label of the pattern.", member, _known(known))
+                _fail_unknown_label(cursor, member, labels)
             if label_name(member) in members:
-                cursor.fail(f"{member.text} is in the subset {token.text} already.", member)
+                cursor.fail(f"{member.text} is in the subset {token.text} already.", member, "Name each label once.")
             members.append(label_name(member))
             if not cursor.accept_symbol(","):
                 break
-        closing = cursor.expect_symbol(")", "after the labels of the subset")
+        closing = cursor.expect_symbol(")", "after the labels of the subset", SUBSET)
         subsets.append(Subset(name, tuple(members), Span(token.start, closing.end)))
         if cursor.at_end:
             return tuple(subsets)
-        cursor.expect_symbol(",", "between subsets")
+        cursor.expect_symbol(",", "between subsets", SUBSET)
 
 
 def _definitions(
@@ -423,24 +339,24 @@ def _definitions(
         return ()
     definitions: list[Definition] = []
     while True:
-        token = cursor.expect_identifier("a label to define")
+        token = cursor.expect_identifier("a label to define", DEFINITION)
         label = label_name(token)
         if any(subset.name == label for subset in subsets):
-            cursor.fail(f"{token.text} is a subset; only labels of the pattern can be defined.", token)
-        if label not in labels:
-            cursor.fail(f"{token.text} is not a label of the pattern.", token, _known(frozenset(labels)))
-        if any(definition.label == label for definition in definitions):
-            cursor.fail(f"{token.text} is defined twice.", token)
-        if cursor.token.upper != "AS":
             cursor.fail(
-                f"Expected AS after {token.text}, found {describe(cursor.token)}.", None, "Write label AS condition."
+                f"{token.text} is a subset; only labels of the pattern can be defined.", token, known_labels(labels)
             )
+        if label not in labels:
+            _fail_unknown_label(cursor, token, labels)
+        if any(definition.label == label for definition in definitions):
+            cursor.fail(f"{token.text} is defined twice.", token, "Join the conditions with AND or OR.")
+        if cursor.token.upper != "AS":
+            cursor.fail(f"Expected AS after {token.text}, found {describe(cursor.token)}.", None, DEFINITION)
         cursor.advance()
         begin = cursor.index
         stop = _definition_end(cursor)
         if begin == stop:
             cursor.index = begin
-            cursor.fail(f"Expected a condition for {token.text}.")
+            cursor.fail(f"Expected a condition for {token.text}, found {describe(cursor.token)}.", None, DEFINITION)
         condition = parse_scalar(Cursor(cursor.source, cursor.tokens, begin, stop), names)
         definitions.append(Definition(label, condition, Span(token.start, cursor.tokens[stop - 1].end)))
         if cursor.at_end:
@@ -449,12 +365,17 @@ def _definitions(
 
 
 def _definition_end(cursor: Cursor) -> int:
-    """The next comma, or where the next `label AS` begins after a closing parenthesis (the papers leave the comma out)."""
+    """The next comma, or where `label AS` begins after a closing parenthesis (the papers leave the comma out)."""
     begin = cursor.index
     while not cursor.at_end and not cursor.token.is_symbol(","):
-        after_group = cursor.index > begin and cursor.peek(-1).is_symbol(")")
-        if after_group and cursor.token.kind in (Kind.NAME, Kind.QUOTED) and cursor.peek().upper == "AS":
-            break
+        if cursor.index > begin and cursor.token.kind in (Kind.NAME, Kind.QUOTED) and cursor.peek().upper == "AS":
+            if cursor.peek(-1).is_symbol(")"):
+                break
+            cursor.fail(
+                f"Expected ',' before the definition of {cursor.token.text}.",
+                None,
+                "Write DEFINE A AS condition, B AS condition.",
+            )
         if cursor.token.kind is Kind.SYMBOL and cursor.token.text in "([{":
             cursor.skip_group()
         else:

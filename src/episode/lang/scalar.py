@@ -8,16 +8,17 @@ placeholders as well; (4) the final text is parsed once more, so tree and text a
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-import sqlglot
 from sqlglot import exp
-from sqlglot.errors import ParseError, SqlglotError
 
 from episode.errors import EpisodeSyntaxError, EpisodeUnsupportedError
-from episode.lang.cursor import Cursor, label_name
+from episode.lang.cursor import Cursor, describe, label_name
 from episode.lang.functions import AGGREGATES, NAVIGATIONS, OTHER_SPARK_AGGREGATES, ROW_FUNCTIONS, SYNONYMS
-from episode.lang.lexer import Kind, Token
+from episode.lang.lexer import Kind, Token, tokenize
+from episode.lang.spark_expression import Unreadable, read_expression
 from episode.lang.syntax import (
     Aggregate,
     Atom,
@@ -32,26 +33,41 @@ from episode.lang.syntax import (
 
 PLACEHOLDER = "__episode_"
 MAXIMUM_OFFSET = 2**31 - 1
-FORBIDDEN_NODES = (exp.Query, exp.Alias, exp.Command, exp.Window, exp.DDL, exp.DML, exp.Aliases)
 
 
 @dataclass
 class _Text:
     """Text under construction, with the way back from its offsets to the query's."""
 
-    source: str
     pieces: list[str] = field(default_factory=list)
-    origins: list[tuple[int, int]] = field(default_factory=list)
+    starts: list[int] = field(default_factory=list)
+    origins: list[Span] = field(default_factory=list)
     length: int = 0
 
-    def add(self, piece: str, origin: int) -> None:
-        self.origins.append((self.length, origin))
+    def copy(self, source: str, start: int, end: int) -> None:
+        """Text of the query, as it is."""
+        self._add(source[start:end], Span(start, end))
+
+    def put(self, piece: str, origin: Span) -> None:
+        """Something else in place of a part of the query."""
+        self._add(f" {piece} ", origin)
+
+    def _add(self, piece: str, origin: Span) -> None:
+        self.starts.append(self.length)
+        self.origins.append(origin)
         self.pieces.append(piece)
         self.length += len(piece)
 
-    def origin(self, offset: int) -> int:
-        start, origin = max((pair for pair in self.origins if pair[0] <= offset), default=(0, 0))
-        return origin + offset - start
+    def place(self, start: int, end: int) -> Span:
+        """The part of the query behind a range of this text."""
+        return Span(self._origin(start, first=True), self._origin(max(start, end - 1), first=False))
+
+    def _origin(self, offset: int, first: bool) -> int:
+        index = bisect_right(self.starts, offset) - 1
+        origin, within = self.origins[index], offset - self.starts[index]
+        if len(self.pieces[index]) != origin.end - origin.start or self.pieces[index].startswith(" " + PLACEHOLDER):
+            return origin.start if first else origin.end
+        return origin.start + within + (0 if first else 1)
 
     def __str__(self) -> str:
         return "".join(self.pieces)
@@ -60,15 +76,38 @@ class _Text:
 def parse_scalar(cursor: Cursor, labels: frozenset[str], inside: str | None = None) -> Scalar:
     """The expression between the cursor and its end. `inside` names the call that this is an argument of."""
     if cursor.at_end:
-        cursor.fail("Expected an expression here.")
+        cursor.fail(f"Expected an expression here, found {describe(cursor.token)}.")
     start, stop = cursor.token.start, cursor.tokens[cursor.end - 1].end
+    _refuse_reserved(cursor)
     atoms: list[Atom] = []
     text = _lift_calls(cursor, labels, inside, atoms)
     lifted = str(text)
-    replacements = _column_replacements(lifted, text, labels, atoms)
+    replacements = _column_replacements(lifted, text, cursor, labels, atoms)
     text_final, ordered = _splice(lifted, replacements, atoms)
-    tree = _parse_sql(text_final, cursor.source, Span(start, stop), None)
+    tree = _read(text_final, cursor, None, Span(start, stop))
     return Scalar(text_final, tree, ordered, cursor.source[start:stop], Span(start, stop))
+
+
+def _refuse_reserved(cursor: Cursor) -> None:
+    """Placeholders are found by their name, so the user's text may not hold it, not even in a string."""
+    for token in cursor.tokens[cursor.index : cursor.end]:
+        if PLACEHOLDER in token.text:
+            cursor.fail(f"Names and strings with {PLACEHOLDER} in them are reserved.", token, "Use another name.")
+
+
+def _read(text: str, cursor: Cursor, origin: _Text | None, span: Span) -> exp.Expression:
+    """The tree of a text; what is wrong with it is shown at its place in the query."""
+    try:
+        return read_expression(text, tokenize(text))
+    except Unreadable as problem:
+        place = span
+        if origin is not None and problem.start is not None and problem.end is not None:
+            place = origin.place(problem.start, problem.end)
+        shown = cursor.source[place.start : place.end]
+        message = re.sub(rf"'?{PLACEHOLDER}\d+'?", lambda _: describe(Token(Kind.NAME, shown, 0, 0)), problem.message)
+        raise EpisodeSyntaxError(
+            message, source=cursor.source, position=place.start, length=place.end - place.start, hint=problem.hint
+        ) from None
 
 
 # ---- step 1: calls that are episode's own ------------------------------------------------------------
@@ -76,7 +115,7 @@ def parse_scalar(cursor: Cursor, labels: frozenset[str], inside: str | None = No
 
 def _lift_calls(cursor: Cursor, labels: frozenset[str], inside: str | None, atoms: list[Atom]) -> _Text:
     source = cursor.source
-    text = _Text(source)
+    text = _Text()
     at = cursor.token.start
     while not cursor.at_end:
         token = cursor.token
@@ -84,11 +123,11 @@ def _lift_calls(cursor: Cursor, labels: frozenset[str], inside: str | None, atom
         if atom is None:
             cursor.advance()
             continue
-        text.add(source[at : token.start], at)
-        text.add(f" {PLACEHOLDER}{len(atoms)} ", token.start)
-        atoms.append(atom)
+        text.copy(source, at, token.start)
         at = cursor.tokens[cursor.index - 1].end
-    text.add(source[at : cursor.tokens[cursor.end - 1].end], at)
+        text.put(f"{PLACEHOLDER}{len(atoms)}", Span(token.start, at))
+        atoms.append(atom)
+    text.copy(source, at, cursor.tokens[cursor.end - 1].end)
     return text
 
 
@@ -98,6 +137,16 @@ def _call_at(cursor: Cursor, labels: frozenset[str], inside: str | None) -> Atom
         return None
     mode: Mode | None = None
     name = token
+    if (
+        token.upper in ("RUNNING", "FINAL")
+        and following.kind in (Kind.NAME, Kind.QUOTED)
+        and cursor.peek(2).is_symbol(".")
+    ):
+        cursor.fail(
+            f"{token.upper} applies to FIRST, LAST and aggregates, not to a column.",
+            token,
+            f"Write {token.upper} LAST(A.x).",
+        )
     if token.upper in ("RUNNING", "FINAL") and following.kind is Kind.NAME and cursor.peek(2).is_symbol("("):
         mode, name = Mode(token.upper), following
         if name.upper not in NAVIGATIONS and name.upper not in AGGREGATES:
@@ -195,7 +244,7 @@ def _classifier(
     begin, end = arguments[0]
     token = cursor.tokens[begin]
     if len(arguments) > 1 or end - begin != 1 or label_name_or_none(token) not in labels:
-        cursor.fail("CLASSIFIER takes no argument or one label of the pattern.", token, _known(labels))
+        cursor.fail("CLASSIFIER takes no argument or one label of the pattern.", token, known_labels(labels))
     return Classifier(label_name(token), span)
 
 
@@ -205,7 +254,7 @@ def label_name_or_none(token: Token) -> str | None:
     return None
 
 
-def _known(labels: frozenset[str]) -> str:
+def known_labels(labels: Iterable[str]) -> str:
     return f"Labels of this pattern: {', '.join(sorted(labels))}."
 
 
@@ -292,7 +341,7 @@ def _aggregate(
         if len(tokens) == 3 and tokens[1].is_symbol(".") and tokens[2].is_symbol("*"):
             label = label_name_or_none(tokens[0])
             if label not in labels:
-                cursor.fail(f"{tokens[0].text} is not a label of the pattern.", tokens[0], _known(labels))
+                cursor.fail(f"{tokens[0].text} is not a label of the pattern.", tokens[0], known_labels(labels))
             return Aggregate("count", (), True, label, mode, span)
     if not least <= len(arguments) <= most:
         wanted = "one argument" if most == 1 else f"{most} arguments"
@@ -319,62 +368,15 @@ def _quoted_column(cursor: Cursor, labels: frozenset[str]) -> ColumnRef | None:
 # ---- steps 2 to 4: columns ---------------------------------------------------------------------------
 
 
-def _parse_sql(text: str, source: str, span: Span, origin: _Text | None) -> exp.Expression:
-    try:
-        tree = sqlglot.parse_one(text, read="spark")
-    except ParseError as error:
-        detail = error.errors[0] if error.errors else {}
-        raise _syntax_error(detail, text, source, span, origin, error) from None
-    except (SqlglotError, RecursionError, ValueError, AttributeError, TypeError, IndexError, KeyError) as error:
-        reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error).split("\n")[0]
-        raise EpisodeSyntaxError(
-            f"This expression cannot be read: {reason}",
-            source=source,
-            position=span.start,
-            length=span.end - span.start,
-        ) from None
-    bad = next((node for node in tree.walk() if isinstance(node, FORBIDDEN_NODES)), None)
-    if bad is not None:
-        what = "A subquery" if isinstance(bad, exp.Query) else "An alias" if isinstance(bad, exp.Alias) else "This"
-        raise EpisodeSyntaxError(
-            f"{what} is not allowed in an expression of MATCH_RECOGNIZE.",
-            source=source,
-            position=span.start,
-            length=span.end - span.start,
-        )
-    return tree
-
-
-def _syntax_error(
-    detail: dict[str, object], text: str, source: str, span: Span, origin: _Text | None, error: ParseError
-) -> EpisodeSyntaxError:
-    message = str(detail.get("description") or "it is not a Spark SQL expression").rstrip(".")
-    position, length = span.start, span.end - span.start
-    highlight = str(detail.get("highlight") or "")
-    context = str(detail.get("start_context") or "")
-    if origin is not None and highlight and PLACEHOLDER not in highlight:
-        offset = text.find(context + highlight) + len(context) if len(context) < 100 else -1
-        if offset >= 0:
-            position, length = origin.origin(offset), len(highlight)
-    return EpisodeSyntaxError(
-        f"This expression cannot be read: {message}.", source=source, position=position, length=length
-    )
-
-
 def _column_replacements(
-    lifted: str, text: _Text, labels: frozenset[str], atoms: list[Atom]
+    lifted: str, text: _Text, cursor: Cursor, labels: frozenset[str], atoms: list[Atom]
 ) -> list[tuple[int, int, int]]:
     """(start, end, atom number) in the lifted text for every column that is not a placeholder yet."""
-    span = Span(text.origins[0][1], text.origins[-1][1] + len(text.pieces[-1]))
-    tree = _parse_sql(lifted, text.source, span, text)
+    span = Span(text.origins[0].start, text.origins[-1].end)
+    tree = _read(lifted, cursor, text, span)
     found: list[tuple[int, int, int]] = []
     for node in tree.walk():
-        if not isinstance(node, exp.Column) or isinstance(node.this, exp.Star):
-            if isinstance(node, exp.Star):
-                raise EpisodeSyntaxError(
-                    "* is only allowed in count(*) and count(label.*).", source=text.source, position=span.start,
-                    length=span.end - span.start,
-                )  # fmt: skip
+        if not isinstance(node, exp.Column):
             continue
         parts = node.parts
         chain: exp.Expression = node
@@ -390,13 +392,13 @@ def _column_replacements(
         if start is None or end is None:
             raise EpisodeUnsupportedError(
                 f"The column {'.'.join(fields)} cannot be located in this expression.",
-                source=text.source,
+                source=cursor.source,
                 position=span.start,
                 length=span.end - span.start,
             )
         quoted = parts[0].args.get("quoted", False)
         name = fields[0] if quoted else fields[0].upper()
-        place = Span(text.origin(start), text.origin(end) + 1)
+        place = text.place(start, end + 1)
         if len(fields) > 1 and name in labels:
             atoms.append(ColumnRef(name, tuple(fields[1:]), place))
         else:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from episode.errors import EpisodeSyntaxError
-from episode.lang.cursor import CLOSING, Cursor
+from episode.errors import EpisodeSyntaxError, EpisodeUnsupportedError
+from episode.lang.cursor import Cursor, describe
 from episode.lang.lexer import Kind, Token, tokenize
 from episode.lang.row_pattern import parse_clause_tokens
 from episode.lang.syntax import MatchRecognize, Span
 
+QUERY_WORDS = ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "INSERT", "")
+BEFORE_TABLES = ("FROM", "JOIN", "LATERAL", "STREAM", "TABLE", "USING")
 NOT_TABLE_NAMES = frozenset(
     [
         "FROM",
@@ -86,18 +88,31 @@ def parse_statement(source: str) -> Statement:
     if tokens[-2:-1] and tokens[-2].is_symbol(";"):
         tokens = [*tokens[:-2], Token(Kind.END, "", tokens[-2].start, tokens[-2].start)]
     if len(tokens) == 1:
-        raise EpisodeSyntaxError("The query is empty.", source=source, position=0, hint="Write SELECT … FROM … .")
+        hint = "Write SELECT … FROM table MATCH_RECOGNIZE ( … )."
+        raise EpisodeSyntaxError("The query is empty.", source=source, position=0, hint=hint)
     partners = _bracket_partners(source, tokens)
     semicolon = next((token for token in tokens if token.is_symbol(";")), None)
     if semicolon is not None:
         raise EpisodeSyntaxError(
-            "Only one statement at a time.", source=source, position=semicolon.start, hint="Run statements one by one."
+            "Only one statement at a time.",
+            source=source,
+            position=semicolon.start,
+            hint="Run what stands before and behind this ';' one by one.",
         )
-    patterns = tuple(
-        _table_pattern(source, tokens, partners, index)
+    found = [
+        index
         for index, token in enumerate(tokens)
         if token.upper == "MATCH_RECOGNIZE" and not tokens[index - 1].is_symbol(".") and _is_clause(tokens, index)
-    )
+    ]
+    if found and tokens[0].upper not in QUERY_WORDS:
+        raise EpisodeUnsupportedError(
+            f"MATCH_RECOGNIZE is evaluated inside queries and INSERT, not inside {tokens[0].text}.",
+            source=source,
+            position=tokens[0].start,
+            length=len(tokens[0].text),
+            hint="Run the query alone, and write its DataFrame where it should go.",
+        )
+    patterns = tuple(_table_pattern(source, tokens, partners, index) for index in found)
     return Statement(
         source, patterns, tuple(_common_tables(tokens, partners)), tokens[0].upper, tokens[0].start, tuple(tokens)
     )
@@ -127,23 +142,48 @@ def _bracket_partners(source: str, tokens: list[Token]) -> dict[int, int]:
         raise EpisodeSyntaxError(
             "This '(' is not closed.",
             source=source,
-            position=tokens[stack[-1]].start,
-            hint=f"Add the missing {CLOSING['(']!r}.",
+            position=_unclosed(tokens, stack).start,
+            hint="Add the missing ')'.",
         )
     return partners
 
 
+def _unclosed(tokens: list[Token], unclosed: list[int]) -> Token:
+    """The bracket that was most likely forgotten: one with the next part of MATCH_RECOGNIZE inside it."""
+    stack: list[int] = []
+    for index, token in enumerate(tokens):
+        if token.is_symbol("("):
+            stack.append(index)
+        elif token.is_symbol(")"):
+            stack.pop()
+        elif _begins_part(tokens, index) and len(stack) > 1:
+            around = [opening for opening in stack if tokens[opening - 1].upper == "MATCH_RECOGNIZE"]
+            if around and around[-1] != stack[-1]:
+                return tokens[stack[-1]]
+    return tokens[unclosed[-1]]
+
+
+def _begins_part(tokens: list[Token], index: int) -> bool:
+    """A keyword that can hardly be anything else."""
+    word, following = tokens[index].upper, tokens[index + 1]
+    return (
+        word in ("DEFINE", "MEASURES", "SUBSET")
+        or (word == "PATTERN" and following.is_symbol("("))
+        or (word in ("ONE", "ALL") and following.upper in ("ROW", "ROWS"))
+        or (word == "AFTER" and following.upper == "MATCH")
+    )
+
+
 def _table_pattern(source: str, tokens: list[Token], partners: dict[int, int], index: int) -> TablePattern:
-    keyword = tokens[index]
     if not tokens[index + 1].is_symbol("("):
         raise EpisodeSyntaxError(
-            "Expected '(' after MATCH_RECOGNIZE.", source=source, position=tokens[index + 1].start,
-            length=max(1, len(tokens[index + 1].text)),
+            f"Expected '(' after MATCH_RECOGNIZE, found {describe(tokens[index + 1])}.", source=source,
+            position=tokens[index + 1].start, length=max(1, len(tokens[index + 1].text)),
+            hint="Write MATCH_RECOGNIZE ( … ).",
         )  # fmt: skip
     start, stop, alias, name = _input_table(source, tokens, partners, index)
     closing = partners[index + 1]
     clause = parse_clause_tokens(source, tokens, index + 2, closing)
-    del keyword
     return TablePattern(
         Span(tokens[start].start, tokens[closing].end), Span(tokens[start].start, tokens[stop].end), alias, name, clause
     )
@@ -156,6 +196,8 @@ def _input_table(
     last = index - 1
     primary_end, alias = _strip_alias(tokens, partners, last)
     token = tokens[primary_end] if primary_end >= 0 else None
+    name: str | None = None
+    start = -1
     if token is not None and token.is_symbol(")"):
         start = partners[primary_end]
         before = tokens[start - 1] if start else None
@@ -163,10 +205,10 @@ def _input_table(
             start = _path_start(tokens, start - 1)
         else:
             start = _values_start(tokens, partners, start)
-        return start, last, alias, None
-    if token is not None and _is_table_name(token):
+    elif token is not None and _is_table_name(token):
         start = _path_start(tokens, primary_end)
-        name = tokens[primary_end].identifier
+        name = token.identifier
+    if start >= 0 and _may_precede_table(tokens, start - 1):
         return start, last, alias, name
     raise EpisodeSyntaxError(
         "MATCH_RECOGNIZE needs a table before it.",
@@ -175,6 +217,12 @@ def _input_table(
         length=len(tokens[index].text),
         hint="Write FROM table MATCH_RECOGNIZE ( … ) or FROM (SELECT …) MATCH_RECOGNIZE ( … ).",
     )
+
+
+def _may_precede_table(tokens: list[Token], index: int) -> bool:
+    """Is this where a table stands? In `WHERE x MATCH_RECOGNIZE ( … )` it is not."""
+    before = tokens[index] if index >= 0 else None
+    return before is None or before.upper in BEFORE_TABLES or (before.kind is Kind.SYMBOL and before.text in "(,")
 
 
 def _is_table_name(token: Token) -> bool:

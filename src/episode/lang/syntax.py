@@ -248,3 +248,5 @@ class MatchRecognize:
     span: Span = field(default=NOWHERE, compare=False)
     skip_span: Span = field(default=NOWHERE, compare=False)
     pattern_span: Span = field(default=NOWHERE, compare=False)
+    rows_span: Span = field(default=NOWHERE, compare=False)
+    mode_span: Span = field(default=NOWHERE, compare=False)

@@ -1,0 +1,161 @@
+"""MATCH_RECOGNIZE cut into its sections, each with the tokens behind its keyword."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NoReturn
+
+from episode.errors import EpisodeUnsupportedError
+from episode.lang.cursor import Cursor, closest, describe
+from episode.lang.lexer import Kind, Token
+from episode.lang.syntax import MatchMode
+
+SECTION_ORDER = (
+    "PARTITION BY, ORDER BY, MEASURES, ONE ROW | ALL ROWS PER MATCH, AFTER MATCH SKIP, match mode, "
+    "PATTERN, WITHIN, SUBSET, DEFINE"
+)
+ORDER_HINT = f"The parts, in order: {SECTION_ORDER}."
+SECTIONS = (
+    ("PARTITION", "BY"),
+    ("ORDER", "BY"),
+    ("MEASURES",),
+    ("ONE", "ROW"),
+    ("ALL", "ROWS"),
+    ("ALL", "ROW"),
+    ("AFTER", "MATCH"),
+    ("MAXIMAL", "MATCH"),
+    ("INCREMENTAL", "MATCH"),
+    ("ALL", "MATCHES"),
+    ("PATTERN",),
+    ("WITHIN",),
+    ("SUBSET",),
+    ("DEFINE",),
+    ("INITIAL",),
+    ("SEEK",),
+)
+SECTION_BEGINNINGS = {words[:1] for words in SECTIONS}
+WORDS_THAT_MAY_BE_COLUMNS = (("MEASURES",), ("DEFINE",), ("SUBSET",), ("WITHIN",))
+NAMES_OF_ROWS = ("ONE ROW", "ALL ROWS", "ALL ROW")
+NAMES_OF_MODES = {
+    "MAXIMAL MATCH": MatchMode.MAXIMAL,
+    "INCREMENTAL MATCH": MatchMode.INCREMENTAL,
+    "ALL MATCHES": MatchMode.ALL,
+}
+SHOWN_NAMES = {
+    "ROWS PER MATCH": "ONE ROW or ALL ROWS PER MATCH",
+    "AFTER MATCH": "AFTER MATCH SKIP",
+    "MATCH MODE": "the match mode",
+}
+RANK = {
+    "PARTITION BY": 0,
+    "ORDER BY": 1,
+    "MEASURES": 2,
+    "ROWS PER MATCH": 3,
+    "AFTER MATCH": 4,
+    "MATCH MODE": 4,
+    "PATTERN": 5,
+    "WITHIN": 6,
+    "SUBSET": 7,
+    "DEFINE": 8,
+}
+
+
+@dataclass(frozen=True)
+class Section:
+    """tokens[begin:end] stand behind the keyword."""
+
+    name: str
+    keyword: Token
+    begin: int
+    end: int
+
+
+def _section_at(cursor: Cursor, current: str) -> tuple[str, ...] | None:
+    """The section keywords at the cursor, unless they are a name there. `current` is the section being read."""
+    before = cursor.peek(-1)
+    if before.upper == "AS" or before.is_symbol(".") or cursor.peek().is_symbol("."):
+        return None
+    if current == "AFTER MATCH" and before.upper in ("TO", "FIRST", "LAST"):
+        return None
+    for words in SECTIONS:
+        if cursor.at_words(*words):
+            following = cursor.peek(len(words))
+            if words == ("PATTERN",) and not following.is_symbol("("):
+                continue
+            if words in (("INITIAL",), ("SEEK",)) and following.upper != "PATTERN":
+                continue
+            if words == ("WITHIN",) and following.upper == "GROUP":
+                continue
+            if words in WORDS_THAT_MAY_BE_COLUMNS and _is_column(before, following, current):
+                continue
+            return words
+    return None
+
+
+def _is_column(before: Token, following: Token, current: str) -> bool:
+    """After a section keyword an operand follows; after a column of that name, an operator or a comma does."""
+    if following.kind is Kind.SYMBOL and following.text not in "(-+":
+        return True
+    if current in ("PARTITION BY", "ORDER BY"):
+        listed = before.upper == "BY" or before.is_symbol(",")
+        return listed and (following.upper in ("ASC", "DESC", "NULLS") or (following.upper,) in SECTION_BEGINNINGS)
+    return current in ("MEASURES", "DEFINE") and following.upper in ("AS", "AND", "OR", "IS")
+
+
+def cut(cursor: Cursor) -> dict[str, Section]:
+    """Sections by name; each at most once, and in order."""
+    sections: dict[str, Section] = {}
+    current: Section | None = None
+    if cursor.at_end:
+        cursor.fail("MATCH_RECOGNIZE is empty.", None, ORDER_HINT)
+    while not cursor.at_end:
+        words = _section_at(cursor, current.name if current else "")
+        if words is None:
+            if current is None:
+                fail_unexpected(cursor, "at the beginning of MATCH_RECOGNIZE")
+            if cursor.token.kind is Kind.SYMBOL and cursor.token.text in "([{":
+                cursor.skip_group()
+            elif cursor.token.kind is Kind.SYMBOL and cursor.token.text in ")]}":
+                cursor.fail(f"This '{cursor.token.text}' closes nothing.")
+            else:
+                cursor.advance()
+            continue
+        first, last = cursor.token, cursor.peek(len(words) - 1)
+        keyword = Token(Kind.NAME, " ".join(words), first.start, last.end)
+        if words in (("INITIAL",), ("SEEK",)):
+            raise EpisodeUnsupportedError(
+                f"{words[0]} belongs to row patterns in windows, which are not supported.",
+                source=cursor.source, position=first.start, length=len(first.text), hint=f"Leave {words[0]} out.",
+            )  # fmt: skip
+        if current is not None:
+            sections[current.name] = Section(current.name, current.keyword, current.begin, cursor.index)
+        name = keyword.upper
+        name = "ROWS PER MATCH" if name in NAMES_OF_ROWS else "MATCH MODE" if name in NAMES_OF_MODES else name
+        if name in sections:
+            cursor.fail(f"{_capital(_shown(name))} is given twice.", keyword, "Keep one of them.")
+        late = next((other for other in sections if RANK[other] > RANK[name]), None)
+        if late is not None:
+            cursor.fail(f"{_capital(_shown(name))} must come before {_shown(late)}.", keyword, ORDER_HINT)
+        cursor.index += len(words)
+        current = Section(name, keyword, cursor.index, cursor.end)
+        sections[name] = current
+    return sections
+
+
+def _shown(name: str) -> str:
+    return SHOWN_NAMES.get(name, name)
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def fail_unexpected(cursor: Cursor, where: str, hint: str | None = None) -> NoReturn:
+    """A token that no part of the clause takes; a misspelt keyword is recognised."""
+    token = cursor.token
+    meant = (
+        closest(token.upper, [word for words in SECTIONS for word in words if len(word) > 3]) if token.upper else None
+    )
+    if meant is not None and meant != token.upper:
+        hint = f"Did you mean {meant}?"
+    cursor.fail(f"Unexpected {describe(token)} {where}.", None, hint or ORDER_HINT)

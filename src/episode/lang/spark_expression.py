@@ -1,0 +1,178 @@
+"""Scalar Spark SQL read by sqlglot, whose complaints are told in the user's terms and at a place in the text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import ParseError, SqlglotError
+
+from episode.lang.cursor import describe
+from episode.lang.lexer import Kind, Token
+
+MAXIMUM_DEPTH = 100
+CHAINS = (exp.And, exp.Or)
+"""A AND B AND C … may be long: chains of these are flattened, so that they do not count as depth."""
+
+NESTED = "Compute parts of it as columns in a subquery: FROM (SELECT …) MATCH_RECOGNIZE (…)."
+ROWS_OF_LABELS = (
+    "Other rows are read with PREV, NEXT, FIRST and LAST, or with aggregates over the rows of a label: avg(A.x)."
+)
+SUBQUERIES = "Join what it computes to the input first: FROM (SELECT …) MATCH_RECOGNIZE (…)."
+MISSING_OPERATOR = "An operator or a comma may be missing before it."
+BINARY_WORDS = frozenset(["AND", "OR", "LIKE", "ILIKE", "RLIKE", "REGEXP", "IN", "IS", "BETWEEN", "DIV"])
+
+
+class Unreadable(Exception):
+    """The text is not an expression. `start`, `end`: offsets in the text, or None for all of it."""
+
+    def __init__(self, message: str, hint: str | None = None, start: int | None = None, end: int | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+        self.start = start
+        self.end = end
+
+
+def read_expression(text: str, tokens: Sequence[Token]) -> exp.Expression:
+    """The tree of one scalar expression. `tokens` are those of the text, for the place of what is wrong."""
+    try:
+        tree = sqlglot.parse_one(text, read="spark", into=exp.Condition, error_message_context=len(text))
+    except ParseError as error:
+        raise _complaint(dict(error.errors[0]) if error.errors else {}, tokens) from None
+    except RecursionError:
+        raise Unreadable("This expression is nested too deeply.", NESTED) from None
+    except (SqlglotError, ValueError, AttributeError, TypeError, IndexError, KeyError):
+        raise Unreadable("This expression cannot be read.", "Expressions are written as in Spark SQL.") from None
+    _check_depth(tree)
+    for node in tree.walk():
+        _check_node(node, tokens)
+    return tree
+
+
+# ---- what sqlglot complains of -----------------------------------------------------------------------
+
+
+def _complaint(detail: dict[str, object], tokens: Sequence[Token]) -> Unreadable:
+    start = len(str(detail.get("start_context") or ""))
+    highlight = str(detail.get("highlight") or "")
+    description = str(detail.get("description") or "").rstrip(".")
+    missing = re.match(r"Required keywords?: '(\w+)' missing for <class '[\w.]*\.(\w+)'>", description)
+    if missing is not None:
+        message, hint = _missing_part(getattr(exp, missing.group(2), exp.Expression))
+        operator = _operator_without_left_side(tokens) if missing.group(1) == "this" else None
+        if operator is not None:
+            return Unreadable(message, hint, operator.start, operator.end)
+        return Unreadable(message, hint, start, start + len(highlight))
+    found = next((token for token in tokens if token.start <= start < token.end), None)
+    if found is not None and found.kind is Kind.SYMBOL:
+        found = Token(Kind.SYMBOL, highlight, start, start + len(highlight))
+    if "Unexpected token" in description or not re.fullmatch(r"Expect(ed|ing) [\w ()\[\],]+", description):
+        message = "This is not expected here." if found is None else f"{describe(found)} is not expected here."
+        operand = found is not None and (found.kind is not Kind.SYMBOL or found.text == "(")
+        hint = MISSING_OPERATOR if operand and start > tokens[0].start else None
+        return Unreadable(message, hint, start, start + len(highlight))
+    wanted = description.replace("Expecting", "Expected").replace("TYPE", "a type of Spark")
+    return Unreadable(f"{wanted}.", None, start, start + len(highlight))
+
+
+def _missing_part(kind: type) -> tuple[str, str | None]:
+    if issubclass(kind, exp.Between):
+        return "BETWEEN needs two bounds.", "Write x BETWEEN low AND high."
+    if issubclass(kind, exp.Column):
+        return "A name is missing behind the dot.", None
+    if issubclass(kind, (exp.Binary, exp.Unary)):
+        return "An operand is missing here.", None
+    if issubclass(kind, exp.Func):
+        return "An argument of the function is missing here.", None
+    return "Something is missing here.", None
+
+
+def _operator_without_left_side(tokens: Sequence[Token]) -> Token | None:
+    for index, token in enumerate(tokens):
+        before = tokens[index - 1] if index else None
+        if _is_binary(token) and (
+            before is None or _is_binary(before) or (before.kind is Kind.SYMBOL and before.text in "(,")
+        ):
+            return token
+    return None
+
+
+def _is_binary(token: Token) -> bool:
+    return token.upper in BINARY_WORDS or (token.kind is Kind.SYMBOL and token.text in "=<>/%|&^")
+
+
+# ---- what sqlglot takes but an expression may not hold ------------------------------------------------
+
+
+def _check_depth(tree: exp.Expression) -> None:
+    pending = [(tree, 1)]
+    while pending:
+        node, depth = pending.pop()
+        if depth > MAXIMUM_DEPTH:
+            raise Unreadable(f"This expression is nested more than {MAXIMUM_DEPTH} levels deep.", NESTED)
+        for child in node.iter_expressions():
+            pending.append((child, depth + (not (isinstance(node, CHAINS) and type(child) is type(node)))))
+
+
+def _check_node(node: exp.Expression, tokens: Sequence[Token]) -> None:
+    if isinstance(node, exp.Query):
+        raise _at(
+            "A subquery is not allowed in MATCH_RECOGNIZE.",
+            SUBQUERIES,
+            _word(tokens, "SELECT", "WITH", "FROM", "VALUES"),
+        )
+    if isinstance(node, (exp.Window, exp.WindowSpec)):
+        raise _at("A window function is not allowed in MATCH_RECOGNIZE.", ROWS_OF_LABELS, _word(tokens, "OVER"))
+    if isinstance(node, (exp.Filter, exp.WithinGroup)):
+        raise _at(
+            "FILTER and WITHIN GROUP are not allowed in MATCH_RECOGNIZE.", None, _word(tokens, "FILTER", "WITHIN")
+        )
+    if isinstance(node, (exp.Alias, exp.Aliases)) and not isinstance(node.parent, exp.Struct):
+        raise _at(
+            "A name (AS …) is not allowed inside an expression.",
+            "A measure is written expression AS name.",
+            _word(tokens, "AS"),
+        )
+    if isinstance(node, exp.Star):
+        raise _at("* is only allowed in count(*) and count(label.*).", "Name the column that is meant.", _star(tokens))
+    if isinstance(node, (exp.Command, exp.DDL, exp.DML, exp.Block)):
+        raise Unreadable("A statement is not allowed inside an expression.")
+    if isinstance(node, exp.In) and not any(
+        node.args.get(part) for part in ("expressions", "query", "unnest", "field")
+    ):
+        raise _at("IN needs a list of values.", "Write x IN (1, 2, 3).", _in_without_list(tokens))
+    if isinstance(node, exp.Tuple) and not node.expressions:
+        raise _at("Expected an expression between these brackets.", None, _empty_brackets(tokens))
+
+
+def _at(message: str, hint: str | None, token: Token | None) -> Unreadable:
+    return Unreadable(message, hint) if token is None else Unreadable(message, hint, token.start, token.end)
+
+
+def _word(tokens: Sequence[Token], *words: str) -> Token | None:
+    return next((token for token in tokens if token.upper in words), None)
+
+
+def _in_without_list(tokens: Sequence[Token]) -> Token | None:
+    after = [*(token.is_symbol("(") for token in tokens[1:]), False]
+    return next((token for token, listed in zip(tokens, after) if token.upper == "IN" and not listed), None)
+
+
+def _star(tokens: Sequence[Token]) -> Token | None:
+    """A star that does not multiply."""
+    for index, token in enumerate(tokens):
+        before = tokens[index - 1] if index else None
+        if token.is_symbol("*") and (before is None or (before.kind is Kind.SYMBOL and before.text not in ")]")):
+            return token
+    return None
+
+
+def _empty_brackets(tokens: Sequence[Token]) -> Token | None:
+    for before, token, after in zip((None, *tokens), tokens, tokens[1:]):
+        called = before is not None and before.kind in (Kind.NAME, Kind.QUOTED)
+        if token.is_symbol("(") and after.is_symbol(")") and not called:
+            return Token(Kind.SYMBOL, "()", token.start, after.end)
+    return None
