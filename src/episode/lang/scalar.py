@@ -33,6 +33,18 @@ from episode.lang.syntax import (
 
 PLACEHOLDER = "__episode_"
 MAXIMUM_OFFSET = 2**31 - 1
+SORTED = "The values come in the order of the rows; sort an array with array_sort or sort_array."
+WITHOUT_NULLS = "array_agg leaves nulls out: try_element_at(array_agg(x), 1) is the first value that is not null."
+MODIFIERS = {
+    ("OVER",): "The label says which rows are meant: sum(A.x) covers the rows of A.",
+    ("FILTER",): "Put the condition inside: sum(CASE WHEN condition THEN x END), or count_if(condition).",
+    ("WITHIN", "GROUP"): SORTED,
+    ("ORDER", "BY"): SORTED,
+    ("DISTINCT",): "Collect distinct values with collect_set: size(collect_set(x)) counts them.",
+    ("IGNORE", "NULLS"): WITHOUT_NULLS,
+    ("RESPECT", "NULLS"): "Nulls are respected anyway; leave it out.",
+}
+"""What may follow or enter an aggregate in Spark but not here, and what to write instead."""
 
 
 @dataclass
@@ -195,19 +207,16 @@ def _call(
     closing_index = cursor.skip_group()
     span = cursor.span_from(first.start)
     following = cursor.token
-    if (following.upper in ("OVER", "FILTER", "WITHIN") and cursor.peek().is_symbol("(")) or cursor.at_words(
-        "WITHIN", "GROUP"
-    ):
-        cursor.fail(f"{following.upper} is not allowed after {name.text} here.", following)
-    if cursor.at_words("IGNORE", "NULLS") or cursor.at_words("RESPECT", "NULLS"):
-        cursor.fail(f"{following.upper} NULLS is not allowed after {name.text} here.", following)
+    for words, hint in MODIFIERS.items():
+        if cursor.at_words(*words) and (len(words) > 1 or words == ("OVER",) or cursor.peek().is_symbol("(")):
+            cursor.fail(f"{' '.join(words)} is not allowed after {name.text} in MATCH_RECOGNIZE.", following, hint)
     arguments = _split_arguments(cursor, opening_index + 1, closing_index)
     word = name.upper
     if word == "CLASSIFIER":
         return _classifier(cursor, name, arguments, labels, span)
     if word == "MATCH_NUMBER":
         if arguments:
-            cursor.fail("MATCH_NUMBER takes no argument.", cursor.tokens[arguments[0][0]])
+            cursor.fail("MATCH_NUMBER takes no argument.", cursor.tokens[arguments[0][0]], "Write MATCH_NUMBER().")
         return MatchNumber(span)
     if word in NAVIGATIONS:
         return _navigation(cursor, name, arguments, mode, labels, span)
@@ -232,7 +241,7 @@ def _split_arguments(cursor: Cursor, start: int, stop: int) -> list[tuple[int, i
     ranges.append((begin, stop))
     for begin, end in ranges:
         if begin == end:
-            cursor.fail("Expected an argument here.", cursor.tokens[begin])
+            cursor.fail(f"Expected an argument here, found {describe(cursor.tokens[begin])}.", cursor.tokens[begin])
     return ranges
 
 
@@ -299,9 +308,15 @@ def _offset(cursor: Cursor, argument: tuple[int, int], word: str) -> int:
     begin, end = argument
     token = cursor.tokens[begin]
     if end - begin != 1 or token.kind is not Kind.NUMBER or not (token.text.isascii() and token.text.isdigit()):
-        cursor.fail(f"The offset of {word} must be a whole number that is not negative.", token)
+        whole = Token(Kind.NAME, "", token.start, cursor.tokens[end - 1].end)
+        other = {"PREV": "NEXT", "NEXT": "PREV", "FIRST": "LAST", "LAST": "FIRST"}[word]
+        cursor.fail(
+            f"The offset of {word} must be a whole number, written out and not negative.",
+            whole,
+            f"Write for example {word}(A.x, 2); {other} goes the other way.",
+        )
     if len(token.text) > 10 or int(token.text) > MAXIMUM_OFFSET:
-        cursor.fail(f"The offset of {word} can be at most {MAXIMUM_OFFSET}.", token)
+        cursor.fail(f"The offset of {word} can be at most {MAXIMUM_OFFSET:,}.", token)
     return int(token.text)
 
 
@@ -318,8 +333,10 @@ def _refuse_modifiers(cursor: Cursor, begin: int, end: int, name: Token) -> None
             word, following = token.upper, cursor.tokens[index + 1].upper if index + 1 < end else ""
             bad = (word == "DISTINCT" and index == begin) or (word == "ORDER" and following == "BY")
             if bad or (word in ("IGNORE", "RESPECT") and following == "NULLS"):
-                shown = word if word == "DISTINCT" else f"{word} {following}"
-                cursor.fail(f"{shown} is not allowed inside {name.text} here.", token)
+                words = (word,) if word == "DISTINCT" else (word, following)
+                cursor.fail(
+                    f"{' '.join(words)} is not allowed inside {name.text} in MATCH_RECOGNIZE.", token, MODIFIERS[words]
+                )
 
 
 def _aggregate(
@@ -345,7 +362,8 @@ def _aggregate(
             return Aggregate("count", (), True, label, mode, span)
     if not least <= len(arguments) <= most:
         wanted = "one argument" if most == 1 else f"{most} arguments"
-        cursor.fail(f"{word} takes {wanted}, not {len(arguments)}.", name)
+        example = f"{name.text}(A.x)" if most == 1 else f"{name.text}(A.x, A.y)"
+        cursor.fail(f"{word} takes {wanted}, not {len(arguments)}.", name, f"Write for example {example}.")
     parsed = []
     for begin, end in arguments:
         _refuse_modifiers(cursor, begin, end, name)

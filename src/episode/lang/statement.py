@@ -11,6 +11,8 @@ from episode.lang.row_pattern import parse_clause_tokens
 from episode.lang.syntax import MatchRecognize, Span
 
 QUERY_WORDS = ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "INSERT", "")
+USE_DATAFRAME = "Run the query alone, and write its DataFrame where it should go."
+USE_EXPLAIN = "Pass the query itself to episode.explain."
 BEFORE_TABLES = ("FROM", "JOIN", "LATERAL", "STREAM", "TABLE", "USING")
 NOT_TABLE_NAMES = frozenset(
     [
@@ -110,7 +112,7 @@ def parse_statement(source: str) -> Statement:
             source=source,
             position=tokens[0].start,
             length=len(tokens[0].text),
-            hint="Run the query alone, and write its DataFrame where it should go.",
+            hint=USE_EXPLAIN if tokens[0].upper == "EXPLAIN" else USE_DATAFRAME,
         )
     patterns = tuple(_table_pattern(source, tokens, partners, index) for index in found)
     return Statement(
@@ -139,12 +141,9 @@ def _bracket_partners(source: str, tokens: list[Token]) -> dict[int, int]:
             opening = stack.pop()
             partners[opening], partners[index] = index, opening
     if stack:
-        raise EpisodeSyntaxError(
-            "This '(' is not closed.",
-            source=source,
-            position=_unclosed(tokens, stack).start,
-            hint="Add the missing ')'.",
-        )
+        opening = _unclosed(tokens, stack)
+        hint = "Add the missing ')'."
+        raise EpisodeSyntaxError("This '(' is not closed.", source=source, position=opening.start, hint=hint)
     return partners
 
 
@@ -165,7 +164,7 @@ def _unclosed(tokens: list[Token], unclosed: list[int]) -> Token:
 
 def _begins_part(tokens: list[Token], index: int) -> bool:
     """A keyword that can hardly be anything else."""
-    word, following = tokens[index].upper, tokens[index + 1]
+    word, following = tokens[index].upper, tokens[min(index + 1, len(tokens) - 1)]
     return (
         word in ("DEFINE", "MEASURES", "SUBSET")
         or (word == "PATTERN" and following.is_symbol("("))
