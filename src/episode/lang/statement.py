@@ -141,9 +141,8 @@ def _bracket_partners(source: str, tokens: list[Token]) -> dict[int, int]:
             opening = stack.pop()
             partners[opening], partners[index] = index, opening
     if stack:
-        opening = _unclosed(tokens, stack)
-        hint = "Add the missing ')'."
-        raise EpisodeSyntaxError("This '(' is not closed.", source=source, position=opening.start, hint=hint)
+        position, hint = _unclosed(tokens, stack).start, "Add the missing ')'."
+        raise EpisodeSyntaxError("This '(' is not closed.", source=source, position=position, hint=hint)
     return partners
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from sqlglot import exp
 
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
+from episode.lang.pattern import labels_of
 from episode.lang.syntax import (
     Aggregate,
     Atom,
@@ -37,11 +39,23 @@ from episode.plan.expressions import (
     is_row_local,
 )
 from episode.plan.labels import Labels, common_label
-from episode.plan.native import NativeCompiler, NotNative
+from episode.plan.native import Mistake, NativeCompiler, NotNative
+from episode.plan.places import place_of
 from episode.plan.schema import InputSchema, quote
 from episode.plan.types import VOID, decimal_of, is_float, is_integer, is_numeric, lane_of
 
 BOOLEAN_AGGREGATES = {"bool_and": "min", "bool_or": "max"}
+NUMBERS = "It takes numbers: cast the argument, for example to double."
+COMPARABLE = "It takes values that can be compared across rows: numbers, strings, times, booleans."
+CONDITIONS = "It takes a condition: compare the argument, for example x > 0."
+TAKES = {
+    **dict.fromkeys(("count_if", "bool_and", "bool_or"), CONDITIONS),
+    **dict.fromkeys(("min", "max", "min_by", "max_by"), COMPARABLE),
+}
+ACROSS_ROWS = (
+    "Across rows: arithmetic, comparison, AND/OR/NOT, CASE, COALESCE, BETWEEN, IN, ABS, LEAST/GREATEST, "
+    "time differences. On the columns of one row: any Spark function."
+)
 DOUBLE_AGGREGATES = ("avg", "stddev_samp", "stddev_pop", "var_samp", "var_pop")
 
 
@@ -87,14 +101,25 @@ class RowLocalScalars:
             assert isinstance(atom, MatchNumber)
             return Number()
 
-        compiler = NativeCompiler(resolve, lambda node: self.by_spark(node, atoms, at), self.schema.utc)
+        compiler = NativeCompiler(resolve, lambda node: self.by_spark(node, scalar, at), self.schema.utc)
         try:
             return compiler.compile(scalar.tree)
         except NotNative as error:
-            raise self.unsupported(f"This cannot be evaluated: {error.reason}.", scalar.span) from None
+            place = place_of(error.node, scalar, self.clause.source)
+            raise self.unsupported(f"This cannot be evaluated: {error.reason}.", place, error.hint) from None
+        except Mistake as error:
+            raise self.mistaken(error, scalar) from None
+
+    def resolve(self, reference: ColumnRef) -> tuple[str, tuple[str, ...]]:
+        """Column and struct fields behind a reference."""
+        names = [*labels_of(self.clause.pattern), *(subset.name for subset in self.clause.subsets)]
+        return self.schema.resolve(reference, self.clause.source, names)
+
+    def mistaken(self, error: Mistake, scalar: Scalar) -> EpisodeAnalysisError:
+        return self.analysis_error(error.message, place_of(error.node, scalar, self.clause.source), error.hint)
 
     def load(self, reference: ColumnRef, at: RowRef) -> Expression:
-        column, fields = self.schema.resolve(reference, self.clause.source)
+        column, fields = self.resolve(reference)
         if fields:
             name, type_ = self.add_derived(".".join(quote(part) for part in (column, *fields)), reference.span)
             return Load(name, at, type_)
@@ -113,37 +138,44 @@ class RowLocalScalars:
                 hint=error.hint,
             ) from None
 
-    def by_spark(self, node: exp.Expression, atoms: dict[str, Atom], at: RowRef) -> Expression | None:
+    def by_spark(self, node: exp.Expression, scalar: Scalar, at: RowRef) -> Expression | None:
         """A Spark column for a subtree whose atoms are all columns (they are all read at the same row)."""
+        atoms = dict(scalar.atoms)
         names = [column.name for column in node.find_all(exp.Column)]
         if isinstance(node, exp.Column) or any(not isinstance(atoms[name], ColumnRef) for name in names):
             return None
-        return self.spark_load(node, {name: atoms[name] for name in names}, at)
+        return self.spark_load(node, {name: atoms[name] for name in names}, at, scalar)
 
-    def spark_load(self, node: exp.Expression, atoms: dict[str, Atom], at: RowRef) -> Expression:
+    def spark_load(self, node: exp.Expression, atoms: dict[str, Atom], at: RowRef, scalar: Scalar) -> Expression:
+        """A column that Spark computes from the columns of one row; `scalar` is what the node is a part of."""
+
         def text(null: bool) -> str:
             def replace(part: exp.Expression) -> exp.Expression:
                 if not isinstance(part, exp.Column):
                     return part
                 reference = atoms[part.name]
                 assert isinstance(reference, ColumnRef)
-                column, fields = self.schema.resolve(reference, self.clause.source)
-                if null and not fields:
-                    return exp.cast(
-                        exp.Null(), exp.DataType.build(self.schema.columns[column], dialect="spark", udt=True)
-                    )
-                return exp.column(
-                    fields[-1] if fields else column, *reversed((column, *fields[:-1]) if fields else ()), quoted=True
-                )
+                column, fields = self.resolve(reference)
+                value = f"CAST(NULL AS {self.schema.columns[column]})" if null else quote(column)
+                return exp.Var(this=".".join([value, *(quote(part) for part in fields)]))
 
             return node.copy().transform(replace).sql("spark")
 
-        span = next((atom.span for atom in atoms.values()), self.clause.span)
+        span = place_of(node, scalar, self.clause.source)
         name, type_ = self.add_derived(text(null=False), span)
         missing = None
         if at != Current(0) and not isinstance(node, exp.Column):
             missing = self.add_derived(text(null=True), span)[0]
         return Load(name, at, type_, missing)
+
+    def require(self, holds: bool, function: str, type_: str, span: Span) -> None:
+        """An aggregate that does not take values of a type says what it takes."""
+        if not holds:
+            written = re.match(
+                r"(?:(?:RUNNING|FINAL)\s+)?(\w+)", self.clause.source[span.start : span.end], re.IGNORECASE
+            )
+            name = written.group(1) if written else function
+            raise self.analysis_error(f"{name} cannot be applied to {type_}.", span, TAKES.get(function, NUMBERS))
 
     def unsupported(self, message: str, span: Span, hint: str | None = None) -> EpisodeUnsupportedError:
         return EpisodeUnsupportedError(
@@ -179,26 +211,32 @@ class _Conditions:
         compiler = NativeCompiler(self._resolve, self._fallback, self.schema.utc)
         try:
             expression = compiler.compile(self.condition.tree)
+        except Mistake as error:
+            raise self.rows.mistaken(error, self.condition) from None
         except NotNative as error:
-            raise self.rows.unsupported(
-                f"The condition of {self.label} relates several rows in a way that is not evaluated: {error.reason}.",
-                self.condition.span,
-                "Across rows: arithmetic, comparison, AND/OR/NOT, CASE, COALESCE, BETWEEN, IN, ABS, LEAST/GREATEST, "
-                "time differences. On one row: any Spark function.",
-            ) from None
+            raise self._not_evaluated(error) from None
         if expression.type == VOID:
             expression = Constant(None, "boolean")
         if expression.type != "boolean":
             raise self.rows.analysis_error(
-                f"The condition of {self.label} is of type {expression.type}, not a condition.",
+                f"The condition of {self.label} must be true or false, but it is of type {expression.type}.",
                 self.condition.span,
-                "Compare it with something.",
+                "Compare it with something: x > 0.",
             )
         parts = conjuncts(expression)
         return Condition(
             self.label,
             tuple(part for part in parts if is_row_local(part)),
             tuple(part for part in parts if not is_row_local(part)),
+        )
+
+    def _not_evaluated(self, error: NotNative) -> EpisodeUnsupportedError:
+        for name in self.atoms:
+            self._resolve(name)  # a call that is wrong by itself is the better thing to complain of
+        return self.rows.unsupported(
+            f"The condition of {self.label} relates several rows in a way that is not evaluated: {error.reason}.",
+            place_of(error.node, self.condition, self.clause.source),
+            error.hint or ACROSS_ROWS,
         )
 
     def _row(self, labels: frozenset[str] | None, first: bool, offset: int, shift: int) -> RowRef:
@@ -240,7 +278,7 @@ class _Conditions:
                 references[name] = atom
         if len(places) > 1:
             return None
-        return self.rows.spark_load(node, references, places.pop() if places else Current(0))
+        return self.rows.spark_load(node, references, places.pop() if places else Current(0), self.condition)
 
     def _resolve(self, name: str) -> Expression:
         atom = self.atoms[name]
@@ -303,7 +341,9 @@ class _Conditions:
 def require_column(rows: RowLocalScalars, scalar: Scalar, span: Span, call: str) -> None:
     """A navigation needs a column to say whose rows it walks."""
     if not scalar.atoms:
-        raise rows.analysis_error(f"A {call} needs a column inside.", span)
+        raise rows.analysis_error(
+            f"A{'n' if call[0] == 'a' else ''} {call} needs a column inside.", span, "Write LAST(A.x)."
+        )
 
 
 def running_aggregate(
@@ -314,13 +354,13 @@ def running_aggregate(
     if function == "count":
         return Running("count", members, argument, "bigint")
     if function == "count_if":
-        _require(rows, type_ == "boolean", function, type_, span)
+        rows.require(type_ == "boolean", function, type_, span)
         return Running("count_if", members, argument, "bigint")
     if function in BOOLEAN_AGGREGATES:
-        _require(rows, type_ == "boolean", function, type_, span)
+        rows.require(type_ == "boolean", function, type_, span)
         return Running(BOOLEAN_AGGREGATES[function], members, argument, "boolean")
     if function in ("min", "max"):
-        _require(rows, lane_of(type_) is not None, function, type_, span)
+        rows.require(lane_of(type_) is not None, function, type_, span)
         return Running(function, members, argument, type_)
     decimal = decimal_of(type_)
     if function == "sum":
@@ -332,12 +372,7 @@ def running_aggregate(
             return Running("sum", members, argument, type_)
         if decimal is not None and decimal[0] + 10 <= 18:
             return Running("sum", members, argument, f"decimal({decimal[0] + 10},{decimal[1]})")
-    _require(rows, is_numeric(type_), function, type_, span)
+    rows.require(is_numeric(type_), function, type_, span)
     if function in DOUBLE_AGGREGATES and (decimal is None or function != "avg") and lane_of(type_) != "code":
         return Running(function, members, argument, "double")
     raise rows.unsupported(f"{function} of {type_} is not evaluated in DEFINE.", span, "Cast it to double.")
-
-
-def _require(rows: RowLocalScalars, holds: bool, function: str, type_: str, span: Span) -> None:
-    if not holds:
-        raise rows.analysis_error(f"{function} cannot be applied to {type_}.", span)

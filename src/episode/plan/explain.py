@@ -23,7 +23,8 @@ def explain_row_pattern(plan: RowPatternPlan) -> list[str]:
         f"MATCH_RECOGNIZE: {clause.rows_per_match.value}, SKIP {clause.skip_to.value}"
         f"{' ' + clause.skip_label if clause.skip_label else ''}"
         f"{'' if clause.match_mode is MatchMode.PREFERRED else ', ' + clause.match_mode.value}",
-        f"  partitions: {', '.join(plan.keys) or 'one (no PARTITION BY)'}; order: {order or 'of arrival (no ORDER BY)'}",
+        f"  partitions: {', '.join(plan.keys) or 'one (no PARTITION BY)'}; "
+        f"order: {order or 'of arrival (no ORDER BY)'}",
         "  pattern program (preferred way first):",
     ]
     instructions = plan.program.instructions
@@ -61,4 +62,7 @@ def state_bound(plan: RowPatternPlan) -> str:
     if plan.clause.within is not None:
         unit = f" {plan.clause.within.unit}" if plan.clause.within.unit else ""
         return f"the rows of the last {plan.clause.within.amount}{unit} per partition{extra}: WITHIN bounds it"
-    return "not bounded: the pattern may grow without end and there is no WITHIN; a partition is held until a match is certain"
+    return (
+        "not bounded: the pattern may grow without end and there is no WITHIN; "
+        "a partition is held until a match is certain"
+    )

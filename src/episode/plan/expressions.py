@@ -16,7 +16,7 @@ class Current:
 
 @dataclass(frozen=True)
 class Navigated:
-    """A row found through labels: FIRST or LAST of `labels` (None: every label), `offset` in, then `shift` rows away."""
+    """A row found through labels: FIRST or LAST of `labels` (None: all), `offset` in, then `shift` rows away."""
 
     labels: frozenset[str] | None
     first: bool

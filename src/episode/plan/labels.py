@@ -47,7 +47,7 @@ def common_label(clause: MatchRecognize, scalars: tuple[Scalar, ...], call: str,
     found: dict[str | None, Atom] = {}
     for scalar in scalars:
         for _, atom in scalar.atoms:
-            if isinstance(atom, ColumnRef) or (isinstance(atom, Classifier)):
+            if isinstance(atom, (ColumnRef, Classifier)):
                 found.setdefault(atom.label, atom)
     if len(found) > 1:
         names = " and ".join("no label" if name is None else name for name in found)

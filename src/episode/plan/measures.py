@@ -202,7 +202,7 @@ class _Measures:
         return None
 
     def _column(self, reference: ColumnRef, place: Place) -> str:
-        column, fields = self.schema.resolve(reference, self.clause.source)
+        column, fields = self.rows.resolve(reference)
         return ".".join([self._output(ColumnAtPlace(column, place)), *(quote(part) for part in fields)])
 
     def _navigation(self, atom: Navigation) -> str:
@@ -255,7 +255,7 @@ class _Measures:
         if function == "count":
             return self._output(RowAggregate("count", members, final, argument, "bigint"))
         if function == "count_if":
-            self._require(type_ == "boolean", function, type_, atom.span)
+            self.rows.require(type_ == "boolean", function, type_, atom.span)
             return self._output(RowAggregate("count_if", members, final, argument, "bigint"))
         if function in ("collect_list", "collect_set"):
             gathered = self._output(Gathered(members, final, argument, True))
@@ -263,17 +263,17 @@ class _Measures:
                 gathered = f"transform({gathered}, x -> make_ym_interval(0, x))"
             return gathered if function == "collect_list" else f"array_distinct({gathered})"
         if function in ("bool_and", "bool_or"):
-            self._require(type_ == "boolean", function, type_, atom.span)
+            self.rows.require(type_ == "boolean", function, type_, atom.span)
             return self._output(Extreme("min" if function == "bool_and" else "max", members, final, argument, argument))
         if function in ("min", "max"):
-            self._require(lane_of(type_) is not None, function, type_, atom.span)
+            self.rows.require(lane_of(type_) is not None, function, type_, atom.span)
             return self._output(Extreme(function, members, final, argument, argument))
         if function in ("min_by", "max_by"):
-            self._require(lane_of(arguments[1].type) is not None, function, arguments[1].type, atom.span)
+            self.rows.require(lane_of(arguments[1].type) is not None, function, arguments[1].type, atom.span)
             return self._output(Extreme(function, members, final, argument, arguments[1]))
         if function in ("sum", "avg"):
             return self._sum_or_average(function, members, final, argument, atom.span)
-        self._require(is_numeric(type_), function, type_, atom.span)
+        self.rows.require(is_numeric(type_), function, type_, atom.span)
         return self._output(RowAggregate(function, members, final, self._float_argument(argument, atom.span), "double"))
 
     def _sum_or_average(
@@ -296,7 +296,7 @@ class _Measures:
                 return total
             count = self._output(RowAggregate("count", members, final, argument, "bigint"))
             return f"try_divide({total}, {count})"
-        self._require(is_integer(type_) or is_float(type_), function, type_, span)
+        self.rows.require(is_integer(type_) or is_float(type_), function, type_, span)
         if function == "avg":
             return self._output(RowAggregate("avg", members, final, argument, "double"))
         return self._output(RowAggregate("sum", members, final, argument, "bigint" if is_integer(type_) else "double"))
@@ -346,10 +346,6 @@ class _Measures:
         zipped = f"transform(filter(sequence(0, size({arrays[0]})), __i -> __i > 0), __i -> named_struct({fields}))"
         values = f"transform({zipped}, __row -> {substitute(scalar.text, parts)})"
         return ARRAY_FINISH[atom.function].format(values)
-
-    def _require(self, holds: bool, function: str, type_: str, span: Span) -> None:
-        if not holds:
-            raise self.rows.analysis_error(f"{function} cannot be applied to {type_}.", span)
 
 
 def check_output_names(clause: MatchRecognize, taken: list[str]) -> None:

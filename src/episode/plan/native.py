@@ -1,6 +1,7 @@
-"""From a scalar's tree to a machine expression, with Spark's types and nulls; what the machine does not know is left to Spark.
+"""From a scalar's tree to a machine expression, with Spark's types and nulls; the rest is left to Spark.
 
-`NotNative` says that a subtree must be computed by Spark. The caller hands such subtrees out whole where they read one row.
+`NotNative` says that a subtree must be computed by Spark. The caller hands such subtrees out whole where they read one
+row.
 """
 
 from __future__ import annotations
@@ -29,14 +30,26 @@ from episode.plan.types import (
 
 
 class NotNative(Exception):
-    """The machine does not evaluate this node."""
+    """The machine does not evaluate this node. `hint`: what would be evaluated."""
 
-    def __init__(self, node: exp.Expression, reason: str) -> None:
+    def __init__(self, node: exp.Expression, reason: str, hint: str | None = None) -> None:
         super().__init__(reason)
         self.node = node
         self.reason = reason
+        self.hint = hint
 
 
+class Mistake(Exception):
+    """Neither the machine nor Spark would evaluate this node."""
+
+    def __init__(self, node: exp.Expression, message: str, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.node = node
+        self.message = message
+        self.hint = hint
+
+
+ONE_TYPE = "Cast both sides to one type; a CAST of columns of one row may be anything: CAST(A.x AS double)."
 COMPARISONS = {
     exp.EQ: "eq",
     exp.NEQ: "ne",
@@ -107,8 +120,7 @@ class NativeCompiler:
             return Constant(None, VOID)
         if isinstance(node, (exp.And, exp.Or)):
             operation = "and" if isinstance(node, exp.And) else "or"
-            operands = (self._boolean(node.left), self._boolean(node.right))
-            return Apply(operation, operands, "boolean")
+            return Apply(operation, tuple(self._boolean(part) for part in chain(node)), "boolean")
         if isinstance(node, exp.Not):
             return Apply("not", (self._boolean(node.this),), "boolean")
         for kind, operation in COMPARISONS.items():
@@ -119,15 +131,17 @@ class NativeCompiler:
                 return self._arithmetic(node, operation, self.compile(node.this), self.compile(node.expression))
         handler = HANDLERS.get(type(node))
         if handler is None:
-            raise NotNative(node, f"{node.key} is Spark's to evaluate")
+            raise NotNative(node, "this is Spark's to evaluate, and Spark sees one row at a time")
         return handler(self, node)
 
     def _boolean(self, node: exp.Expression) -> Expression:
         value = self.compile(node)
         if value.type == VOID:
             return Constant(None, "boolean")
+        if is_string(value.type):
+            raise NotNative(node, f"a condition is needed here, not {value.type}", "Cast it to boolean.")
         if value.type != "boolean":
-            raise NotNative(node, f"a condition is needed here, not {value.type}")
+            raise Mistake(node, f"A condition is needed here, but this is of type {value.type}.", "Compare it: x > 0.")
         return value
 
     def _literal(self, node: exp.Literal) -> Constant:
@@ -160,7 +174,7 @@ class NativeCompiler:
         if temporal is not None:
             return temporal
         if not (is_numeric(left.type) and is_numeric(right.type)):
-            raise NotNative(node, f"{operation} of {left.type} and {right.type}")
+            raise NotNative(node, f"{operation} of {left.type} and {right.type}", ONE_TYPE)
         if is_float(left.type) or is_float(right.type):
             return self._float_arithmetic(node, operation, left, right)
         if decimal_of(left.type) or decimal_of(right.type):
@@ -183,7 +197,8 @@ class NativeCompiler:
         self, node: exp.Expression, operation: str, left: Expression, right: Expression
     ) -> Expression:
         first, second = _decimal_type(left), _decimal_type(right)
-        assert first is not None and second is not None
+        assert first is not None
+        assert second is not None
         (p1, s1), (p2, s2) = first, second
         if operation in ("add", "subtract"):
             scale = max(s1, s2)
@@ -284,8 +299,10 @@ class NativeCompiler:
             return left, right
         if is_string(left.type) and is_string(right.type) and lane_of(left.type) == lane_of(right.type) == "code":
             return self._codes(node, left, right)
-        if left.type != right.type or lane_of(left.type) is None:
-            raise NotNative(node, f"comparing {left.type} with {right.type}")
+        if left.type != right.type:
+            raise NotNative(node, f"comparing {left.type} with {right.type}", ONE_TYPE)
+        if lane_of(left.type) is None:
+            raise NotNative(node, f"values of type {left.type} are compared within one row only")
         if lane_of(left.type) == "code":
             return self._codes(node, left, right)
         return left, right
@@ -304,7 +321,8 @@ class NativeCompiler:
         if is_integer(left.type) and is_integer(right.type):
             return left, right
         first, second = _decimal_type(left), _decimal_type(right)
-        assert first is not None and second is not None
+        assert first is not None
+        assert second is not None
         if first[0] > NARROW_DECIMAL and is_integer(left.type):
             first = (19, 0)
         if second[0] > NARROW_DECIMAL and is_integer(right.type):
@@ -483,6 +501,19 @@ class NativeCompiler:
 
     def _unix_micros(self, node: exp.Expression) -> Expression:
         return self._unix(node, 1)
+
+
+def chain(node: exp.Expression) -> list[exp.Expression]:
+    """The parts of `a AND b AND c …` (or OR), which may be many, in order."""
+    parts: list[exp.Expression] = []
+    pending = [node]
+    while pending:
+        part = pending.pop()
+        if type(part) is type(node):
+            pending += [part.expression, part.this]
+        else:
+            parts.append(part)
+    return parts
 
 
 def _decimal_type(value: Expression) -> tuple[int, int] | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 from episode.errors import EpisodeUnsupportedError
 from episode.lang.syntax import (
@@ -24,6 +25,7 @@ from episode.lang.syntax import (
 )
 
 MAXIMUM_INSTRUCTIONS = 200_000
+MAXIMUM_PERMUTED = 9  # 10 parts have 3.6 million orders
 MATCH, SPLIT, JUMP, START, END, ENTER, CHECK, ACCEPT = (
     "match",
     "split",
@@ -129,17 +131,20 @@ class _Builder:
 
     def emit(self, operation: str, first: int = -1, second: int = -1, label: str = "") -> int:
         if len(self.instructions) >= MAXIMUM_INSTRUCTIONS:
-            span = self.clause.pattern_span
-            raise EpisodeUnsupportedError(
-                f"The pattern needs more than {MAXIMUM_INSTRUCTIONS:,} instructions.",
-                source=self.clause.source,
-                position=span.start,
-                length=span.end - span.start,
-                hint="Large counts and PERMUTE of many parts are written out: use smaller ones.",
-            )
+            raise self._too_large()
         self.instructions.append(Instruction(operation, first, second, label, self.excluded and operation == MATCH))
         self.enclosing.append(self.open_loops)
         return len(self.instructions) - 1
+
+    def _too_large(self) -> EpisodeUnsupportedError:
+        span = self.clause.pattern_span
+        return EpisodeUnsupportedError(
+            f"The pattern needs more than {MAXIMUM_INSTRUCTIONS:,} instructions.",
+            source=self.clause.source,
+            position=span.start,
+            length=span.end - span.start,
+            hint="Large counts and PERMUTE of many parts are written out: use smaller ones.",
+        )
 
     @property
     def here(self) -> int:
@@ -154,7 +159,7 @@ class _Builder:
             for part in pattern.parts:
                 self.emit_pattern(part)
         elif isinstance(pattern, Alternation):
-            self._alternatives([lambda part=part: self.emit_pattern(part) for part in pattern.parts])
+            self._alternatives([partial(self.emit_pattern, part) for part in pattern.parts])
         elif isinstance(pattern, Permutation):
             self._permutation(list(pattern.parts))
         elif isinstance(pattern, Exclusion):
@@ -179,6 +184,8 @@ class _Builder:
 
     def _permutation(self, parts: list[Pattern]) -> None:
         """Orders with a common beginning share it; lexicographic preference is kept."""
+        if len(parts) > MAXIMUM_PERMUTED:
+            raise self._too_large()
         if len(parts) == 1:
             self.emit_pattern(parts[0])
             return
@@ -187,7 +194,7 @@ class _Builder:
             self.emit_pattern(parts[index])
             self._permutation(parts[:index] + parts[index + 1 :])
 
-        self._alternatives([lambda index=index: beginning(index) for index in range(len(parts))])
+        self._alternatives([partial(beginning, index) for index in range(len(parts))])
 
     def _quantified(self, node: Quantified) -> None:
         exits: list[tuple[int, str]] = []

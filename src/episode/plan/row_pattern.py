@@ -5,7 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
-from episode.lang.syntax import ColumnRef, MatchMode, MatchRecognize, RowsPerMatch, SkipTo, Span
+from episode.lang.syntax import (
+    Aggregate,
+    ColumnRef,
+    MatchMode,
+    MatchNumber,
+    MatchRecognize,
+    Navigation,
+    RowsPerMatch,
+    SkipTo,
+    Span,
+)
 from episode.plan.conditions import Condition, plan_conditions
 from episode.plan.derived import DerivedColumns
 from episode.plan.expressions import Current, Exists, Expression, LabelAt, Load, Navigated, Number, Running, walk
@@ -43,7 +53,7 @@ class OrderColumn:
 class RowPatternPlan:
     """One MATCH_RECOGNIZE over one input.
 
-    keys, order: input columns. input_columns: columns to move, derived ones included. derived: (sql, name) that Spark adds.
+    keys, order: input columns. input_columns: columns to move, derived ones too. derived: (sql, name) that Spark adds.
     outputs: input columns that come out beside the measures, in order; `before` of them stand before the measures.
     within: in the unit of event time (microseconds, or the integer itself). memory: how far failures may be remembered.
     lookback, lookahead: rows that PREV and NEXT may reach beyond a row of the match.
@@ -68,7 +78,7 @@ class RowPatternPlan:
 
 
 def plan_row_pattern(clause: MatchRecognize, schema: InputSchema, table_names: tuple[str, ...] = ()) -> RowPatternPlan:
-    """Bind the clause to its input, check it, and choose how it is evaluated. `table_names`: names of the input table."""
+    """Bind the clause to its input, check it, choose how it is evaluated. `table_names`: names of the input table."""
     labels = labels_in(clause)
     _check_labels(clause, labels)
     binder = _Binder(clause, schema, table_names)
@@ -83,7 +93,10 @@ def plan_row_pattern(clause: MatchRecognize, schema: InputSchema, table_names: t
     check_output_names(clause, list(outputs))
     if not outputs and not measures.measures:
         raise _error(
-            clause, "The query has no output column.", clause.span, "Add MEASURES, PARTITION BY or ALL ROWS PER MATCH."
+            clause,
+            "The output has no column: ONE ROW PER MATCH gives the columns of PARTITION BY and the measures.",
+            clause.pattern_span,
+            "Add MEASURES, PARTITION BY or ALL ROWS PER MATCH.",
         )
     read = _columns_read(conditions, measures)
     needed = [*keys, *(column.column for column in order), *outputs, *read]
@@ -122,6 +135,7 @@ def _check_labels(clause: MatchRecognize, labels: Labels) -> None:
             source=clause.source,
             position=clause.pattern_span.start,
             length=clause.pattern_span.end - clause.pattern_span.start,
+            hint="One label may stand in several places; conditions may be joined with OR.",
         )
 
 
@@ -173,14 +187,14 @@ def _within(clause: MatchRecognize, schema: InputSchema, order: tuple[OrderColum
             clause,
             f"The event time {order[0].column} is a {type_}; WITHIN needs a unit.",
             duration.span,
-            "Write 10 seconds.",
+            f"Write for example {duration.amount} seconds.",
         )
     if not calendar and duration.unit is not None:
         raise _error(
             clause,
             f"The event time {order[0].column} is a number; WITHIN takes a plain number.",
             duration.span,
-            "Write WITHIN 200.",
+            "Write for example WITHIN 200, in the unit of that column.",
         )
     return duration.amount
 
@@ -192,16 +206,31 @@ def _check_modes(clause: MatchRecognize, conditions: dict[str, Condition]) -> No
         raise _error(
             clause,
             "INCREMENTAL MATCH cannot be combined with WITH UNMATCHED ROWS: a row may still match when it is reported.",
-            clause.span,
+            clause.mode_span,
             "Use MAXIMAL MATCH or ALL MATCHES.",
         )
     for condition in conditions.values():
         if _reads_match_number(condition):
             raise _error(
                 clause,
-                f"The condition of {condition.label} uses MATCH_NUMBER(), which INCREMENTAL MATCH gives only afterwards.",
-                clause.span,
+                f"The condition of {condition.label} uses MATCH_NUMBER(); INCREMENTAL MATCH counts only afterwards.",
+                _match_number_span(clause, condition.label),
+                "Use MAXIMAL MATCH or ALL MATCHES, or keep MATCH_NUMBER() to MEASURES.",
             )
+
+
+def _match_number_span(clause: MatchRecognize, label: str) -> Span:
+    scalar = next(definition.condition for definition in clause.definitions if definition.label == label)
+    pending = [scalar]
+    while pending:
+        for _, atom in pending.pop().atoms:
+            if isinstance(atom, MatchNumber):
+                return atom.span
+            if isinstance(atom, Navigation):
+                pending.append(atom.argument)
+            elif isinstance(atom, Aggregate):
+                pending += atom.arguments
+    return scalar.span
 
 
 def _outputs(
@@ -258,7 +287,7 @@ def _reach(conditions: dict[str, Condition], measures: MeasurePlan) -> tuple[int
 
 
 def _memory(clause: MatchRecognize, conditions: dict[str, Condition], within: int | None) -> str:
-    """Failures may be remembered where the conditions do not depend on the path taken; across starts only without starts."""
+    """Failures may be remembered where conditions do not depend on the path; across starts only without starts."""
     pinned = pinned_labels(clause.pattern)
     scope = PARTITION_MEMORY if within is None else ATTEMPT_MEMORY
     for condition in conditions.values():

@@ -1,11 +1,13 @@
-"""The input of a query as the planner sees it: columns with Spark types, and a way to ask Spark for the type of an expression."""
+"""The input of a query as the planner sees it: columns with Spark types, and a way to ask Spark for further types."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
+from episode.lang.cursor import closest
+from episode.lang.scalar import known_labels
 from episode.lang.syntax import ColumnRef
 
 
@@ -16,7 +18,7 @@ def no_spark(expression: str) -> str:
 
 @dataclass(frozen=True)
 class InputSchema:
-    """columns: name → Spark simple type string, in order. type_of: type of a Spark expression over them (analysis only)."""
+    """columns: name → Spark simple type string, in order. type_of: type of a Spark expression over them."""
 
     columns: dict[str, str]
     type_of: Callable[[str], str] = field(default=no_spark, compare=False)
@@ -31,23 +33,31 @@ class InputSchema:
             return next((column for column in self.columns if column.lower() == name.lower()), None)
         return None
 
-    def resolve(self, reference: ColumnRef, source: str) -> tuple[str, tuple[str, ...]]:
-        """Column and struct fields behind a reference, or an error that lists what there is."""
+    def resolve(self, reference: ColumnRef, source: str, labels: Sequence[str] = ()) -> tuple[str, tuple[str, ...]]:
+        """Column and struct fields behind a reference, or an error that lists what there is (labels included)."""
         column = self.find(reference.path[0])
         if column is not None:
             return column, reference.path[1:]
         written = ".".join(([reference.label] if reference.label else []) + list(reference.path))
-        what = "column" if len(reference.path) == 1 or reference.label else "column or label"
-        known = ", ".join(list(self.columns)[:20]) + (", …" if len(self.columns) > 20 else "")
+        name = reference.path[0]
+        qualified = len(reference.path) > 1 and reference.label is None
+        what = "label or column" if qualified and labels else "column"
         raise EpisodeAnalysisError(
-            f"There is no {what} {reference.path[0]} (in {written})."
-            if written != reference.path[0]
-            else f"There is no {what} {written}.",
+            f"There is no {what} {name}." if written == name else f"There is no {what} {name} (in {written}).",
             source=source,
             position=reference.span.start,
             length=reference.span.end - reference.span.start,
-            hint=f"Columns of the input: {known}.",
+            hint=self._what_there_is(name, labels, qualified),
         )
+
+    def _what_there_is(self, name: str, labels: Sequence[str], qualified: bool) -> str:
+        if name.upper() in labels and not qualified:
+            return f"{name} is a label: count({name}.*) counts its rows, and {name}.x is the column x of its last row."
+        meant = closest(name, [*(labels if qualified else ()), *self.columns])
+        guess = f"Did you mean {meant}? " if meant is not None else ""
+        known = ", ".join(list(self.columns)[:20]) + (", …" if len(self.columns) > 20 else "")
+        shown = f"{known_labels(labels)} " if qualified and labels else ""
+        return f"{guess}{shown}Columns of the input: {known}."
 
 
 def quote(name: str) -> str:

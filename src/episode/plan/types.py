@@ -64,7 +64,7 @@ def lane_of(type_: str) -> str | None:
         return "float"
     if type_ == "interval":
         return None
-    if type_.startswith("interval") or type_.startswith("time("):
+    if type_.startswith(("interval", "time(")):
         return "int"
     if is_string(type_) and "collate" not in type_:
         return "code"

@@ -1,0 +1,36 @@
+"""Where in the query a part of an expression stands, as near as its columns tell."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from episode.lang.lexer import Kind, tokenize
+from episode.lang.syntax import Scalar, Span
+
+
+def place_of(node: exp.Expression, scalar: Scalar, source: str) -> Span:
+    """From the first to the last column inside a node of the scalar's tree; a function call is taken whole."""
+    atoms = dict(scalar.atoms)
+    spans = [atoms[column.name].span for column in node.find_all(exp.Column) if column.name in atoms]
+    if node is scalar.tree or not spans:
+        return scalar.span
+    columns = Span(min(span.start for span in spans), max(span.end for span in spans))
+    if isinstance(node, exp.Func) and not isinstance(node, (exp.Connector, exp.Case)):
+        return _call_around(columns, scalar, source) or columns
+    return columns
+
+
+def _call_around(columns: Span, scalar: Scalar, source: str) -> Span | None:
+    """`name( … )` with the columns between its brackets, the innermost one."""
+    start = scalar.span.start
+    stack: list[int] = []
+    tokens = tokenize(source[start : scalar.span.end])
+    for index, token in enumerate(tokens):
+        if token.is_symbol("("):
+            stack.append(index)
+        elif token.is_symbol(")") and stack:
+            opening = stack.pop()
+            around = start + tokens[opening].start < columns.start and columns.end <= start + token.start
+            if around and opening and tokens[opening - 1].kind is Kind.NAME:
+                return Span(start + tokens[opening - 1].start, start + token.end)
+    return None
