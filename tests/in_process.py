@@ -1,4 +1,4 @@
-"""Run a clause with the real matcher in process: no Spark, measures' scalar parts finished by the reference evaluator."""
+"""Run a clause with the real matcher in process: no Spark; the reference evaluator finishes the measures."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ def _session(spark: SparkSession | None, tables: dict[str, Table]) -> SparkSessi
     if spark is None:
         frames = [table for table in tables.values() if hasattr(table, "sparkSession")]
         if frames:
-            return frames[0].sparkSession  # type: ignore[union-attr]
+            return frames[0].sparkSession
     return session(spark)
 
 
@@ -142,7 +142,9 @@ class _Query:
         if self.statement.first_word == "WITH" and body.lstrip().upper().startswith("WITH"):
             rest = body.lstrip()[len("WITH") :]
             recursive = rest.lstrip().upper().startswith("RECURSIVE")
-            return f"WITH {'RECURSIVE ' if recursive else ''}{definitions}, {rest.lstrip()[len('RECURSIVE') :] if recursive else rest}"
+            if recursive:
+                return f"WITH RECURSIVE {definitions}, {rest.lstrip()[len('RECURSIVE') :]}"
+            return f"WITH {definitions}, {rest}"
         return f"WITH {definitions} {body}"
 
     def _common_tables(self, position: int) -> str:

@@ -336,21 +336,25 @@ def run(code, start, stop, ri, rf, rn, n, base, key, cols_i, cols_f, valid, cons
 
 
 @njit(cache=True, nogil=True)
-def set_bits(code, start, stop, result, bit, bits, registers, key, cols_i, cols_f, valid, const_i, const_f):
-    """Keep `bit` in bits uint64[rows] where the row-local program holds (register `result` is true), clear it elsewhere."""
+def set_bits(code, start, stop, results, masks, bits, registers, key, cols_i, cols_f, valid, const_i, const_f):
+    """Clear bits of bits uint64[rows] where row-local conditions do not hold.
+
+    The program leaves condition i in register results[i]; masks[i] uint64 is the bit that depends on it.
+    """
     ri = np.zeros((registers, BLOCK), np.int64)
     rf = np.zeros((registers, BLOCK), np.float64)
     rn = np.zeros((registers, BLOCK), np.uint8)
     none_i, none_f, none_n = np.zeros(0, np.int64), np.zeros(0, np.float64), np.zeros(0, np.uint8)
     rows = len(key)
-    mask = ~(np.uint64(1) << np.uint64(bit))
     for base in range(0, rows, BLOCK):
         n = min(BLOCK, rows - base)
         run(code, start, stop, ri, rf, rn, n, base, key, cols_i, cols_f, valid, const_i, const_f,
             none_i, none_i, none_i, none_f, none_n, 0)  # fmt: skip
-        for k in range(n):
-            if rn[result, k] != 0 or ri[result, k] == 0:
-                bits[base + k] &= mask
+        for i in range(len(results)):
+            register, mask = results[i], masks[i]
+            for k in range(n):
+                holds = (rn[register, k] == 0) & (ri[register, k] != 0)
+                bits[base + k] &= ~(np.uint64(not holds) * mask)
 
 
 @njit(cache=True, nogil=True)

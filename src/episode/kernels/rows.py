@@ -1,4 +1,4 @@
-"""The row pattern matcher: backtracking over a flat program in preference order (SQL:2016 part 5; DejaVu's match modes).
+"""The row pattern matcher: backtracking over a flat program in preference order (SQL:2016 part 5, DejaVu's modes).
 
 For every start row the program runs depth first; the first way to ACCEPT is the preferred match. A stack holds the
 untried choices. Conditions have two parts: bits (row-local, one uint64 per row, one bit per label) and residuals
@@ -32,7 +32,7 @@ AT_PARTITION, OUTS, PATHS, GENERATION, ATTEMPTS, STATUS_ROW = range(6)
 
 @njit(cache=True, nogil=True)
 def _navigate(first, offset, shift, label, sets, which, start, row, lo, hi, path, label_of, first_row, last_row):
-    """Row of a navigation in the running match start..row, or -1. label: a label, -1 every label, -2 look at the set."""
+    """Row of a navigation in the running match start..row, or -1. label: a label, -1 all, -2 look at the set."""
     found = -1
     if label == -1:
         if first:
@@ -67,9 +67,9 @@ def _navigate(first, offset, shift, label, sets, which, start, row, lo, hi, path
 
 @njit(cache=True, nogil=True)
 def _take_into_aggregates(
-    depth, row, label, number, agg_function, agg_set, agg_column, agg_valid, agg_float, agg_from, agg_to, agg_result, agg_nav,
-    agg_i, agg_f, agg_m, agg_n, sets, label_codes, nav_rows, nav_labels, code, ri, rf, rn, key, cols_i, cols_f, valid,
-    const_i, const_f, run_i, run_f, run_n,
+    depth, row, label, number, agg_function, agg_set, agg_column, agg_valid, agg_float, agg_from, agg_to, agg_result,
+    agg_nav, agg_i, agg_f, agg_m, agg_n, sets, label_codes, nav_rows, nav_labels, code, ri, rf, rn, key, cols_i,
+    cols_f, valid, const_i, const_f, run_i, run_f, run_n,
 ):  # fmt: skip
     """Running aggregates with one more row: column depth + 1 of agg_* from column depth.
 
@@ -144,8 +144,8 @@ def _take_into_aggregates(
 def _residual_holds(
     label, depth, start, row, lo, hi, number, program_from, program_to, program_result, nav_from, nav_ids,
     nav_first, nav_offset, nav_shift, nav_label, nav_set, sets, label_codes, label_of, path, first_row, last_row,
-    agg_function, agg_float, agg_i, agg_f, agg_m, agg_n, nav_rows, nav_labels, code, ri, rf, rn, key, cols_i, cols_f, valid,
-    const_i, const_f, run_i, run_f, run_n,
+    agg_function, agg_float, agg_i, agg_f, agg_m, agg_n, nav_rows, nav_labels, code, ri, rf, rn, key, cols_i,
+    cols_f, valid, const_i, const_f, run_i, run_f, run_n,
 ):  # fmt: skip
     """Does the label's program hold for the row under trial?"""
     for at in range(nav_from[label], nav_from[label + 1]):
@@ -183,7 +183,7 @@ def _residual_holds(
 
 @njit(cache=True, nogil=True)
 def match_partitions(
-    op, first, second, label_of, slot, loop_from, loop_ids, slots, loops, labels,
+    op, first, second, label_of, entry_bits, slot, loop_from, loop_ids, slots, loops, labels,
     first_bits, follow_bits, one_row_enough, nullable,
     test_from, test_compare, test_float, test_a, test_a_valid, test_a_nav, test_b, test_b_valid, test_b_nav,
     program_from, program_to, program_result, code, registers, const_i, const_f,
@@ -198,7 +198,8 @@ def match_partitions(
 ):  # fmt: skip
     """Run every partition from its next start row as far as the rows allow.
 
-    Program (per instruction): op, first, second, label_of int32; slot int32 (memory slot of a SPLIT or -1);
+    Program (per instruction): op, first, second, label_of; entry_bits uint64: labels of which a row must offer one (all
+    bits where none is needed); slot int32 (memory slot of a SPLIT or -1);
     loop_from, loop_ids: loops around each instruction. Labels: first_bits/follow_bits: what a start row and its
     successor must offer. Residuals by label: simple tests (comparison of two loads, a nav of -1 is the current row) and
     machine programs. Navigations and running aggregates as arrays. Rows: bits, time, key, columns.
@@ -293,13 +294,6 @@ def match_partitions(
             base = start if memory == ATTEMPT_MEMORY or exhaustive else lo
             found_from, found_path = outs, used
             while True:
-                steps += 1
-                if steps > MEMORY_AFTER:
-                    if memory != NO_MEMORY:
-                        memory_on = True
-                    if steps > budget and steps > budget + STEPS_PER_ROW * (hi - start):
-                        result = SPENT
-                        break
                 failed = False
                 o = op[pc]
                 if o == oc.MATCH:
@@ -329,16 +323,17 @@ def match_partitions(
                             depth = row - start
                             path[depth] = pc
                             if track:
-                                previous[depth] = last_row[label]
-                                if last_row[label] < 0:
+                                before = last_row[label]
+                                previous[depth] = before
+                                if before < 0:
                                     first_row[label] = row
                                 last_row[label] = row
                             if aggs:
                                 _take_into_aggregates(
-                                    depth, row, label, number, agg_function, agg_set, agg_column, agg_valid, agg_float,
-                                    agg_from, agg_to, agg_result, agg_nav, agg_i, agg_f, agg_m, agg_n, sets, label_codes,
-                                    nav_rows, nav_labels, code, ri, rf, rn, key, cols_i, cols_f, valid, const_i, const_f,
-                                    run_i, run_f, run_n,
+                                    depth, row, label, number, agg_function, agg_set, agg_column, agg_valid,
+                                    agg_float, agg_from, agg_to, agg_result, agg_nav, agg_i, agg_f, agg_m, agg_n,
+                                    sets, label_codes, nav_rows, nav_labels, code, ri, rf, rn, key, cols_i, cols_f,
+                                    valid, const_i, const_f, run_i, run_f, run_n,
                                 )  # fmt: skip
 
                             for test in range(test_from[label], test_from[label + 1]):
@@ -347,14 +342,18 @@ def match_partitions(
                                 if nav >= 0 and nav_plain[nav]:
                                     row_a = last_row[nav_label[nav]]
                                 elif nav >= 0:
-                                    row_a = _navigate(nav_first[nav], nav_offset[nav], nav_shift[nav], nav_label[nav], sets, nav_set[nav],
-                                                      start, row, lo, hi, path, label_of, first_row, last_row)  # fmt: skip
+                                    row_a = _navigate(
+                                        nav_first[nav], nav_offset[nav], nav_shift[nav], nav_label[nav], sets,
+                                        nav_set[nav], start, row, lo, hi, path, label_of, first_row, last_row,
+                                    )  # fmt: skip
                                 nav = test_b_nav[test]
                                 if nav >= 0 and nav_plain[nav]:
                                     row_b = last_row[nav_label[nav]]
                                 elif nav >= 0:
-                                    row_b = _navigate(nav_first[nav], nav_offset[nav], nav_shift[nav], nav_label[nav], sets, nav_set[nav],
-                                                      start, row, lo, hi, path, label_of, first_row, last_row)  # fmt: skip
+                                    row_b = _navigate(
+                                        nav_first[nav], nav_offset[nav], nav_shift[nav], nav_label[nav], sets,
+                                        nav_set[nav], start, row, lo, hi, path, label_of, first_row, last_row,
+                                    )  # fmt: skip
                                 if row_a < 0 or row_b < 0:
                                     failed = True
                                     break
@@ -389,11 +388,11 @@ def match_partitions(
 
                             if not failed and program_from[label] < program_to[label]:
                                 failed = not _residual_holds(
-                                    label, depth, start, row, lo, hi, number, program_from, program_to, program_result,
-                                    nav_from, nav_ids, nav_first, nav_offset, nav_shift, nav_label, nav_set, sets,
-                                    label_codes, label_of, path, first_row, last_row, agg_function, agg_float, agg_i, agg_f,
-                                    agg_m, agg_n, nav_rows, nav_labels, code, ri, rf, rn, key, cols_i, cols_f, valid,
-                                    const_i, const_f, run_i, run_f, run_n,
+                                    label, depth, start, row, lo, hi, number, program_from, program_to,
+                                    program_result, nav_from, nav_ids, nav_first, nav_offset, nav_shift, nav_label,
+                                    nav_set, sets, label_codes, label_of, path, first_row, last_row, agg_function,
+                                    agg_float, agg_i, agg_f, agg_m, agg_n, nav_rows, nav_labels, code, ri, rf, rn,
+                                    key, cols_i, cols_f, valid, const_i, const_f, run_i, run_f, run_n,
                                 )  # fmt: skip
 
                             if failed:
@@ -403,14 +402,19 @@ def match_partitions(
                                 row += 1
                                 pc += 1
                 elif o == oc.SPLIT:
+                    steps += 1
+                    if steps > MEMORY_AFTER:
+                        if memory != NO_MEMORY:
+                            memory_on = True
+                        if steps > budget and steps > budget + STEPS_PER_ROW * (hi - start):
+                            result = SPENT
+                            break
                     if row < available:
-                        # A side that begins with a label this row does not offer is no choice.
-                        side = first[pc]
-                        if op[side] == oc.MATCH and (bits[row] & bit_of[side]) == ZERO:
+                        # A side that needs a label this row does not offer is no choice.
+                        if (bits[row] & entry_bits[first[pc]]) == ZERO:
                             pc = second[pc]
                             continue
-                        side = second[pc]
-                        if op[side] == oc.MATCH and (bits[row] & bit_of[side]) == ZERO:
+                        if (bits[row] & entry_bits[second[pc]]) == ZERO:
                             pc = first[pc]
                             continue
                     if memory_on:

@@ -13,7 +13,7 @@ from episode.errors import EpisodeDataError
 from episode.kernels import measures as kernels
 from episode.kernels import opcodes as oc
 from episode.kernels.rows import UNMATCHED
-from episode.match.columns import one_chunk, raw_values, valid_mask
+from episode.match.columns import one_chunk, raw_values, take_array, valid_mask
 from episode.match.prepare import FUNCTIONS, Prepared, measure_argument, membership
 from episode.match.program import ProgramArrays
 from episode.plan.clause import RowsPerMatch
@@ -93,7 +93,7 @@ def _atom_field(atom: OutputAtom, input_schema: pa.Schema) -> pa.Field:
 
 @dataclass(frozen=True)
 class Matches:
-    """What the kernel found, in output order; see kernels.measures for the arrays. part_lo/hi: partition rows by match."""
+    """What the kernel found, in output order; see kernels.measures. part_lo, part_hi: partition bounds by match."""
 
     kind: np.ndarray
     start: np.ndarray
@@ -175,7 +175,8 @@ class OutputAssembler:
             m = self.matches
             self._places[place] = kernels.navigate(
                 place.first, place.offset, place.shift, place.final, *self._members(place.labels),
-                self.out_match, self.out_position, m.start, m.length, m.path_from, m.path, self.program.label_of, m.part_lo, m.part_hi,
+                self.out_match, self.out_position, m.start, m.length, m.path_from, m.path,
+                self.program.label_of, m.part_lo, m.part_hi,
             )  # fmt: skip
         return self._places[place]
 
@@ -288,7 +289,6 @@ def gather(column: pa.ChunkedArray | pa.Array, rows: np.ndarray) -> pa.Array:
     array = one_chunk(column) if isinstance(column, pa.ChunkedArray) else column
     if len(array) == 0:
         return pa.nulls(len(rows), array.type)
-    missing = rows < 0
-    if missing.any():
-        return array.take(pa.array(rows, pa.int64(), mask=missing))
-    return array.take(pa.array(rows, pa.int64()))
+    if len(rows) and rows.min() < 0:
+        return array.take(pa.array(rows, pa.int64(), mask=rows < 0))
+    return take_array(array, rows)

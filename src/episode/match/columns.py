@@ -166,10 +166,11 @@ def _string_buffers(array: pa.Array) -> tuple[np.ndarray, np.ndarray]:
 
 def take(table: pa.Table, order: np.ndarray) -> pa.Table:
     """The rows of the table in the given order, one chunk for each column."""
-    return _like(table, [_take(one_chunk(column), order) for column in table.columns])
+    return _like(table, [take_array(one_chunk(column), order) for column in table.columns])
 
 
-def _take(array: pa.Array, order: np.ndarray) -> pa.Array:
+def take_array(array: pa.Array, order: np.ndarray) -> pa.Array:
+    """The values at the given rows."""
     kind = array.type
     fixed = pa.types.is_primitive(kind) and kind.bit_width in (8, 16, 32, 64)
     if fixed and array.null_count == 0 and len(array):

@@ -1,4 +1,4 @@
-"""Arrow columns in the lanes of the expression machine: int64, float64, and ranks of strings, binary and wide decimals."""
+"""Arrow columns in the lanes of the machine: int64, float64, and ranks of strings, binary and wide decimals."""
 
 from __future__ import annotations
 

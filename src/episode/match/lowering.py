@@ -71,14 +71,21 @@ class Assembler:
     floats: list[float] = field(default_factory=lambda: [0.0])
     registers: int = 1
     _next: int = 0
+    _known: dict[Expression, int] = field(default_factory=dict)
 
     def program(self, expression: Expression) -> tuple[int, int, int]:
         """(first instruction, end, register of the result)."""
+        start, stop, (result,) = self.program_of_all([expression])
+        return start, stop, result
+
+    def program_of_all(self, expressions: list[Expression]) -> tuple[int, int, list[int]]:
+        """One program for several expressions: (first instruction, end, registers of the results)."""
         self._next = 0
+        self._known.clear()
         start = len(self.code)
-        result = self._emit(expression)
+        results = [self._emit(expression) for expression in expressions]
         self.registers = max(self.registers, self._next)
-        return start, len(self.code), result
+        return start, len(self.code), results
 
     def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(code, int constants, float constants)."""
@@ -99,6 +106,12 @@ class Assembler:
         return len(self.ints) - 1
 
     def _emit(self, expression: Expression) -> int:
+        """The register of an expression; equal parts of a program are computed once."""
+        if expression not in self._known:
+            self._known[expression] = self._emit_new(expression)
+        return self._known[expression]
+
+    def _emit_new(self, expression: Expression) -> int:
         if isinstance(expression, Load):
             return self._load(expression)
         if isinstance(expression, Constant):

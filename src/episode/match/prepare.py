@@ -36,7 +36,7 @@ def running_argument(running: Running) -> Expression | None:
 
 @dataclass(frozen=True)
 class Needs:
-    """What a plan needs of a batch: columns in lanes, columns of which only nulls matter, constants, computed columns."""
+    """What a plan needs of a batch: columns in lanes, columns of which only nulls matter, constants, computed."""
 
     columns: dict[str, str]
     null_tests: tuple[str, ...]
@@ -135,7 +135,7 @@ def prepare(plan: RowPatternPlan, needs: Needs, table: pa.Table, key: np.ndarray
     lanes = encode(table, needs.columns, needs.null_tests, needs.constants, room)
     assembler = Assembler(lanes)
     label_count = max(1, len(plan.labels.names))
-    row_local: list[tuple[int, tuple[int, int, int]]] = []
+    row_local: list[tuple[int, Expression]] = []
     tests: list[tuple[int, ...]] = []
     test_from = np.zeros(label_count + 1, np.int64)
     programs: list[tuple[int, int, int]] = []
@@ -146,7 +146,7 @@ def prepare(plan: RowPatternPlan, needs: Needs, table: pa.Table, key: np.ndarray
         condition = plan.conditions.get(label)
         program = (0, 0, 0)
         if condition is not None:
-            row_local += [(number, assembler.program(part)) for part in condition.row_local]
+            row_local += [(number, part) for part in condition.row_local]
             rest = []
             for part in condition.residual:
                 test = simple_test(part)
@@ -161,13 +161,16 @@ def prepare(plan: RowPatternPlan, needs: Needs, table: pa.Table, key: np.ndarray
         test_from[number + 1] = len(tests)
         nav_from[number + 1] = len(nav_ids)
     pushed = _pushed_programs(assembler)
+    row_local_program = assembler.program_of_all([part for _, part in row_local])
     code, ints, reals = assembler.arrays()
     prepared = Prepared(lanes, np.full(len(key), np.uint64(2**64 - 1), np.uint64), {})
     shared = (assembler.registers, key, lanes.ints, lanes.floats, lanes.valid, ints, reals)
     for expression, (start, stop, result) in computed_programs:
         _compute(prepared, expression, code, start, stop, result, shared)
-    for bit, (start, stop, result) in row_local:
-        machine.set_bits(code, start, stop, result, bit, prepared.bits, *shared)
+    if row_local:
+        masks = np.array([1 << number for number, _ in row_local], np.uint64)
+        start, stop, results = row_local_program
+        machine.set_bits(code, start, stop, np.array(results, np.int64), masks, prepared.bits, *shared)
     prepared.kernel = {
         **_tests_arrays(tests, test_from),
         "program_from": np.array([p[0] for p in programs] or [0], np.int64),
@@ -176,7 +179,7 @@ def prepare(plan: RowPatternPlan, needs: Needs, table: pa.Table, key: np.ndarray
         "code": code, "registers": assembler.registers, "const_i": ints, "const_f": reals,
         "nav_from": nav_from, "nav_ids": np.array(nav_ids, np.int64),
         **_navigation_arrays(assembler, plan.labels),
-        "label_codes": np.array([lanes.ranks.get(("string", label), -1) for label in plan.labels.names] or [0], np.int64),
+        "label_codes": np.array([lanes.ranks.get(("string", name), -1) for name in plan.labels.names] or [0], np.int64),
         **_aggregate_arrays(assembler, prepared, plan.labels, pushed),
     }  # fmt: skip
     return prepared
@@ -302,7 +305,8 @@ def _aggregate_arrays(
         )
     columns = list(zip(*rows, strict=True)) if rows else [()] * 9
     names = (
-        "agg_function", "agg_set", "agg_column", "agg_valid", "agg_float", "agg_from", "agg_to", "agg_result", "agg_nav",
+        "agg_function", "agg_set", "agg_column", "agg_valid", "agg_float", "agg_from", "agg_to",
+        "agg_result", "agg_nav",
     )  # fmt: skip
     return {name: np.array(values, np.int64) for name, values in zip(names, columns, strict=True)}
 

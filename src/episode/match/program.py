@@ -9,6 +9,9 @@ import numpy as np
 from episode.kernels import opcodes as oc
 from episode.plan.program import ACCEPT, CHECK, END, ENTER, JUMP, MATCH, SPLIT, START, PatternProgram
 
+LARGE_PROGRAM = 2_000
+"""Beyond this size the program is run without knowing what each instruction needs next."""
+
 CODES = {
     MATCH: oc.MATCH, SPLIT: oc.SPLIT, JUMP: oc.JUMP, START: oc.START, END: oc.END, ENTER: oc.ENTER, CHECK: oc.CHECK,
     ACCEPT: oc.ACCEPT,
@@ -23,6 +26,7 @@ class ProgramArrays:
     first: np.ndarray
     second: np.ndarray
     label_of: np.ndarray
+    entry_bits: np.ndarray
     excluded: np.ndarray
     slot: np.ndarray
     loop_from: np.ndarray
@@ -50,10 +54,11 @@ def lower_program(program: PatternProgram, labels: tuple[str, ...]) -> ProgramAr
     loop_from[1:] = np.cumsum([len(around) for around in program.enclosing_loops])
     first_bits, follow_bits, one_row_enough, nullable = _openings(program, number)
     return ProgramArrays(
-        op=np.array([CODES[i.operation] for i in instructions], np.int32),
-        first=np.array([i.first for i in instructions], np.int32),
-        second=np.array([i.second for i in instructions], np.int32),
-        label_of=np.array([number.get(i.label, 0) for i in instructions], np.int32),
+        op=np.array([CODES[i.operation] for i in instructions], np.int64),
+        first=np.array([i.first for i in instructions], np.int64),
+        second=np.array([i.second for i in instructions], np.int64),
+        label_of=np.array([number.get(i.label, 0) for i in instructions], np.int64),
+        entry_bits=_entry_bits(program, number),
         excluded=np.array([i.excluded for i in instructions], np.bool_),
         slot=np.array(slot, np.int32),
         loop_from=loop_from,
@@ -92,6 +97,19 @@ def _reachable(program: PatternProgram, start: int) -> tuple[set[int], bool]:
         else:
             stack.append(at + 1)
     return matches, accepts
+
+
+def _entry_bits(program: PatternProgram, number: dict[str, int]) -> np.ndarray:
+    """uint64 by instruction: labels of which the next row must offer one to go on; all bits if none is needed."""
+    bits = np.full(len(program.instructions), np.uint64(2**64 - 1), np.uint64)
+    if len(program.instructions) > LARGE_PROGRAM:
+        return bits
+    for at in range(len(bits)):
+        matches, accepts = _reachable(program, at)
+        anchored = any(instruction.operation in (START, END) for instruction in program.instructions)
+        if not accepts and not anchored:
+            bits[at] = np.uint64(sum({1 << number[program.instructions[other].label] for other in matches}))
+    return bits
 
 
 def _openings(program: PatternProgram, number: dict[str, int]) -> tuple[int, int, bool, bool]:

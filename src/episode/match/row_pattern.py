@@ -68,8 +68,8 @@ class RowPatternSpec:
 class Partitions:
     """Per key, in order of key code: code, whether its first held row is its true first, and positions.
 
-    Positions are rows relative to the first held row of the key: next start, reach of earlier matches, and (INCREMENTAL)
-    the last start explored and how far it could see.
+    Positions are rows relative to the first held row of the key: next start, reach of earlier matches, and
+    (INCREMENTAL) the last start explored and how far it could see.
     """
 
     key: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
@@ -212,18 +212,21 @@ class RowPatternMatcher:
         work = WorkArrays.sized(int((hi - lo).max(initial=0)), len(events), len(k["agg_function"]))
         while True:
             status = kernel.match_partitions(
-                p.op, p.first, p.second, p.label_of, p.slot, p.loop_from, p.loop_ids, p.slots, p.loops,
+                p.op, p.first, p.second, p.label_of, p.entry_bits, p.slot, p.loop_from, p.loop_ids, p.slots, p.loops,
                 max(1, len(plan.labels.names)), p.first_bits, p.follow_bits, p.one_row_enough, p.nullable,
                 k["test_from"], k["test_compare"], k["test_float"], k["test_a"], k["test_a_valid"], k["test_a_nav"],
                 k["test_b"], k["test_b_valid"], k["test_b_nav"],
-                k["program_from"], k["program_to"], k["program_result"], k["code"], k["registers"], k["const_i"], k["const_f"],
-                k["nav_from"], k["nav_ids"], k["nav_first"], k["nav_offset"], k["nav_shift"], k["nav_label"], k["nav_set"],
+                k["program_from"], k["program_to"], k["program_result"], k["code"], k["registers"],
+                k["const_i"], k["const_f"],
+                k["nav_from"], k["nav_ids"], k["nav_first"], k["nav_offset"], k["nav_shift"], k["nav_label"],
+                k["nav_set"],
                 k["nav_plain"], sets, k["label_codes"],
                 k["agg_function"], k["agg_set"], k["agg_column"], k["agg_valid"], k["agg_float"],
                 k["agg_from"], k["agg_to"], k["agg_result"], k["agg_nav"],
                 MODES[clause.match_mode], SKIPS[clause.skip_to], len(sets) - 1, MEMORY[plan.memory],
                 clause.rows_per_match is RowsPerMatch.ALL_WITH_UNMATCHED, k["track"], self.spec.step_budget,
-                prepared.bits, events.time, events.key, prepared.lanes.ints, prepared.lanes.floats, prepared.lanes.valid,
+                prepared.bits, events.time, events.key, prepared.lanes.ints, prepared.lanes.floats,
+                prepared.lanes.valid,
                 kernel.NO_WINDOW if plan.within is None else plan.within, until, final, plan.lookahead,
                 lo, hi, now.at_start, now.next_start, now.number, now.covered, now.explored_start, now.explored_to,
                 *work.arrays(),
@@ -293,8 +296,8 @@ class RowPatternMatcher:
             else f"{clause.skip_label} is the first row of the match, so matching would never advance"
         )
         return EpisodeDataError(
-            f"AFTER MATCH {clause.source[clause.skip_span.start : clause.skip_span.end]} is not possible for the match that "
-            f"starts at {place}: {reason}.",
+            f"AFTER MATCH {clause.source[clause.skip_span.start : clause.skip_span.end]} is not possible for the match "
+            f"that starts at {place}: {reason}.",
             source=clause.source,
             position=clause.skip_span.start,
             length=clause.skip_span.end - clause.skip_span.start,

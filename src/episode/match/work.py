@@ -11,7 +11,7 @@ from episode.kernels import rows as kernel
 
 @dataclass
 class WorkArrays:
-    """See kernels.rows.match_partitions. Large arrays are reserved, not touched: memory is used as the search gets deep."""
+    """See kernels.rows.match_partitions. Large arrays are reserved, not touched: a deep search uses them."""
 
     kind: np.ndarray
     start: np.ndarray
@@ -66,8 +66,8 @@ class WorkArrays:
         """In the order of the kernel's arguments."""
         return (
             self.kind, self.start, self.length, self.number, self.path_from, self.out_path, self.cursor,
-            self.stack_pc, self.stack_row, self.path, self.best, self.previous, self.memo, self.seen_end, self.end_taken,
-            self.pending, *self.running,
+            self.stack_pc, self.stack_row, self.path, self.best, self.previous, self.memo, self.seen_end,
+            self.end_taken, self.pending, *self.running,
         )  # fmt: skip
 
     def enlarge(self, status: int, slots: int) -> bool:
