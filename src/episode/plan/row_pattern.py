@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
+from episode.errors import EpisodeUnsupportedError
 from episode.lang.syntax import (
     Aggregate,
-    ColumnRef,
     MatchMode,
     MatchNumber,
     MatchRecognize,
@@ -19,6 +18,7 @@ from episode.lang.syntax import (
 from episode.plan.conditions import Condition, plan_conditions
 from episode.plan.derived import DerivedColumns
 from episode.plan.expressions import Current, Exists, Expression, LabelAt, Load, Navigated, Number, Running, walk
+from episode.plan.inputs import Inputs, OrderColumn, analysis_error
 from episode.plan.labels import Labels, labels_in, pinned_labels
 from episode.plan.measures import (
     ColumnAtPlace,
@@ -35,18 +35,9 @@ from episode.plan.measures import (
 )
 from episode.plan.program import PatternProgram, compile_pattern, length_bounds
 from episode.plan.schema import InputSchema
-from episode.plan.types import is_event_time
 
 MAXIMUM_LABELS = 64
 NO_MEMORY, ATTEMPT_MEMORY, PARTITION_MEMORY = "none", "attempt", "partition"
-MICROSECONDS_PER_DAY = 86_400_000_000
-
-
-@dataclass(frozen=True)
-class OrderColumn:
-    column: str
-    ascending: bool
-    nulls_first: bool
 
 
 @dataclass(frozen=True)
@@ -81,10 +72,9 @@ def plan_row_pattern(clause: MatchRecognize, schema: InputSchema, table_names: t
     """Bind the clause to its input, check it, choose how it is evaluated. `table_names`: names of the input table."""
     labels = labels_in(clause)
     _check_labels(clause, labels)
-    binder = _Binder(clause, schema, table_names)
-    keys = tuple(dict.fromkeys(binder.column(reference) for reference in clause.partition_by))
-    order = tuple(OrderColumn(binder.column(item.column), item.ascending, item.nulls_first) for item in clause.order_by)
-    within = _within(clause, schema, order)
+    inputs = Inputs(clause, schema, table_names)
+    keys, order = inputs.keys(), inputs.order()
+    within = inputs.within(order)
     derived = DerivedColumns(schema)
     conditions = plan_conditions(clause, schema, labels, derived)
     measures = plan_measures(clause, schema, labels, derived)
@@ -92,7 +82,7 @@ def plan_row_pattern(clause: MatchRecognize, schema: InputSchema, table_names: t
     outputs, before = _outputs(clause, schema, keys, order)
     check_output_names(clause, list(outputs))
     if not outputs and not measures.measures:
-        raise _error(
+        raise analysis_error(
             clause,
             "The output has no column: ONE ROW PER MATCH gives the columns of PARTITION BY and the measures.",
             clause.pattern_span,
@@ -122,12 +112,6 @@ def plan_row_pattern(clause: MatchRecognize, schema: InputSchema, table_names: t
     )
 
 
-def _error(clause: MatchRecognize, message: str, span: Span, hint: str | None = None) -> EpisodeAnalysisError:
-    return EpisodeAnalysisError(
-        message, source=clause.source, position=span.start, length=span.end - span.start, hint=hint
-    )
-
-
 def _check_labels(clause: MatchRecognize, labels: Labels) -> None:
     if len(labels.names) > MAXIMUM_LABELS:
         raise EpisodeUnsupportedError(
@@ -139,71 +123,11 @@ def _check_labels(clause: MatchRecognize, labels: Labels) -> None:
         )
 
 
-@dataclass
-class _Binder:
-    clause: MatchRecognize
-    schema: InputSchema
-    table_names: tuple[str, ...]
-
-    def column(self, reference: ColumnRef) -> str:
-        """A column of PARTITION BY or ORDER BY, where the table's own name may qualify it."""
-        path = reference.path
-        names = {name.lower() for name in self.table_names}
-        if len(path) == 2 and path[0].lower() in names:
-            path = path[1:]
-        column, fields = self.schema.resolve(ColumnRef(None, path, reference.span), self.clause.source)
-        if fields:
-            raise _error(
-                self.clause,
-                f"{'.'.join(reference.path)} is a field of a struct; only columns can stand here.",
-                reference.span,
-                "Select the field as a column in a subquery.",
-            )
-        return column
-
-
-def _within(clause: MatchRecognize, schema: InputSchema, order: tuple[OrderColumn, ...]) -> int | None:
-    duration = clause.within
-    if duration is None:
-        return None
-    if not order:
-        raise _error(
-            clause,
-            "WITHIN needs an ORDER BY column to measure time.",
-            duration.span,
-            "Add ORDER BY with the event time.",
-        )
-    type_ = schema.columns[order[0].column]
-    if not is_event_time(type_):
-        raise _error(
-            clause,
-            f"WITHIN measures the first ORDER BY column, but {order[0].column} is of type {type_}.",
-            duration.span,
-            "Order by a timestamp, a date or an integer first.",
-        )
-    calendar = type_ in ("date", "timestamp", "timestamp_ntz")
-    if calendar and duration.unit is None:
-        raise _error(
-            clause,
-            f"The event time {order[0].column} is a {type_}; WITHIN needs a unit.",
-            duration.span,
-            f"Write for example {duration.amount} seconds.",
-        )
-    if not calendar and duration.unit is not None:
-        raise _error(
-            clause,
-            f"The event time {order[0].column} is a number; WITHIN takes a plain number.",
-            duration.span,
-            "Write for example WITHIN 200, in the unit of that column.",
-        )
-    return duration.amount
-
-
 def _check_modes(clause: MatchRecognize, conditions: dict[str, Condition]) -> None:
     if clause.match_mode is not MatchMode.INCREMENTAL:
         return
     if clause.rows_per_match is RowsPerMatch.ALL_WITH_UNMATCHED:
-        raise _error(
+        raise analysis_error(
             clause,
             "INCREMENTAL MATCH cannot be combined with WITH UNMATCHED ROWS: a row may still match when it is reported.",
             clause.mode_span,
@@ -211,7 +135,7 @@ def _check_modes(clause: MatchRecognize, conditions: dict[str, Condition]) -> No
         )
     for condition in conditions.values():
         if _reads_match_number(condition):
-            raise _error(
+            raise analysis_error(
                 clause,
                 f"The condition of {condition.label} uses MATCH_NUMBER(); INCREMENTAL MATCH counts only afterwards.",
                 _match_number_span(clause, condition.label),

@@ -9,6 +9,7 @@ from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
 from episode.lang.cursor import closest
 from episode.lang.scalar import known_labels
 from episode.lang.syntax import ColumnRef
+from episode.plan.types import lane_of
 
 
 def no_spark(expression: str) -> str:
@@ -37,6 +38,8 @@ class InputSchema:
         """Column and struct fields behind a reference, or an error that lists what there is (labels included)."""
         column = self.find(reference.path[0])
         if column is not None:
+            if len(reference.path) > 1 and lane_of(self.columns[column]) is not None:
+                raise self._no_field(reference, column, source, labels)
             return column, reference.path[1:]
         written = ".".join(([reference.label] if reference.label else []) + list(reference.path))
         name = reference.path[0]
@@ -48,6 +51,15 @@ class InputSchema:
             position=reference.span.start,
             length=reference.span.end - reference.span.start,
             hint=self._what_there_is(name, labels, qualified),
+        )
+
+    def _no_field(self, reference: ColumnRef, column: str, source: str, labels: Sequence[str]) -> EpisodeAnalysisError:
+        return EpisodeAnalysisError(
+            f"{column} is of type {self.columns[column]} and has no field {reference.path[1]}.",
+            source=source,
+            position=reference.span.start,
+            length=reference.span.end - reference.span.start,
+            hint=known_labels(labels) if labels and reference.label is None else None,
         )
 
     def _what_there_is(self, name: str, labels: Sequence[str], qualified: bool) -> str:

@@ -1,0 +1,123 @@
+"""What a clause says of its input: the columns of PARTITION BY and ORDER BY, and the time that WITHIN measures."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
+from episode.lang.syntax import ColumnRef, MatchRecognize, Span
+from episode.plan.schema import InputSchema
+from episode.plan.types import is_event_time, lane_of
+
+NOT_IN_KEYS = ("array<", "map<", "variant", "collate")
+
+
+@dataclass(frozen=True)
+class OrderColumn:
+    column: str
+    ascending: bool
+    nulls_first: bool
+
+
+def analysis_error(clause: MatchRecognize, message: str, span: Span, hint: str | None = None) -> EpisodeAnalysisError:
+    """A complaint about a place in the clause."""
+    return EpisodeAnalysisError(
+        message, source=clause.source, position=span.start, length=span.end - span.start, hint=hint
+    )
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Binds the clause to its input table; `table_names` may qualify columns here, and only here."""
+
+    clause: MatchRecognize
+    schema: InputSchema
+    table_names: tuple[str, ...]
+
+    def keys(self) -> tuple[str, ...]:
+        """Columns of PARTITION BY, each once."""
+        columns: dict[str, ColumnRef] = {}
+        for reference in self.clause.partition_by:
+            columns.setdefault(self._column(reference), reference)
+        for column, reference in columns.items():
+            type_ = self.schema.columns[column]
+            struct = type_.startswith("struct<") and not any(part in type_ for part in NOT_IN_KEYS)
+            if lane_of(type_) is None and not struct:
+                hint = "Partition by columns of atomic types, or structs of them."
+                raise self._unsupported(
+                    f"Rows cannot be partitioned by {column}, which is of type {type_}.", reference, hint
+                )
+        return tuple(columns)
+
+    def order(self) -> tuple[OrderColumn, ...]:
+        """Columns of ORDER BY."""
+        columns = []
+        for item in self.clause.order_by:
+            column = self._column(item.column)
+            type_ = self.schema.columns[column]
+            if lane_of(type_) is None:
+                hint = "Order by columns of atomic types."
+                raise self._unsupported(
+                    f"Rows cannot be ordered by {column}, which is of type {type_}.", item.column, hint
+                )
+            columns.append(OrderColumn(column, item.ascending, item.nulls_first))
+        return tuple(columns)
+
+    def _column(self, reference: ColumnRef) -> str:
+        path = reference.path
+        names = {name.lower() for name in self.table_names}
+        if len(path) == 2 and path[0].lower() in names:
+            path = path[1:]
+        column, fields = self.schema.resolve(ColumnRef(None, path, reference.span), self.clause.source)
+        if fields:
+            raise analysis_error(
+                self.clause,
+                f"{'.'.join(reference.path)} is a field of a struct; only columns can stand here.",
+                reference.span,
+                "Select the field as a column in a subquery.",
+            )
+        return column
+
+    def _unsupported(self, message: str, reference: ColumnRef, hint: str) -> EpisodeUnsupportedError:
+        span = reference.span
+        return EpisodeUnsupportedError(
+            message, source=self.clause.source, position=span.start, length=span.end - span.start, hint=hint
+        )
+
+    def within(self, order: tuple[OrderColumn, ...]) -> int | None:
+        """The longest match, in the unit of event time."""
+        clause = self.clause
+        duration = clause.within
+        if duration is None:
+            return None
+        if not order:
+            raise analysis_error(
+                clause,
+                "WITHIN needs an ORDER BY column to measure time.",
+                duration.span,
+                "Add ORDER BY with the event time.",
+            )
+        type_ = self.schema.columns[order[0].column]
+        if not is_event_time(type_):
+            raise analysis_error(
+                clause,
+                f"WITHIN measures the first ORDER BY column, but {order[0].column} is of type {type_}.",
+                duration.span,
+                "Order by a timestamp, a date or an integer first.",
+            )
+        calendar = type_ in ("date", "timestamp", "timestamp_ntz")
+        if calendar and duration.unit is None:
+            raise analysis_error(
+                clause,
+                f"The event time {order[0].column} is a {type_}; WITHIN needs a unit.",
+                duration.span,
+                f"Write for example {duration.amount} seconds.",
+            )
+        if not calendar and duration.unit is not None:
+            raise analysis_error(
+                clause,
+                f"The event time {order[0].column} is a number; WITHIN takes a plain number.",
+                duration.span,
+                "Write for example WITHIN 200, in the unit of that column.",
+            )
+        return duration.amount
