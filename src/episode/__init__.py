@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from episode.api import Options, explain, sql
+from episode.api import Options, compile_kernels, explain, sql
 from episode.errors import (
     EpisodeAnalysisError,
     EpisodeDataError,
@@ -21,6 +21,7 @@ __all__ = [
     "EpisodeUnsupportedError",
     "Options",
     "__version__",
+    "compile_kernels",
     "explain",
     "sql",
 ]

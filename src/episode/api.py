@@ -198,3 +198,13 @@ class _Query:
 def _escape(text: str) -> str:
     """Braces stand for DataFrames in `spark.sql`; the statement's own are doubled."""
     return text.replace("{", "{{").replace("}", "}}")
+
+
+def compile_kernels() -> None:
+    """Compile the kernels for this machine now, instead of at the first query (about a minute, once per machine)."""
+    from episode.lang.row_pattern import parse_clause
+    from episode.match.warm import SAMPLE_CLAUSE, SAMPLE_TYPES, compile_kernels
+    from episode.plan.row_pattern import plan_row_pattern
+    from episode.plan.schema import InputSchema
+
+    compile_kernels(plan_row_pattern(parse_clause(SAMPLE_CLAUSE), InputSchema(SAMPLE_TYPES)))

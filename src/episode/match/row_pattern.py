@@ -121,6 +121,7 @@ class RowPatternMatcher:
     # ---- protocol ------------------------------------------------------------------------------------
 
     def feed(self, events: EventBatch, until: int) -> pa.Table:
+        events = EventBatch(events.table, _owned(events.key), _owned(events.time))
         return self._advance(self._with_held(events), until, final=until == END_OF_TIME)
 
     def finish(self) -> pa.Table:
@@ -303,6 +304,11 @@ class RowPatternMatcher:
             length=clause.skip_span.end - clause.skip_span.start,
             hint="Skip to a label that every match has behind its first row, or SKIP PAST LAST ROW.",
         )
+
+
+def _owned(array: np.ndarray) -> np.ndarray:
+    """A writable int64 array: kernels are compiled for those, and read-only ones would be compiled for again."""
+    return array if array.flags.writeable and array.flags.c_contiguous else array.copy()
 
 
 def _to_bytes(table: pa.Table) -> bytes:
