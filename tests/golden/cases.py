@@ -5,7 +5,8 @@
     --- expected
     text, over any number of lines
 
-`EPISODE_UPDATE_GOLDEN=1 pytest tests/golden` writes what comes out into the files; the difference is then read and committed.
+`EPISODE_UPDATE_GOLDEN=1 pytest tests/golden` writes what comes out into the files; the difference is then read and
+committed.
 """
 
 from __future__ import annotations

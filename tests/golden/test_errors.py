@@ -10,16 +10,20 @@ from episode.errors import EpisodeError
 from episode.lang.statement import parse_statement
 from episode.plan.row_pattern import plan_row_pattern
 from episode.plan.schema import InputSchema
-from tests.golden.cases import SCHEMA, Case, check, parametrized, read_cases
+from tests.golden.cases import SCHEMA, Case, check, parametrized
 
 LEAKS = re.compile(r"sqlglot|__episode|__derived|__atom|<class|Token\(|Traceback|object at 0x|None\b|exp\.")
 
 
+def plan(query: str) -> None:
+    for pattern in parse_statement(query).patterns:
+        names = tuple(name for name in (pattern.alias or pattern.name,) if name)
+        plan_row_pattern(pattern.clause, InputSchema(SCHEMA), names)
+
+
 def error_of(query: str) -> str:
     with pytest.raises(EpisodeError) as raised:
-        for pattern in parse_statement(query).patterns:
-            names = tuple(name for name in (pattern.alias or pattern.name,) if name)
-            plan_row_pattern(pattern.clause, InputSchema(SCHEMA), names)
+        plan(query)
     error = raised.value
     assert error.position is not None, "an error of a query has a place in it"
     assert not LEAKS.search(error.message + (error.hint or "")), "nothing of our insides is shown"

@@ -16,7 +16,10 @@ MAXIMUM_DEPTH = 100
 CHAINS = (exp.And, exp.Or)
 """A AND B AND C … may be long: chains of these are flattened, so that they do not count as depth."""
 
-NESTED = "Compute parts of it as columns in a subquery: FROM (SELECT …) MATCH_RECOGNIZE (…)."
+TOO_DEEP = (
+    "This expression is nested too deeply.",
+    "Compute parts of it as columns in a subquery: FROM (SELECT …) MATCH_RECOGNIZE (…).",
+)
 ROWS_OF_LABELS = (
     "Other rows are read with PREV, NEXT, FIRST and LAST, or with aggregates over the rows of a label: avg(A.x)."
 )
@@ -38,12 +41,13 @@ class Unreadable(Exception):
 
 def read_expression(text: str, tokens: Sequence[Token]) -> exp.Expression:
     """The tree of one scalar expression. `tokens` are those of the text, for the place of what is wrong."""
+    _check_brackets(tokens)
     try:
         tree = sqlglot.parse_one(text, read="spark", into=exp.Condition, error_message_context=len(text))
     except ParseError as error:
         raise _complaint(dict(error.errors[0]) if error.errors else {}, tokens) from None
     except RecursionError:
-        raise Unreadable("This expression is nested too deeply.", NESTED) from None
+        raise Unreadable(*TOO_DEEP) from None
     except (SqlglotError, ValueError, AttributeError, TypeError, IndexError, KeyError):
         raise Unreadable("This expression cannot be read.", "Expressions are written as in Spark SQL.") from None
     _check_depth(tree)
@@ -107,12 +111,22 @@ def _is_binary(token: Token) -> bool:
 # ---- what sqlglot takes but an expression may not hold ------------------------------------------------
 
 
+def _check_brackets(tokens: Sequence[Token]) -> None:
+    """Brackets are what a parser's stack grows with; sqlglot itself gives up at about half of this."""
+    depth = 0
+    for token in tokens:
+        if token.kind is Kind.SYMBOL:
+            depth += (token.text in "([{") - (token.text in ")]}")
+            if depth > MAXIMUM_DEPTH:
+                raise Unreadable(*TOO_DEEP)
+
+
 def _check_depth(tree: exp.Expression) -> None:
     pending = [(tree, 1)]
     while pending:
         node, depth = pending.pop()
         if depth > MAXIMUM_DEPTH:
-            raise Unreadable(f"This expression is nested more than {MAXIMUM_DEPTH} levels deep.", NESTED)
+            raise Unreadable(*TOO_DEEP)
         for child in node.iter_expressions():
             pending.append((child, depth + (not (isinstance(node, CHAINS) and type(child) is type(node)))))
 
