@@ -52,8 +52,8 @@ def split_outside(text: str, separator: str) -> list[str]:
 
 def columns_of(text: str) -> dict[str, str]:
     """`a int, b array<int>` as name → type."""
-    pairs = [part.strip().split(None, 1) for part in split_outside(text, ",") if part.strip()]
-    return {name.strip("`"): type_.strip() for name, type_ in pairs}
+    pairs = [re.fullmatch(r"\s*(`[^`]+`|\S+)\s+(.+?)\s*", part).groups() for part in split_outside(text, ",")]
+    return {name.strip("`"): type_ for name, type_ in pairs}
 
 
 def fields_of(struct: str) -> dict[str, str]:
