@@ -60,8 +60,10 @@ def state_bound(plan: RowPatternPlan) -> str:
     if most is not None:
         return f"at most {most} rows per partition{extra}: the pattern is bounded"
     if plan.clause.within is not None:
-        unit = f" {plan.clause.within.unit}" if plan.clause.within.unit else ""
-        return f"the rows of the last {plan.clause.within.amount}{unit} per partition{extra}: WITHIN bounds it"
+        span = plan.clause.within.span
+        return (
+            f"the rows of the last {plan.clause.source[span.start : span.end]} per partition{extra}: WITHIN bounds it"
+        )
     return (
         "not bounded: the pattern may grow without end and there is no WITHIN; "
         "a partition is held until a match is certain"

@@ -1,0 +1,115 @@
+"""Syntax trees in a compact form: every grouping shown, every atom of an expression between angle brackets."""
+
+from __future__ import annotations
+
+import re
+
+from episode.lang.statement import Statement
+from episode.lang.syntax import (
+    Aggregate,
+    Alternation,
+    Anchor,
+    Atom,
+    Classifier,
+    ColumnRef,
+    Concatenation,
+    Empty,
+    Exclusion,
+    Label,
+    MatchNumber,
+    MatchRecognize,
+    Navigation,
+    OrderItem,
+    Pattern,
+    Quantified,
+    Scalar,
+    Span,
+)
+from episode.plan.measures import OutputAtom
+
+
+def statement_text(statement: Statement) -> str:
+    def at(span: Span) -> str:
+        return " ".join(statement.source[span.start : span.end].split())
+
+    lines = []
+    for table in statement.common_tables:
+        lines.append(f"with {at(table.span)}{' (recursive)' if table.recursive else ''}")
+        lines.append(f"  visible in: {at(table.scope)}")
+    for pattern in statement.patterns:
+        lines.append(f"input {at(pattern.input)}; alias {pattern.alias}; name {pattern.name}")
+        lines += [f"  {line}" for line in clause_lines(pattern.clause)]
+    return "\n".join(lines)
+
+
+def clause_lines(clause: MatchRecognize) -> list[str]:
+    lines = []
+    if clause.partition_by:
+        lines.append(f"partition by {', '.join(atom_text(column) for column in clause.partition_by)}")
+    if clause.order_by:
+        lines.append(f"order by {', '.join(order_text(item) for item in clause.order_by)}")
+    lines += [f"measure {measure.name} = {scalar_text(measure.expression)}" for measure in clause.measures]
+    skip = f"{clause.skip_to.value}{' ' + clause.skip_label if clause.skip_label else ''}"
+    lines.append(f"{clause.rows_per_match.value}; skip {skip}; {clause.match_mode.value}")
+    lines.append(f"pattern {pattern_text(clause.pattern)}")
+    if clause.within is not None:
+        lines.append(f"within {clause.within.amount} {clause.within.unit or 'units'}")
+    lines += [f"subset {subset.name} = {', '.join(subset.labels)}" for subset in clause.subsets]
+    lines += [f"define {definition.label} = {scalar_text(definition.condition)}" for definition in clause.definitions]
+    return lines
+
+
+def order_text(item: OrderItem) -> str:
+    direction = "asc" if item.ascending else "desc"
+    return f"{atom_text(item.column)} {direction} nulls {'first' if item.nulls_first else 'last'}"
+
+
+def pattern_text(pattern: Pattern) -> str:
+    """Concatenations in [ ], alternatives in < >."""
+    if isinstance(pattern, Label):
+        return pattern.name
+    if isinstance(pattern, Empty):
+        return "()"
+    if isinstance(pattern, Anchor):
+        return "^" if pattern.at_start else "$"
+    if isinstance(pattern, Quantified):
+        most = "" if pattern.maximum is None else pattern.maximum
+        return f"{pattern_text(pattern.part)}{{{pattern.minimum},{most}}}{'' if pattern.greedy else '?'}"
+    if isinstance(pattern, Exclusion):
+        return f"{{- {pattern_text(pattern.part)} -}}"
+    parts = [pattern_text(part) for part in pattern.parts]
+    if isinstance(pattern, Concatenation):
+        return f"[{' '.join(parts)}]"
+    return f"<{' | '.join(parts)}>" if isinstance(pattern, Alternation) else f"permute({', '.join(parts)})"
+
+
+def scalar_text(scalar: Scalar) -> str:
+    atoms = dict(scalar.atoms)
+    text = re.sub(r"__episode_\d+", lambda found: f"⟨{atom_text(atoms[found.group(0)])}⟩", scalar.text)
+    return " ".join(text.split())
+
+
+def output_text(atom: OutputAtom) -> str:
+    """What the matcher delivers for a measure; sets in a fixed order, columns of the row itself by name."""
+    text = re.sub(
+        r"frozenset\(\{(.*?)\}\)", lambda found: "|".join(sorted(re.findall(r"\w+", found.group(1)))), repr(atom)
+    )
+    return re.sub(r"Load\(column='(\w+)', at=Current\(offset=0\), type='[^']*', missing=None\)", r"\1", text)
+
+
+def atom_text(atom: Atom) -> str:
+    if isinstance(atom, ColumnRef):
+        return ".".join([atom.label or "*", *atom.path])
+    if isinstance(atom, Classifier):
+        return f"label of {atom.label or '*'}"
+    if isinstance(atom, MatchNumber):
+        return "match number"
+    mode = f"{atom.mode.value} " if atom.mode else ""
+    if isinstance(atom, Navigation):
+        offset = f"[{atom.logical_offset}]" if atom.logical_offset else ""
+        shift = f"{atom.physical_offset:+d}" if atom.physical_offset else ""
+        return f"{mode}{atom.logical}{offset}{shift} {scalar_text(atom.argument)}"
+    assert isinstance(atom, Aggregate)
+    if atom.star:
+        return f"{mode}count rows of {atom.star_label or '*'}"
+    return f"{mode}{atom.function} {', '.join(scalar_text(argument) for argument in atom.arguments)}"

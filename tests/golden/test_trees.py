@@ -1,0 +1,53 @@
+"""What becomes of good queries: syntax trees, plans as `explain` shows them, pattern programs."""
+
+from __future__ import annotations
+
+import sqlglot
+
+from episode.lang.row_pattern import parse_clause
+from episode.lang.statement import parse_statement
+from episode.plan.explain import explain_row_pattern
+from episode.plan.program import compile_pattern
+from episode.plan.row_pattern import plan_row_pattern, rows_of_match
+from episode.plan.schema import InputSchema
+from tests.golden.cases import SCHEMA, Case, check, parametrized
+from tests.golden.printing import output_text, statement_text
+
+SPARK_TYPES = {"upper": "string", "length": "int", "substring": "string", "dot": "int", "column": "int"}
+
+
+def type_of(expression: str) -> str:
+    """Spark's answers, for the few expressions of the cases."""
+    return SPARK_TYPES.get(sqlglot.parse_one(expression, read="spark").key, "boolean")
+
+
+def plan_text(text: str) -> str:
+    plan = plan_row_pattern(parse_clause(text), InputSchema(SCHEMA, type_of))
+    least, most = rows_of_match(plan)
+    lines = explain_row_pattern(plan)
+    lines += [f"  measure {measure.name}: {measure.sql}" for measure in plan.measures.measures]
+    lines += [f"  {name} = {output_text(atom)}" for atom, name in plan.measures.atoms.items()]
+    lines.append(f"  rows of a match: {least} to {'any number' if most is None else most}")
+    lines.append(f"  output: {', '.join(plan.outputs)} (measures behind the first {plan.before})")
+    return "\n".join(lines)
+
+
+def program_text(pattern: str) -> str:
+    program = compile_pattern(parse_clause(f"PATTERN ({pattern})"))
+    lines = [f"{index:>3}  {instruction}" for index, instruction in enumerate(program.instructions)]
+    return "\n".join([*lines, f"{program.loops} loops, {'' if program.nullable else 'not '}nullable"])
+
+
+@parametrized("parse")
+def test_parse(case: Case) -> None:
+    check(case, lambda text: statement_text(parse_statement(text)))
+
+
+@parametrized("plan")
+def test_plan(case: Case) -> None:
+    check(case, plan_text)
+
+
+@parametrized("program")
+def test_program(case: Case) -> None:
+    check(case, program_text)
