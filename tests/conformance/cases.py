@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from episode.errors import EpisodeError
 from episode.lang.statement import Statement, TablePattern, parse_statement
-from tests.conformance.values import arrow_type, canonical, columns_of, parse_cell, split_outside
+from tests.conformance.values import arrow_type, canonical, columns_of, parse_cell, split_cells
 
 HERE = Path(__file__).parent
 PLACES = ("process", "oracle", "spark")
@@ -148,7 +148,7 @@ def _rows(lines: list[str], types: dict[str, str]) -> list[dict[str, Any]]:
     for line in lines:
         if not line.strip():
             continue
-        cells = split_outside(line, "|")
+        cells = split_cells(line)
         if len(cells) != len(types):
             raise ValueError(f"{len(types)} cells wanted: {line}")
         rows.append({name: parse_cell(cell, types[name]) for name, cell in zip(types, cells)})

@@ -31,16 +31,12 @@ INTEGERS = ("tinyint", "smallint", "int", "bigint")
 
 
 def split_outside(text: str, separator: str) -> list[str]:
-    """Parts between separators that stand outside brackets and quotes."""
-    parts, depth, quote, current = [], 0, "", ""
+    """Parts between separators that stand outside brackets."""
+    parts, depth, current = [], 0, ""
     for character in text:
-        if quote:
-            quote = "" if character == quote else quote
-        elif character in "'\"":
-            quote = character
-        elif character in "([{<":
+        if character in "(<":
             depth += 1
-        elif character in ")]}>":
+        elif character in ")>":
             depth -= 1
         elif character == separator and depth == 0:
             parts.append(current)
@@ -89,6 +85,18 @@ def arrow_type(type_: str) -> pa.DataType:
 
 # ---- text to value --------------------------------------------------------------------------------
 
+CELL = re.compile(
+    r"""\s*(?:'(?:[^']|'')*'              # a string in quotes
+        |[\[{](?:"(?:[^"\\]|\\.)*"|[^|"])*  # JSON
+        |[^|]*)\s*(?:\||\Z)              # anything else""",
+    re.VERBOSE,
+)
+
+
+def split_cells(line: str) -> list[str]:
+    """The cells of a row: what stands between `|` outside of quotes."""
+    return [cell.removesuffix("|").strip() for cell in CELL.findall(line.strip() + "|")[:-1]]
+
 
 def parse_cell(text: str, type_: str) -> Any:
     """The value of one cell."""
@@ -98,7 +106,7 @@ def parse_cell(text: str, type_: str) -> Any:
     if type_.startswith(("array<", "map<", "struct<")):
         return _from_json(json.loads(text), type_)
     if type_ == "string" and len(text) >= 2 and text[0] == text[-1] == "'":
-        return text[1:-1]
+        return text[1:-1].replace("''", "'")
     return _atom(text, type_)
 
 
@@ -112,7 +120,7 @@ def _atom(text: str, type_: str) -> Any:
     if type_ in ("string", YEAR_MONTH):
         return text
     if type_ == "binary":
-        return bytes.fromhex(text)
+        return bytes.fromhex(text.strip("'"))
     if type_ == "boolean":
         return {"true": True, "false": False}[text]
     if type_ == "date":
