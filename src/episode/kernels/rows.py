@@ -183,7 +183,7 @@ def _residual_holds(
 
 @njit(cache=True, nogil=True)
 def match_partitions(
-    op, first, second, label_of, entry_bits, slot, loop_from, loop_ids, slots, loops, labels,
+    op, first, second, label_of, entry_bits, loop_choice, slot, loop_from, loop_ids, slots, loops, labels,
     first_bits, follow_bits, one_row_enough, nullable,
     test_from, test_compare, test_float, test_a, test_a_valid, test_a_nav, test_b, test_b_valid, test_b_nav,
     program_from, program_to, program_result, code, registers, const_i, const_f,
@@ -193,13 +193,14 @@ def match_partitions(
     bits, time, key, cols_i, cols_f, valid, within, until, final, lookahead,
     key_lo, key_hi, at_start, next_start, numbers, covered, explored_start, explored_to,
     out_kind, out_start, out_length, out_number, out_path_from, out_path, cursor,
-    stack_pc, stack_row, path, best, previous, memo, seen_end, end_taken, pending,
+    stack_pc, stack_row, stack_low, path, best, previous, memo, seen_end, end_taken, pending,
     agg_i, agg_f, agg_m, agg_n,
 ):  # fmt: skip
     """Run every partition from its next start row as far as the rows allow.
 
     Program (per instruction): op, first, second, label_of; entry_bits uint64: labels of which a row must offer one (all
-    bits where none is needed); slot int32 (memory slot of a SPLIT or -1);
+    bits where none is needed); loop_choice: is it the choice behind a greedy loop over one label?
+    slot int32 (memory slot of a SPLIT or -1);
     loop_from, loop_ids: loops around each instruction. Labels: first_bits/follow_bits: what a start row and its
     successor must offer. Residuals by label: simple tests (comparison of two loads, a nav of -1 is the current row) and
     machine programs. Navigations and running aggregates as arrays. Rows: bits, time, key, columns.
@@ -229,6 +230,10 @@ def match_partitions(
     ri = np.zeros((registers, 1), np.int64)
     rf = np.zeros((registers, 1), np.float64)
     rn = np.zeros((registers, 1), np.uint8)
+    unconditional = np.zeros(labels, np.bool_)
+    for at in range(labels):
+        tested = test_from[at] < test_from[at + 1] or program_from[at] < program_to[at]
+        unconditional[at] = not tested and aggs == 0
     exhaustive = mode != PREFERRED
     windowed = within != NO_WINDOW
     bit_of = np.empty(len(op), np.uint64)
@@ -401,6 +406,28 @@ def match_partitions(
                             else:
                                 row += 1
                                 pc += 1
+                                if loop_choice[pc] and unconditional[label] and not memory_on:
+                                    # A greedy loop over this label: take rows while they last; each is a way out.
+                                    low = row
+                                    bit = bit_of[pc - 1]
+                                    while row < available and (bits[row] & bit) != ZERO:
+                                        if windowed and np.uint64(time[row] - time[start]) > np.uint64(within):
+                                            break
+                                        path[row - start] = pc - 1
+                                        if track:
+                                            previous[row - start] = last_row[label]
+                                            last_row[label] = row
+                                        row += 1
+                                    steps += row - low
+                                    if row > low:
+                                        if sp >= stack_room:
+                                            full = STACK_FULL
+                                            result = FULL
+                                            break
+                                        stack_pc[sp], stack_row[sp], stack_low[sp] = second[pc], row - 1, low
+                                        sp += 1
+                                    if row < available:
+                                        pc = second[pc]
                 elif o == oc.SPLIT:
                     steps += 1
                     if steps > MEMORY_AFTER:
@@ -436,8 +463,7 @@ def match_partitions(
                             full = STACK_FULL
                             result = FULL
                             break
-                        stack_pc[sp] = second[pc]
-                        stack_row[sp] = row
+                        stack_pc[sp], stack_row[sp], stack_low[sp] = second[pc], row, row
                         sp += 1
                         pc = first[pc]
                 elif o == oc.JUMP:
@@ -520,6 +546,12 @@ def match_partitions(
                             loop_rows[-1 - stack_pc[sp]] = target
                             continue
                         pc = stack_pc[sp]
+                        low = stack_low[sp]
+                        while low < target and (bits[target] & entry_bits[pc]) == ZERO:
+                            target -= 1
+                        if low < target:
+                            stack_row[sp] = target - 1
+                            sp += 1
                         if track:
                             for at in range(row - 1, target - 1, -1):
                                 last_row[label_of[path[at - start]]] = previous[at - start]
@@ -563,6 +595,7 @@ def match_partitions(
 
             if memory == PARTITION_MEMORY:
                 generation += 1
+                memory_on = exhaustive
             if exhaustive and mode != MAXIMAL and length > 0:
                 # The matches of this start are in the output already; here they get their order and number.
                 if mode == ALL:

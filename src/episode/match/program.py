@@ -27,6 +27,7 @@ class ProgramArrays:
     second: np.ndarray
     label_of: np.ndarray
     entry_bits: np.ndarray
+    loop_choice: np.ndarray
     excluded: np.ndarray
     slot: np.ndarray
     loop_from: np.ndarray
@@ -59,6 +60,7 @@ def lower_program(program: PatternProgram, labels: tuple[str, ...]) -> ProgramAr
         second=np.array([i.second for i in instructions], np.int64),
         label_of=np.array([number.get(i.label, 0) for i in instructions], np.int64),
         entry_bits=_entry_bits(program, number),
+        loop_choice=np.array([_is_loop_choice(program, at) for at in range(len(instructions))], np.bool_),
         excluded=np.array([i.excluded for i in instructions], np.bool_),
         slot=np.array(slot, np.int32),
         loop_from=loop_from,
@@ -110,6 +112,13 @@ def _entry_bits(program: PatternProgram, number: dict[str, int]) -> np.ndarray:
         if not accepts and not anchored:
             bits[at] = np.uint64(sum({1 << number[program.instructions[other].label] for other in matches}))
     return bits
+
+
+def _is_loop_choice(program: PatternProgram, at: int) -> bool:
+    """The choice between one more row of the label just before it (preferred) and going on."""
+    instruction = program.instructions[at]
+    again = at > 0 and instruction.operation == SPLIT and instruction.first == at - 1
+    return again and program.instructions[at - 1].operation == MATCH
 
 
 def _openings(program: PatternProgram, number: dict[str, int]) -> tuple[int, int, bool, bool]:

@@ -213,7 +213,8 @@ class RowPatternMatcher:
         work = WorkArrays.sized(int((hi - lo).max(initial=0)), len(events), len(k["agg_function"]))
         while True:
             status = kernel.match_partitions(
-                p.op, p.first, p.second, p.label_of, p.entry_bits, p.slot, p.loop_from, p.loop_ids, p.slots, p.loops,
+                p.op, p.first, p.second, p.label_of, p.entry_bits, p.loop_choice, p.slot,
+                p.loop_from, p.loop_ids, p.slots, p.loops,
                 max(1, len(plan.labels.names)), p.first_bits, p.follow_bits, p.one_row_enough, p.nullable,
                 k["test_from"], k["test_compare"], k["test_float"], k["test_a"], k["test_a_valid"], k["test_a_nav"],
                 k["test_b"], k["test_b_valid"], k["test_b_nav"],

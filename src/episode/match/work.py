@@ -22,6 +22,7 @@ class WorkArrays:
     cursor: np.ndarray
     stack_pc: np.ndarray
     stack_row: np.ndarray
+    stack_low: np.ndarray
     path: np.ndarray
     best: np.ndarray
     previous: np.ndarray
@@ -46,6 +47,7 @@ class WorkArrays:
             cursor=np.zeros(6, np.int64),
             stack_pc=np.empty(max(256, 2 * deep), np.int32),
             stack_row=np.empty(max(256, 2 * deep), np.int64),
+            stack_low=np.empty(max(256, 2 * deep), np.int64),
             path=np.empty(deep, np.int32),
             best=np.empty(deep, np.int32),
             previous=np.empty(deep, np.int64),
@@ -66,7 +68,8 @@ class WorkArrays:
         """In the order of the kernel's arguments."""
         return (
             self.kind, self.start, self.length, self.number, self.path_from, self.out_path, self.cursor,
-            self.stack_pc, self.stack_row, self.path, self.best, self.previous, self.memo, self.seen_end,
+            self.stack_pc, self.stack_row, self.stack_low,
+            self.path, self.best, self.previous, self.memo, self.seen_end,
             self.end_taken, self.pending, *self.running,
         )  # fmt: skip
 
@@ -78,7 +81,8 @@ class WorkArrays:
         elif status == kernel.PATHS_FULL:
             self.out_path = _doubled(self.out_path, self.longest)
         elif status == kernel.STACK_FULL:
-            self.stack_pc, self.stack_row = _doubled(self.stack_pc), _doubled(self.stack_row)
+            for name in ("stack_pc", "stack_row", "stack_low"):
+                setattr(self, name, _doubled(getattr(self, name)))
         elif status == kernel.MEMORY_NEEDED:
             self.memo = np.zeros((self.longest + 1) * slots, np.int64)
         else:
