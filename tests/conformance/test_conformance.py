@@ -70,4 +70,4 @@ def test_oracle(case: Case) -> None:
 
 
 def test_there_are_enough_cases() -> None:
-    assert len(all_cases()) >= 150
+    assert len(all_cases()) >= 500
