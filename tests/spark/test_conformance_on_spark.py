@@ -121,3 +121,14 @@ def test_over_dataframes(spark: SparkSession, frames: Callable[[Table], DataFram
 @pytest.mark.parametrize("case", parameters(FROM_PARQUET))
 def test_over_parquet(spark: SparkSession, paths: Callable[[Table], Path], case: Case) -> None:
     check(spark, case, {table.name: paths(table) for table in case.used_tables()})
+
+
+def test_over_a_view_of_the_catalog(spark: SparkSession) -> None:
+    """Names that are no keyword tables come from Spark's catalog; a keyword table goes before a view of its name."""
+    spark.sql("SELECT id FROM range(3)").createOrReplaceTempView("conformance_view")
+    query = "SELECT * FROM conformance_view MATCH_RECOGNIZE (ORDER BY id MEASURES sum(id) AS s PATTERN (A+))"
+    try:
+        assert episode.sql(query, spark=spark).collect()[0].s == 3
+        assert episode.sql(query, spark=spark, conformance_view=spark.range(5)).collect()[0].s == 10
+    finally:
+        spark.catalog.dropTempView("conformance_view")
