@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from datetime import datetime
 from importlib.resources import files
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -114,7 +115,9 @@ def _run(console: Console, data: samples.SampleFiles) -> None:
             result = matches(scene, data)
         seconds = perf_counter() - started
         head = result.slice(0, FIRST_ROWS)
-        console.print(result_table(result.column_names, zip(*(column.to_pylist() for column in head.columns))))
+        console.print(
+            result_table(result.column_names, zip(*(map(_short, column.to_pylist()) for column in head.columns)))
+        )
         if result.num_rows > FIRST_ROWS:
             console.print(Text(f"… and {result.num_rows - FIRST_ROWS:,} rows more\n", style="dim"))
         console.print(Text(scene.meaning.format(found=result.num_rows, **numbers)))
@@ -123,6 +126,11 @@ def _run(console: Console, data: samples.SampleFiles) -> None:
     console.print()
     console.rule()
     console.print(Text(f"Six queries in {perf_counter() - began:.0f} seconds. Next: docs/tutorial.md"))
+
+
+def _short(value: Any) -> Any:
+    """Times without their date: the data is of one day."""
+    return value.strftime("%H:%M:%S") if isinstance(value, datetime) else value
 
 
 def planted(data: samples.SampleFiles) -> Counter[str]:

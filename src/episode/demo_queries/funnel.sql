@@ -1,4 +1,5 @@
--- View, cart, checkout and purchase, in this order, with anything in between, within half an hour.
+-- View, cart, checkout and purchase in this order, within half an hour,
+-- with anything in between.
 SELECT *
 FROM clicks MATCH_RECOGNIZE (
   PARTITION BY user_id
@@ -7,7 +8,8 @@ FROM clicks MATCH_RECOGNIZE (
     SEEN.url        AS product,
     SEEN.ts         AS began,
     BOUGHT.ts       AS bought,
-    round((unix_micros(BOUGHT.ts) - unix_micros(SEEN.ts)) / 6e7, 1) AS minutes,
+    round((unix_millis(BOUGHT.ts) - unix_millis(SEEN.ts)) / 60000, 1)
+                    AS minutes,
     COUNT(OTHER.*)  AS detours
   PATTERN (SEEN OTHER*? CARTED OTHER*? PAYING OTHER*? BOUGHT)
   WITHIN 30 MINUTES

@@ -1,5 +1,6 @@
 -- Every falling tick, with the whole fall that ends in it.
-SELECT symbol, falls, init_price, min_price, min_price - init_price AS change, fell_at
+SELECT symbol, falls, init_price, min_price,
+       round(init_price - min_price, 2) AS lost, fell_at
 FROM ticks MATCH_RECOGNIZE (
   PARTITION BY symbol
   ORDER BY ts

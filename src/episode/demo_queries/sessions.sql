@@ -4,10 +4,10 @@ FROM clicks MATCH_RECOGNIZE (
   PARTITION BY user_id
   ORDER BY ts
   MEASURES
-    MATCH_NUMBER()                AS session,
-    FIRST(ts)                     AS began,
-    LAST(ts)                      AS ended,
-    COUNT(*)                      AS clicks,
+    MATCH_NUMBER()  AS session,
+    FIRST(ts)       AS began,
+    LAST(ts)        AS ended,
+    COUNT(*)        AS clicks,
     concat(FIRST(action), ' … ', LAST(action)) AS path
   PATTERN (A B*)
   DEFINE

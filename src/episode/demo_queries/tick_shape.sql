@@ -1,5 +1,7 @@
 -- A fall, then a rise that ends above the price it all began with.
-SELECT symbol, init_price, low_price, max_price, round(100 * (max_price / init_price - 1), 2) AS gain_percent, began, ended
+SELECT symbol, init_price, low_price, max_price,
+       round(100 * (max_price / init_price - 1), 2) AS gain_percent,
+       began, ended
 FROM ticks MATCH_RECOGNIZE (
   PARTITION BY symbol
   ORDER BY ts
