@@ -339,8 +339,9 @@ def test_errors_of_workers_come_back_as_ours(spark: SparkSession) -> None:
         output.collect()
     ours = translate(raised.value)
     assert isinstance(ours, EpisodeDataError)
-    assert ours.message.startswith("1 of 3 rows have no event time: column ts is null\n  Leave such rows out")
+    assert ours.message.startswith("1 of the 3 rows of a shard have no event time: column ts is null\n  Leave such rows out")
     assert "Traceback" not in str(ours)
+    assert str(ours).endswith("WHERE ts IS NOT NULL.")
     assert translate(ValueError("something else")) is None
     assert translate(ours) is ours
 
@@ -348,14 +349,14 @@ def test_errors_of_workers_come_back_as_ours(spark: SparkSession) -> None:
 @pytest.mark.parametrize(
     ("size", "cores", "wanted", "count", "partitions"),
     [
-        (None, None, None, 64, 32),
-        (None, 2, None, 64, 8),
-        (1000, 2, None, 8, 8),
-        (400 * 2**20, 2, None, 32, 8),
+        (None, None, None, 64, 16),
+        (None, 2, None, 64, 4),
+        (1000, 2, None, 4, 4),
+        (400 * 2**20, 2, None, 28, 4),
         (100 * 2**30, 2, None, 800, 800),
         (10 * 2**40, 2, None, 4096, 4096),
-        (400 * 2**20, 100, None, 400, 400),
-        (400 * 2**20, 2, 5, 5, 5),
+        (400 * 2**20, 100, None, 200, 200),
+        (400 * 2**20, 2, 5, 5, 4),
     ],
 )
 def test_shards_are_many_more_than_cores_and_fit_their_budget(size, cores, wanted, count, partitions) -> None:

@@ -123,7 +123,7 @@ def test_without_order_rows_keep_their_arrival_and_have_time_zero():
 def test_a_null_event_time_is_an_error_with_column_and_count():
     table = pa.table({"ts": [1, None, None]})
     order = InputOrder((), (OrderKey("ts"),), needs_time=True)
-    with pytest.raises(EpisodeDataError, match=r"2 of 3 rows have no event time: column ts is null"):
+    with pytest.raises(EpisodeDataError, match=r"2 of the 3 rows of a shard have no event time: column ts is null"):
         events_of(table, order, KeyCoder(()))
 
 

@@ -159,7 +159,7 @@ def _times(image: OrderImage, input_order: InputOrder) -> np.ndarray:
         name = input_order.order[0].column
         nulls = len(image.valid) - int(np.count_nonzero(image.valid))
         raise EpisodeDataError(
-            f"{nulls:,} of {len(image.valid):,} rows have no event time: column {name} is null",
+            f"{nulls:,} of the {len(image.valid):,} rows of a shard have no event time: column {name} is null",
             hint=f"Leave such rows out: WHERE {name} IS NOT NULL.",
         )
     return image.time()

@@ -20,7 +20,7 @@ from episode.spark.worker import prepare_worker, spill_directory
 GROUP_BYTES = 16 * 2**20
 """Small shards of a task are matched together up to this size: few feeds, and arrays that stay in the cache."""
 
-_TASKS_PER_CORE = 4
+_TASKS_PER_CORE = 2
 _ASSUMED_CORES = 8
 _MOST_SHARDS = 4096
 _MOST_SMALL_SHARDS = 256

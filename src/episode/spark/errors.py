@@ -8,7 +8,9 @@ import episode.errors as tree
 from episode.errors import EpisodeError
 
 _RAISED = re.compile(r"^(?:episode\.errors\.)(Episode\w*Error): ", re.MULTILINE)
-_JVM = re.compile(r"^(?:\s+at [\w.$/]+\(|Driver stacktrace:|JVM stacktrace:|Caused by: )", re.MULTILINE)
+_AFTER = re.compile(
+    r"^(?:\s+at [\w.$/]+\(|Driver stacktrace:|JVM stacktrace:|Caused by: |\s*SQLSTATE: \w+)", re.MULTILINE
+)
 
 
 def translate(error: BaseException) -> EpisodeError | None:
@@ -26,5 +28,5 @@ def translate(error: BaseException) -> EpisodeError | None:
         return translate(error.__cause__) if error.__cause__ is not None else None
     kind = getattr(tree, raised.group(1), EpisodeError)
     message = text[raised.end() :]
-    jvm = _JVM.search(message)
-    return kind((message[: jvm.start()] if jvm else message).rstrip())
+    after = _AFTER.search(message)
+    return kind((message[: after.start()] if after else message).rstrip())
