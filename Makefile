@@ -3,7 +3,7 @@
 
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-long lint types unit bench-rows bench-flink bench-growth clean
+.PHONY: help setup demo test test-long lint types unit bench-rows bench-kernel bench-flink bench-growth clean
 
 BIN := .venv/bin
 # Spark's workers use the interpreter of .venv, and Java is found where it usually lives.
@@ -35,14 +35,17 @@ test-long: setup  ## fuzzing and the laws at full size
 	$(RUN) EPISODE_TEST_PROFILE=long $(BIN)/pytest -m slow $(PYTEST_ARGS)
 
 bench-rows: setup  ## 20 million ticks against plain Spark
-	$(RUN) $(BIN)/python bench/rows.py
+	$(RUN) $(BIN)/python -m bench.rows
+
+bench-kernel: setup  ## the matcher alone on one core, and what the hardware allows
+	$(RUN) $(BIN)/python -m bench.kernel
 
 bench-flink: setup  ## the same query through PyFlink
-	$(RUN) $(BIN)/python bench/flink.py
+	$(RUN) $(BIN)/python -m bench.flink
 
 bench-growth: setup  ## how cost grows with rows and keys
-	$(RUN) $(BIN)/python bench/growth.py
+	$(RUN) $(BIN)/python -m bench.growth
 
-clean:  ## remove .venv, caches and what Spark left behind
-	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis spark-warehouse metastore_db derby.log
+clean:  ## remove .venv, caches, benchmark inputs and what Spark left behind
+	rm -rf .venv bench/.flink-venv bench/data build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis spark-warehouse metastore_db derby.log
 	find src tests bench examples -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

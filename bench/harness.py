@@ -1,0 +1,162 @@
+"""What the experiments share: measuring side by side, a Spark session, and reports in Markdown."""
+
+from __future__ import annotations
+
+import gc
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+RESULTS = Path(__file__).parent / "results"
+
+
+# ---- measuring -------------------------------------------------------------------------------------
+
+
+def seconds_of(work: Callable[[], object]) -> float:
+    """Wall-clock seconds of one run."""
+    gc.collect()
+    begin = time.perf_counter()
+    work()
+    return time.perf_counter() - begin
+
+
+def side_by_side(works: dict[str, Callable[[], object]], runs: int) -> dict[str, list[float]]:
+    """Seconds of every run of every work: one discarded run each, then in turns, so that disturbances hit all alike."""
+    taken: dict[str, list[float]] = {name: [] for name in works}
+    for turn in range(runs + 1):
+        for name, work in works.items():
+            seconds = seconds_of(work)
+            say(f"{name}: {seconds:.2f} s{' (not counted)' if turn == 0 else ''}")
+            if turn:
+                taken[name].append(seconds)
+    return taken
+
+
+def median(values: Sequence[float]) -> float:
+    return statistics.median(values)
+
+
+def spread(values: Sequence[float]) -> str:
+    """Median, and the least and the greatest."""
+    return f"{median(values):.2f} s ({min(values):.2f} – {max(values):.2f})"
+
+
+def say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+# ---- Spark -----------------------------------------------------------------------------------------
+
+
+def local_session(cores: int = 2):
+    """A session on this machine with Spark's own defaults, but for the memory, which is ample for its sort."""
+    from pyspark.sql import SparkSession
+
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    settings = {
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.memory": "8g",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.log.level": "ERROR",
+        "spark.sql.session.timeZone": "UTC",
+    }
+    builder = SparkSession.builder.master(f"local[{cores}]").appName("episode bench")
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
+
+
+# ---- reporting -------------------------------------------------------------------------------------
+
+
+@dataclass
+class Report:
+    """A Markdown page in bench/results."""
+
+    name: str
+    title: str
+    lines: list[str] = field(default_factory=list)
+
+    def text(self, *paragraphs: str) -> None:
+        for paragraph in paragraphs:
+            self.lines += [paragraph, ""]
+
+    def heading(self, text: str) -> None:
+        self.lines += [f"## {text}", ""]
+
+    def table(self, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+        self.lines += [_row(header), _row(["---"] * len(header)), *(_row(row) for row in rows), ""]
+
+    def image(self, file: str, caption: str) -> None:
+        self.lines += [f"![{caption}]({file})", ""]
+
+    def write(self, *, packages: Sequence[str]) -> Path:
+        RESULTS.mkdir(exist_ok=True)
+        path = RESULTS / f"{self.name}.md"
+        about = ["## Machine and versions", "", *(f"* {line}" for line in surroundings(packages)), ""]
+        path.write_text("\n".join([f"# {self.title}", "", *self.lines, *about]).rstrip() + "\n")
+        say(f"written: {path.relative_to(ROOT)}")
+        return path
+
+
+def _row(cells: Sequence[object]) -> str:
+    return f"| {' | '.join(str(cell) for cell in cells)} |"
+
+
+def verdict(met: bool) -> str:
+    return "met" if met else "**not met**"
+
+
+def millions(rows: float) -> str:
+    return f"{rows / 1e6:,.1f} million"
+
+
+def surroundings(packages: Sequence[str]) -> list[str]:
+    """Machine, versions and the commit measured; the load tells how quiet the machine was."""
+    lines = [f"{_processor()}, {os.cpu_count()} cores, {_memory()} GiB memory, {platform.system()}"]
+    lines.append(f"load average when the report was written: {os.getloadavg()[1]:.1f} (5 minutes, this run included)")
+    lines.append(f"Python {platform.python_version()}, Java {_java()}")
+    lines.append(", ".join(f"{name} {version(name)}" for name in packages))
+    lines.append(f"episode at commit {_git('rev-parse', '--short', 'HEAD')}{_changes()}")
+    return lines
+
+
+def _processor() -> str:
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.split(":")[1].strip()
+    return platform.processor()
+
+
+def _memory() -> int:
+    return round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30)
+
+
+def _java() -> str:
+    home = os.environ.get("JAVA_HOME")
+    command = f"{home}/bin/java" if home else "java"
+    text = subprocess.run([command, "-version"], capture_output=True, text=True, check=False).stderr
+    return text.split('"')[1] if '"' in text else "unknown"
+
+
+def _git(*arguments: str) -> str:
+    import episode
+
+    where = Path(episode.__file__).parent
+    return subprocess.run(["git", *arguments], cwd=where, capture_output=True, text=True, check=False).stdout.strip()
+
+
+def _changes() -> str:
+    changed = [line for line in _git("status", "--porcelain", "--", ".").splitlines() if line]
+    return f" with {len(changed)} uncommitted files in src" if changed else ""

@@ -1,0 +1,85 @@
+"""Peak memory of Spark's Python workers, watched from outside through /proc."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+PAUSE = 0.02
+
+
+class WorkerMemory:
+    """Watches the Python workers below this process while the `with` block runs.
+
+    together: the greatest sum of resident memory over all workers at one time, in bytes.
+    largest: the greatest resident memory of a single worker (the system's own high-water mark).
+    """
+
+    def __init__(self) -> None:
+        self.together = 0
+        self.largest = 0
+        self.workers = 0
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+
+    def __enter__(self) -> WorkerMemory:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        while not self._stop.wait(PAUSE):
+            sizes = [_memory_of(process) for process in _python_workers(os.getpid())]
+            self.together = max(self.together, sum(now for now, _ in sizes))
+            self.largest = max(self.largest, max((peak for _, peak in sizes), default=0))
+            self.workers = max(self.workers, len(sizes))
+
+
+def _python_workers(root: int) -> Iterator[int]:
+    """Descendants of a process that run pyspark's workers: children of its daemon."""
+    children: dict[int, list[int]] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            parent = _parent_of(int(entry.name))
+            if parent is not None:
+                children.setdefault(parent, []).append(int(entry.name))
+    reached = [root]
+    while reached:
+        process = reached.pop()
+        below = children.get(process, [])
+        if process != root and _is_daemon(process):
+            yield from below
+        else:
+            reached += below
+
+
+def _parent_of(process: int) -> int | None:
+    try:
+        return int(Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[1])
+    except (OSError, IndexError):
+        return None
+
+
+def _is_daemon(process: int) -> bool:
+    try:
+        return b"pyspark.daemon" in Path(f"/proc/{process}/cmdline").read_bytes()
+    except OSError:
+        return False
+
+
+def _memory_of(process: int) -> tuple[int, int]:
+    """Resident bytes now, and at the most."""
+    found = {"VmRSS": 0, "VmHWM": 0}
+    try:
+        for line in Path(f"/proc/{process}/status").read_text().splitlines():
+            name = line.split(":", 1)[0]
+            if name in found:
+                found[name] = int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    return found["VmRSS"], found["VmHWM"]
