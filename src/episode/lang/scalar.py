@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from sqlglot import exp
+from sqlglot.dialects.spark import Spark
 
 from episode.errors import EpisodeSyntaxError, EpisodeUnsupportedError
 from episode.lang.cursor import Cursor, describe, label_name
@@ -32,6 +33,8 @@ from episode.lang.syntax import (
 )
 
 PLACEHOLDER = "__episode_"
+KEYWORDS = frozenset(word for word in Spark.Tokenizer.KEYWORDS if word.isalpha())
+"""Words that may not be a plain name to sqlglot."""
 MAXIMUM_OFFSET = 2**31 - 1
 SORTED = "The values come in the order of the rows; sort an array with array_sort or sort_array."
 WITHOUT_NULLS = "array_agg leaves nulls out: try_element_at(array_agg(x), 1) is the first value that is not null."
@@ -131,7 +134,7 @@ def _lift_calls(cursor: Cursor, labels: frozenset[str], inside: str | None, atom
     at = cursor.token.start
     while not cursor.at_end:
         token = cursor.token
-        atom = _call_at(cursor, labels, inside) or _quoted_column(cursor, labels)
+        atom = _call_at(cursor, labels, inside) or _labelled_column(cursor, labels)
         if atom is None:
             cursor.advance()
             continue
@@ -371,16 +374,18 @@ def _aggregate(
     return Aggregate(function, tuple(parsed), False, None, mode, span)
 
 
-def _quoted_column(cursor: Cursor, labels: frozenset[str]) -> ColumnRef | None:
-    """`"b".price`: a label in double quotes, which Spark would read as a string."""
+def _labelled_column(cursor: Cursor, labels: frozenset[str]) -> ColumnRef | None:
+    """A column of a label that Spark's grammar would trip over: `"b".price` (a string there), `SELECT.price`."""
     token = cursor.token
-    if not token.is_double_quoted or not cursor.peek().is_symbol(".") or token.identifier not in labels:
+    if not token.is_double_quoted and token.upper not in KEYWORDS:
+        return None
+    if not cursor.peek().is_symbol(".") or cursor.peek(-1).is_symbol(".") or label_name(token) not in labels:
         return None
     name = cursor.peek(2)
     if name.kind not in (Kind.NAME, Kind.QUOTED):
         return None
     cursor.index += 3
-    return ColumnRef(token.identifier, (name.identifier,), Span(token.start, name.end))
+    return ColumnRef(label_name(token), (name.identifier,), Span(token.start, name.end))
 
 
 # ---- steps 2 to 4: columns ---------------------------------------------------------------------------

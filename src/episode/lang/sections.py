@@ -75,7 +75,7 @@ def _section_at(cursor: Cursor, current: str) -> tuple[str, ...] | None:
     before = cursor.peek(-1)
     if before.upper == "AS" or before.is_symbol(".") or cursor.peek().is_symbol("."):
         return None
-    if current == "AFTER MATCH" and before.upper in ("TO", "FIRST", "LAST"):
+    if current == "AFTER MATCH" and before.upper in ("TO", "FIRST", "LAST") and not _begins_for_sure(cursor):
         return None
     for words in SECTIONS:
         if cursor.at_words(*words):
@@ -90,6 +90,11 @@ def _section_at(cursor: Cursor, current: str) -> tuple[str, ...] | None:
                 continue
             return words
     return None
+
+
+def _begins_for_sure(cursor: Cursor) -> bool:
+    """No label is followed by these: `SKIP TO LAST PATTERN (…)` skips to a label called LAST."""
+    return (cursor.at_words("PATTERN") and cursor.peek().is_symbol("(")) or cursor.peek().upper in ("MATCH", "MATCHES")
 
 
 def _is_column(before: Token, following: Token, current: str) -> bool:

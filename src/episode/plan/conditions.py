@@ -42,7 +42,7 @@ from episode.plan.labels import Labels, common_label
 from episode.plan.native import Mistake, NativeCompiler, NotNative
 from episode.plan.places import place_of
 from episode.plan.schema import InputSchema, quote
-from episode.plan.types import VOID, decimal_of, is_float, is_integer, is_numeric, lane_of
+from episode.plan.types import NARROW_DECIMAL, VOID, decimal_of, is_float, is_integer, is_numeric, lane_of
 
 BOOLEAN_AGGREGATES = {"bool_and": "min", "bool_or": "max"}
 NUMBERS = "It takes numbers: cast the argument, for example to double."
@@ -348,7 +348,7 @@ def require_column(rows: RowLocalScalars, scalar: Scalar, span: Span, call: str)
 
 def running_aggregate(
     rows: RowLocalScalars, function: str, members: frozenset[str] | None, argument: Expression, span: Span
-) -> Running:
+) -> Expression:
     """A typed aggregate for the machine, or an error for types that it does not add up."""
     type_ = argument.type
     if function == "count":
@@ -370,9 +370,28 @@ def running_aggregate(
             return Running("sum", members, argument, "double")
         if type_.startswith("interval") and lane_of(type_) == "int":
             return Running("sum", members, argument, type_)
-        if decimal is not None and decimal[0] + 10 <= 18:
-            return Running("sum", members, argument, f"decimal({decimal[0] + 10},{decimal[1]})")
+    if decimal is not None and decimal[0] <= NARROW_DECIMAL and function in ("sum", "avg"):
+        total = Running("sum", members, argument, f"decimal({min(NARROW_DECIMAL, decimal[0] + 10)},{decimal[1]})")
+        if function == "sum":
+            return total
+        if decimal[0] + 4 <= NARROW_DECIMAL:
+            return _decimal_average(total, Running("count", members, argument, "bigint"), decimal)
     rows.require(is_numeric(type_), function, type_, span)
     if function in DOUBLE_AGGREGATES and (decimal is None or function != "avg") and lane_of(type_) != "code":
         return Running(function, members, argument, "double")
     raise rows.unsupported(f"{function} of {type_} is not evaluated in DEFINE.", span, "Cast it to double.")
+
+
+def _decimal_average(total: Running, count: Running, decimal: tuple[int, int]) -> Expression:
+    """Spark's avg of decimals: four more digits, rounded half up (away from zero); null without a value."""
+
+    def whole(operation: str, left: Expression, right: Expression) -> Expression:
+        return Apply(operation, (left, right), "bigint")
+
+    doubled = whole("multiply", total, Constant(2 * 10**4, "bigint"))
+    upwards = whole("add", doubled, count)
+    downwards = whole("subtract", doubled, count)
+    is_positive = Apply("ge", (total, Constant(0, "bigint")), "boolean")
+    numerator = Apply("if", (is_positive, upwards, downwards), "bigint")
+    divisor = whole("multiply", count, Constant(2, "bigint"))
+    return Apply("int_divide", (numerator, divisor), f"decimal({decimal[0] + 4},{decimal[1] + 4})")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
 from episode.errors import EpisodeAnalysisError
@@ -64,14 +65,14 @@ def common_label(clause: MatchRecognize, scalars: tuple[Scalar, ...], call: str,
 def pinned_labels(pattern: Pattern) -> frozenset[str]:
     """Labels whose row is fixed by the start row: once in the pattern, not optional, after parts of fixed length."""
     parts = pattern.parts if isinstance(pattern, Concatenation) else (pattern,)
+    parts_with = Counter(name for part in parts for name in labels_of(part))
     pinned: set[str] = set()
-    for index, part in enumerate(parts):
-        if isinstance(part, Label) and sum(part.name in labels_of(other) for other in parts) == 1:
+    for part in parts:
+        if isinstance(part, Label) and parts_with[part.name] == 1:
             pinned.add(part.name)
         low, high = length_bounds(part)
         if low != high:
             break
-        del index
     return frozenset(pinned)
 
 

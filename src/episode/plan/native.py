@@ -11,7 +11,7 @@ from decimal import Decimal
 
 from sqlglot import exp
 
-from episode.plan.expressions import Apply, Constant, Expression, LabelAt, Load
+from episode.plan.expressions import Apply, Constant, Expression, LabelAt, Load, Running
 from episode.plan.types import (
     DAY_TIME,
     INTEGERS,
@@ -72,6 +72,8 @@ UNIT_MICROSECONDS = {
     "MICROSECOND": 1, "MILLISECOND": 1_000, "SECOND": 1_000_000, "MINUTE": 60_000_000,
     "HOUR": 3_600_000_000, "DAY": MICROSECONDS_PER_DAY, "WEEK": 7 * MICROSECONDS_PER_DAY,
 }  # fmt: skip
+CHOICES = ("if", "coalesce", "least", "greatest")
+"""Operations whose result is one of their operands: they keep ranks comparable."""
 DOUBLE_FUNCTIONS = {exp.Sqrt: "sqrt", exp.Exp: "exp", exp.Ln: "ln"}
 
 Resolver = Callable[[str], Expression]
@@ -309,7 +311,8 @@ class NativeCompiler:
 
     def _codes(self, node: exp.Expression, left: Expression, right: Expression) -> tuple[Expression, Expression]:
         for side in (left, right):
-            if not isinstance(side, (Load, Constant, LabelAt)):
+            chosen = isinstance(side, Apply) and side.operation in CHOICES
+            if not chosen and not isinstance(side, (Load, Constant, LabelAt, Running)):
                 raise NotNative(node, f"comparing computed values of type {side.type}")
         return left, right
 
@@ -425,7 +428,7 @@ class NativeCompiler:
             return [retype_null(value, "double") if value.type == VOID else to_float(value) for value in values]
         else:
             raise NotNative(node, f"values of types {', '.join(sorted(types))}")
-        if lane_of(type_) in ("code", None):
+        if lane_of(type_) is None:
             raise NotNative(node, f"a choice between values of type {type_}")
         return [retype_null(value, type_) for value in values]
 
