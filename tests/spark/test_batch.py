@@ -261,7 +261,8 @@ def test_a_file_with_another_type_goes_through_spark(spark: SparkSession, tmp_pa
 def ticks(n: int, keys: int) -> pa.Table:
     rng = np.random.default_rng(5)
     key = rng.integers(0, keys, n)
-    return pa.table({"k": pa.array(key, mask=key == 0), "t": rng.permutation(n), "v": rng.random(n)})
+    columns = {"k": pa.array(key, mask=key == 0), "t": rng.permutation(n), "v": rng.random(n)}
+    return pa.table({**columns, "s": columns["k"].cast(pa.string())})
 
 
 def test_both_paths_number_every_key_in_order(spark: SparkSession, tmp_path) -> None:
@@ -272,9 +273,12 @@ def test_both_paths_number_every_key_in_order(spark: SparkSession, tmp_path) -> 
     expected, counts = [], {}
     for row in sorted(table.to_pylist(), key=lambda row: row["t"]):
         number = counts[row["k"]] = counts.get(row["k"], -1) + 1
-        expected.append((row["k"], row["t"], row["v"], number))
-    for batch in (plan(frame, ("k",), "t"), plan(frame, ("k",), "t", rows=True), plan(frame, ("k",), "t", shards=3)):
-        found = [tuple(row) for row in result(batch).select("k", "t", "v", "number").collect()]
+        expected.append((row["k"], row["t"], row["v"], row["s"], number))
+    direct = plan(frame, ("s",), "t", shards=3)
+    assert direct.scan is not None
+    assert direct.scan.dictionaries == ("s",)
+    for batch in (direct, plan(frame, ("k",), "t"), plan(frame, ("k",), "t", rows=True)):
+        found = [tuple(row) for row in result(batch).select("k", "t", "v", "s", "number").collect()]
         assert sorted(found, key=lambda row: row[1]) == expected
 
 
@@ -339,7 +343,9 @@ def test_errors_of_workers_come_back_as_ours(spark: SparkSession) -> None:
         output.collect()
     ours = translate(raised.value)
     assert isinstance(ours, EpisodeDataError)
-    assert ours.message.startswith("1 of the 3 rows of a shard have no event time: column ts is null\n  Leave such rows out")
+    assert ours.message.startswith(
+        "1 of the 3 rows of a shard have no event time: column ts is null\n  Leave such rows out"
+    )
     assert "Traceback" not in str(ours)
     assert str(ours).endswith("WHERE ts IS NOT NULL.")
     assert translate(ValueError("something else")) is None

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from episode.match.columns import concat
 from episode.match.protocol import InputOrder, OrderKey
 from episode.spark.envelope import Packing, in_groups, pack, unpack
 
@@ -89,6 +90,18 @@ def test_every_type_travels():
     merged = pa.concat_tables([piece for _, piece in found]).sort_by("a") if len(found) > 1 else found[0][1]
     assert merged.schema.equals(table.schema)
     assert repr(merged.to_pylist()) == repr(table.to_pylist())
+
+
+@pytest.mark.parametrize("distinct", [3, 200, 40_000])
+def test_dictionaries_travel_while_they_are_small(distinct):
+    rows = 50_000
+    strings = pa.array([f"s{i}" for i in range(distinct)] + [None])
+    table = pa.table({"k": strings.take(pa.array(np.arange(rows) % (distinct + 1))), "at": np.arange(rows)})
+    encoded = table.set_column(0, "k", table["k"].dictionary_encode())
+    found, _ = through([encoded.slice(0, 30_000), encoded.slice(30_000)], Packing(InputOrder(("k",), ()), 8))
+    kinds = {piece.schema.field("k").type for _, piece in found}
+    assert kinds == ({pa.string()} if distinct == 40_000 else {pa.dictionary(pa.int32(), pa.string())})
+    assert concat([piece for _, piece in found]).sort_by("at").cast(table.schema).to_pylist() == table.to_pylist()
 
 
 def test_small_shards_are_grouped_and_never_cut():

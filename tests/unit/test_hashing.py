@@ -69,6 +69,7 @@ def test_the_width_of_a_type_does_not_matter():
     for kind in (pa.large_string(), pa.binary(), pa.large_binary(), pa.string_view()):
         assert hashes(k=pa.array(["a", "", None, "longer than eight"]).cast(kind)) == text
     assert hashes(k=pa.array(["a", "", None, "longer than eight"]).dictionary_encode()) == text
+    assert hashes(k=pa.array([None, None], pa.string()).dictionary_encode()) == [text[2]] * 2
 
 
 def test_slices_and_chunks_hash_like_whole_columns():

@@ -89,6 +89,17 @@ def test_floats_have_one_zero_and_one_nan():
     assert len(set(found)) == 3
 
 
+def test_dictionaries_have_the_codes_of_their_strings():
+    values = ["b", None, "a", "b", "c"]
+    coder = KeyCoder(("k",))
+    first = codes(coder, pa.table({"k": pa.array(values).dictionary_encode()}))
+    assert codes(coder, pa.table({"k": values})) == first
+    unused = pa.DictionaryArray.from_arrays(pa.array([2, 2, None]), pa.array(["x", "y", "a"]))
+    assert codes(coder, pa.table({"k": unused})) == [first[2], first[2], first[1]]
+    doubled = pa.DictionaryArray.from_arrays(pa.array([0, 1]), pa.array(["a", "a"]))
+    assert codes(coder, pa.table({"k": doubled})) == [first[2], first[2]]
+
+
 def test_a_null_struct_is_not_a_struct_of_nulls():
     column = pa.array([None, {"x": None, "y": None}, None], STRUCT)
     found = codes(KeyCoder(("k",)), pa.table({"k": column}))

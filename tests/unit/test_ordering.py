@@ -145,6 +145,16 @@ def test_columns_of_all_kinds_are_carried_through():
     assert events.table.schema == table.schema
 
 
+def test_dictionaries_become_plain():
+    column = pa.chunked_array([pa.array(["b", None]).dictionary_encode(), pa.array(["a", "b"]).dictionary_encode()])
+    table = pa.table({"s": column, "t": [4, 3, 2, 1]})
+    for keys, order in [(("s",), "t"), ((), "s"), ((), "t")]:
+        events = events_of(table, InputOrder(keys, (OrderKey(order),)), KeyCoder(keys))
+        assert events.table.schema == pa.schema([("s", pa.string()), ("t", pa.int64())])
+        assert sorted(events.table.to_pylist(), key=lambda row: -row["t"]) == table.to_pylist()
+    assert events_of(table, InputOrder((), (OrderKey("s"),)), KeyCoder(())).table["t"].to_pylist() == [3, 2, 4, 1]
+
+
 def test_ordering_by_nested_columns_is_refused():
     with pytest.raises(EpisodeUnsupportedError, match="column v"):
         order_image(pa.table({"v": [[1]]}), OrderKey("v"))

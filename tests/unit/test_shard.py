@@ -150,6 +150,15 @@ def test_an_order_by_text_runs_in_memory():
     assert log == [(5000, END_OF_TIME), "finish"]
 
 
+@pytest.mark.parametrize("budget", [30_000, 10**9])
+def test_dictionaries_that_differ_from_table_to_table(budget):
+    tables = [t.append_column("s", t["k"].cast(pa.string())) for t in random_tables(4000, 40, 100, 8)]
+    mixed = [t.set_column(3, "s", t["s"].dictionary_encode()) if i % 3 else t for i, t in enumerate(tables)]
+    order = InputOrder(("s",), (OrderKey("t"),))
+    rows, _ = run(mixed, order, budget)
+    assert by_id(rows) == by_id(run(tables, order)[0])
+
+
 @settings(max_examples=60, deadline=None)
 @given(
     n=st.integers(1, 400),

@@ -46,29 +46,42 @@ def combine_int64(hashes: np.ndarray, values: np.ndarray, valid: np.ndarray) -> 
 
 
 @njit(cache=True, nogil=True)
+def _word_of_bytes(data: np.ndarray, low: int, high: int) -> int:
+    """A byte string as one 64-bit word, from little-endian words of 8 bytes."""
+    value = np.uint64(high - low) * _STEP
+    at = low
+    while at + 8 <= high:
+        word = np.uint64(0)
+        for j in range(8):
+            word |= np.uint64(data[at + j]) << np.uint64(8 * j)
+        value = _mix(value ^ word)
+        at += 8
+    word = np.uint64(0)
+    j = 0
+    while at < high:
+        word |= np.uint64(data[at]) << np.uint64(8 * j)
+        at += 1
+        j += 1
+    return value ^ word
+
+
+@njit(cache=True, nogil=True)
+def words_of_bytes(offsets: np.ndarray, data: np.ndarray) -> np.ndarray:
+    """Byte strings as int64 words: `combine_int64` of a word is `combine_bytes` of its string."""
+    words = np.empty(offsets.size - 1, np.int64)
+    for i in range(words.size):
+        words[i] = np.int64(_word_of_bytes(data, np.int64(offsets[i]), np.int64(offsets[i + 1])))
+    return words
+
+
+@njit(cache=True, nogil=True)
 def combine_bytes(hashes: np.ndarray, offsets: np.ndarray, data: np.ndarray, valid: np.ndarray) -> None:
     """Add a column of byte strings to the hashes: value i is data[offsets[i]:offsets[i + 1]] (uint8)."""
     masked = valid.size > 0
     for i in range(hashes.size):
-        if masked and not valid[i]:
-            hashes[i] = _mix(hashes[i] * _STEP + _NULL)
-            continue
-        low, high = np.int64(offsets[i]), np.int64(offsets[i + 1])
-        value = np.uint64(high - low) * _STEP
-        at = low
-        while at + 8 <= high:
-            word = np.uint64(0)
-            for j in range(8):
-                word |= np.uint64(data[at + j]) << np.uint64(8 * j)
-            value = _mix(value ^ word)
-            at += 8
-        word = np.uint64(0)
-        j = 0
-        while at < high:
-            word |= np.uint64(data[at]) << np.uint64(8 * j)
-            at += 1
-            j += 1
-        value ^= word
+        value = _NULL
+        if not masked or valid[i]:
+            value = _word_of_bytes(data, np.int64(offsets[i]), np.int64(offsets[i + 1]))
         hashes[i] = _mix(hashes[i] * _STEP + value)
 
 

@@ -1,4 +1,8 @@
-"""Arrow columns as NumPy arrays: one chunk, raw values, validity masks, gathering rows."""
+"""Arrow columns as NumPy arrays: one chunk, raw values, validity masks, gathering rows.
+
+String columns may be dictionary-encoded on their way to a matcher (as Parquet stores them): their codes are hashed,
+grouped and gathered in place of the strings. `plain` ends that; matchers see plain strings.
+"""
 
 from __future__ import annotations
 
@@ -26,6 +30,8 @@ def one_chunk(column: pa.ChunkedArray | pa.Array) -> pa.Array:
         return column.chunk(0)
     if column.type in _LARGE and column.nbytes > _INT32_LIMIT:
         column = column.cast(_LARGE[column.type])
+    if pa.types.is_dictionary(column.type):
+        column = column.unify_dictionaries()
     combined = column.combine_chunks()
     if isinstance(combined, pa.ChunkedArray):
         combined = combined.chunk(0) if combined.num_chunks == 1 else pa.concat_arrays(combined.chunks)
@@ -89,20 +95,44 @@ def is_narrow_decimal(kind: pa.DataType) -> bool:
     return pa.types.is_decimal(kind) and kind.bit_width >= 64 and kind.precision <= 18
 
 
+def concat(tables: list[pa.Table]) -> pa.Table:
+    """Tables of the same rows' type as one; where only some have a dictionary for a column, it becomes plain."""
+    if any(table.schema != tables[0].schema for table in tables):
+        tables = [plain(table) for table in tables]
+    return pa.concat_tables(tables).unify_dictionaries()
+
+
+def plain(table: pa.Table) -> pa.Table:
+    """The table without dictionaries."""
+    for i, field in enumerate(table.schema):
+        if pa.types.is_dictionary(field.type):
+            table = table.set_column(i, field.with_type(field.type.value_type), _decoded(table.column(i)))
+    return table
+
+
+def _decoded(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    kind = column.type.value_type
+    return pa.chunked_array([chunk.dictionary_decode() for chunk in column.chunks], kind)
+
+
 @dataclass(frozen=True)
 class Atom:
-    """One comparable piece of a key: int64 values with a mask, or an array of byte strings."""
+    """One comparable piece of a key: int64 values with a mask, or byte strings, one for each row.
+
+    coded: the values are places in `strings`, which are distinct.
+    """
 
     values: np.ndarray
     valid: np.ndarray
     strings: pa.Array | None = None
+    coded: bool = False
 
 
 def atoms(array: pa.Array, name: str) -> list[Atom]:
     """A key column as atoms whose equality is the column's; structs give a presence atom and those of their fields."""
     kind = array.type
     if pa.types.is_dictionary(kind):
-        return atoms(array.dictionary_decode(), name)
+        return [_coded_atom(array)] if _is_dictionary_of_strings(array) else atoms(array.dictionary_decode(), name)
     if pa.types.is_null(kind):
         return [Atom(np.zeros(len(array), np.int64), np.zeros(len(array), np.bool_))]
     if pa.types.is_struct(kind):
@@ -128,6 +158,18 @@ def atoms(array: pa.Array, name: str) -> list[Atom]:
     )
 
 
+def _is_dictionary_of_strings(array: pa.DictionaryArray) -> bool:
+    strings = array.dictionary
+    kinds = (pa.string(), pa.binary(), pa.large_string(), pa.large_binary())
+    return strings.type in kinds and strings.null_count == 0 and len(strings.unique()) == len(strings)
+
+
+def _coded_atom(array: pa.DictionaryArray) -> Atom:
+    large = array.type.value_type in (pa.large_string(), pa.large_binary())
+    strings = array.dictionary.cast(pa.large_binary() if large else pa.binary())
+    return Atom(int64_values(array.indices), valid_mask(array), strings, coded=True)
+
+
 _LARGE_BYTES = (
     pa.types.is_large_string,
     pa.types.is_large_binary,
@@ -149,9 +191,13 @@ def key_hashes(table: pa.Table, keys: tuple[str, ...], salt: int = 0) -> np.ndar
         for atom in atoms(one_chunk(table.column(name)), name):
             if atom.strings is None:
                 hashing.combine_int64(hashes, atom.values, atom.valid)
+            elif not atom.coded:
+                hashing.combine_bytes(hashes, *_string_buffers(atom.strings), atom.valid)
+            elif len(atom.strings):
+                words = hashing.words_of_bytes(*_string_buffers(atom.strings))
+                hashing.combine_int64(hashes, words.take(atom.values, mode="clip"), atom.valid)
             else:
-                offsets, data = _string_buffers(atom.strings)
-                hashing.combine_bytes(hashes, offsets, data, atom.valid)
+                hashing.combine_int64(hashes, atom.values, atom.valid)
     return hashes
 
 
@@ -172,6 +218,8 @@ def take(table: pa.Table, order: np.ndarray) -> pa.Table:
 def take_array(array: pa.Array, order: np.ndarray) -> pa.Array:
     """The values at the given rows."""
     kind = array.type
+    if pa.types.is_dictionary(kind):
+        return pa.DictionaryArray.from_arrays(take_array(array.indices, order), array.dictionary, safe=False)
     fixed = pa.types.is_primitive(kind) and kind.bit_width in (8, 16, 32, 64)
     if fixed and array.null_count == 0 and len(array):
         values = raw_values(array, np.dtype(f"int{kind.bit_width}").type)

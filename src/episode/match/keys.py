@@ -144,14 +144,21 @@ class _Stage:
 
 def _encode_atom(atom: Atom) -> tuple[np.ndarray, pa.Array]:
     """Dense codes of one atom column, and its distinct values (int64 or large_binary; null last or among them)."""
-    if atom.strings is not None:
-        encoded = atom.strings.dictionary_encode(null_encoding="encode")
-        return encoded.indices.to_numpy(), encoded.dictionary.cast(pa.large_binary())
-    small = _encode_small(atom.values, atom.valid)
+    if atom.strings is None:
+        return _encode_ints(atom.values, atom.valid)
+    if atom.coded:
+        local, places = _encode_ints(atom.values, atom.valid)
+        return local, atom.strings.take(places).cast(pa.large_binary())
+    encoded = atom.strings.dictionary_encode(null_encoding="encode")
+    return encoded.indices.to_numpy(), encoded.dictionary.cast(pa.large_binary())
+
+
+def _encode_ints(values: np.ndarray, valid: np.ndarray) -> tuple[np.ndarray, pa.Array]:
+    small = _encode_small(values, valid)
     if small is not None:
         return small
-    mask = None if atom.valid is ALL_VALID else ~atom.valid
-    encoded = pa.array(atom.values, mask=mask).dictionary_encode(null_encoding="encode")
+    mask = None if valid is ALL_VALID else ~valid
+    encoded = pa.array(values, mask=mask).dictionary_encode(null_encoding="encode")
     return encoded.indices.to_numpy(), encoded.dictionary
 
 

@@ -19,6 +19,7 @@ from episode.match.columns import (
     is_narrow_decimal,
     one_chunk,
     one_chunk_each,
+    plain,
     take,
     valid_mask,
 )
@@ -131,7 +132,7 @@ def events_of(table: pa.Table, input_order: InputOrder, coder: KeyCoder) -> Even
     stacked = _stack(rows, table.num_rows)
     keys = coder.encode(table)
     if partition.is_ordered(keys.local, stacked):
-        return EventBatch(one_chunk_each(table), keys.code[keys.local], time)
+        return EventBatch(one_chunk_each(plain(table)), keys.code[keys.local], time)
     order, starts, disordered = partition.group_and_check(keys.local, keys.count, stacked)
     partition.order_within(order, starts, disordered, stacked)
     ordered = take(table, order)
@@ -139,7 +140,7 @@ def events_of(table: pa.Table, input_order: InputOrder, coder: KeyCoder) -> Even
         time = order_image(ordered, input_order.order[0]).values
     else:
         time = time.take(order)
-    return EventBatch(ordered, np.repeat(keys.code, np.diff(starts)), time)
+    return EventBatch(plain(ordered), np.repeat(keys.code, np.diff(starts)), time)
 
 
 def _stack(rows: list[np.ndarray], n: int) -> np.ndarray:

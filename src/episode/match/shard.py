@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from episode.match.columns import concat, plain
 from episode.match.keys import KeyCoder
 from episode.match.ordering import events_of, has_lasting_image, times_of
 from episode.match.protocol import END_OF_TIME, MatcherSpec
@@ -54,16 +55,17 @@ def run_shard(
 
 
 def _drain(held: list[pa.Table], rest: Iterator[pa.Table]) -> Iterator[pa.Table]:
-    """The tables in hand, let go one by one, then the rest."""
+    """The tables in hand, let go one by one, then the rest; dictionaries differ from file to file, so without them."""
     held.reverse()
     while held:
-        yield held.pop()
-    yield from rest
+        yield plain(held.pop())
+    for table in rest:
+        yield plain(table)
 
 
 def _run_whole(spec: MatcherSpec, tables: list[pa.Table]) -> Iterator[pa.RecordBatch]:
     """Order all rows in memory and feed them at once."""
-    table = pa.concat_tables(tables) if tables else None
+    table = concat(tables) if tables else None
     if table is None or table.num_rows == 0:
         return
     tables.clear()

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from episode.kernels import hashing, partition
-from episode.match.columns import key_hashes, one_chunk_each, take
+from episode.match.columns import concat, key_hashes, one_chunk_each, take
 
 
 class Spool:
@@ -69,12 +69,12 @@ def rechunk(tables: Iterable[pa.Table], chunk_bytes: int) -> Iterator[pa.Table]:
     for table in tables:
         for piece in _pieces(table, chunk_bytes):
             if held and size + piece.nbytes > chunk_bytes:
-                yield one_chunk_each(pa.concat_tables(held))
+                yield one_chunk_each(concat(held))
                 held, size = [], 0
             held.append(piece)
             size += piece.nbytes
     if held:
-        yield one_chunk_each(pa.concat_tables(held))
+        yield one_chunk_each(concat(held))
 
 
 def _pieces(table: pa.Table, chunk_bytes: int) -> Iterator[pa.Table]:

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from episode.kernels import hashing, narrowing, partition
-from episode.match.columns import is_integral, key_hashes, raw_values, take, valid_mask
+from episode.match.columns import is_integral, key_hashes, plain, raw_values, take, valid_mask
 from episode.match.ordering import has_lasting_image, order_image
 from episode.match.protocol import InputOrder
 from episode.match.spill import rechunk
@@ -36,6 +36,7 @@ _ARROW_SCHEMA = pa.schema(
 )
 _COMPRESSION = pa.ipc.IpcWriteOptions(compression="lz4")
 _PER_PARTITION = 1 << 32
+_DICTIONARY_SHARE = 4
 _BASE = b"episode.base"
 _WIDE = b"episode.wide"
 
@@ -52,7 +53,15 @@ class Packing:
 def pack(tables: Iterable[pa.Table], packing: Packing, partition_index: int) -> Iterator[pa.RecordBatch]:
     """The events of one Spark partition as batches of envelopes."""
     for count, chunk in enumerate(rechunk(tables, packing.flush_bytes)):
+        if _has_large_dictionary(chunk, packing.shards):
+            chunk = plain(chunk)
         yield _envelopes(chunk, packing, partition_index * _PER_PARTITION + count)
+
+
+def _has_large_dictionary(table: pa.Table, shards: int) -> bool:
+    """Whether writing a dictionary once for each shard is too much for the rows there are."""
+    columns = (column.chunk(0) for column in table.columns if pa.types.is_dictionary(column.type))
+    return any(len(column.dictionary) * shards * _DICTIONARY_SHARE > table.num_rows for column in columns)
 
 
 def _envelopes(table: pa.Table, packing: Packing, origin: int) -> pa.RecordBatch:
@@ -94,6 +103,9 @@ def _narrowed(table: pa.Table) -> pa.Table:
 
 def _narrow(array: pa.Array) -> tuple[pa.Array, int | None]:
     kind = array.type
+    if pa.types.is_dictionary(kind):
+        index = next(index for index in (pa.int8(), pa.int16(), pa.int32()) if _fits(len(array.dictionary), index))
+        return pa.DictionaryArray.from_arrays(array.indices.cast(index), array.dictionary, safe=False), None
     if not is_integral(kind) or kind.bit_width < 16 or pa.types.is_unsigned_integer(kind):
         return array, None
     values = raw_values(array, np.dtype(f"int{kind.bit_width}").type)
@@ -104,6 +116,10 @@ def _narrow(array: pa.Array) -> tuple[pa.Array, int | None]:
     distances = np.empty(len(values), f"uint{bits}")
     narrowing.narrow(values, base, distances)
     return _with_values(array, getattr(pa, f"uint{bits}")(), distances), int(base)
+
+
+def _fits(size: int, index: pa.DataType) -> bool:
+    return size < 2 ** (index.bit_width - 1)
 
 
 def _widen(array: pa.Array, base: int, kind: pa.DataType) -> pa.Array:
@@ -146,6 +162,10 @@ def _widened(table: pa.Table) -> pa.Table:
         at = table.schema.get_field_index(field.name)
         column = _widen(table.column(at).chunk(0), int(field.metadata[_BASE]), field.type)
         table = table.set_column(at, pa.field(field.name, field.type), column)
+    for at, field in enumerate(table.schema):
+        if pa.types.is_dictionary(field.type):
+            kind = pa.dictionary(pa.int32(), field.type.value_type)
+            table = table.set_column(at, field.with_type(kind), table.column(at).cast(kind))
     return table.replace_schema_metadata()
 
 

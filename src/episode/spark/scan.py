@@ -27,6 +27,7 @@ _PLAIN_SETTINGS = {
 }
 _COLUMN_RULES = ("EXISTS_DEFAULT", "parquet.field.id")
 _STRING_BYTES = 24
+_LENGTH_BYTES = 4
 _BATCH_ROWS = 1 << 20
 
 
@@ -42,13 +43,17 @@ class Split:
 
 @dataclass(frozen=True)
 class ParquetScan:
-    """Files to be read directly: their row groups in order, the columns to read and the types to deliver."""
+    """Files to be read directly: their row groups in order, the columns to read and the types to deliver.
+
+    dictionaries: string columns that the files store as dictionaries, and that stay so.
+    """
 
     splits: tuple[Split, ...]
     schema: pa.Schema
     files: int
     rows: int
     bytes: int
+    dictionaries: tuple[str, ...] = ()
 
     def tasks(self, task_bytes: int, at_least: int) -> list[tuple[Split, ...]]:
         """The splits in order, spread over tasks of at most about task_bytes, and over at_least tasks if possible."""
@@ -66,7 +71,9 @@ class ParquetScan:
     def read(self, splits: tuple[Split, ...]) -> Iterator[pa.Table]:
         """The rows of some splits, in order, in the schema of the scan."""
         for split in splits:
-            with pq.ParquetFile(split.path, coerce_int96_timestamp_unit="us") as file:
+            with pq.ParquetFile(
+                split.path, coerce_int96_timestamp_unit="us", read_dictionary=list(self.dictionaries)
+            ) as file:
                 names = _file_names(file.schema_arrow, self.schema)
                 for batch in file.iter_batches(
                     batch_size=_BATCH_ROWS,
@@ -110,7 +117,8 @@ def _scan_of(spark: SparkSession, columns: StructType, files: PlainFiles, schema
             return f"{reason} in {path}"
         splits += _splits_of(path, footer, schema)
     rows = sum(footer.num_rows for footer in footers)
-    return ParquetScan(tuple(splits), schema, len(footers), rows, sum(split.bytes for split in splits))
+    size = sum(split.bytes for split in splits)
+    return ParquetScan(tuple(splits), schema, len(footers), rows, size, _dictionaries(footers, schema))
 
 
 def _setting(spark: SparkSession, key: str) -> str:
@@ -124,6 +132,17 @@ def _splits_of(path: str, footer: pq.FileMetaData, schema: pa.Schema) -> list[Sp
     width = sum(_STRING_BYTES if not _is_fixed(field.type) else max(1, field.type.bit_width // 8) for field in schema)
     groups = range(footer.num_row_groups)
     return [Split(path, i, i + 1, footer.row_group(i).num_rows * width) for i in groups if footer.row_group(i).num_rows]
+
+
+def _dictionaries(footers: list[pq.FileMetaData], schema: pa.Schema) -> tuple[str, ...]:
+    """String columns with fewer bytes than plain strings' lengths alone would take, in every row group."""
+    names = {field.name for field in schema if field.type in (pa.string(), pa.binary())}
+    for footer in footers:
+        for group in map(footer.row_group, range(footer.num_row_groups)):
+            for column in map(group.column, range(group.num_columns)):
+                if column.total_uncompressed_size >= _LENGTH_BYTES * column.num_values:
+                    names.discard(column.path_in_schema)
+    return tuple(sorted(names))
 
 
 def _is_fixed(kind: pa.DataType) -> bool:
@@ -190,12 +209,14 @@ def _reads_as(kind: pa.DataType, wanted: pa.DataType, int96: bool) -> bool:
 def _deliver(batch: pa.RecordBatch, names: list[str | None], schema: pa.Schema) -> pa.Table:
     columns = []
     for name, field in zip(names, schema, strict=True):
-        columns.append(pa.nulls(batch.num_rows, field.type) if name is None else _cast(batch.column(name), field.type))
-    return pa.Table.from_arrays(columns, schema=schema)
+        column = pa.nulls(batch.num_rows, field.type) if name is None else _cast(batch.column(name), field.type)
+        columns.append(column)
+    fields = [field.with_type(column.type) for field, column in zip(schema, columns, strict=True)]
+    return pa.Table.from_arrays(columns, schema=pa.schema(fields))
 
 
 def _cast(column: pa.Array, kind: pa.DataType) -> pa.Array:
-    if column.type == kind:
+    if column.type == kind or column.type == pa.dictionary(pa.int32(), kind):
         return column
     if pa.types.is_timestamp(kind) and pa.types.is_timestamp(column.type) and column.type.unit == kind.unit:
         return column.view(kind)
