@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from os import PathLike, fspath
+from os.path import abspath, exists
 from typing import TYPE_CHECKING, Any, Union
 
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
@@ -95,7 +96,9 @@ class _Query:
         from episode.spark.tables import keyword_table
 
         for name, table in self.tables.items():
-            self.frames[name] = keyword_table(self.spark, name, fspath(table) if isinstance(table, PathLike) else table)
+            self.frames[name] = keyword_table(
+                self.spark, name, _path(table) if isinstance(table, (str, PathLike)) else table
+            )
 
     def result(self) -> DataFrame:
         statement = self.statement
@@ -193,6 +196,12 @@ class _Query:
     def _name_of(self, span: Span) -> str:
         token = next(token for token in self.statement.tokens if token.start == span.start)
         return token.identifier.lower()
+
+
+def _path(table: str | PathLike[str]) -> str:
+    """A local path as seen from here: the JVM resolves relative ones against the directory it was started in."""
+    path = fspath(table)
+    return abspath(path) if exists(path) else path
 
 
 def _escape(text: str) -> str:

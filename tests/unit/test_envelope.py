@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from episode.match.columns import concat
+from episode.match.envelope import Packing, in_groups, pack, unpack
 from episode.match.protocol import InputOrder, OrderKey
-from episode.spark.envelope import Packing, in_groups, pack, unpack
 
 INT64 = st.none() | st.integers(-(2**63), 2**63 - 1) | st.integers(-5, 5)
 INT16 = st.none() | st.integers(-(2**15), 2**15 - 1)

@@ -123,8 +123,9 @@ def _is_loop_choice(program: PatternProgram, at: int) -> bool:
 
 def _openings(program: PatternProgram, number: dict[str, int]) -> tuple[int, int, bool, bool]:
     firsts, nullable = _reachable(program, 0)
+    large = len(program.instructions) > LARGE_PROGRAM
     first_bits = follow_bits = 0
-    one_row_enough = False
+    one_row_enough = large
     for at in firsts:
         first_bits |= 1 << number[program.instructions[at].label]
         if one_row_enough:

@@ -10,10 +10,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.taskcontext import TaskContext
 
+from episode.match.envelope import FLUSH_BYTES, SCHEMA, Packing, in_groups, pack, unpack
 from episode.match.protocol import InputOrder, MatcherSpec
 from episode.match.shard import DEFAULT_BUDGET, run_shard
 from episode.spark import carry, classic
-from episode.spark.envelope import FLUSH_BYTES, SCHEMA, Packing, in_groups, pack, unpack
 from episode.spark.scan import ParquetScan, choose_scan
 from episode.spark.worker import prepare_worker, spill_directory
 
