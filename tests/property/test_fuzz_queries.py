@@ -1,0 +1,293 @@
+"""Mutated queries: whatever a user types gives rows or an EpisodeError, and nothing else.
+
+Good statements are broken in many ways, from a seed, then parsed, planned and, where they still mean something, run on
+a small table. `python -m tests.property.test_fuzz_queries 17 1000` tries 1000 mutations from seed 17 and prints what
+breaks.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+import signal
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+
+import pyarrow as pa
+import pytest
+
+from episode.errors import EpisodeError
+from episode.lang.statement import TablePattern, parse_statement
+from episode.match.row_pattern import RowPatternSpec
+from episode.plan.explain import explain_row_pattern
+from episode.plan.row_pattern import plan_row_pattern
+from episode.plan.schema import InputSchema
+from tests.in_process import ARROW_TYPES, SPARK_TYPES, run_whole
+
+MUTATIONS_PER_TEST = 100
+SECONDS = 30  # far more than any query here takes: it tells a hang from a slow machine
+STEPS = 20_000
+
+HERE = Path(__file__).parent / "fuzz"
+CORPUS = (HERE / "corpus.sql").read_text(encoding="utf-8").split("\n;\n")
+WORDS = (HERE / "words.txt").read_text(encoding="utf-8").split()
+KINDS = [r"\d", r"[A-Z_]+$", r"[A-Za-z_]", "'", r"[-+*/%<>=]", r"[(){}\[\]]", ""]
+CHARACTERS = "aZ09_ \t\n\r\x00\x0b\x0c\u00a0\u2003\u200b\ufeff\u0130ßé中😀٣²()[]{}'\"`.,;:|*+?^$-/\\%&#@!~<>="
+# Numbers and what the machine does with them stand before the blank line, all the rest behind it.
+OPERANDS, FORMS = (
+    [part.split("\n") for part in (HERE / name).read_text(encoding="utf-8").strip().split("\n\n")]
+    for name in ("operands.txt", "forms.txt")
+)
+CONDITIONS = [
+    "{} > 0",
+    "{} IS NULL",
+    "{} = {}",
+    "NOT {} < 1.5",
+    "{} IN (1, 2)",
+    "{} <> 'a'",
+    "{} >= 1 AND {} <= 5",
+    "{} <=> {}",
+]
+BLANKS = [" ", "\t", "\r\n", "\x0c", "\u00a0", " /* x */ ", " -- x\n"]
+ROWS = [
+    {"k": k, "ts": ts, "v": v, "f": f, "s": s}
+    for k, ts, v, f, s in [
+        (1, 1, 3, 0.5, "a"), (1, 2, 2, 1.5, "b"), (None, 2, None, None, None), (1, 3, 1, float("nan"), "ab"),
+        (2, 3, 5, -0.0, ""), (2, 4, 5, 2.0, "a"), (1, 5, 4, float("inf"), "b"), (2, 9, 0, 3.0, "é"),
+    ]
+]  # fmt: skip
+GUESSES = [
+    "boolean",
+    "int",
+    "double",
+    "string",
+    "timestamp",
+    "date",
+    "decimal(10,2)",
+    "array<int>",
+    "void",
+    "interval month",
+]
+
+
+# ---- mutations ------------------------------------------------------------------------------------
+
+
+def pieces(text: str) -> list[str]:
+    return re.findall(r"\s+|\w+|'[^']*'|[^\w\s]", text)
+
+
+def delete(parts: list[str], draw: random.Random) -> list[str]:
+    at = draw.randrange(len(parts))
+    return parts[:at] + parts[at + draw.choice([1, 1, 1, 2, 5]) :]
+
+
+def duplicate(parts: list[str], draw: random.Random) -> list[str]:
+    at, count = draw.randrange(len(parts)), draw.choice([1, 1, 2, 6, 12])
+    return parts[: at + count] + parts[at:]
+
+
+def swap(parts: list[str], draw: random.Random) -> list[str]:
+    parts = list(parts)
+    one, other = draw.randrange(len(parts)), draw.randrange(len(parts))
+    parts[one], parts[other] = parts[other], parts[one]
+    return parts
+
+
+def replace(parts: list[str], draw: random.Random) -> list[str]:
+    at = draw.randrange(len(parts))
+    return [*parts[:at], " ", draw.choice(WORDS), " ", *parts[at + 1 :]]
+
+
+def insert(parts: list[str], draw: random.Random) -> list[str]:
+    at = draw.randrange(len(parts))
+    return [*parts[:at], " ", draw.choice(WORDS), " ", *parts[at:]]
+
+
+def exchange(parts: list[str], draw: random.Random) -> list[str]:
+    """A word, number or sign for another one: most of these still mean something."""
+    at = draw.choice([at for at, part in enumerate(parts) if not part.isspace()] or [0])
+    kind = next(kind for kind in KINDS if re.match(kind, parts[at]))
+    others = [part for part in pieces(draw.choice(CORPUS)) if re.match(kind, part)]
+    return [*parts[:at], draw.choice(others or ["x"]), *parts[at + 1 :]]
+
+
+def noise(parts: list[str], draw: random.Random) -> list[str]:
+    text = list("".join(parts))
+    for _ in range(draw.choice([1, 1, 2, 8])):
+        at = draw.randrange(len(text) + 1)
+        text[at : at + draw.choice([0, 1])] = [draw.choice(CHARACTERS)]
+    return pieces("".join(text))
+
+
+def truncate(parts: list[str], draw: random.Random) -> list[str]:
+    at = draw.randrange(1, len(parts) + 1)
+    return parts[:at] if draw.random() < 0.7 else parts[at - 1 :]
+
+
+def splice(parts: list[str], draw: random.Random) -> list[str]:
+    other = pieces(draw.choice(CORPUS))
+    return parts[: draw.randrange(len(parts))] + other[draw.randrange(len(other)) :]
+
+
+def wrap(parts: list[str], draw: random.Random) -> list[str]:
+    """Something around a few tokens: brackets, calls, CASE."""
+    at = draw.randrange(len(parts))
+    end = min(len(parts), at + draw.choice([1, 1, 3, 7]))
+    before, after = draw.choice(
+        [("(", ")"), ("[", "]"), ("{", "}"), ("{- ", " -}"), ("NOT ", ""), ("- ", ""), ("LAST(", ")"),
+         ("PREV(", ", 2)"), ("sum(", ")"), ("CASE WHEN ", " THEN 1 END"), ("PERMUTE(", ", A)"),
+         ("upper(", ")"), ("/*", "*/"), ("'", "'"), ("RUNNING ", ""), ("FINAL ", ""), ("CAST(", " AS double)"), ("abs(", ")"), ("`", "`")]
+    )  # fmt: skip
+    times = draw.choice([1, 1, 1, 2, 3, 30, 60, 120, 400])
+    return [*parts[:at], before * times, *parts[at:end], after * times, *parts[end:]]
+
+
+def lengthen(parts: list[str], draw: random.Random) -> list[str]:
+    """A few tokens very often, with something between them."""
+    at = draw.randrange(len(parts))
+    end = min(len(parts), at + draw.choice([1, 2, 3, 8]))
+    between = draw.choice([" ", ", ", " | ", " AND ", " OR ", " + ", " - ", " * ", ".", "", " = ", " || "])
+    times = draw.choice([2, 5, 20, 70, 300])
+    return [*parts[:at], between.join(["".join(parts[at:end])] * times), *parts[end:]]
+
+
+def disguise(parts: list[str], draw: random.Random) -> list[str]:
+    """The same in another dress: case, blanks, comments."""
+    changes: list[Callable[[str], str]] = [
+        str.upper, str.lower, str.swapcase,
+        lambda part: draw.choice(BLANKS) if part.isspace() else part,
+        lambda part: part.replace("A", "Ä").replace("v", "𝓋"),
+    ]  # fmt: skip
+    change = draw.choice(changes)
+    return [change(part) for part in parts]
+
+
+def graft(parts: list[str], draw: random.Random) -> list[str]:
+    """Random expressions as measure and conditions: well formed, not always well typed. Nothing else is kept."""
+    numbers = draw.random() < 0.6
+    measure, first, second, third = (expression(draw, draw.choice([0, 1, 1, 2, 2, 3]), numbers) for _ in range(4))
+    condition = draw.choice(CONDITIONS if draw.random() < 0.9 else ["{}"]).format(first, second)
+    rows = draw.choice(["ONE ROW", "ALL ROWS"])
+    pattern = draw.choice(["A B+ C*", "(A | B)+ C?", "A* B", "PERMUTE(A, B) C", "A B C"])
+    text = f"MATCH_RECOGNIZE (ORDER BY ts MEASURES {measure} AS m {rows} PER MATCH PATTERN ({pattern}) "
+    return pieces(f"SELECT * FROM t {text} SUBSET U = (A, B) DEFINE B AS {condition}, A AS {third} > 0)")
+
+
+def expression(draw: random.Random, depth: int, numbers: bool) -> str:
+    kind = 0 if numbers else draw.randrange(2)
+    if depth == 0:
+        return draw.choice(OPERANDS[kind])
+    return re.sub(r"(?<!\w)_(?!\w)", lambda _: expression(draw, depth - 1, numbers), draw.choice(FORMS[kind]))
+
+
+MUTATORS = [graft] * 4 + [exchange] * 3 + [replace] * 2
+MUTATORS += [delete, duplicate, swap, insert, noise, truncate, splice, wrap, lengthen, disguise]
+
+
+def mutations(seed: int, count: int) -> Iterator[str]:
+    """Broken statements; the same for a seed on every run."""
+    draw = random.Random(seed)
+    for _ in range(count):
+        parts = pieces(draw.choice(CORPUS))
+        for _ in range(draw.choice([1, 1, 1, 2, 2, 3, 5])):
+            parts = draw.choice(MUTATORS)(parts, draw) or ["SELECT"]
+        yield "".join(parts)[:20_000]
+
+
+# ---- outcomes -------------------------------------------------------------------------------------
+
+
+@contextmanager
+def no_hang(text: str) -> Iterator[None]:
+    def give_up(_signal: int, _frame: FrameType | None) -> None:
+        raise TimeoutError(f"no outcome after {SECONDS} s: {text!r}")
+
+    previous = signal.signal(signal.SIGALRM, give_up)
+    signal.setitimer(signal.ITIMER_REAL, SECONDS)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, previous)
+
+
+def outcome(text: str) -> str:
+    """The kind of error, or `rows`; anything but an EpisodeError comes out as it is."""
+    result = "no pattern"
+    try:
+        statement = parse_statement(text)
+    except EpisodeError as error:
+        return _shown(error)
+    for pattern in statement.patterns:
+        planned_with_spark(pattern)
+        result = planned_and_run(pattern)
+    return result
+
+
+def planned_and_run(pattern: TablePattern) -> str:
+    try:
+        plan = plan_row_pattern(pattern.clause, InputSchema(SPARK_TYPES), (pattern.alias or pattern.name or "",))
+        explain_row_pattern(plan)
+        spec = RowPatternSpec(plan, pa.schema(list(ARROW_TYPES.items())), step_budget=STEPS)
+        run_whole(spec, ROWS)
+    except EpisodeError as error:
+        return _shown(error)
+    return "rows"
+
+
+def planned_with_spark(pattern: TablePattern) -> None:
+    """Planned only, with a Spark that answers anything."""
+    schema = InputSchema(SPARK_TYPES, lambda expression: GUESSES[len(expression) % len(GUESSES)])
+    try:
+        explain_row_pattern(plan_row_pattern(pattern.clause, schema))
+    except EpisodeError as error:
+        _shown(error)
+
+
+def _shown(error: EpisodeError) -> str:
+    assert str(error)
+    return error.kind
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _compiled() -> None:
+    """Kernels that are compiled now do not count as a hang later."""
+    for text in CORPUS:
+        outcome(text)
+
+
+@pytest.mark.parametrize("text", CORPUS)
+def test_the_corpus_is_good(text: str) -> None:
+    assert outcome(text) in ("rows", "data", "unsupported"), "unsupported: Spark is not there for its functions"
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_mutated_queries(seed: int) -> None:
+    for text in mutations(seed, MUTATIONS_PER_TEST):
+        with no_hang(text):
+            outcome(text)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(1_000, 1_100))
+def test_many_mutated_queries(seed: int) -> None:
+    for text in mutations(seed, MUTATIONS_PER_TEST):
+        with no_hang(text):
+            outcome(text)
+
+
+if __name__ == "__main__":
+    kinds: Counter[str] = Counter(outcome(query) for query in CORPUS)
+    for query in mutations(int(sys.argv[1]), int(sys.argv[2])):
+        try:
+            with no_hang(query):
+                kinds[outcome(query)] += 1
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is what we look for
+            kinds[f"{type(error).__name__}: {error}"[:100]] += 1
+            print(f"{type(error).__name__}: {error}\n    {query[:2_000]!r}\n")
+    print(kinds)
