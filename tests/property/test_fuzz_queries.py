@@ -52,6 +52,11 @@ CONDITIONS = [
     "{} >= 1 AND {} <= 5",
     "{} <=> {}",
 ]
+WRAPPINGS = [
+    ("(", ")"), ("[", "]"), ("{", "}"), ("{- ", " -}"), ("NOT ", ""), ("- ", ""), ("LAST(", ")"), ("PREV(", ", 2)"),
+    ("sum(", ")"), ("CASE WHEN ", " THEN 1 END"), ("PERMUTE(", ", A)"), ("upper(", ")"), ("/*", "*/"), ("'", "'"),
+    ("RUNNING ", ""), ("FINAL ", ""), ("CAST(", " AS double)"), ("abs(", ")"), ("`", "`"),
+]  # fmt: skip
 BLANKS = [" ", "\t", "\r\n", "\x0c", "\u00a0", " /* x */ ", " -- x\n"]
 ROWS = [
     {"k": k, "ts": ts, "v": v, "f": f, "s": s}
@@ -138,11 +143,7 @@ def wrap(parts: list[str], draw: random.Random) -> list[str]:
     """Something around a few tokens: brackets, calls, CASE."""
     at = draw.randrange(len(parts))
     end = min(len(parts), at + draw.choice([1, 1, 3, 7]))
-    before, after = draw.choice(
-        [("(", ")"), ("[", "]"), ("{", "}"), ("{- ", " -}"), ("NOT ", ""), ("- ", ""), ("LAST(", ")"),
-         ("PREV(", ", 2)"), ("sum(", ")"), ("CASE WHEN ", " THEN 1 END"), ("PERMUTE(", ", A)"),
-         ("upper(", ")"), ("/*", "*/"), ("'", "'"), ("RUNNING ", ""), ("FINAL ", ""), ("CAST(", " AS double)"), ("abs(", ")"), ("`", "`")]
-    )  # fmt: skip
+    before, after = draw.choice(WRAPPINGS)
     times = draw.choice([1, 1, 1, 2, 3, 30, 60, 120, 400])
     return [*parts[:at], before * times, *parts[at:end], after * times, *parts[end:]]
 

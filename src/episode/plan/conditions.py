@@ -36,6 +36,7 @@ from episode.plan.expressions import (
     RowRef,
     Running,
     conjuncts,
+    depth,
     is_row_local,
 )
 from episode.plan.labels import Labels, common_label
@@ -45,6 +46,7 @@ from episode.plan.schema import InputSchema, quote
 from episode.plan.types import NARROW_DECIMAL, VOID, decimal_of, is_float, is_integer, is_numeric, lane_of
 
 BOOLEAN_AGGREGATES = {"bool_and": "min", "bool_or": "max"}
+MAXIMUM_DEPTH = 150
 NUMBERS = "It takes numbers: cast the argument, for example to double."
 COMPARABLE = "It takes values that can be compared across rows: numbers, strings, times, booleans."
 CONDITIONS = "It takes a condition: compare the argument, for example x > 0."
@@ -103,7 +105,7 @@ class RowLocalScalars:
 
         compiler = NativeCompiler(resolve, lambda node: self.by_spark(node, scalar, at), self.schema.utc)
         try:
-            return compiler.compile(scalar.tree)
+            return self.not_too_deep(compiler.compile(scalar.tree), scalar)
         except NotNative as error:
             place = place_of(error.node, scalar, self.clause.source)
             raise self.unsupported(f"This cannot be evaluated: {error.reason}.", place, error.hint) from None
@@ -114,6 +116,12 @@ class RowLocalScalars:
         """Column and struct fields behind a reference."""
         names = [*labels_of(self.clause.pattern), *(subset.name for subset in self.clause.subsets)]
         return self.schema.resolve(reference, self.clause.source, names)
+
+    def not_too_deep(self, expression: Expression, scalar: Scalar) -> Expression:
+        if depth(expression) > MAXIMUM_DEPTH:
+            hint = "Compute parts of it as columns in a subquery: FROM (SELECT …) MATCH_RECOGNIZE (…)."
+            raise self.unsupported("This expression is nested too deeply.", scalar.span, hint)
+        return expression
 
     def mistaken(self, error: Mistake, scalar: Scalar) -> EpisodeAnalysisError:
         return self.analysis_error(error.message, place_of(error.node, scalar, self.clause.source), error.hint)
@@ -210,7 +218,7 @@ class _Conditions:
     def plan(self) -> Condition:
         compiler = NativeCompiler(self._resolve, self._fallback, self.schema.utc)
         try:
-            expression = compiler.compile(self.condition.tree)
+            expression = self.rows.not_too_deep(compiler.compile(self.condition.tree), self.condition)
         except Mistake as error:
             raise self.rows.mistaken(error, self.condition) from None
         except NotNative as error:

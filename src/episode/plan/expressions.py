@@ -101,6 +101,17 @@ def walk(expression: Expression) -> Iterator[Expression]:
             yield from walk(operand)
 
 
+def depth(expression: Expression) -> int:
+    """Levels of the expression; what recurses over it goes as deep."""
+    deepest, pending = 0, [(expression, 1)]
+    while pending:
+        node, level = pending.pop()
+        deepest = max(deepest, level)
+        if isinstance(node, Apply):
+            pending += [(operand, level + 1) for operand in node.operands]
+    return deepest
+
+
 def is_row_local(expression: Expression) -> bool:
     """Does it depend on one row and rows at fixed offsets of it only?"""
     for node in walk(expression):

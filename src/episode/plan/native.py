@@ -50,6 +50,7 @@ class Mistake(Exception):
 
 
 ONE_TYPE = "Cast both sides to one type; a CAST of columns of one row may be anything: CAST(A.x AS double)."
+LONGEST_LIST = 100
 COMPARISONS = {
     exp.EQ: "eq",
     exp.NEQ: "ne",
@@ -362,6 +363,7 @@ class NativeCompiler:
         options = node.expressions
         if not options or node.args.get("query") or node.args.get("unnest") or node.args.get("field"):
             raise NotNative(node, "this form of IN")
+        _check_length(node, len(options))
         value = self.compile(node.this)
         tests = [self._comparison(node, "eq", value, self.compile(option)) for option in options]
         return tests[0] if len(tests) == 1 else Apply("or", tuple(tests), "boolean")
@@ -417,6 +419,7 @@ class NativeCompiler:
 
     def _unify(self, node: exp.Expression, values: list[Expression]) -> list[Expression]:
         """The branches of a conditional in one type."""
+        _check_length(node, len(values))
         types = {value.type for value in values if value.type != VOID}
         if not types:
             return [retype_null(value, "boolean") for value in values]
@@ -504,6 +507,14 @@ class NativeCompiler:
 
     def _unix_micros(self, node: exp.Expression) -> Expression:
         return self._unix(node, 1)
+
+
+def _check_length(node: exp.Expression, length: int) -> None:
+    """Long lists are Spark's: they would take many registers, and a choice among n values is n levels deep."""
+    if length > LONGEST_LIST:
+        raise NotNative(
+            node, f"a list of more than {LONGEST_LIST} values", "Such lists must stand on one row's columns."
+        )
 
 
 def chain(node: exp.Expression) -> list[exp.Expression]:

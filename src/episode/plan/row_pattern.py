@@ -70,6 +70,20 @@ class RowPatternPlan:
 
 def plan_row_pattern(clause: MatchRecognize, schema: InputSchema, table_names: tuple[str, ...] = ()) -> RowPatternPlan:
     """Bind the clause to its input, check it, choose how it is evaluated. `table_names`: names of the input table."""
+    try:
+        return _plan(clause, schema, table_names)
+    except RecursionError:
+        span = clause.span
+        raise EpisodeUnsupportedError(
+            "The expressions of this MATCH_RECOGNIZE are nested too deeply.",
+            source=clause.source,
+            position=span.start,
+            length=span.end - span.start,
+            hint="Compute parts of them as columns in a subquery: FROM (SELECT …) MATCH_RECOGNIZE (…).",
+        ) from None
+
+
+def _plan(clause: MatchRecognize, schema: InputSchema, table_names: tuple[str, ...]) -> RowPatternPlan:
     labels = labels_in(clause)
     _check_labels(clause, labels)
     inputs = Inputs(clause, schema, table_names)
