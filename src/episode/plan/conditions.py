@@ -41,7 +41,7 @@ from episode.plan.expressions import (
 )
 from episode.plan.labels import Labels, common_label
 from episode.plan.native import Mistake, NativeCompiler, NotNative
-from episode.plan.places import place_of
+from episode.plan.places import is_placeholder, place_of, placeholders_in
 from episode.plan.schema import InputSchema, quote
 from episode.plan.types import NARROW_DECIMAL, VOID, decimal_of, is_float, is_integer, is_numeric, lane_of
 
@@ -149,8 +149,8 @@ class RowLocalScalars:
     def by_spark(self, node: exp.Expression, scalar: Scalar, at: RowRef) -> Expression | None:
         """A Spark column for a subtree whose atoms are all columns (they are all read at the same row)."""
         atoms = dict(scalar.atoms)
-        names = [column.name for column in node.find_all(exp.Column)]
-        if isinstance(node, exp.Column) or any(not isinstance(atoms[name], ColumnRef) for name in names):
+        names = placeholders_in(node)
+        if is_placeholder(node) or any(not isinstance(atoms[name], ColumnRef) for name in names):
             return None
         return self.spark_load(node, {name: atoms[name] for name in names}, at, scalar)
 
@@ -161,18 +161,19 @@ class RowLocalScalars:
             def replace(part: exp.Expression) -> exp.Expression:
                 if not isinstance(part, exp.Column):
                     return part
-                reference = atoms[part.name]
+                name, *further = (identifier.name for identifier in part.parts)
+                reference = atoms[name]
                 assert isinstance(reference, ColumnRef)
                 column, fields = self.resolve(reference)
                 value = f"CAST(NULL AS {self.schema.columns[column]})" if null else quote(column)
-                return exp.Var(this=".".join([value, *(quote(part) for part in fields)]))
+                return exp.Var(this=".".join([value, *(quote(field) for field in (*fields, *further))]))
 
             return node.copy().transform(replace).sql("spark")
 
         span = place_of(node, scalar, self.clause.source)
         name, type_ = self.add_derived(text(null=False), span)
         missing = None
-        if at != Current(0) and not isinstance(node, exp.Column):
+        if at != Current(0):
             missing = self.add_derived(text(null=True), span)[0]
         return Load(name, at, type_, missing)
 
@@ -266,8 +267,8 @@ class _Conditions:
 
     def _fallback(self, node: exp.Expression) -> Expression | None:
         """A column computed by Spark, where everything in the subtree is read at one row as plain columns."""
-        names = {column.name for column in node.find_all(exp.Column)}
-        if isinstance(node, exp.Column):
+        names = placeholders_in(node)
+        if is_placeholder(node):
             return None
         references: dict[str, Atom] = {}
         places: set[RowRef] = set()
@@ -278,6 +279,8 @@ class _Conditions:
                 return None
             places.add(place)
             if isinstance(atom, Navigation):
+                if atom.mode is Mode.FINAL:
+                    return None
                 inner = atom.argument
                 if len(inner.atoms) != 1 or inner.text.strip() != inner.atoms[0][0]:
                     return None

@@ -12,6 +12,7 @@ from decimal import Decimal
 from sqlglot import exp
 
 from episode.plan.expressions import Apply, Constant, Expression, LabelAt, Load, Running
+from episode.plan.places import is_placeholder
 from episode.plan.types import (
     DAY_TIME,
     INTEGERS,
@@ -114,6 +115,8 @@ class NativeCompiler:
         if isinstance(node, exp.Paren):
             return self.compile(node.this)
         if isinstance(node, exp.Column):
+            if not is_placeholder(node):
+                raise NotNative(node, "this is a field of something that is not the column of one row")
             return self.resolve(node.name)
         if isinstance(node, exp.Literal):
             return self._literal(node)

@@ -8,10 +8,20 @@ from episode.lang.lexer import Kind, tokenize
 from episode.lang.syntax import Scalar, Span
 
 
+def placeholders_in(node: exp.Expression) -> list[str]:
+    """Names of the placeholders below a node, each once; `LAST(A.x).y` is a field of what a placeholder stands for."""
+    return list(dict.fromkeys(column.parts[0].name for column in node.find_all(exp.Column)))
+
+
+def is_placeholder(node: exp.Expression) -> bool:
+    """Is the node a placeholder and nothing more?"""
+    return isinstance(node, exp.Column) and len(node.parts) == 1
+
+
 def place_of(node: exp.Expression, scalar: Scalar, source: str) -> Span:
     """From the first to the last column inside a node of the scalar's tree; a function call is taken whole."""
     atoms = dict(scalar.atoms)
-    spans = [atoms[column.name].span for column in node.find_all(exp.Column) if column.name in atoms]
+    spans = [atoms[name].span for name in placeholders_in(node)]
     if node is scalar.tree or not spans:
         return scalar.span
     columns = Span(min(span.start for span in spans), max(span.end for span in spans))
