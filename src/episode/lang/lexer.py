@@ -115,7 +115,9 @@ def _string_end(source: str, position: int, raw: bool) -> int:
         if source[at] == "\\" and not raw:
             at += 2
         elif source[at] == quote:
-            return at + 1
+            if raw or source[at + 1 : at + 2] != quote:
+                return at + 1
+            at += 2
         else:
             at += 1
     raise EpisodeSyntaxError(

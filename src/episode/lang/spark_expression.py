@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 import sqlglot
 from sqlglot import exp
-from sqlglot.errors import ParseError, SqlglotError
+from sqlglot.dialects.spark import Spark
+from sqlglot.errors import ErrorLevel, ParseError, SqlglotError
 
 from episode.lang.cursor import describe
 from episode.lang.lexer import Kind, Token
@@ -28,6 +29,25 @@ MISSING_OPERATOR = "An operator or a comma may be missing before it."
 BINARY_WORDS = frozenset(["AND", "OR", "LIKE", "ILIKE", "RLIKE", "REGEXP", "IN", "IS", "BETWEEN", "DIV"])
 
 
+KNOWN_FUNCTIONS = (
+    "ABS", "BOOLEAN", "COALESCE", "DATE", "DATEADD", "DATEDIFF", "DATE_ADD", "DATE_DIFF", "DOUBLE", "EXP", "FLOAT",
+    "GREATEST", "IF", "IFNULL", "INT", "ISNAN", "LEAST", "LN", "MOD", "NULLIF", "NVL", "POW", "POWER", "SQRT", "STRING",
+    "TIMESTAMP", "TIMESTAMPADD", "TIMESTAMPDIFF", "TO_UNIX_TIMESTAMP", "UNIX_MICROS", "UNIX_MILLIS", "UNIX_SECONDS",
+    "UNIX_TIMESTAMP",
+)  # fmt: skip
+"""What the machine may evaluate itself, or takes a keyword as argument. All other calls stay as they are written."""
+
+
+class SparkExpressions(Spark):
+    """Spark's SQL without sqlglot's knowledge of functions, which would write some of them in another way."""
+
+    class Tokenizer(Spark.Tokenizer):
+        STRING_ESCAPES = (*Spark.Tokenizer.STRING_ESCAPES, "'", '"')
+
+    class Parser(Spark.Parser):
+        FUNCTIONS = {name: Spark.Parser.FUNCTIONS[name] for name in KNOWN_FUNCTIONS}  # noqa: RUF012
+
+
 class Unreadable(Exception):
     """The text is not an expression. `start`, `end`: offsets in the text, or None for all of it."""
 
@@ -43,7 +63,7 @@ def read_expression(text: str, tokens: Sequence[Token]) -> exp.Expression:
     """The tree of one scalar expression. `tokens` are those of the text, for the place of what is wrong."""
     _check_brackets(tokens)
     try:
-        tree = sqlglot.parse_one(text, read="spark", into=exp.Condition, error_message_context=len(text))
+        tree = sqlglot.parse_one(text, read=SparkExpressions, into=exp.Condition, error_message_context=len(text))
     except ParseError as error:
         raise _complaint(dict(error.errors[0]) if error.errors else {}, tokens) from None
     except RecursionError:
@@ -54,6 +74,16 @@ def read_expression(text: str, tokens: Sequence[Token]) -> exp.Expression:
     for node in tree.walk():
         _check_node(node, tokens)
     return tree
+
+
+def write_expression(tree: exp.Expression) -> str:
+    """Spark's text of a tree."""
+    try:
+        return str(tree.sql("spark", unsupported_level=ErrorLevel.RAISE))
+    except RecursionError:
+        raise Unreadable(*TOO_DEEP) from None
+    except SqlglotError:
+        raise Unreadable("This expression cannot be handed to Spark.", "Compute it in a subquery.") from None
 
 
 # ---- what sqlglot complains of -----------------------------------------------------------------------
@@ -144,7 +174,7 @@ def _check_node(node: exp.Expression, tokens: Sequence[Token]) -> None:
         raise _at(
             "FILTER and WITHIN GROUP are not allowed in MATCH_RECOGNIZE.", None, _word(tokens, "FILTER", "WITHIN")
         )
-    if isinstance(node, (exp.Alias, exp.Aliases)) and not isinstance(node.parent, exp.Struct):
+    if isinstance(node, (exp.Alias, exp.Aliases)) and not _is_struct(node.parent):
         raise _at(
             "A name (AS …) is not allowed inside an expression.",
             "A measure is written expression AS name.",
@@ -160,6 +190,10 @@ def _check_node(node: exp.Expression, tokens: Sequence[Token]) -> None:
         raise _at("IN needs a list of values.", "Write x IN (1, 2, 3).", _in_without_list(tokens))
     if isinstance(node, exp.Tuple) and not node.expressions:
         raise _at("Expected an expression between these brackets.", None, _empty_brackets(tokens))
+
+
+def _is_struct(node: exp.Expression | None) -> bool:
+    return isinstance(node, exp.Anonymous) and node.name.upper() == "STRUCT"
 
 
 def _at(message: str, hint: str | None, token: Token | None) -> Unreadable:

@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
 from episode.lang.pattern import labels_of
+from episode.lang.spark_expression import Unreadable, write_expression
 from episode.lang.syntax import (
     Aggregate,
     Atom,
@@ -168,13 +169,17 @@ class RowLocalScalars:
                 value = f"CAST(NULL AS {self.schema.columns[column]})" if null else quote(column)
                 return exp.Var(this=".".join([value, *(quote(field) for field in (*fields, *further))]))
 
-            return node.copy().transform(replace).sql("spark")
+            return write_expression(node.copy().transform(replace))
 
         span = place_of(node, scalar, self.clause.source)
-        name, type_ = self.add_derived(text(null=False), span)
+        try:
+            present, absent = text(null=False), text(null=True)
+        except Unreadable as error:
+            raise self.unsupported(error.message, span, error.hint) from None
+        name, type_ = self.add_derived(present, span)
         missing = None
         if at != Current(0):
-            missing = self.add_derived(text(null=True), span)[0]
+            missing = self.add_derived(absent, span)[0]
         return Load(name, at, type_, missing)
 
     def require(self, holds: bool, function: str, type_: str, span: Span) -> None:

@@ -281,6 +281,8 @@ class NativeCompiler:
         return Apply("int_divide", (difference, Constant(UNIT_MICROSECONDS[name], "bigint")), "bigint")
 
     def _date_difference(self, node: exp.Expression) -> Expression:
+        if node.expression is None:
+            raise NotNative(node, "a difference of one date")
         if node.args.get("unit") is not None and node.args["unit"].name.upper() != "DAY":
             return self._timestamp_difference(node)
         end, start = self.compile(node.this), self.compile(node.expression)
