@@ -47,11 +47,9 @@ def utc(spark: SparkSession) -> Iterator[None]:
 
 def frame_of(spark: SparkSession, table: Table) -> DataFrame:
     """The table as a DataFrame; year-month intervals come in as text."""
-    frame = spark.createDataFrame(table.arrow)
-    for column, type_ in table.types.items():
-        if type_ == YEAR_MONTH:
-            frame = frame.withColumn(column, frame[column].cast(YEAR_MONTH))
-    return frame
+    types = {column: "string" if type_ == YEAR_MONTH else type_ for column, type_ in table.types.items()}
+    frame = spark.createDataFrame(table.arrow, ", ".join(f"`{column}` {type_}" for column, type_ in types.items()))
+    return frame.select(*(frame[f"`{column}`"].cast(type_) for column, type_ in table.types.items()))
 
 
 @pytest.fixture(scope="module")
