@@ -19,7 +19,7 @@ from typing import Any
 import pandas
 
 import episode
-from bench.harness import ROOT, Report, local_session, median, say, seconds_of, spread, verdict
+from bench.harness import ROOT, Report, Taken, local_session, say, side_by_side, verdict
 from bench.queries import TICK, select
 from bench.ticks import DATA, sample, ticks
 
@@ -74,12 +74,20 @@ def main() -> None:
         _flink(spark, "batch", small_path, arguments.batch_keys),
         _flink(spark, "streaming", sample_path, arguments.sample_keys),
     ]
-    clause_with_end = select(TICK_WITH_END)
-    taken = {
-        "sample": _episode(spark, clause_with_end, sample_path, arguments.runs),
-        "whole, changed": _episode(spark, clause_with_end, path, arguments.runs),
-        "whole": _episode(spark, select(TICK), path, arguments.runs),
-    }
+    changed, out = select(TICK_WITH_END), str(DATA / "out-flink")
+
+    def write(query: str, source: Path) -> None:
+        episode.sql(query, ticks=str(source), spark=spark).write.mode("overwrite").parquet(out)
+
+    taken = side_by_side(
+        {
+            "sample": lambda: write(changed, sample_path),
+            "whole, changed": lambda: write(changed, path),
+            "whole": lambda: write(select(TICK), path),
+        },
+        arguments.runs,
+    )
+    shutil.rmtree(out)
     spark.stop()
     _report(arguments, flink, taken)
 
@@ -142,21 +150,10 @@ def _compare(flink: pandas.DataFrame, ours: pandas.DataFrame) -> None:
         raise SystemExit(f"Flink finds {len(flink):,} matches, episode {len(ours):,}, or they differ.")
 
 
-# ---- episode ---------------------------------------------------------------------------------------
+# ---- the report ------------------------------------------------------------------------------------
 
 
-def _episode(spark: Any, query: str, path: Path, runs: int) -> list[float]:
-    out = str(DATA / "out-flink")
-    taken = [
-        seconds_of(lambda: episode.sql(query, ticks=str(path), spark=spark).write.mode("overwrite").parquet(out))
-        for _ in range(runs + 1)
-    ]
-    shutil.rmtree(out)
-    say(f"episode, {path.name}: {', '.join(f'{seconds:.2f} s' for seconds in taken)}, the first not counted")
-    return taken[1:]
-
-
-def _report(arguments: argparse.Namespace, flink: list[FlinkRun], taken: dict[str, list[float]]) -> None:
+def _report(arguments: argparse.Namespace, flink: list[FlinkRun], taken: dict[str, Taken]) -> None:
     rival = flink[-1]
     page = Report(arguments.name, "The tick query through PyFlink")
     page.text(
@@ -180,12 +177,12 @@ def _report(arguments: argparse.Namespace, flink: list[FlinkRun], taken: dict[st
         ("all ticks, the changed query", "whole, changed", arguments.rows),
         ("all ticks, the query of the paper", "whole", arguments.rows),
     ):
-        rate = rows / median(taken[name])
+        rate = rows / taken[name].median
         lines.append(
             [
                 title,
                 f"{rows:,}",
-                spread(taken[name]),
+                taken[name],
                 f"{rate:,.0f}",
                 f"{rate / best:,.0f}×",
                 f"≥ {AT_LEAST_TIMES}×",

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 import episode
-from bench.harness import RESULTS, ROOT, Report, local_session, median, say, side_by_side, spread, verdict
+from bench.harness import RESULTS, ROOT, Report, Taken, local_session, say, side_by_side, verdict
 from bench.memory import WorkerMemory
 from bench.queries import TICK, select
 from bench.ticks import DATA, ticks
@@ -91,8 +91,8 @@ def _memory_apart(rows: int) -> dict[str, int]:
 
 def _report(
     arguments: argparse.Namespace,
-    by_rows: dict[int, list[float]],
-    by_keys: dict[int, list[float]],
+    by_rows: dict[int, Taken],
+    by_keys: dict[int, Taken],
     key_rows: int,
     memory: dict[int, dict[str, int]],
 ) -> None:
@@ -103,43 +103,43 @@ def _report(
     )
     page.heading(f"Rows, at {KEYS:,} keys")
     smallest, largest = min(by_rows), max(by_rows)
-    slope = (median(by_rows[largest]) - median(by_rows[smallest])) / (largest - smallest)
-    fixed = median(by_rows[smallest]) - slope * smallest
+    slope = (by_rows[largest].median - by_rows[smallest].median) / (largest - smallest)
+    fixed = by_rows[smallest].median - slope * smallest
     page.table(
         ["rows", "time", "for each row", "of half as many rows' time", "of the straight line's time"],
         [
             [
                 f"{n:,}",
-                spread(taken),
+                taken,
                 _each(taken, n),
                 _doubling(by_rows, n),
-                f"{median(taken) / (fixed + slope * n):.2f}",
+                f"{taken.median / (fixed + slope * n):.2f}",
             ]
             for n, taken in by_rows.items()
         ],
     )
-    worse = (median(by_rows[largest]) / largest) / (median(by_rows[smallest]) / smallest)
+    worse = (by_rows[largest].median / largest) / (by_rows[smallest].median / smallest)
     page.text(
         f"The straight line through the first and the last: {fixed:.2f} s and {slope * 1e9:.0f} ns for each row. From "
         f"{smallest:,} to {largest:,} rows the time for each row changes by {worse:.2f}×. Target: linear (no more "
         f"than {LINEAR_WITHIN}× as much for each row): {verdict(worse <= LINEAR_WITHIN)}."
     )
     page.heading(f"Keys, at {key_rows:,} rows")
-    usual = median(by_keys[KEYS])
+    usual = by_keys[KEYS].median
     page.table(
         ["keys", "rows for each key", "time", "for each row", f"of the time at {KEYS:,} keys"],
         [
             [
                 f"{keys:,}",
                 f"{key_rows // keys:,}",
-                spread(taken),
+                taken,
                 _each(taken, key_rows),
-                f"{median(taken) / usual:.2f}",
+                f"{taken.median / usual:.2f}",
             ]
             for keys, taken in by_keys.items()
         ],
     )
-    medians = [median(taken) for taken in by_keys.values()]
+    medians = [taken.median for taken in by_keys.values()]
     ratio = max(medians) / min(medians)
     page.text(
         f"Between the dearest and the cheapest: {ratio:.2f}×. Target: about the same for each row (no more than "
@@ -161,22 +161,20 @@ def _report(
     page.write(packages=PACKAGES)
 
 
-def _each(taken: list[float], rows: int) -> str:
-    return f"{median(taken) / rows * 1e9:.0f} ns"
+def _each(taken: Taken, rows: int) -> str:
+    return f"{taken.median / rows * 1e9:.0f} ns"
 
 
-def _doubling(by_rows: dict[int, list[float]], rows: int) -> str:
+def _doubling(by_rows: dict[int, Taken], rows: int) -> str:
     half = by_rows.get(rows // 2)
-    return f"{median(by_rows[rows]) / median(half):.2f}×" if half else ""
+    return f"{by_rows[rows].median / half.median:.2f}×" if half else ""
 
 
 def _mib(size: int) -> str:
     return f"{size / 2**20:,.0f} MiB"
 
 
-def _plot(
-    name: str, by_rows: dict[int, list[float]], by_keys: dict[int, list[float]], fixed: float, slope: float
-) -> None:
+def _plot(name: str, by_rows: dict[int, Taken], by_keys: dict[int, Taken], fixed: float, slope: float) -> None:
     import matplotlib
 
     matplotlib.use("Agg")
@@ -185,10 +183,10 @@ def _plot(
     figure, (left, right) = pyplot.subplots(1, 2, figsize=(10, 4), layout="constrained")
     millions = [n / 1e6 for n in by_rows]
     left.plot([0, max(millions)], [fixed, fixed + slope * max(by_rows)], color="0.7", label="straight line")
-    left.plot(millions, [median(taken) for taken in by_rows.values()], "o", label="measured")
+    left.plot(millions, [taken.median for taken in by_rows.values()], "o", label="measured")
     left.set(xlabel="million rows", ylabel="seconds", title=f"Rows ({KEYS:,} keys)", xlim=(0, None), ylim=(0, None))
     left.legend()
-    right.plot(list(by_keys), [median(taken) for taken in by_keys.values()], "o-")
+    right.plot(list(by_keys), [taken.median for taken in by_keys.values()], "o-")
     right.set(xlabel="keys", ylabel="seconds", title="Keys (the same number of rows)", xscale="log", ylim=(0, None))
     RESULTS.mkdir(exist_ok=True)
     figure.savefig(RESULTS / f"{name}.png", dpi=110)

@@ -9,7 +9,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
@@ -21,33 +21,78 @@ RESULTS = Path(__file__).parent / "results"
 # ---- measuring -------------------------------------------------------------------------------------
 
 
-def seconds_of(work: Callable[[], object]) -> float:
-    """Wall-clock seconds of one run."""
-    gc.collect()
-    begin = time.perf_counter()
-    work()
-    return time.perf_counter() - begin
+@dataclass
+class Taken:
+    """What the counted runs of one work took: seconds by the clock, and seconds of all cores together."""
+
+    wall: list[float] = field(default_factory=list)
+    cores: list[float] = field(default_factory=list)
+
+    @property
+    def median(self) -> float:
+        return statistics.median(self.wall)
+
+    @property
+    def median_cores(self) -> float:
+        return statistics.median(self.cores)
+
+    def __str__(self) -> str:
+        """The median, and the least and the greatest."""
+        return f"{self.median:.2f} s ({min(self.wall):.2f} – {max(self.wall):.2f})"
 
 
-def side_by_side(works: dict[str, Callable[[], object]], runs: int) -> dict[str, list[float]]:
-    """Seconds of every run of every work: one discarded run each, then in turns, so that disturbances hit all alike."""
-    taken: dict[str, list[float]] = {name: [] for name in works}
+def side_by_side(works: dict[str, Callable[[], object]], runs: int) -> dict[str, Taken]:
+    """Every work once without counting, then all in turns, so that disturbances hit all alike."""
+    taken = {name: Taken() for name in works}
     for turn in range(runs + 1):
         for name, work in works.items():
-            seconds = seconds_of(work)
-            say(f"{name}: {seconds:.2f} s{' (not counted)' if turn == 0 else ''}")
+            wall, cores = seconds_of(work)
+            say(f"{name}: {wall:.2f} s, {cores:.2f} s of cores{' (not counted)' if turn == 0 else ''}")
             if turn:
-                taken[name].append(seconds)
+                taken[name].wall.append(wall)
+                taken[name].cores.append(cores)
     return taken
+
+
+def seconds_of(work: Callable[[], object]) -> tuple[float, float]:
+    """Seconds of one run: by the clock, and of all cores together, in this process and those below it."""
+    gc.collect()
+    begin, busy = time.perf_counter(), _busy()
+    work()
+    return time.perf_counter() - begin, _busy() - busy
+
+
+def _busy() -> float:
+    """Seconds that this process and all below it have worked so far, ended ones included."""
+    ticks = 0
+    for process in [os.getpid(), *descendants(os.getpid())]:
+        try:
+            fields = Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()
+        except OSError:
+            continue
+        ticks += sum(int(value) for value in fields[11:15])
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def descendants(root: int) -> Iterator[int]:
+    """Processes below a process, parents first."""
+    children: dict[int, list[int]] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                parent = int((entry / "stat").read_text().rsplit(")", 1)[1].split()[1])
+            except OSError:
+                continue
+            children.setdefault(parent, []).append(int(entry.name))
+    reached = [root]
+    while reached:
+        below = children.get(reached.pop(), [])
+        yield from below
+        reached += below
 
 
 def median(values: Sequence[float]) -> float:
     return statistics.median(values)
-
-
-def spread(values: Sequence[float]) -> str:
-    """Median, and the least and the greatest."""
-    return f"{median(values):.2f} s ({min(values):.2f} – {max(values):.2f})"
 
 
 def say(text: str) -> None:

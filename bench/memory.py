@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator
 from pathlib import Path
+
+from bench.harness import descendants
 
 PAUSE = 0.02
 
@@ -40,29 +41,10 @@ class WorkerMemory:
             self.workers = max(self.workers, len(sizes))
 
 
-def _python_workers(root: int) -> Iterator[int]:
-    """Descendants of a process that run pyspark's workers: children of its daemon."""
-    children: dict[int, list[int]] = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            parent = _parent_of(int(entry.name))
-            if parent is not None:
-                children.setdefault(parent, []).append(int(entry.name))
-    reached = [root]
-    while reached:
-        process = reached.pop()
-        below = children.get(process, [])
-        if process != root and _is_daemon(process):
-            yield from below
-        else:
-            reached += below
-
-
-def _parent_of(process: int) -> int | None:
-    try:
-        return int(Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[1])
-    except (OSError, IndexError):
-        return None
+def _python_workers(root: int) -> list[int]:
+    """Processes below a process that run pyspark's workers. Their daemon, which forks them, is not one."""
+    daemons = [process for process in descendants(root) if _is_daemon(process)]
+    return daemons[1:] if daemons else []
 
 
 def _is_daemon(process: int) -> bool:

@@ -15,7 +15,7 @@ from typing import Any
 
 import episode
 from bench import plain
-from bench.harness import Report, local_session, median, say, seconds_of, side_by_side, spread, verdict
+from bench.harness import Report, Taken, local_session, say, seconds_of, side_by_side, verdict
 from bench.queries import TICK, TICK_MAXIMAL, select
 from bench.ticks import DATA, sample, ticks
 
@@ -128,7 +128,7 @@ def _stages(spark: Any, work: Any) -> tuple[float, list[Stage]]:
     """Seconds of a run, and its stages from Spark's own records."""
     store = spark.sparkContext._jsc.sc().statusStore()
     before = store.jobsList(None).size()
-    seconds = seconds_of(work)
+    seconds, _ = seconds_of(work)
     jobs = store.jobsList(None)
     newest_first = [jobs.apply(index) for index in range(jobs.size() - before)]
     stages = []
@@ -143,10 +143,10 @@ def _stages(spark: Any, work: Any) -> tuple[float, list[Stage]]:
 
 @dataclass(frozen=True)
 class Results:
-    """All that was measured; times in seconds by run."""
+    """All that was measured."""
 
-    whole: dict[str, list[float]]
-    few: dict[str, list[float]]
+    whole: dict[str, Taken]
+    few: dict[str, Taken]
     sample_rows: int
     sample_matches: int
     matches: int
@@ -156,7 +156,7 @@ class Results:
 
 def _report(arguments: argparse.Namespace, found: Results) -> None:
     rows = arguments.rows
-    times = {name: median(taken) for name, taken in found.whole.items()}
+    times = {name: taken.median for name, taken in found.whole.items()}
     page = Report(arguments.name, "The tick query against plain Spark")
     page.text(
         f"{rows:,} ticks of {arguments.keys:,} keys in Parquet, in order of time. `A B+ C* D+` of the PCQ paper's "
@@ -168,7 +168,7 @@ def _report(arguments: argparse.Namespace, found: Results) -> None:
     page.heading("Against Spark's sort")
     ratio = times["episode"] / times["sort"]
     page.table(
-        ["from Parquet", "time", "rows/s", "of the sort's time", "target", ""],
+        ["from Parquet", "time", "of all cores", "rows/s", "of the sort's time", "target", ""],
         [
             [
                 "Spark: `repartition(key).sortWithinPartitions(key, ts)` to noop",
@@ -207,7 +207,7 @@ def _report(arguments: argparse.Namespace, found: Results) -> None:
         ("conditions", "the conditions as functions (straightforward)"),
         ("hand", "unrolled by hand over a list of prices"),
     ):
-        times_slower = median(found.few[name]) / found.sample_rows / per_row
+        times_slower = found.few[name].median / found.sample_rows / per_row
         lines.append(
             [
                 f"plain Python, {title}",
@@ -217,11 +217,11 @@ def _report(arguments: argparse.Namespace, found: Results) -> None:
                 verdict(times_slower >= AT_LEAST_TIMES_PLAIN),
             ]
         )
-    sample_ratio = median(found.few["episode"]) / found.sample_rows / per_row
+    sample_ratio = found.few["episode"].median / found.sample_rows / per_row
     lines.append(
         ["episode on the sample", *_time(found.few["episode"], found.sample_rows), f"{sample_ratio:.1f}×", "", ""]
     )
-    page.table(["solution", "time", "rows/s", "time for each row, of episode's", "target", ""], lines)
+    page.table(["solution", "time", "of all cores", "rows/s", "time for each row, of episode's", "target", ""], lines)
     page.heading("Where episode's time goes")
     seconds, stages = found.one_run
     rest = seconds - sum(stage.wall for stage in stages)
@@ -244,8 +244,8 @@ def _report(arguments: argparse.Namespace, found: Results) -> None:
     page.write(packages=PACKAGES)
 
 
-def _time(taken: list[float], rows: int) -> tuple[str, str]:
-    return spread(taken), f"{rows / median(taken):,.0f}"
+def _time(taken: Taken, rows: int) -> tuple[str, str, str]:
+    return str(taken), f"{taken.median_cores:.1f} s", f"{rows / taken.median:,.0f}"
 
 
 if __name__ == "__main__":
