@@ -106,3 +106,20 @@ def test_shards_do_not_matter(text: str, rows: list[dict[str, Any]], shards: int
     parts = [[row for row in rows if hash(row["k"]) % shards == shard] for shard in range(shards)]
     split = [row for part in parts for row in finished(spec, run_whole(spec, part))]
     assert canonical(split) == whole
+
+
+LONG = settings(SETTINGS, max_examples=1_000)
+
+
+@pytest.mark.slow
+@LONG
+@given(clauses(), tables())
+def test_equals_the_oracle_at_length(text: str, rows: list[dict[str, Any]]) -> None:
+    test_equals_the_oracle.hypothesis.inner_test(text, rows)
+
+
+@pytest.mark.slow
+@LONG
+@given(clauses(), tables(max_rows=14), st.data())
+def test_chunks_do_not_matter_at_length(text: str, rows: list[dict[str, Any]], data: st.DataObject) -> None:
+    test_chunks_do_not_matter.hypothesis.inner_test(text, rows, data)

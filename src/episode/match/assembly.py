@@ -37,6 +37,9 @@ from episode.plan.types import decimal_of
 NO_FLOATS = np.zeros(0, np.float64)
 NO_INTS = np.zeros(0, np.int64)
 NO_FLAGS = np.zeros(0, np.uint8)
+ROW_COLUMN = "__episode_row"
+"""Stands for a row of the output where no column does: all measures are constants."""
+
 ARROW = {
     "boolean": pa.bool_(), "tinyint": pa.int8(), "smallint": pa.int16(), "int": pa.int32(), "bigint": pa.int64(),
     "float": pa.float32(), "double": pa.float64(), "string": pa.string(), "date": pa.date32(),
@@ -61,7 +64,7 @@ def output_schema(plan: RowPatternPlan, input_schema: pa.Schema) -> pa.Schema:
         fields.append(pa.field(MATCHED_COLUMN, pa.bool_()))
     for atom, name in plan.measures.atoms.items():
         fields.append(_atom_field(atom, input_schema).with_name(name).with_nullable(True))
-    return pa.schema(fields)
+    return pa.schema(fields or [pa.field(ROW_COLUMN, pa.bool_())])
 
 
 def _atom_field(atom: OutputAtom, input_schema: pa.Schema) -> pa.Field:
@@ -146,7 +149,7 @@ class OutputAssembler:
             arrays.append(pa.array(~self.unmatched))
         arrays += [self._atom(atom) for atom in self.plan.measures.atoms]
         if not arrays:
-            return pa.table({}).select([])
+            arrays = [pa.array(np.ones(len(rows), np.bool_))]
         cast = [
             array if array.type == field.type else array.cast(field.type)
             for array, field in zip(arrays, self.schema, strict=True)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from episode.match.envelope import Packing, pack, unpack
 from episode.match.keys import KeyCoder
 from episode.match.ordering import events_of
-from episode.match.protocol import END_OF_TIME
+from episode.match.protocol import END_OF_TIME, InputOrder
 from episode.match.row_pattern import RowPatternSpec
 from episode.plan.row_pattern import RowPatternPlan
 
@@ -22,8 +23,12 @@ SAMPLE_TYPES = {"k": "bigint", "ts": "bigint", "v": "double"}
 
 def compile_kernels(plan: RowPatternPlan) -> None:
     """Run a small plan of SAMPLE_CLAUSE over SAMPLE_TYPES in process."""
-    table = pa.table({"k": [1, 1, 1], "ts": [1, 2, 3], "v": [3.0, 2.0, 1.0]})
+    table = pa.table({"k": [1, 1, 2, 2], "ts": [1, 2, 1, 2], "v": [3.0, 2.0, 2.0, 1.0]})
     spec = RowPatternSpec(plan, table.schema)
     matcher = spec.open()
-    events = events_of(table.select(list(spec.input_columns)), spec.input_order, KeyCoder(spec.input_order.keys))
-    matcher.feed(events, END_OF_TIME)
+    packing = Packing(spec.input_order, shards=2)
+    for _, packed in unpack(pack([table.select(list(spec.input_columns))], packing, 0)):
+        events = events_of(packed, spec.input_order, KeyCoder(spec.input_order.keys))
+        matcher.feed(events, END_OF_TIME)
+    names = pa.table({"k": ["a", "b"]})
+    list(pack([names], Packing(InputOrder(("k",), ()), shards=2), 0))
