@@ -1,0 +1,105 @@
+"""Where MATCH_RECOGNIZE stands: its input, names and aliases, common tables, several and nested clauses."""
+
+from __future__ import annotations
+
+import pytest
+
+from episode.errors import EpisodeError
+from episode.lang.statement import Statement, parse_statement
+
+MATCH = "MATCH_RECOGNIZE (PATTERN (A))"
+
+
+def inputs(text: str) -> list[tuple[str, str | None, str | None]]:
+    """(input, alias, name) of every clause."""
+    statement = parse_statement(text)
+    return [(text[p.input.start : p.input.end], p.alias, p.name) for p in statement.patterns]
+
+
+@pytest.mark.parametrize(
+    ("table", "alias", "name"),
+    [
+        ("ticks", None, "ticks"),
+        ("db.ticks", None, "ticks"),
+        ("cat.db.`my ticks`", None, "my ticks"),
+        ("ticks t", "t", "ticks"),
+        ("ticks AS t", "t", "ticks"),
+        ("ticks AS `T x`", "T x", "ticks"),
+        ("ticks t (a, b)", "t", "ticks"),
+        ("ticks AS t(a, b)", "t", "ticks"),
+        ("(SELECT 1)", None, None),
+        ("(SELECT 1) t", "t", None),
+        ("(SELECT 1) AS t (a)", "t", None),
+        ("((SELECT 1))", None, None),
+        ("(VALUES (1), (2)) t", "t", None),
+        ("VALUES (1, 2), (3, 4)", None, None),
+        ("VALUES (1, 2), (3, 4) AS t (a, b)", "t", None),
+        ("range(10)", None, None),
+        ("db.my_function(1, (2))", None, None),
+        ("range(10) AS r", "r", None),
+        ("range(10) r (x)", "r", None),
+        ("ticks TABLESAMPLE (10 PERCENT)", "TABLESAMPLE", "ticks"),
+    ],
+)
+def test_tables(table: str, alias: str | None, name: str | None) -> None:
+    assert inputs(f"SELECT * FROM {table} {MATCH} WHERE x > 1") == [(table, alias, name)]
+
+
+@pytest.mark.parametrize(
+    ("text", "tables"),
+    [
+        (f"FROM a {MATCH} SELECT *", ["a"]),
+        (f"SELECT * FROM a {MATCH} x, b {MATCH} y", ["a", "b"]),
+        (f"SELECT * FROM a {MATCH} JOIN b AS c {MATCH} ON TRUE", ["a", "b AS c"]),
+        (f"SELECT * FROM x LEFT JOIN a {MATCH} USING (k)", ["a"]),
+        (f"(SELECT * FROM a {MATCH}) UNION ALL (SELECT * FROM b {MATCH})", ["a", "b"]),
+        (f"SELECT * FROM (SELECT * FROM a {MATCH}) {MATCH}", ["a", f"(SELECT * FROM a {MATCH})"]),
+        (f"SELECT (SELECT max(x) FROM a {MATCH}) FROM b", ["a"]),
+        (f"INSERT INTO t SELECT * FROM a {MATCH}", ["a"]),
+        (f"WITH c AS (SELECT * FROM a {MATCH}) SELECT * FROM c {MATCH}", ["a", "c"]),
+        (f"/* MATCH_RECOGNIZE ( */ SELECT 'x MATCH_RECOGNIZE (' FROM a {MATCH} -- MATCH_RECOGNIZE (", ["a"]),
+        ("SELECT match_recognize, t.match_recognize FROM t", []),
+        ("SELECT * FROM t match_recognize", []),
+        (f"select * from a {MATCH.lower()};", ["a"]),
+        ("SELECT 1", []),
+    ],
+)
+def test_clauses_of_a_statement(text: str, tables: list[str]) -> None:
+    assert [table for table, _, _ in inputs(text)] == tables
+
+
+def scopes(statement: Statement) -> dict[str, str]:
+    source = statement.source
+    return {source[t.span.start : t.span.end]: source[t.scope.start : t.scope.end] for t in statement.common_tables}
+
+
+def test_common_tables_and_their_scopes() -> None:
+    text = f"WITH a AS (SELECT 1), b (x) AS (WITH c AS (SELECT 2) SELECT * FROM c) SELECT * FROM a {MATCH}"
+    assert scopes(parse_statement(text)) == {
+        "a AS (SELECT 1)": f", b (x) AS (WITH c AS (SELECT 2) SELECT * FROM c) SELECT * FROM a {MATCH}",
+        "b (x) AS (WITH c AS (SELECT 2) SELECT * FROM c)": f" SELECT * FROM a {MATCH}",
+        "c AS (SELECT 2)": " SELECT * FROM c",
+    }
+
+
+def test_recursive_common_tables() -> None:
+    statement = parse_statement("WITH RECURSIVE r (n) MAX RECURSION LEVEL 5 AS (SELECT 1) SELECT * FROM r")
+    assert [table.recursive for table in statement.common_tables] == [True]
+
+
+@pytest.mark.parametrize("text", ["SELECT 1 WITH UR", "SELECT * FROM t WITH x", "SELECT f(WITH) FROM t", "WITH"])
+def test_with_that_begins_no_list(text: str) -> None:
+    assert parse_statement(text).common_tables == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", ";", "SELECT 1; SELECT 2", "SELECT (1", "SELECT 1)", f"SELECT * FROM {MATCH}", f"SELECT {MATCH}", MATCH,
+     f"CREATE VIEW v AS SELECT * FROM t {MATCH}", f"SELECT * FROM t WHERE x {MATCH}",
+     f"SELECT * FROM t WHERE x > 1 {MATCH}", f"SELECT * FROM t GROUP BY x {MATCH}",
+     "SELECT * FROM t MATCH_RECOGNIZE PATTERN (A)", "SELECT * FROM t MATCH_RECOGNIZE ()"],
+)  # fmt: skip
+def test_no_statements(text: str) -> None:
+    with pytest.raises(EpisodeError) as raised:
+        parse_statement(text)
+    assert raised.value.position is not None
