@@ -182,6 +182,8 @@ class NativeCompiler:
         if not (is_numeric(left.type) and is_numeric(right.type)):
             raise NotNative(node, f"{operation} of {left.type} and {right.type}", ONE_TYPE)
         if is_float(left.type) or is_float(right.type):
+            if "code" in (lane_of(left.type), lane_of(right.type)):
+                raise NotNative(node, f"{operation} of {left.type} and {right.type}", ONE_TYPE)
             return self._float_arithmetic(node, operation, left, right)
         if decimal_of(left.type) or decimal_of(right.type):
             return self._decimal_arithmetic(node, operation, left, right)
@@ -272,7 +274,7 @@ class NativeCompiler:
     def _timestamp_difference(self, node: exp.Expression) -> Expression:
         unit = node.args.get("unit")
         name = unit.name.upper() if unit is not None else ""
-        end, start = self.compile(node.this), self.compile(node.expression)
+        end, start = self.compile(_undated(node.this)), self.compile(_undated(node.expression))
         if name not in ("MICROSECOND", "MILLISECOND", "SECOND", "MINUTE", "HOUR"):
             raise NotNative(node, f"a difference in {name.lower() or 'this unit'}")
         if end.type != start.type or end.type not in ("timestamp", "timestamp_ntz"):
@@ -285,7 +287,7 @@ class NativeCompiler:
             raise NotNative(node, "a difference of one date")
         if node.args.get("unit") is not None and node.args["unit"].name.upper() != "DAY":
             return self._timestamp_difference(node)
-        end, start = self.compile(node.this), self.compile(node.expression)
+        end, start = self.compile(_undated(node.this)), self.compile(_undated(node.expression))
         if not end.type == start.type == "date":
             raise NotNative(node, f"datediff of {end.type} and {start.type}")
         return Apply("subtract", (end, start), "int")
@@ -326,6 +328,8 @@ class NativeCompiler:
         self, node: exp.Expression, left: Expression, right: Expression
     ) -> tuple[Expression, Expression]:
         if is_float(left.type) or is_float(right.type):
+            if "code" in (lane_of(left.type), lane_of(right.type)):
+                raise NotNative(node, f"comparing {left.type} with {right.type}", ONE_TYPE)
             return to_float(left), to_float(right)
         if is_integer(left.type) and is_integer(right.type):
             return left, right
@@ -347,6 +351,8 @@ class NativeCompiler:
 
     def _is(self, node: exp.Is) -> Expression:
         value = self.compile(node.this)
+        if lane_of(value.type) is None:
+            raise NotNative(node, f"a test of {value.type}")
         negated = isinstance(node.expression, exp.Not)
         target = node.expression.this if negated else node.expression
         if isinstance(target, exp.Null):
@@ -432,7 +438,8 @@ class NativeCompiler:
             type_ = types.pop()
         elif all(is_integer(type_) for type_ in types):
             type_ = max(types, key=INTEGERS.index)
-        elif all(is_numeric(type_) for type_ in types) and "double" in types:
+            return [retype_null(value, type_) if value.type == VOID else widened(value, type_) for value in values]
+        elif all(is_numeric(type_) and lane_of(type_) != "code" for type_ in types) and "double" in types:
             return [retype_null(value, "double") if value.type == VOID else to_float(value) for value in values]
         else:
             raise NotNative(node, f"values of types {', '.join(sorted(types))}")
@@ -555,6 +562,18 @@ def to_float(value: Expression) -> Expression:
         return Constant(float(Decimal(value.value).scaleb(-scale)), "double")
     converted = Apply("to_float", (value,), "double")
     return Apply("divide", (converted, Constant(float(10**scale), "double")), "double") if scale else converted
+
+
+def widened(value: Expression, type_: str) -> Expression:
+    """An integer as a wider one."""
+    if value.type == type_:
+        return value
+    return Constant(value.value, type_) if isinstance(value, Constant) else Apply("copy", (value,), type_)
+
+
+def _undated(node: exp.Expression) -> exp.Expression:
+    """sqlglot puts a conversion to date around the arguments of datediff; the machine takes dates as they are."""
+    return node.this if isinstance(node, exp.TsOrDsToDate) else node
 
 
 def rescale(value: Expression, scale: int, target: int) -> Expression:
