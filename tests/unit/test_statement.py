@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from episode.errors import EpisodeError
-from episode.lang.statement import Statement, parse_statement
+from episode.errors import EpisodeError, EpisodeUnsupportedError
+from episode.lang.statement import MAXIMUM_NESTING, Statement, parse_statement
 
 MATCH = "MATCH_RECOGNIZE (PATTERN (A))"
 
@@ -54,6 +54,7 @@ def test_tables(table: str, alias: str | None, name: str | None) -> None:
         (f"SELECT * FROM x LEFT JOIN a {MATCH} USING (k)", ["a"]),
         (f"(SELECT * FROM a {MATCH}) UNION ALL (SELECT * FROM b {MATCH})", ["a", "b"]),
         (f"SELECT * FROM (SELECT * FROM a {MATCH}) {MATCH}", ["a", f"(SELECT * FROM a {MATCH})"]),
+        (f"SELECT * FROM a x {MATCH} AS y {MATCH} z", ["a x", f"a x {MATCH} AS y"]),
         (f"SELECT (SELECT max(x) FROM a {MATCH}) FROM b", ["a"]),
         (f"INSERT INTO t SELECT * FROM a {MATCH}", ["a"]),
         (f"WITH c AS (SELECT * FROM a {MATCH}) SELECT * FROM c {MATCH}", ["a", "c"]),
@@ -66,6 +67,14 @@ def test_tables(table: str, alias: str | None, name: str | None) -> None:
 )
 def test_clauses_of_a_statement(text: str, tables: list[str]) -> None:
     assert [table for table, _, _ in inputs(text)] == tables
+
+
+def test_nesting_has_a_limit() -> None:
+    deepest = f"SELECT * FROM t {MATCH * MAXIMUM_NESTING}"
+    assert len(parse_statement(f"{deepest} UNION ALL {deepest}").patterns) == 2 * MAXIMUM_NESTING
+    for text in (f"{deepest} {MATCH * 1_100}", "SELECT * FROM (" * 100 + "SELECT 1" + f") {MATCH}" * 100):
+        with pytest.raises(EpisodeUnsupportedError, match="levels deep"):
+            parse_statement(text)
 
 
 def scopes(statement: Statement) -> dict[str, str]:

@@ -111,11 +111,11 @@ def _fail_without_pattern(cursor: Cursor) -> NoReturn:
 
 
 def _pattern(cursor: Cursor) -> tuple[Pattern, Span]:
-    opening = cursor.token
+    opening, begin = cursor.token, cursor.index + 1
     closing = cursor.skip_group()
     if not cursor.at_end:
         fail_unexpected(cursor, "after PATTERN ( … )")
-    inner = Cursor(cursor.source, cursor.tokens, cursor.tokens.index(opening) + 1, closing)
+    inner = Cursor(cursor.source, cursor.tokens, begin, closing)
     if inner.at_end:
         inner.fail("PATTERN is empty.", opening, "The empty pattern is written PATTERN (()).")
     return parse_pattern(inner), Span(opening.start, cursor.tokens[closing].end)

@@ -13,9 +13,11 @@ from episode.lang.syntax import MatchRecognize, Span
 QUERY_WORDS = ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "INSERT", "")
 USE_DATAFRAME = "Run the query alone, and write its DataFrame where it should go."
 USE_EXPLAIN = "Pass the query itself to episode.explain."
+MAXIMUM_NESTING = 50
 BEFORE_TABLES = ("FROM", "JOIN", "LATERAL", "STREAM", "TABLE", "USING")
 NOT_TABLE_NAMES = frozenset(
     [
+        "MATCH_RECOGNIZE",
         "FROM",
         "JOIN",
         "ON",
@@ -115,9 +117,26 @@ def parse_statement(source: str) -> Statement:
             hint=USE_EXPLAIN if tokens[0].upper == "EXPLAIN" else USE_DATAFRAME,
         )
     patterns = tuple(_table_pattern(source, tokens, partners, index) for index in found)
+    _check_nesting(source, patterns)
     return Statement(
         source, patterns, tuple(_common_tables(tokens, partners)), tokens[0].upper, tokens[0].start, tuple(tokens)
     )
+
+
+def _check_nesting(source: str, patterns: tuple[TablePattern, ...]) -> None:
+    """Clauses over the output of clauses are evaluated from the inside out, one call within the other."""
+    around: list[int] = []
+    for pattern in sorted(patterns, key=lambda pattern: (pattern.span.start, -pattern.span.end)):
+        while around and around[-1] <= pattern.span.start:
+            around.pop()
+        around.append(pattern.span.end)
+        if len(around) > MAXIMUM_NESTING:
+            raise EpisodeUnsupportedError(
+                f"MATCH_RECOGNIZE is nested more than {MAXIMUM_NESTING} levels deep.",
+                source=source,
+                position=pattern.clause.span.start,
+                hint="Write the result of the inner queries to a table first.",
+            )
 
 
 def _is_clause(tokens: list[Token], index: int) -> bool:
@@ -193,6 +212,11 @@ def _input_table(
     """Token range of the table before MATCH_RECOGNIZE (alias included), the alias, and the plain table name."""
     last = index - 1
     primary_end, alias = _strip_alias(tokens, partners, last)
+    # One clause may stand directly behind another: the first of them has the table.
+    chained = False
+    while (clause := _clause_ending_at(tokens, partners, primary_end)) is not None:
+        chained = True
+        primary_end, _ = _strip_alias(tokens, partners, clause - 1)
     token = tokens[primary_end] if primary_end >= 0 else None
     name: str | None = None
     start = -1
@@ -205,7 +229,7 @@ def _input_table(
             start = _values_start(tokens, partners, start)
     elif token is not None and _is_table_name(token):
         start = _path_start(tokens, primary_end)
-        name = token.identifier
+        name = None if chained else token.identifier
     if start >= 0 and _may_precede_table(tokens, start - 1):
         return start, last, alias, name
     raise EpisodeSyntaxError(
@@ -215,6 +239,14 @@ def _input_table(
         length=len(tokens[index].text),
         hint="Write FROM table MATCH_RECOGNIZE ( … ) or FROM (SELECT …) MATCH_RECOGNIZE ( … ).",
     )
+
+
+def _clause_ending_at(tokens: list[Token], partners: dict[int, int], index: int) -> int | None:
+    """Where the MATCH_RECOGNIZE begins whose clause ends with this token."""
+    if index < 0 or not tokens[index].is_symbol(")"):
+        return None
+    keyword = partners[index] - 1
+    return keyword if keyword >= 0 and tokens[keyword].upper == "MATCH_RECOGNIZE" else None
 
 
 def _may_precede_table(tokens: list[Token], index: int) -> bool:
