@@ -137,27 +137,22 @@ class _Query:
             self.frames[name] = self._evaluate(pattern)
         return name
 
-    def _with_keyword_tables(self, body: str) -> str:
-        """Keyword tables are visible as common tables of the statement."""
+    def _with_keyword_tables(self, query: str) -> str:
+        """The query with the keyword tables as common tables around it; its own common tables may hide them."""
+        if not self.tables:
+            return query
         definitions = ", ".join(f"{quote(name)} AS (SELECT * FROM {{{name}}})" for name in self.tables)
-        if not definitions:
-            return body
-        if self.statement.first_word == "WITH" and body.lstrip().upper().startswith("WITH"):
-            rest = body.lstrip()[len("WITH") :]
-            recursive = rest.lstrip().upper().startswith("RECURSIVE")
-            if recursive:
-                return f"WITH RECURSIVE {definitions}, {rest.lstrip()[len('RECURSIVE') :]}"
-            return f"WITH {definitions}, {rest}"
-        return f"WITH {definitions} {body}"
+        return (
+            f"WITH {definitions} {query}" if self.statement.first_word == "INSERT" else f"WITH {definitions} ({query})"
+        )
 
-    def _common_tables(self, position: int) -> str:
-        """The WITH list that a table at a position sees."""
-        visible = [t for t in self.statement.common_tables if t.scope.start <= position < t.scope.end]
-        parts = [f"{quote(name)} AS (SELECT * FROM {{{name}}})" for name in self.tables]
-        parts += [self._text(table.span) for table in visible]
-        if not parts:
-            return ""
-        return f"WITH {'RECURSIVE ' if any(table.recursive for table in visible) else ''}{', '.join(parts)} "
+    def _with_common_tables(self, query: str, position: int) -> str:
+        """The query with the WITH list that a table at a position of the statement sees."""
+        visible = [table for table in self.statement.common_tables if table.scope.start <= position < table.scope.end]
+        if not visible:
+            return query
+        recursive = "RECURSIVE " if any(table.recursive for table in visible) else ""
+        return f"WITH {recursive}{', '.join(self._text(table.span) for table in visible)} {query}"
 
     def _run(self, text: str) -> DataFrame:
         from episode.spark.tables import run_sql
@@ -179,7 +174,8 @@ class _Query:
         if plain is not None:
             frame = self.frames[plain]
         else:
-            frame = self._run(f"{self._common_tables(pattern.span.start)}SELECT * FROM {self._text(pattern.input)}")
+            query = self._with_common_tables(f"SELECT * FROM {self._text(pattern.input)}", pattern.span.start)
+            frame = self._run(self._with_keyword_tables(query))
         names = tuple(name for name in (pattern.alias or pattern.name,) if name)
         planned = plan_on_spark(
             self.spark,

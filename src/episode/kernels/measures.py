@@ -120,7 +120,8 @@ def aggregate(function, is_float, has_column, has_nulls, values_i, values_f, val
               out_match, out_position, start, length, path_from, path, label_of):  # fmt: skip
     """(int result, float result, count, overflow) of an aggregate for every output row.
 
-    MIN and MAX give the row of the extreme value (-1: none) as int result. count: values that counted.
+    MIN and MAX give the row of the extreme value (-1: none; the last of equal ones) as int result.
+    count: values that counted.
     """
     total = len(out_match)
     out_i = np.full(total, -1 if function == oc.MIN or function == oc.MAX else 0, np.int64)
@@ -163,7 +164,7 @@ def aggregate(function, is_float, has_column, has_nulls, values_i, values_f, val
                                 if values_i[row] < values_i[extreme]
                                 else 0
                             )
-                        if (order < 0 and function == oc.MIN) or (order > 0 and function == oc.MAX):
+                        if (order <= 0 and function == oc.MIN) or (order >= 0 and function == oc.MAX):
                             extreme = row
                 elif function == oc.SUM or function == oc.AVG:
                     n += 1

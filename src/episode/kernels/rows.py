@@ -436,7 +436,7 @@ def match_partitions(
                         if steps > budget and steps > budget + STEPS_PER_ROW * (hi - start):
                             result = SPENT
                             break
-                    if row < available:
+                    if row < available and not memory_on:
                         # A side that needs a label this row does not offer is no choice.
                         if (bits[row] & entry_bits[first[pc]]) == ZERO:
                             pc = second[pc]

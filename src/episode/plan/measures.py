@@ -34,8 +34,8 @@ ATOM_PREFIX = "__atom_"
 MATCHED_COLUMN = "__episode_matched"
 ROW_FUNCTION_NAMES = ("MATCH_NUMBER", "CLASSIFIER")
 ARRAY_FINISH = {
-    "count": "size(filter({0}, x -> x IS NOT NULL))",
-    "count_if": "size(filter({0}, x -> x))",
+    "count": "CAST(size(filter({0}, x -> x IS NOT NULL)) AS BIGINT)",
+    "count_if": "CAST(size(filter({0}, x -> x)) AS BIGINT)",
     "min": "array_min({0})",
     "max": "array_max({0})",
     "collect_list": "filter({0}, x -> x IS NOT NULL)",
