@@ -267,6 +267,40 @@ def test_the_corpus_is_good(text: str) -> None:
     assert outcome(text) in ("rows", "data", "unsupported"), "unsupported: Spark is not there for its functions"
 
 
+EXTREMES = {
+    "loops in loops": ("(" * 90 + "A" + "*)" * 90, "TRUE"),
+    "brackets in brackets": ("(" * 400 + "A" + ")" * 400, "TRUE"),
+    "many alternatives": (" | ".join("A" * 3_000), "TRUE"),
+    "many rows": ("A{100000}", "TRUE"),
+    "counts of counts": ("(" * 17 + "A" + "){1,2}" * 17, "TRUE"),
+    "many orders": (f"PERMUTE({', '.join('A' * 300)})", "TRUE"),
+    "many conditions": ("A B", " AND ".join(f"B.v <> A.v + {i}" for i in range(300))),
+    "many alternatives in a condition": ("A B", " OR ".join(f"B.v = {i}" for i in range(1_000))),
+    "a long list": ("A B", f"B.v IN ({', '.join(map(str, range(2_000)))})"),
+    "a long choice": ("A B", f"CASE {' '.join(f'WHEN B.v = {i} THEN {i}' for i in range(500))} END = 1"),
+    "a long sum": ("A B", f"{' + '.join(['B.v'] * 2_000)} > 1"),
+    "a deep condition": ("A B", "NOT (" * 300 + "B.v > 1" + ")" * 300),
+    "a far row": ("A B", "PREV(B.v, 2147483647) > FIRST(A.v, 2147483647)"),
+    "a long name": ("A B", f"B.{'x' * 50_000} > 1"),
+    "a long string": ("A B", f"B.s = '{'x' * 50_000}'"),
+    "many fields": ("A B", f"B{'.v' * 1_000} > 1"),
+}
+
+
+KNOWN = {"many conditions": "match.lowering.conjunction nests, and the assembler recurses"}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.xfail(reason=KNOWN[name])] if name in KNOWN else []) for name in EXTREMES],
+)
+def test_extremes(name: str) -> None:
+    pattern, condition = EXTREMES[name]
+    text = f"SELECT * FROM t MATCH_RECOGNIZE (ORDER BY ts MEASURES A.v AS m PATTERN ({pattern}) DEFINE"
+    with no_hang(text):
+        outcome(f"{text} {'B' if 'B' in pattern else 'A'} AS {condition})")
+
+
 @pytest.mark.parametrize("seed", range(10))
 def test_mutated_queries(seed: int) -> None:
     for text in mutations(seed, MUTATIONS_PER_TEST):
