@@ -357,11 +357,13 @@ def test_errors_of_workers_come_back_as_ours(spark: SparkSession) -> None:
     [
         (None, None, None, 64, 16),
         (None, 2, None, 64, 4),
-        (1000, 2, None, 4, 4),
+        (0, 2, None, 1, 1),
+        (1000, 2, None, 1, 1),
+        (10 * 2**20, 2, None, 2, 2),
         (400 * 2**20, 2, None, 28, 4),
         (100 * 2**30, 2, None, 800, 800),
         (10 * 2**40, 2, None, 4096, 4096),
-        (400 * 2**20, 100, None, 200, 200),
+        (400 * 2**20, 100, None, 100, 100),
         (400 * 2**20, 2, 5, 5, 4),
     ],
 )

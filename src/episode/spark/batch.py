@@ -14,7 +14,7 @@ from episode.match.envelope import FLUSH_BYTES, SCHEMA, Packing, in_groups, pack
 from episode.match.protocol import InputOrder, MatcherSpec
 from episode.match.shard import DEFAULT_BUDGET, run_shard
 from episode.spark import carry, classic
-from episode.spark.scan import ParquetScan, choose_scan
+from episode.spark.scan import LEAST_TASK_BYTES, ParquetScan, choose_scan
 from episode.spark.worker import prepare_worker, spill_directory
 
 GROUP_BYTES = 16 * 2**20
@@ -121,6 +121,7 @@ def plan_shards(
         return Shards(count, least, cores, f"{count:,} (size of the input not known; {cores} cores)")
     small = min(-(-size // GROUP_BYTES), _MOST_SMALL_SHARDS)
     count = min(max(small, -(-2 * size // budget)), _MOST_SHARDS)
+    least = min(least, max(1, size // LEAST_TASK_BYTES))
     partitions = min(max(least, -(-size // _TASK_BYTES)), _MOST_SHARDS)
     count = _round_up(max(count, partitions), partitions)
     return Shards(count, partitions, cores, f"{count:,} (about {size / 2**20:,.0f} MiB of events; {cores} cores)")

@@ -17,6 +17,9 @@ from pyspark.sql.types import StructType
 
 from episode.spark.classic import PlainFiles, plain_parquet_files
 
+LEAST_TASK_BYTES = 4 * 2**20
+"""Smaller tasks take longer to start than to run."""
+
 _LEGACY = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96")
 _WRITER = b"org.apache.spark.version"
 _PLAIN_SETTINGS = {
@@ -57,7 +60,7 @@ class ParquetScan:
 
     def tasks(self, task_bytes: int, at_least: int) -> list[tuple[Split, ...]]:
         """The splits in order, spread over tasks of at most about task_bytes, and over at_least tasks if possible."""
-        limit = min(task_bytes, -(-self.bytes // max(1, at_least)))
+        limit = min(task_bytes, max(LEAST_TASK_BYTES, -(-self.bytes // max(1, at_least))))
         tasks: list[list[Split]] = []
         size = limit
         for split in self.splits:
