@@ -79,7 +79,7 @@ def read_expression(text: str, tokens: Sequence[Token]) -> exp.Expression:
 def write_expression(tree: exp.Expression) -> str:
     """Spark's text of a tree."""
     try:
-        return str(tree.sql("spark", unsupported_level=ErrorLevel.RAISE))
+        return str(tree.sql("spark", unsupported_level=ErrorLevel.RAISE, normalize_functions=False))
     except RecursionError:
         raise Unreadable(*TOO_DEEP) from None
     except SqlglotError:
