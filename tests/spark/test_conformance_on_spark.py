@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -23,11 +24,22 @@ PARQUET_FILES = ("edge_data", "ordering", "papers", "partitions", "types", "with
 """Features whose answer may depend on how the data are read."""
 
 
-def parameters(cases: list[Case]) -> list[Any]:
+SPARK_FILES = ("classifier_match_number", "functions", "papers", "statements", "types")
+"""Features in which Spark has a part of its own."""
+
+FIRST_CASES = 5
+"""Of the other files the first cases run on Spark each time, and all in process; the rest on Spark in the long run."""
+
+
+def parameters(cases: list[Case], always: tuple[str, ...] = SPARK_FILES) -> list[Any]:
     found = []
+    seen: Counter[str] = Counter()
     for case in cases:
         reason = case.fails_on.get("spark")
         marks = [pytest.mark.xfail(reason=reason, strict=True)] if reason else []
+        seen[case.file] += 1
+        if case.file not in always and seen[case.file] > FIRST_CASES and "process" in case.runs_on:
+            marks.append(pytest.mark.slow)
         found.append(pytest.param(case, id=case.id, marks=marks))
     return found
 
@@ -116,7 +128,7 @@ def test_over_dataframes(spark: SparkSession, frames: Callable[[Table], DataFram
     check(spark, case, {table.name: frames(table) for table in case.used_tables()})
 
 
-@pytest.mark.parametrize("case", parameters(FROM_PARQUET))
+@pytest.mark.parametrize("case", parameters(FROM_PARQUET, always=()))
 def test_over_parquet(spark: SparkSession, paths: Callable[[Table], Path], case: Case) -> None:
     check(spark, case, {table.name: paths(table) for table in case.used_tables()})
 
