@@ -287,13 +287,7 @@ EXTREMES = {
 }
 
 
-KNOWN = {"many conditions": "match.lowering.conjunction nests, and the assembler recurses"}
-
-
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(name, marks=[pytest.mark.xfail(reason=KNOWN[name])] if name in KNOWN else []) for name in EXTREMES],
-)
+@pytest.mark.parametrize("name", list(EXTREMES))
 def test_extremes(name: str) -> None:
     pattern, condition = EXTREMES[name]
     text = f"SELECT * FROM t MATCH_RECOGNIZE (ORDER BY ts MEASURES A.v AS m PATTERN ({pattern}) DEFINE"

@@ -180,7 +180,5 @@ def simple_test(expression: Expression) -> tuple[int, Load, Load] | None:
 
 
 def conjunction(parts: tuple[Expression, ...]) -> Expression:
-    result = parts[0]
-    for part in parts[1:]:
-        result = Apply("and", (result, part), "boolean")
-    return result
+    """All parts at once, however many they are."""
+    return parts[0] if len(parts) == 1 else Apply("and", parts, "boolean")
