@@ -49,7 +49,8 @@ class EpisodeError(Exception):
             gutter = f"{line_number:>4} | "
             parts.append(f"  at line {line_number}, column {column}:")
             parts.append(f"{gutter}{line}")
-            parts.append(" " * (len(gutter) + column - 1) + carets)
+            indent = "".join("\t" if character == "\t" else " " for character in line[: column - 1])
+            parts.append(" " * len(gutter) + indent + carets)
         if self.hint:
             parts.append(f"  {self.hint}")
         return "\n".join(parts)
