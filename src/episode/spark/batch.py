@@ -25,6 +25,7 @@ _ASSUMED_CORES = 8
 _MOST_SHARDS = 4096
 _MOST_SMALL_SHARDS = 256
 _TASK_BYTES = 128 * 2**20
+_LEAST_BUDGET = 2**15
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,7 @@ def plan_batch(
     schema = carry.arrow_schema(selected.schema)
     spec = spec_of(schema)
     carry.check_order(selected.schema, spec.input_order)
-    budget = shard_bytes or DEFAULT_BUDGET
+    budget = max(shard_bytes or DEFAULT_BUDGET, _LEAST_BUDGET)
     scan, reason = choose_scan(spark, selected, schema)
     size = scan.bytes if scan is not None else None
     plan = plan_shards(spec.input_order, size, classic.parallelism(spark), budget, shards)
