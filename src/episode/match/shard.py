@@ -22,7 +22,7 @@ from episode.match.protocol import END_OF_TIME, MatcherSpec
 from episode.match.spill import SortedRun, Spool, cuts_of, rechunk, split_by_key
 
 DEFAULT_BUDGET = 256 * 2**20
-"""Bytes of events that a shard may hold in memory at once; while they are ordered a worker takes about four times it."""
+"""Bytes of events that a shard may hold at once; while they are ordered a worker takes about four times as many."""
 
 _FANOUT = 16
 _SPLITS = 3
