@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+SHOWN_COLUMNS = 160
+"""Of a longer line, errors show this much around the place they complain of."""
+
 
 class EpisodeError(Exception):
     """Root of all errors that episode raises.
@@ -44,16 +47,26 @@ class EpisodeError(Exception):
         place = self.line_and_column
         if place is not None and self.source is not None:
             line_number, column = place
-            line = self.source.split("\n")[line_number - 1]
-            carets = "^" * max(1, min(self.length, len(line) - column + 1))
+            line, at = _around(self.source.split("\n")[line_number - 1], column - 1)
+            carets = "^" * max(1, min(self.length, len(line) - at))
             gutter = f"{line_number:>4} | "
             parts.append(f"  at line {line_number}, column {column}:")
             parts.append(f"{gutter}{line}")
-            indent = "".join("\t" if character == "\t" else " " for character in line[: column - 1])
+            indent = "".join("\t" if character == "\t" else " " for character in line[:at])
             parts.append(" " * len(gutter) + indent + carets)
         if self.hint:
             parts.append(f"  {self.hint}")
         return "\n".join(parts)
+
+
+def _around(line: str, at: int) -> tuple[str, int]:
+    """The part of a long line that is worth showing, and where the place is in it."""
+    if len(line) <= SHOWN_COLUMNS:
+        return line, at
+    begin = max(0, min(at - SHOWN_COLUMNS // 2, len(line) - SHOWN_COLUMNS))
+    end = begin + SHOWN_COLUMNS
+    before, after = "… " if begin else "", " …" if end < len(line) else ""
+    return f"{before}{line[begin:end]}{after}", at - begin + len(before)
 
 
 def _rebuild(cls, message, source, position, length, hint):  # type: ignore[no-untyped-def]

@@ -123,3 +123,24 @@ def test_equals_the_oracle_at_length(text: str, rows: list[dict[str, Any]]) -> N
 @given(clauses(), tables(max_rows=14), st.data())
 def test_chunks_do_not_matter_at_length(text: str, rows: list[dict[str, Any]], data: st.DataObject) -> None:
     test_chunks_do_not_matter.hypothesis.inner_test(text, rows, data)
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    ["(A (A $))", "(A A $ | A A)", "(A+ $)", "(A (A $)?)", "(A* (B | C | A))"],
+)
+@pytest.mark.parametrize("skip", ["PAST LAST ROW", "TO NEXT ROW"])
+def test_incremental_matches_at_the_end_of_a_piece(pattern: str, skip: str) -> None:
+    """Matches that `$` holds back come once the input has ended; those that came before are numbered, not repeated."""
+    text = (
+        f"ORDER BY ts MEASURES MATCH_NUMBER() AS number, FIRST(ts) AS first, LAST(ts) AS last "
+        f"AFTER MATCH SKIP {skip} INCREMENTAL MATCH PATTERN {pattern} DEFINE A AS A.v <= 2, B AS B.v <= 1"
+    )
+    text = text if "B" in pattern else text.replace(", B AS B.v <= 1", "")
+    rows = [{"k": 1, "ts": ts, "v": ts % 3, "f": 0.5, "s": "a"} for ts in range(7)]
+    spec = planned(text)
+    expected = canonical(expectation(text, rows))
+    assert canonical(finished(spec, run_whole(spec, rows))) == expected
+    for cut in range(1, 7):
+        for restore in (False, True):
+            assert canonical(finished(spec, run_in_pieces(spec, rows, [(0, cut), (cut, 7)], restore))) == expected

@@ -153,6 +153,7 @@ INTEGER_OPERATIONS = {
     oc.MOD_I: remainder,
     oc.FLOOR_DIVIDE_I: lambda a, b: None if b == 0 else a // b,
 }
+AT_THE_LIMIT = [(2**62, -2), (-(2**31), 2**32), (MOST, -1), (LEAST, 1), (1, LEAST), (3_037_000_499, 3_037_000_499)]
 JUST_OVER = [(3_037_000_500, 3_037_000_500), (2**62, 2), (LEAST, -1)]
 
 
@@ -162,13 +163,11 @@ def test_integers(operation: int) -> None:
     check(operation, pairs, exact(INTEGER_OPERATIONS[operation]))
 
 
-@pytest.mark.xfail(reason="the machine does not notice: products between 2^63 and 9.3e18, and the least integer DIV -1")
-@pytest.mark.parametrize("operation", [oc.MUL_I, oc.INT_DIVIDE_I])
-def test_results_just_over_the_limit(operation: int) -> None:
-    check(operation, JUST_OVER if operation == oc.MUL_I else JUST_OVER[-1:], exact(INTEGER_OPERATIONS[operation]))
+@pytest.mark.parametrize("operation", [oc.MUL_I, oc.INT_DIVIDE_I, oc.FLOOR_DIVIDE_I])
+def test_results_around_the_limit(operation: int) -> None:
+    check(operation, [*JUST_OVER, *AT_THE_LIMIT], exact(INTEGER_OPERATIONS[operation]))
 
 
-@pytest.mark.xfail(reason="the machine does not notice")
 @pytest.mark.parametrize("operation", [oc.NEGATE_I, oc.ABS_I])
 def test_the_least_integer_has_no_opposite(operation: int) -> None:
     check(operation, [(LEAST,)], lambda _: None)

@@ -32,15 +32,19 @@ def compare_floats(a: float, b: float) -> int:
     return 1 if a_nan else -1
 
 
+_LEAST, _MOST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
+
+
 @njit(cache=True, nogil=True)
 def _multiply(a: int, b: int) -> tuple[int, bool]:
     """Product and whether it overflowed."""
     if a == 0 or b == 0:
         return 0, False
-    if abs(float(a)) * abs(float(b)) > 9.3e18:
-        return 0, True
-    product = a * b
-    return product, (product // b != a) or (a == -1 and b == np.iinfo(np.int64).min)
+    if a == _LEAST or b == _LEAST:
+        return _LEAST, a != 1 and b != 1
+    if abs(a) <= _MOST // abs(b):
+        return a * b, False
+    return _LEAST, (a < 0) == (b < 0) or _LEAST % b != 0 or _LEAST // b != a
 
 
 @njit(cache=True, nogil=True)
@@ -134,10 +138,12 @@ def run(code, start, stop, ri, rf, rn, n, base, key, cols_i, cols_f, valid, cons
                     elif y == 0:
                         z = 0
                         rn[t, k] = 1
+                    elif y == -1:
+                        z = 0 if op == oc.MOD_I else -x
+                        if z == _LEAST:
+                            rn[t, k] = 1
                     elif op == oc.FLOOR_DIVIDE_I:
                         z = x // y
-                    elif y == -1:
-                        z = -x if op == oc.INT_DIVIDE_I else 0
                     else:
                         z = x // y
                         if z < 0 and z * y != x:
@@ -148,10 +154,12 @@ def run(code, start, stop, ri, rf, rn, n, base, key, cols_i, cols_f, valid, cons
                         rn[t, k] = 1
                     ri[t, k] = z
         elif op == oc.NEGATE_I or op == oc.ABS_I:
+            limit = const_i[b]
             for k in range(n):
-                rn[t, k] = rn[a, k]
                 x = ri[a, k]
-                ri[t, k] = -x if op == oc.NEGATE_I or x < 0 else x
+                z = -x if op == oc.NEGATE_I or x < 0 else x
+                rn[t, k] = rn[a, k] | (z > limit or z == _LEAST)
+                ri[t, k] = z
         elif oc.ADD_F <= op <= oc.MOD_F:
             for k in range(n):
                 rn[t, k] = rn[a, k] | rn[b, k]
@@ -308,7 +316,11 @@ def run(code, start, stop, ri, rf, rn, n, base, key, cols_i, cols_f, valid, cons
         elif op == oc.POWER:
             for k in range(n):
                 rn[t, k] = rn[a, k] | rn[b, k]
-                rf[t, k] = np.power(rf[a, k], rf[b, k])
+                f, g = rf[a, k], rf[b, k]
+                if g != g or (abs(f) == 1.0 and np.isinf(g)):  # as in Java; C gives 1
+                    rf[t, k] = np.nan
+                else:
+                    rf[t, k] = np.power(f, g)
         elif op == oc.IS_NAN:
             for k in range(n):
                 ri[t, k] = rn[a, k] == 0 and rf[a, k] != rf[a, k]

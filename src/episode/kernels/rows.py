@@ -181,6 +181,11 @@ def _residual_holds(
     return rn[register, 0] == 0 and ri[register, 0] != 0
 
 
+# By comparison (=, <>, <, <=, >, >=): which orders of left and right it accepts; bits 1 less, 2 equal, 4 greater.
+_ACCEPTED = np.array([2, 5, 1, 3, 4, 6])
+_ACCEPTED_TURNED = np.array([2, 5, 4, 6, 1, 3])
+
+
 @njit(cache=True, nogil=True)
 def match_partitions(
     op, first, second, label_of, entry_bits, loop_choice, slot, loop_from, loop_ids, slots, loops, labels,
@@ -230,10 +235,39 @@ def match_partitions(
     ri = np.zeros((registers, 1), np.int64)
     rf = np.zeros((registers, 1), np.float64)
     rn = np.zeros((registers, 1), np.uint8)
-    unconditional = np.zeros(labels, np.bool_)
+    tests = len(test_compare)
+    # Steady labels compare the row with rows of other labels, if at all: while a loop takes rows of the label, the
+    # other side of each test stays, and is read once. Tests are turned so that the row stands on the left.
+    steady = np.zeros(labels, np.bool_)
+    tracked = np.zeros(labels, np.bool_)
+    for nav in range(navs):
+        if nav_label[nav] >= 0:
+            tracked[nav_label[nav]] = True
+    own_column = np.zeros(tests, np.int64)
+    own_valid = np.zeros(tests, np.int64)
+    fixed_column = np.zeros(tests, np.int64)
+    fixed_valid = np.zeros(tests, np.int64)
+    fixed_label = np.zeros(tests, np.int64)
+    fixed_i = np.zeros(tests, np.int64)
+    fixed_f = np.zeros(tests, np.float64)
+    accepted = np.zeros(tests, np.int64)
     for at in range(labels):
-        tested = test_from[at] < test_from[at + 1] or program_from[at] < program_to[at]
-        unconditional[at] = not tested and aggs == 0
+        steady[at] = aggs == 0 and program_from[at] == program_to[at]
+        for test in range(test_from[at], test_from[at + 1]):
+            turned = test_b_nav[test] < 0
+            nav = test_a_nav[test] if turned else test_b_nav[test]
+            other = test_b_nav[test] if turned else test_a_nav[test]
+            if other >= 0 or nav < 0 or not nav_plain[nav] or nav_label[nav] == at:
+                steady[at] = False
+                continue
+            fixed_label[test] = nav_label[nav]
+            if turned:
+                own_column[test], own_valid[test] = test_b[test], test_b_valid[test]
+                fixed_column[test], fixed_valid[test] = test_a[test], test_a_valid[test]
+            else:
+                own_column[test], own_valid[test] = test_a[test], test_a_valid[test]
+                fixed_column[test], fixed_valid[test] = test_b[test], test_b_valid[test]
+            accepted[test] = _ACCEPTED_TURNED[test_compare[test]] if turned else _ACCEPTED[test_compare[test]]
     exhaustive = mode != PREFERRED
     windowed = within != NO_WINDOW
     bit_of = np.empty(len(op), np.uint64)
@@ -252,8 +286,9 @@ def match_partitions(
         available = hi if final else hi - lookahead
         hold = np.int64(-1)
         pendings = 0
+        at_end = np.int64(-1)
         generation += 1
-        memory_on = exhaustive and memory != NO_MEMORY
+        memory_on = False
         full = FINE
         while start < hi:
             if start >= available:
@@ -294,8 +329,7 @@ def match_partitions(
                     last_row[at] = -1
             if memory == ATTEMPT_MEMORY or exhaustive:
                 generation += 1
-                if not exhaustive:
-                    memory_on = False
+                memory_on = False
             base = start if memory == ATTEMPT_MEMORY or exhaustive else lo
             found_from, found_path = outs, used
             while True:
@@ -327,7 +361,7 @@ def match_partitions(
                         else:
                             depth = row - start
                             path[depth] = pc
-                            if track:
+                            if tracked[label]:
                                 before = last_row[label]
                                 previous[depth] = before
                                 if before < 0:
@@ -375,20 +409,8 @@ def match_partitions(
                                 else:
                                     left, right = cols_i[test_a[test], row_a], cols_i[test_b[test], row_b]
                                     order = 1 if left > right else -1 if left < right else 0
-                                compare = test_compare[test]
-                                if compare == 0:
-                                    failed = order != 0
-                                elif compare == 1:
-                                    failed = order == 0
-                                elif compare == 2:
-                                    failed = order >= 0
-                                elif compare == 3:
-                                    failed = order > 0
-                                elif compare == 4:
-                                    failed = order <= 0
-                                else:
-                                    failed = order < 0
-                                if failed:
+                                if (_ACCEPTED[test_compare[test]] >> (order + 1)) & 1 == 0:
+                                    failed = True
                                     break
 
                             if not failed and program_from[label] < program_to[label]:
@@ -401,20 +423,42 @@ def match_partitions(
                                 )  # fmt: skip
 
                             if failed:
-                                if track:
+                                if tracked[label]:
                                     last_row[label] = previous[depth]
                             else:
                                 row += 1
                                 pc += 1
-                                if loop_choice[pc] and unconditional[label] and not memory_on:
+                                if loop_choice[pc] and steady[label] and not memory_on:
                                     # A greedy loop over this label: take rows while they last; each is a way out.
+                                    # The first row passed the tests, so their other sides are there.
                                     low = row
                                     bit = bit_of[pc - 1]
+                                    from_test, to_test = test_from[label], test_from[label + 1]
+                                    for test in range(from_test, to_test):
+                                        if test_float[test]:
+                                            fixed_f[test] = cols_f[fixed_column[test], last_row[fixed_label[test]]]
+                                        else:
+                                            fixed_i[test] = cols_i[fixed_column[test], last_row[fixed_label[test]]]
                                     while row < available and (bits[row] & bit) != ZERO:
                                         if windowed and np.uint64(time[row] - time[start]) > np.uint64(within):
                                             break
+                                        holds = True
+                                        for test in range(from_test, to_test):
+                                            if own_valid[test] >= 0 and valid[own_valid[test], row] == 0:
+                                                holds = False
+                                                break
+                                            if test_float[test]:
+                                                order = compare_floats(cols_f[own_column[test], row], fixed_f[test])
+                                            else:
+                                                left, right = cols_i[own_column[test], row], fixed_i[test]
+                                                order = 1 if left > right else -1 if left < right else 0
+                                            if (accepted[test] >> (order + 1)) & 1 == 0:
+                                                holds = False
+                                                break
+                                        if not holds:
+                                            break
                                         path[row - start] = pc - 1
-                                        if track:
+                                        if tracked[label]:
                                             previous[row - start] = last_row[label]
                                             last_row[label] = row
                                         row += 1
@@ -481,6 +525,8 @@ def match_partitions(
                     else:
                         failed = True
                         waiting = True
+                        if at_end < 0:
+                            at_end = start
                         if mode != INCREMENTAL:
                             result = WAITING
                             break
@@ -521,6 +567,7 @@ def match_partitions(
                                 end = start + depth - 1
                                 if start <= explored_start[k] and end < explored_to[k]:
                                     keep = False
+                                    end_taken[end - lo] = k + 1
                                 elif end_taken[end - lo] == k + 1:
                                     keep = False
                                 else:
@@ -547,14 +594,54 @@ def match_partitions(
                             continue
                         pc = stack_pc[sp]
                         low = stack_low[sp]
-                        while low < target and (bits[target] & entry_bits[pc]) == ZERO:
-                            target -= 1
+                        if track:
+                            for at in range(row - 1, target - 1, -1):
+                                if tracked[label_of[path[at - start]]]:
+                                    last_row[label_of[path[at - start]]] = previous[at - start]
+                        row = target
+                        if low < target:
+                            # Ways out of a loop, the last first: rows at which nothing can go on are passed over.
+                            label = label_of[pc]
+                            looping = label_of[path[low - start]]
+                            from_test = to_test = 0
+                            if op[pc] == oc.MATCH and steady[label]:
+                                from_test, to_test = test_from[label], test_from[label + 1]
+                                for test in range(from_test, to_test):
+                                    fixed_row = last_row[fixed_label[test]]
+                                    if fixed_label[test] == looping or fixed_row < 0:
+                                        to_test = from_test
+                                        break
+                                    check = fixed_valid[test]
+                                    if check >= 0 and valid[check, fixed_row] == 0:
+                                        to_test = from_test
+                                        break
+                                    if test_float[test]:
+                                        fixed_f[test] = cols_f[fixed_column[test], fixed_row]
+                                    else:
+                                        fixed_i[test] = cols_i[fixed_column[test], fixed_row]
+                            while low < target:
+                                holds = (bits[target] & entry_bits[pc]) != ZERO
+                                if holds:
+                                    for test in range(from_test, to_test):
+                                        if own_valid[test] >= 0 and valid[own_valid[test], target] == 0:
+                                            holds = False
+                                            break
+                                        if test_float[test]:
+                                            order = compare_floats(cols_f[own_column[test], target], fixed_f[test])
+                                        else:
+                                            left, right = cols_i[own_column[test], target], fixed_i[test]
+                                            order = 1 if left > right else -1 if left < right else 0
+                                        if (accepted[test] >> (order + 1)) & 1 == 0:
+                                            holds = False
+                                            break
+                                if holds:
+                                    break
+                                target -= 1
+                            if tracked[looping] and target < row:
+                                last_row[looping] = previous[target - start]
                         if low < target:
                             stack_row[sp] = target - 1
                             sp += 1
-                        if track:
-                            for at in range(row - 1, target - 1, -1):
-                                last_row[label_of[path[at - start]]] = previous[at - start]
                         row = target
                         back = True
                         break
@@ -571,6 +658,9 @@ def match_partitions(
             if result == WAITING or (waiting and mode == INCREMENTAL and skip != NEXT_ROW):
                 if mode == INCREMENTAL:
                     explored_start[k] = start
+                    for i in range(found_from, outs):
+                        pending[pendings] = i
+                        pendings += 1
                 elif exhaustive:
                     outs, used = found_from, found_path
                 break
@@ -595,7 +685,7 @@ def match_partitions(
 
             if memory == PARTITION_MEMORY:
                 generation += 1
-                memory_on = exhaustive
+                memory_on = False
             if exhaustive and mode != MAXIMAL and length > 0:
                 # The matches of this start are in the output already; here they get their order and number.
                 if mode == ALL:
@@ -666,6 +756,28 @@ def match_partitions(
             cursor[AT_PARTITION], cursor[OUTS], cursor[PATHS] = k, outs, used
             cursor[GENERATION], cursor[ATTEMPTS] = generation, attempt
             return full
+        undecided = False
+        if mode == INCREMENTAL and at_end >= 0:
+            # `$` holds a match back that would end with the last row: what ends there from this start on waits with it.
+            undecided = end_taken[hi - 1 - lo] != k + 1
+            for i in range(partition_outs, outs):
+                if out_start[i] >= at_end and out_start[i] + out_length[i] == hi:
+                    undecided = True
+                    gone = out_length[i]
+                    for at in range(out_path_from[i], used - gone):
+                        out_path[at] = out_path[at + gone]
+                    for at in range(i, outs - 1):
+                        out_kind[at], out_start[at], out_length[at] = (
+                            out_kind[at + 1], out_start[at + 1], out_length[at + 1]
+                        )  # fmt: skip
+                        out_path_from[at + 1] = out_path_from[at + 2] - gone
+                    used -= gone
+                    outs -= 1
+                    # The matches of a partition are pending in the order in which they were found.
+                    pendings -= 1
+                    for at in range(pendings):
+                        pending[at] = partition_outs + at
+                    break
         if mode == INCREMENTAL and pendings:
             # Numbers follow the order of the end rows.
             ends = np.zeros(pendings, np.int64)
@@ -679,6 +791,8 @@ def match_partitions(
             if skip == NEXT_ROW:
                 explored_start[k] = start - 1
             explored_to[k] = available
+            if undecided:
+                explored_to[k] = hi - 1
         if hold >= 0:
             next_start[k] = hold
         else:

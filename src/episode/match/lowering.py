@@ -39,7 +39,7 @@ PLAIN = {
     "and": oc.AND, "or": oc.OR, "not": oc.NOT, "to_float": oc.TO_FLOAT, "round_single": oc.ROUND_SINGLE,
     "sqrt": oc.SQRT, "exp": oc.EXP, "ln": oc.LN, "power": oc.POWER, "is_nan": oc.IS_NAN,
 }  # fmt: skip
-LIMITED = ("add", "subtract", "multiply", "modulo", "int_divide", "floor_divide")
+LIMITED = ("add", "subtract", "multiply", "modulo", "int_divide", "floor_divide", "negate", "abs")
 
 
 def is_float_lane(type_: str) -> bool:

@@ -1,0 +1,31 @@
+"""How errors show their place in the query."""
+
+from __future__ import annotations
+
+import pytest
+
+from episode.errors import SHOWN_COLUMNS, EpisodeSyntaxError
+
+
+@pytest.mark.parametrize("position", [0, 5, 79, 80, 81, 2_500, 4_919, 4_920, 4_921, 4_999])
+def test_long_lines_are_shown_around_the_place(position: int) -> None:
+    source = "SELECT\n" + "x" * position + "!" + "x" * (4_999 - position)
+    error = EpisodeSyntaxError("No.", source=source, position=7 + position, hint="Yes.")
+    message, place, line, carets, hint = str(error).split("\n")
+    assert (message, hint) == ("No.", "  Yes.")
+    assert place == f"  at line 2, column {position + 1}:"
+    assert line[carets.index("^")] == "!"
+    assert carets.strip() == "^"
+    assert len(line) <= SHOWN_COLUMNS + len("   2 | …  …")
+
+
+def test_carets_stay_within_what_is_shown() -> None:
+    error = EpisodeSyntaxError("No.", source="x" * 1_000, position=0, length=1_000)
+    _, _, line, carets = str(error).split("\n")
+    assert len(carets) <= len(line)
+
+
+def test_short_lines_are_shown_whole() -> None:
+    source = "SELECT *\n\tFROM ticks"
+    error = EpisodeSyntaxError("No.", source=source, position=source.index("ticks"), length=5)
+    assert str(error).split("\n")[2:] == ["   2 | \tFROM ticks", "       \t     ^^^^^"]
