@@ -101,6 +101,13 @@ def _blobs(slimmed: SlimTable, starts: np.ndarray) -> pa.Array:
     return pa.BinaryArray.from_buffers(pa.binary(), len(firsts), [None, pa.py_buffer(offsets), sink.getvalue()])
 
 
+def call(shard: int) -> pa.RecordBatch:
+    """An envelope without events: whoever runs the shard is called."""
+    values = [shard, None, None, 0, b""]
+    columns = [pa.array([value], field.type) for value, field in zip(values, _ARROW_SCHEMA, strict=True)]
+    return pa.RecordBatch.from_arrays(columns, schema=_ARROW_SCHEMA)
+
+
 def unpack(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, pa.Table]]:
     """(shard, events) of each envelope."""
     for batch in batches:

@@ -143,10 +143,10 @@ def _quoted(name: str) -> str:
 
 # ---- what runs in the workers ----------------------------------------------------------------------------
 
-_Stage = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+Stage = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
-def pack_rows(packing: Packing, schema: pa.Schema) -> _Stage:
+def pack_rows(packing: Packing, schema: pa.Schema) -> Stage:
     def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         prepare_worker()
         yield from pack((_as_events(batch, schema) for batch in batches), packing, TaskContext.get().partitionId())
@@ -163,7 +163,7 @@ def _as_events(batch: pa.RecordBatch, schema: pa.Schema) -> pa.Table:
     return pa.Table.from_arrays(columns, schema=schema)
 
 
-def _scan_and_pack(scan: ParquetScan, tasks: list[tuple], packing: Packing) -> _Stage:
+def _scan_and_pack(scan: ParquetScan, tasks: list[tuple], packing: Packing) -> Stage:
     def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         prepare_worker()
         for batch in batches:
@@ -173,7 +173,7 @@ def _scan_and_pack(scan: ParquetScan, tasks: list[tuple], packing: Packing) -> _
     return stage
 
 
-def _match(spec: MatcherSpec, budget_bytes: int) -> _Stage:
+def _match(spec: MatcherSpec, budget_bytes: int) -> Stage:
     def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         prepare_worker()
         for group in in_groups(unpack(batches), min(GROUP_BYTES, budget_bytes)):

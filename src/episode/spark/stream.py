@@ -9,7 +9,7 @@ from __future__ import annotations
 import uuid
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -23,13 +23,13 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 
 from episode.errors import EpisodeAnalysisError, EpisodeDataError
 from episode.match.columns import plain, to_bytes
-from episode.match.envelope import SCHEMA, Packing, opened
+from episode.match.envelope import SCHEMA, Packing, call, opened
 from episode.match.live import NO_WATERMARK, Counters, LiveRules, LiveShard
 from episode.match.protocol import MatcherSpec, StateChunk
 from episode.plan.stream import EventTime, watermark_delay
 from episode.plan.types import is_integer
 from episode.spark import carry
-from episode.spark.batch import columns_of, pack_rows
+from episode.spark.batch import Stage, columns_of, pack_rows
 from episode.spark.worker import prepare_worker
 
 if TYPE_CHECKING:
@@ -37,6 +37,9 @@ if TYPE_CHECKING:
 
 STREAM_SHARDS = 32
 """How many shards a stream has unless asked: the same everywhere, because a checkpoint keeps its state by shard."""
+
+ROLL_CALL = -1
+"""The number of no shard: its state says to which query, with how many shards, the checkpoint belongs."""
 
 HEAD_VERSION = 1
 COUNTERS = tuple(Counters().as_dict())
@@ -91,7 +94,7 @@ class Stream:
     def frame(self) -> DataFrame:
         """The matches; counters of every micro-batch are observed under the name `metrics`."""
         packing = Packing(self.spec.input_order, self.rules.shards)
-        envelopes = carry.encode(self.input).mapInArrow(pack_rows(packing, self.schema), SCHEMA)
+        envelopes = carry.encode(self.input).mapInArrow(_with_call(pack_rows(packing, self.schema)), SCHEMA)
         if self.delay is not None:
             factor = _MICROS // self.rules.unit
             time = F.timestamp_micros(F.coalesce(F.col("last_time"), F.lit(0)) * factor)
@@ -195,6 +198,23 @@ def _end_of(spark: SparkSession, time: EventTime, end: datetime | str | int | No
     return int(micros)
 
 
+def _with_call(stage: Stage) -> Stage:
+    """The envelopes of a stage, and one more that calls on the query's own state: see `ShardProcessor._answer`.
+
+    A shard alone cannot tell that the number of shards has changed: its keys then come from shards of other numbers.
+    """
+
+    def called(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        any_events = False
+        for envelopes in stage(batches):
+            any_events = True
+            yield envelopes
+        if any_events:
+            yield call(ROLL_CALL)
+
+    return called
+
+
 def _open_matches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         for blob in batch.column(0):
@@ -220,6 +240,9 @@ class ShardProcessor(StatefulProcessor):
     def handleInputRows(
         self, key: Any, rows: Iterator[pd.DataFrame], timerValues: TimerValues
     ) -> Iterator[pd.DataFrame]:
+        if key[0] == ROLL_CALL:
+            self._answer()
+            return
         envelopes = pd.concat(list(rows)).sort_values("origin", kind="stable")
         yield from self._step(key[0], [bytes(blob) for blob in envelopes["blob"]], timerValues)
 
@@ -231,10 +254,20 @@ class ShardProcessor(StatefulProcessor):
     def close(self) -> None:
         pass
 
+    def _answer(self) -> None:
+        """Does the checkpoint belong to this query? Its first micro-batch says so."""
+        head = self._head()
+        self._check(head)
+        if not head.steps:
+            self.head.update(astuple(replace(head, steps=1)))
+
+    def _head(self) -> _Head:
+        known = self.head.get()
+        return _Head(*known) if known else _Head(shards=self.rules.shards, query=self.spec.fingerprint)
+
     def _step(self, number: int, blobs: list[bytes], times: TimerValues, fired: bool = False) -> Iterator[pd.DataFrame]:
         prepare_worker()
-        known = self.head.get()
-        head = _Head(*known) if known else _Head(shards=self.rules.shards, query=self.spec.fingerprint)
+        head = self._head()
         self._check(head)
         shard = self._shard(head)
         milliseconds = times.getCurrentWatermarkInMs()
@@ -285,9 +318,8 @@ class ShardProcessor(StatefulProcessor):
         if timer not in (_NO_TIMER, head.timer):
             self.handle.registerTimer(timer)
         token = uuid.uuid4().hex
-        self.head.update(
-            (HEAD_VERSION, token, shard.watermark, shard.ended, timer, head.steps + 1, head.shards, head.query)
-        )
+        after = _Head(HEAD_VERSION, token, shard.watermark, shard.ended, timer, head.steps + 1, head.shards, head.query)
+        self.head.update(astuple(after))
         _warm[token] = shard
         while len(_warm) > _MOST_WARM:
             _warm.popitem(last=False)
