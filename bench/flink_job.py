@@ -20,7 +20,7 @@ CREATE TABLE {name} (
   ts TIMESTAMP(3),
   price DOUBLE,
   prev_price DOUBLE,
-  WATERMARK FOR ts AS ts
+  WATERMARK FOR ts AS ts - INTERVAL '1' SECOND
 ) WITH ('connector' = 'filesystem', 'path' = '{path}', 'format' = 'csv', 'csv.null-literal' = '')"""
 
 SINK = """

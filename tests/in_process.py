@@ -11,7 +11,7 @@ import sqlglot
 from episode.lang.row_pattern import parse_clause
 from episode.match.keys import KeyCoder
 from episode.match.ordering import events_of
-from episode.match.protocol import END_OF_TIME, EventBatch
+from episode.match.protocol import END_OF_TIME, EventBatch, StateChunk
 from episode.match.row_pattern import RowPatternSpec
 from episode.plan.measures import MATCHED_COLUMN
 from episode.plan.row_pattern import plan_row_pattern
@@ -48,10 +48,12 @@ def run_in_pieces(
     """Feeds of rows[begin:end] in event-time order; `restore` moves the state to a new matcher before every feed."""
     matcher, coder = spec.open(), KeyCoder(spec.input_order.keys)
     outputs = []
+    chunks: dict[str, StateChunk] = {}
     for begin, end in pieces:
         if restore:
-            chunks, matcher = matcher.snapshot(), spec.open()
-            matcher.restore(chunks)
+            matcher.snapshot().apply(chunks)
+            matcher = spec.open()
+            matcher.restore(list(chunks.values()))
         events = events_in(spec, rows[begin:end], coder)
         time = spec.plan.order[0].column if spec.plan.order else None
         until = max((row[time] for row in rows[begin:end]), default=np.iinfo(np.int64).min) if time else 0

@@ -18,9 +18,12 @@ from episode.plan.explain import explain_row_pattern
 from episode.plan.schema import quote
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from pyspark.sql import DataFrame, SparkSession
 
     from episode.spark.row_pattern import RowPatternQuery
+    from episode.spark.stream import LiveOptions
 
 Table = Union["DataFrame", str, "PathLike[str]"]
 QUERY_WORDS = ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "INSERT", "")
@@ -33,17 +36,44 @@ class Options:
     step_budget: steps of matching from one start row before an explosion is reported.
     shards: into how many shards the keys are spread (None: chosen from the size of the input).
     shard_bytes: memory that a shard may take in a worker before it is split or streamed (None: the default).
+
+    For streams:
+    watermark: how late events may come after later ones: a duration ('10 seconds'), or a number where event time is
+        one. Not needed where the DataFrame has a watermark.
+    end: event time from which on events do not count; when the watermark is there, open matches are decided as at the
+        end of a table.
+    event_id: column by which repeated events are recognised; only the first of the same id and time counts.
+    late: what becomes of events that come after the watermark: 'drop', or 'keep' in Parquet files at late_path. They
+        are counted either way.
     """
 
     step_budget: int = 10_000_000
     shards: int | None = None
     shard_bytes: int | None = None
+    watermark: str | int | None = None
+    end: datetime | str | int | None = None
+    event_id: str | None = None
+    late: str = "drop"
+    late_path: str | None = None
+
+    def live(self) -> LiveOptions:
+        """The options of streams."""
+        from episode.spark.stream import LiveOptions
+
+        return LiveOptions(self.watermark, self.end, self.event_id, self.late_path if self.late == "keep" else None)
 
     def __post_init__(self) -> None:
         for name in ("step_budget", "shards", "shard_bytes"):
             value = getattr(self, name)
             if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
                 raise EpisodeAnalysisError(f"Options({name}={value!r}): a whole number of at least 1 is needed.")
+        if self.late not in ("drop", "keep"):
+            raise EpisodeAnalysisError(f"Options(late={self.late!r}): 'drop' or 'keep' is needed.")
+        if (self.late == "keep") != (self.late_path is not None):
+            raise EpisodeAnalysisError(
+                "Late events are kept where both are given: Options(late='keep', late_path='…').",
+                hint="late_path is a directory; each micro-batch with late events adds a Parquet file.",
+            )
 
 
 def sql(text: str, *, spark: SparkSession | None = None, options: Options | None = None, **tables: Table) -> DataFrame:
@@ -64,7 +94,7 @@ def explain(text: str, *, spark: SparkSession | None = None, options: Options | 
     for pattern in query.statement.patterns:
         planned = query.planned[pattern.span.start]
         lines += explain_row_pattern(planned.plan)
-        lines += [f"  scan: {planned.scan_reason}", f"  shards: {planned.shards_reason}", ""]
+        lines += [*(f"  {reason}" for reason in planned.reasons), ""]
     if not lines:
         lines = ["No MATCH_RECOGNIZE in this statement: Spark evaluates all of it."]
     return "\n".join(lines).rstrip()
@@ -185,6 +215,8 @@ class _Query:
             step_budget=self.options.step_budget,
             shards=self.options.shards,
             shard_bytes=self.options.shard_bytes,
+            live=self.options.live(),
+            metrics="episode" if not self.planned else f"episode_{len(self.planned) + 1}",
         )
         self.planned[pattern.span.start] = planned
         return planned.frame()

@@ -41,12 +41,14 @@ def assert_one_code_for_each(values, found):
 def test_codes_are_exact_and_lasting_over_batches_and_snapshots(batches, keys):
     coder = KeyCoder(keys)
     values, found = [], []
+    chunks: dict[str, StateChunk] = {"other": StateChunk("other", 1, b"")}
     for rows in batches:
         table = table_of(rows)
         found += codes(coder, table)
         values += list(zip(*(table.column(name).to_pylist() for name in keys), strict=True))
         restored = KeyCoder(keys)
-        restored.restore([StateChunk("other", 1, b""), *coder.snapshot()])
+        coder.snapshot().apply(chunks)
+        restored.restore(list(chunks.values()))
         coder = restored
     assert_one_code_for_each(values, found)
 

@@ -181,6 +181,63 @@ def _residual_holds(
     return rn[register, 0] == 0 and ri[register, 0] != 0
 
 
+@njit(cache=True, nogil=True)
+def _order_by_length(begin, end, used, number, out_length, out_number, out_path_from, out_path):
+    """ALL MATCHES of one start row, shortest first, with their numbers; returns the last number."""
+    origin = out_path_from[begin]
+    order = np.argsort(out_length[begin:end], kind="mergesort")
+    lengths = out_length[begin:end][order]
+    sources = out_path_from[begin:end][order]
+    copied = out_path[origin:used].copy()
+    at = origin
+    for i in range(end - begin):
+        out_length[begin + i] = lengths[i]
+        source = sources[i] - origin
+        out_path[at : at + lengths[i]] = copied[source : source + lengths[i]]
+        at += lengths[i]
+        out_path_from[begin + i + 1] = at
+        number += 1
+        out_number[begin + i] = number
+    return number
+
+
+@njit(cache=True, nogil=True)
+def _number_by_end(pending, pendings, number, out_start, out_length, out_number):
+    """INCREMENTAL MATCH: numbers follow the order of the end rows; returns the last number."""
+    ends = np.zeros(pendings, np.int64)
+    for i in range(pendings):
+        ends[i] = out_start[pending[i]] + out_length[pending[i]]
+    order = np.argsort(ends, kind="mergesort")
+    for i in range(pendings):
+        number += 1
+        out_number[pending[order[i]]] = number
+    return number
+
+
+@njit(cache=True, nogil=True)
+def _hold_back(
+    at_end, hi, is_taken, first_out, outs, used, pendings, out_kind, out_start, out_length, out_path_from, out_path,
+    pending,
+):  # fmt: skip
+    """INCREMENTAL MATCH where `$` keeps a match from at_end undecided that would end with the last row.
+
+    What ends there from that start on waits with it: it is taken out of the output again. Matches of a partition are
+    pending in the order in which they were found. Returns (undecided, outs, used, pendings).
+    """
+    for i in range(first_out, outs):
+        if out_start[i] >= at_end and out_start[i] + out_length[i] == hi:
+            gone = out_length[i]
+            for at in range(out_path_from[i], used - gone):
+                out_path[at] = out_path[at + gone]
+            for at in range(i, outs - 1):
+                out_kind[at], out_start[at], out_length[at] = out_kind[at + 1], out_start[at + 1], out_length[at + 1]
+                out_path_from[at + 1] = out_path_from[at + 2] - gone
+            for at in range(pendings - 1):
+                pending[at] = first_out + at
+            return True, outs - 1, used - gone, pendings - 1
+    return not is_taken, outs, used, pendings
+
+
 # By comparison (=, <>, <, <=, >, >=): which orders of left and right it accepts; bits 1 less, 2 equal, 4 greater.
 _ACCEPTED = np.array([2, 5, 1, 3, 4, 6])
 _ACCEPTED_TURNED = np.array([2, 5, 4, 6, 1, 3])
@@ -367,60 +424,88 @@ def match_partitions(
                                 if before < 0:
                                     first_row[label] = row
                                 last_row[label] = row
-                            if aggs:
-                                _take_into_aggregates(
-                                    depth, row, label, number, agg_function, agg_set, agg_column, agg_valid,
-                                    agg_float, agg_from, agg_to, agg_result, agg_nav, agg_i, agg_f, agg_m, agg_n,
-                                    sets, label_codes, nav_rows, nav_labels, code, ri, rf, rn, key, cols_i, cols_f,
-                                    valid, const_i, const_f, run_i, run_f, run_n,
-                                )  # fmt: skip
-
-                            for test in range(test_from[label], test_from[label + 1]):
-                                row_a = row_b = row
-                                nav = test_a_nav[test]
-                                if nav >= 0 and nav_plain[nav]:
-                                    row_a = last_row[nav_label[nav]]
-                                elif nav >= 0:
-                                    row_a = _navigate(
-                                        nav_first[nav], nav_offset[nav], nav_shift[nav], nav_label[nav], sets,
-                                        nav_set[nav], start, row, lo, hi, path, label_of, first_row, last_row,
+                            if steady[label]:
+                                for test in range(test_from[label], test_from[label + 1]):
+                                    fixed_row = last_row[fixed_label[test]]
+                                    if fixed_row < 0:
+                                        failed = True
+                                        break
+                                    check = fixed_valid[test]
+                                    if check >= 0 and valid[check, fixed_row] == 0:
+                                        failed = True
+                                        break
+                                    check = own_valid[test]
+                                    if check >= 0 and valid[check, row] == 0:
+                                        failed = True
+                                        break
+                                    if test_float[test]:
+                                        order = compare_floats(
+                                            cols_f[own_column[test], row], cols_f[fixed_column[test], fixed_row]
+                                        )
+                                    else:
+                                        left, right = (
+                                            cols_i[own_column[test], row],
+                                            cols_i[fixed_column[test], fixed_row],
+                                        )
+                                        order = 1 if left > right else -1 if left < right else 0
+                                    if (accepted[test] >> (order + 1)) & 1 == 0:
+                                        failed = True
+                                        break
+                            else:
+                                if aggs:
+                                    _take_into_aggregates(
+                                        depth, row, label, number, agg_function, agg_set, agg_column, agg_valid,
+                                        agg_float, agg_from, agg_to, agg_result, agg_nav, agg_i, agg_f, agg_m, agg_n,
+                                        sets, label_codes, nav_rows, nav_labels, code, ri, rf, rn, key, cols_i, cols_f,
+                                        valid, const_i, const_f, run_i, run_f, run_n,
                                     )  # fmt: skip
-                                nav = test_b_nav[test]
-                                if nav >= 0 and nav_plain[nav]:
-                                    row_b = last_row[nav_label[nav]]
-                                elif nav >= 0:
-                                    row_b = _navigate(
-                                        nav_first[nav], nav_offset[nav], nav_shift[nav], nav_label[nav], sets,
-                                        nav_set[nav], start, row, lo, hi, path, label_of, first_row, last_row,
-                                    )  # fmt: skip
-                                if row_a < 0 or row_b < 0:
-                                    failed = True
-                                    break
-                                check = test_a_valid[test]
-                                if check >= 0 and valid[check, row_a] == 0:
-                                    failed = True
-                                    break
-                                check = test_b_valid[test]
-                                if check >= 0 and valid[check, row_b] == 0:
-                                    failed = True
-                                    break
-                                if test_float[test]:
-                                    order = compare_floats(cols_f[test_a[test], row_a], cols_f[test_b[test], row_b])
-                                else:
-                                    left, right = cols_i[test_a[test], row_a], cols_i[test_b[test], row_b]
-                                    order = 1 if left > right else -1 if left < right else 0
-                                if (_ACCEPTED[test_compare[test]] >> (order + 1)) & 1 == 0:
-                                    failed = True
-                                    break
 
-                            if not failed and program_from[label] < program_to[label]:
-                                failed = not _residual_holds(
-                                    label, depth, start, row, lo, hi, number, program_from, program_to,
-                                    program_result, nav_from, nav_ids, nav_first, nav_offset, nav_shift, nav_label,
-                                    nav_set, sets, label_codes, label_of, path, first_row, last_row, agg_function,
-                                    agg_float, agg_i, agg_f, agg_m, agg_n, nav_rows, nav_labels, code, ri, rf, rn,
-                                    key, cols_i, cols_f, valid, const_i, const_f, run_i, run_f, run_n,
-                                )  # fmt: skip
+                                for test in range(test_from[label], test_from[label + 1]):
+                                    row_a = row_b = row
+                                    nav = test_a_nav[test]
+                                    if nav >= 0 and nav_plain[nav]:
+                                        row_a = last_row[nav_label[nav]]
+                                    elif nav >= 0:
+                                        row_a = _navigate(
+                                            nav_first[nav], nav_offset[nav], nav_shift[nav], nav_label[nav], sets,
+                                            nav_set[nav], start, row, lo, hi, path, label_of, first_row, last_row,
+                                        )  # fmt: skip
+                                    nav = test_b_nav[test]
+                                    if nav >= 0 and nav_plain[nav]:
+                                        row_b = last_row[nav_label[nav]]
+                                    elif nav >= 0:
+                                        row_b = _navigate(
+                                            nav_first[nav], nav_offset[nav], nav_shift[nav], nav_label[nav], sets,
+                                            nav_set[nav], start, row, lo, hi, path, label_of, first_row, last_row,
+                                        )  # fmt: skip
+                                    if row_a < 0 or row_b < 0:
+                                        failed = True
+                                        break
+                                    check = test_a_valid[test]
+                                    if check >= 0 and valid[check, row_a] == 0:
+                                        failed = True
+                                        break
+                                    check = test_b_valid[test]
+                                    if check >= 0 and valid[check, row_b] == 0:
+                                        failed = True
+                                        break
+                                    if test_float[test]:
+                                        order = compare_floats(cols_f[test_a[test], row_a], cols_f[test_b[test], row_b])
+                                    else:
+                                        left, right = cols_i[test_a[test], row_a], cols_i[test_b[test], row_b]
+                                        order = 1 if left > right else -1 if left < right else 0
+                                    if (_ACCEPTED[test_compare[test]] >> (order + 1)) & 1 == 0:
+                                        failed = True
+                                        break
+
+                                if not failed and program_from[label] < program_to[label]:
+                                    failed = not _residual_holds(
+                                        label, depth, start, row, lo, hi, number, program_from, program_to,
+                                        program_result, nav_from, nav_ids, nav_first, nav_offset, nav_shift, nav_label,
+                                        nav_set, sets, label_codes, label_of, path, first_row, last_row, agg_function,
+                                        agg_float, agg_i, agg_f, agg_m, agg_n, nav_rows, nav_labels, code, ri, rf, rn,
+                                        key, cols_i, cols_f, valid, const_i, const_f, run_i, run_f, run_n,
+                                    )  # fmt: skip
 
                             if failed:
                                 if tracked[label]:
@@ -689,22 +774,9 @@ def match_partitions(
             if exhaustive and mode != MAXIMAL and length > 0:
                 # The matches of this start are in the output already; here they get their order and number.
                 if mode == ALL:
-                    count = outs - found_from
-                    order = np.argsort(out_length[found_from:outs], kind="mergesort")
-                    sorted_length = out_length[found_from:outs][order]
-                    sorted_from = out_path_from[found_from:outs][order]
-                    copied = out_path[out_path_from[found_from] : used].copy()
-                    origin = out_path_from[found_from]
-                    at = origin
-                    for i in range(count):
-                        out_length[found_from + i] = sorted_length[i]
-                        out_path[at : at + sorted_length[i]] = copied[
-                            sorted_from[i] - origin : sorted_from[i] - origin + sorted_length[i]
-                        ]
-                        at += sorted_length[i]
-                        out_path_from[found_from + i + 1] = at
-                        number += 1
-                        out_number[found_from + i] = number
+                    number = _order_by_length(
+                        found_from, outs, used, number, out_length, out_number, out_path_from, out_path
+                    )
                 else:
                     for i in range(found_from, outs):
                         pending[pendings] = i
@@ -758,35 +830,12 @@ def match_partitions(
             return full
         undecided = False
         if mode == INCREMENTAL and at_end >= 0:
-            # `$` holds a match back that would end with the last row: what ends there from this start on waits with it.
-            undecided = end_taken[hi - 1 - lo] != k + 1
-            for i in range(partition_outs, outs):
-                if out_start[i] >= at_end and out_start[i] + out_length[i] == hi:
-                    undecided = True
-                    gone = out_length[i]
-                    for at in range(out_path_from[i], used - gone):
-                        out_path[at] = out_path[at + gone]
-                    for at in range(i, outs - 1):
-                        out_kind[at], out_start[at], out_length[at] = (
-                            out_kind[at + 1], out_start[at + 1], out_length[at + 1]
-                        )  # fmt: skip
-                        out_path_from[at + 1] = out_path_from[at + 2] - gone
-                    used -= gone
-                    outs -= 1
-                    # The matches of a partition are pending in the order in which they were found.
-                    pendings -= 1
-                    for at in range(pendings):
-                        pending[at] = partition_outs + at
-                    break
+            undecided, outs, used, pendings = _hold_back(
+                at_end, hi, end_taken[hi - 1 - lo] == k + 1, partition_outs, outs, used, pendings,
+                out_kind, out_start, out_length, out_path_from, out_path, pending,
+            )  # fmt: skip
         if mode == INCREMENTAL and pendings:
-            # Numbers follow the order of the end rows.
-            ends = np.zeros(pendings, np.int64)
-            for i in range(pendings):
-                ends[i] = out_start[pending[i]] + out_length[pending[i]]
-            order = np.argsort(ends, kind="mergesort")
-            for i in range(pendings):
-                number += 1
-                out_number[pending[order[i]]] = number
+            number = _number_by_end(pending, pendings, number, out_start, out_length, out_number)
         if mode == INCREMENTAL:
             if skip == NEXT_ROW:
                 explored_start[k] = start - 1

@@ -19,6 +19,7 @@ ALL_VALID = np.empty(0, np.bool_)
 """The mask of a column without nulls."""
 
 _INT32_LIMIT = 2**31 - 1
+_COMPRESSED = pa.ipc.IpcWriteOptions(compression="lz4")
 _LARGE = {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}
 
 
@@ -227,3 +228,16 @@ def take_array(array: pa.Array, order: np.ndarray) -> pa.Array:
     if kind in _LARGE and array.nbytes * max(1.0, len(order) / max(1, len(array))) > _INT32_LIMIT:
         array = array.cast(_LARGE[kind])
     return pc.take(array, pa.array(order), boundscheck=False)
+
+
+def to_bytes(table: pa.Table) -> bytes:
+    """A table as an Arrow IPC stream."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema, options=_COMPRESSED) as writer:
+        writer.write_table(table)
+    return sink.getvalue().to_pybytes()
+
+
+def from_bytes(data: bytes) -> pa.Table:
+    """The table in an Arrow IPC stream."""
+    return pa.ipc.open_stream(data).read_all()

@@ -101,14 +101,26 @@ def _blobs(slimmed: SlimTable, starts: np.ndarray) -> pa.Array:
     return pa.BinaryArray.from_buffers(pa.binary(), len(firsts), [None, pa.py_buffer(offsets), sink.getvalue()])
 
 
+def call(shard: int) -> pa.RecordBatch:
+    """An envelope without events: whoever runs the shard is called."""
+    values = [shard, None, None, 0, b""]
+    columns = [pa.array([value], field.type) for value, field in zip(values, _ARROW_SCHEMA, strict=True)]
+    return pa.RecordBatch.from_arrays(columns, schema=_ARROW_SCHEMA)
+
+
 def unpack(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, pa.Table]]:
     """(shard, events) of each envelope."""
     for batch in batches:
         shards, blobs = batch.column("shard"), batch.column("blob")
         for i in range(batch.num_rows):
-            with pa.ipc.open_stream(blobs[i].as_buffer()) as reader:
-                slice_, first = reader.read_next_batch_with_custom_metadata()
-            yield shards[i].as_py(), restore(slice_, dict(first or {}))
+            yield shards[i].as_py(), opened(blobs[i].as_buffer())
+
+
+def opened(blob: pa.Buffer | bytes) -> pa.Table:
+    """The events in an envelope."""
+    with pa.ipc.open_stream(blob) as reader:
+        slice_, first = reader.read_next_batch_with_custom_metadata()
+    return restore(slice_, dict(first or {}))
 
 
 def in_groups(envelopes: Iterable[tuple[int, pa.Table]], group_bytes: int) -> Iterator[Iterator[pa.Table]]:

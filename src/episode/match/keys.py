@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from episode.kernels import partition
 from episode.match.columns import ALL_VALID, Atom, atoms, one_chunk
-from episode.match.protocol import StateChunk
+from episode.match.protocol import Snapshot, StateChunk
 
 _SNAPSHOT_VERSION = 1
 
@@ -74,9 +74,17 @@ class KeyCoder:
         if self._stages:
             self._stages[0].keep(wanted)
 
-    def snapshot(self) -> list[StateChunk]:
-        """The dictionaries, one chunk for each stage."""
-        return [StateChunk(f"keys.{i}", _SNAPSHOT_VERSION, stage.dump()) for i, stage in enumerate(self._stages)]
+    @property
+    def size(self) -> int:
+        """How many keys are remembered."""
+        return len(self._stages[-1].codes) if self._stages else 0
+
+    def snapshot(self) -> Snapshot:
+        """The dictionaries that have changed, one chunk for each stage."""
+        changed = [(i, stage) for i, stage in enumerate(self._stages) if stage.changed]
+        for _, stage in changed:
+            stage.changed = False
+        return Snapshot(tuple(StateChunk(f"keys.{i}", _SNAPSHOT_VERSION, stage.dump()) for i, stage in changed))
 
     def restore(self, chunks: Sequence[StateChunk]) -> None:
         """Continue with the codes of a snapshot; chunks of other names are passed over."""
@@ -90,11 +98,13 @@ class _Stage:
 
     values: pa.Array | None = None
     codes: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
+    changed: bool = False
 
     def lookup(self, distinct: pa.Array) -> np.ndarray:
         """Codes of distinct values (int64), new ones for values not seen before."""
         if self.values is None:
             self.values, self.codes = distinct, np.arange(len(distinct))
+            self.changed = True
             return self.codes
         found = pc.index_in(distinct, value_set=self.values, skip_nulls=False)
         known = found.is_valid().to_numpy(zero_copy_only=False)
@@ -106,6 +116,7 @@ class _Stage:
             result[~known] = fresh
             self.values = pa.concat_arrays([self.values, new])
             self.codes = np.concatenate([self.codes, fresh])
+            self.changed = True
         return result
 
     def _free_codes(self, n: int) -> np.ndarray:
@@ -119,6 +130,7 @@ class _Stage:
         """Forget values whose codes are not among the given."""
         if self.values is not None:
             wanted = np.isin(self.codes, live)
+            self.changed = self.changed or not wanted.all()
             self.values, self.codes = self.values.filter(pa.array(wanted)), self.codes[wanted]
 
     def pairs(self) -> np.ndarray:

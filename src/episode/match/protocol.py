@@ -68,6 +68,24 @@ class StateChunk:
     data: bytes
 
 
+@dataclass(frozen=True)
+class Snapshot:
+    """What has changed since the snapshot before: chunks that are new or rewritten, names of chunks that are gone.
+
+    All chunks that were put and neither put again nor removed make up the state.
+    """
+
+    put: tuple[StateChunk, ...] = ()
+    removed: tuple[str, ...] = ()
+
+    def apply(self, chunks: dict[str, StateChunk]) -> None:
+        """Bring a state, by name of chunk, up to date."""
+        for name in self.removed:
+            chunks.pop(name, None)
+        for chunk in self.put:
+            chunks[chunk.name] = chunk
+
+
 @runtime_checkable
 class Matcher(Protocol):
     """One engine at work on one shard."""
@@ -80,12 +98,27 @@ class Matcher(Protocol):
         """The input has ended: returns all remaining matches."""
         ...
 
-    def snapshot(self) -> Sequence[StateChunk]:
-        """The state, columnar and versioned."""
+    def snapshot(self) -> Snapshot:
+        """The state, columnar and versioned: what has changed since the last call (or since restore)."""
         ...
 
     def restore(self, chunks: Sequence[StateChunk]) -> None:
-        """Continue from a snapshot, in a matcher newly opened from the same spec."""
+        """Continue from a state (chunks in any order), in a matcher newly opened from the same spec."""
+        ...
+
+    @property
+    def state_rows(self) -> int:
+        """Events held for matches still to come."""
+        ...
+
+    @property
+    def live_keys(self) -> np.ndarray:
+        """Codes of the keys of which the matcher still knows something."""
+        ...
+
+    @property
+    def wakes_at(self) -> int | None:
+        """The least `until` at which a feed without events could give a match; None if none could."""
         ...
 
 
@@ -99,7 +132,17 @@ class MatcherSpec(Protocol):
     def input_columns(self) -> tuple[str, ...]: ...
 
     @property
+    def input_schema(self) -> pa.Schema:
+        """At least the input columns, as they are fed."""
+        ...
+
+    @property
     def output_schema(self) -> pa.Schema: ...
+
+    @property
+    def fingerprint(self) -> str:
+        """What a state belongs to: equal for specs whose matchers can go on with each other's state."""
+        ...
 
     def open(self) -> Matcher:
         """A new matcher with empty state."""

@@ -7,6 +7,7 @@ tried again with them.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,16 +18,22 @@ import pyarrow as pa
 from episode.errors import EpisodeDataError
 from episode.kernels import rows as kernel
 from episode.match.assembly import Matches, OutputAssembler, output_schema
-from episode.match.columns import one_chunk_each, take
+from episode.match.columns import from_bytes, one_chunk_each, take, to_bytes
 from episode.match.prepare import Needs, membership, needs_of, prepare
 from episode.match.program import ProgramArrays, lower_program
-from episode.match.protocol import END_OF_TIME, EventBatch, InputOrder, OrderKey, StateChunk
+from episode.match.protocol import END_OF_TIME, EventBatch, InputOrder, OrderKey, Snapshot, StateChunk
 from episode.match.work import WorkArrays
 from episode.plan.clause import MatchMode, RowsPerMatch, SkipTo
 from episode.plan.program import START
 from episode.plan.row_pattern import RowPatternPlan, uses_match_number
 
 STATE_VERSION = 1
+_PARTITIONS = "partitions"
+_ROWS = "rows."
+_KEY, _TIME = "__key", "__time"
+_NOT_KEPT = -1
+_LEAST_COMPACTION = 1024
+_COMPACTION = 4
 STEP_BUDGET = 10_000_000
 MODES = {
     MatchMode.PREFERRED: kernel.PREFERRED, MatchMode.MAXIMAL: kernel.MAXIMAL,
@@ -60,19 +67,27 @@ class RowPatternSpec:
     def output_schema(self) -> pa.Schema:
         return output_schema(self.plan, self.input_schema)
 
+    @property
+    def fingerprint(self) -> str:
+        clause = self.plan.clause
+        text = " ".join(clause.source[clause.span.start : clause.span.end].split())
+        columns = [f"{field.name} {field.type}" for field in self.input_schema if field.name in self.input_columns]
+        return hashlib.sha256("\n".join([text, *columns]).encode()).hexdigest()[:16]
+
     def open(self) -> RowPatternMatcher:
         return RowPatternMatcher(self)
 
 
 @dataclass
 class Partitions:
-    """Per key, in order of key code: code, whether its first held row is its true first, and positions.
+    """Per key, in order of key code: code, number of held rows, whether the first of them is its true first, positions.
 
     Positions are rows relative to the first held row of the key: next start, reach of earlier matches, and
     (INCREMENTAL) the last start explored and how far it could see.
     """
 
     key: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
+    held: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
     at_start: np.ndarray = field(default_factory=lambda: np.zeros(0, np.bool_))
     next_start: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
     number: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
@@ -81,7 +96,7 @@ class Partitions:
     explored_to: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
 
     POSITIONS = ("next_start", "covered", "explored_start", "explored_to")
-    NAMES = ("key", "at_start", "number", *POSITIONS)
+    NAMES = ("key", "held", "at_start", "number", *POSITIONS)
 
     def select(self, which: np.ndarray) -> Partitions:
         return Partitions(**{name: getattr(self, name)[which] for name in self.NAMES})
@@ -93,7 +108,8 @@ class Partitions:
             return self
         blank = Partitions(
             fresh,
-            np.ones(len(fresh), np.bool_),
+            held=np.zeros(len(fresh), np.int64),
+            at_start=np.ones(len(fresh), np.bool_),
             next_start=np.zeros(len(fresh), np.int64),
             number=np.zeros(len(fresh), np.int64),
             covered=np.zeros(len(fresh), np.int64),
@@ -106,6 +122,79 @@ class Partitions:
         return joined.select(np.argsort(joined.key, kind="stable"))
 
 
+@dataclass
+class KeptRows:
+    """Which held rows are in which chunk of the state: a row is written once, and chunks go with their last row.
+
+    Where few rows of the written ones are still held, they are written anew into one chunk.
+    """
+
+    chunk: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
+    sizes: dict[int, int] = field(default_factory=dict)
+    next_chunk: int = 0
+
+    def extend(self, count: int) -> None:
+        """New rows behind the held ones."""
+        self.chunk = np.concatenate([self.chunk, np.full(count, _NOT_KEPT, np.int64)])
+
+    def reorder(self, order: np.ndarray) -> None:
+        self.chunk = self.chunk[order]
+
+    select = reorder
+
+    def changes(self, held: EventBatch | None) -> tuple[tuple[StateChunk, ...], tuple[str, ...]]:
+        """Chunks to write and names of chunks to forget, so that the state has the held rows."""
+        if held is None or len(held) == 0:
+            removed = tuple(f"{_ROWS}{chunk}" for chunk in self.sizes)
+            self.sizes.clear()
+            return (), removed
+        live = set(np.unique(self.chunk[self.chunk != _NOT_KEPT]).tolist())
+        written = sum(self.sizes[chunk] for chunk in live)
+        kept = int(np.count_nonzero(self.chunk != _NOT_KEPT))
+        if written > _COMPACTION * kept + _LEAST_COMPACTION:
+            live = set()
+            self.chunk[:] = _NOT_KEPT
+        removed = tuple(f"{_ROWS}{chunk}" for chunk in self.sizes if chunk not in live)
+        self.sizes = {chunk: size for chunk, size in self.sizes.items() if chunk in live}
+        rows = np.flatnonzero(self.chunk == _NOT_KEPT)
+        if len(rows) == 0:
+            return (), removed
+        number = self.next_chunk
+        self.next_chunk += 1
+        self.chunk[rows] = number
+        self.sizes[number] = len(rows)
+        table = held.table if len(rows) == len(held) else take(held.table, rows)
+        table = table.append_column(_KEY, pa.array(held.key[rows])).append_column(_TIME, pa.array(held.time[rows]))
+        return (StateChunk(f"{_ROWS}{number}", STATE_VERSION, to_bytes(table)),), removed
+
+    def restore(self, chunks: Sequence[StateChunk], partitions: Partitions) -> EventBatch | None:
+        """The held rows: of each key's rows in the chunks the last ones, as many as the key holds."""
+        mine = sorted(
+            (int(chunk.name[len(_ROWS) :]), from_bytes(chunk.data)) for chunk in chunks if chunk.name.startswith(_ROWS)
+        )
+        if not mine:
+            return None
+        self.sizes = {number: table.num_rows for number, table in mine}
+        self.next_chunk = mine[-1][0] + 1
+        table = pa.concat_tables([table for _, table in mine])
+        numbers = np.repeat([number for number, _ in mine], [table.num_rows for _, table in mine])
+        key, time = table.column(_KEY).to_numpy(), table.column(_TIME).to_numpy()
+        order = np.argsort(key, kind="stable")
+        keys, counts = np.unique(key, return_counts=True)
+        held = np.zeros(len(keys), np.int64)
+        known = np.isin(keys, partitions.key)
+        held[known] = partitions.held[np.searchsorted(partitions.key, keys[known])]
+        ends = np.cumsum(counts)
+        rows = order[_ranges(ends - held, held)]
+        self.chunk = numbers[rows]
+        return EventBatch(one_chunk_each(take(table.drop_columns([_KEY, _TIME]), rows)), key[rows], time[rows])
+
+
+def _ranges(starts: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """The numbers starts[i] .. starts[i] + counts[i] - 1, one range after the other."""
+    return np.repeat(starts - (np.cumsum(counts) - counts), counts) + np.arange(counts.sum())
+
+
 class RowPatternMatcher:
     """One MATCH_RECOGNIZE at work on one shard."""
 
@@ -116,11 +205,13 @@ class RowPatternMatcher:
         self.needs: Needs = needs_of(self.plan)
         self.partitions = Partitions()
         self.held: EventBatch | None = None
+        self._kept = KeptRows()
         self._counts = uses_match_number(self.plan) or any(i.operation == START for i in self.plan.program.instructions)
 
     # ---- protocol ------------------------------------------------------------------------------------
 
     def feed(self, events: EventBatch, until: int) -> pa.Table:
+        self._kept.extend(len(events))
         events = EventBatch(events.table, _owned(events.key), _owned(events.time))
         return self._advance(self._with_held(events), until, final=until == END_OF_TIME)
 
@@ -130,15 +221,10 @@ class RowPatternMatcher:
             return self.spec.output_schema.empty_table()
         return self._advance(held, END_OF_TIME, final=True)
 
-    def snapshot(self) -> Sequence[StateChunk]:
+    def snapshot(self) -> Snapshot:
         partitions = pa.table({name: getattr(self.partitions, name) for name in Partitions.NAMES})
-        chunks = [StateChunk("partitions", STATE_VERSION, _to_bytes(partitions))]
-        if self.held is not None and len(self.held):
-            table = self.held.table.append_column("__key", pa.array(self.held.key))
-            chunks.append(
-                StateChunk("rows", STATE_VERSION, _to_bytes(table.append_column("__time", pa.array(self.held.time))))
-            )
-        return chunks
+        put, removed = self._kept.changes(self.held)
+        return Snapshot((StateChunk(_PARTITIONS, STATE_VERSION, to_bytes(partitions)), *put), removed)
 
     def restore(self, chunks: Sequence[StateChunk]) -> None:
         for chunk in chunks:
@@ -146,19 +232,34 @@ class RowPatternMatcher:
                 raise EpisodeDataError(
                     f"The state of format {chunk.version} cannot be read; this version reads format {STATE_VERSION}."
                 )
-            table = _from_bytes(chunk.data)
-            if chunk.name == "partitions":
+            if chunk.name == _PARTITIONS:
+                table = from_bytes(chunk.data)
                 self.partitions = Partitions(
                     **{name: table.column(name).to_numpy().copy() for name in Partitions.NAMES}
                 )
-            else:
-                key, time = table.column("__key").to_numpy(), table.column("__time").to_numpy()
-                self.held = EventBatch(one_chunk_each(table.drop_columns(["__key", "__time"])), key, time)
+        self.held = self._kept.restore(chunks, self.partitions)
 
     @property
     def state_rows(self) -> int:
         """Rows held for matches still to come."""
         return 0 if self.held is None else len(self.held)
+
+    @property
+    def live_keys(self) -> np.ndarray:
+        return self.partitions.key
+
+    @property
+    def wakes_at(self) -> int | None:
+        """The earliest end of a window in which a start row waits."""
+        if self.plan.within is None or self.held is None or len(self.held) == 0:
+            return None
+        first = np.concatenate([[0], np.flatnonzero(np.diff(self.held.key)) + 1])
+        at = np.searchsorted(self.partitions.key, self.held.key[first])
+        waiting = self.partitions.next_start[at] < self.partitions.held[at]
+        starts = (first + self.partitions.next_start[at])[waiting]
+        if len(starts) == 0:
+            return None
+        return min(int(self.held.time[starts].min()) + self.plan.within, END_OF_TIME - 1)
 
     # ---- one step ------------------------------------------------------------------------------------
 
@@ -171,6 +272,7 @@ class RowPatternMatcher:
             return held
         key = np.concatenate([held.key, events.key])
         order = np.argsort(key, kind="stable")
+        self._kept.reorder(order)
         columns = list(self.spec.input_columns)
         table = take(pa.concat_tables([held.table.select(columns), events.table.select(columns)]), order)
         return EventBatch(table, key[order], np.concatenate([held.time, events.time])[order])
@@ -259,15 +361,18 @@ class RowPatternMatcher:
         """Keep what later rows may still need."""
         if final:
             self.held, self.partitions = None, Partitions()
+            self._kept.select(np.zeros(0, np.int64))
             return
         keep_from = np.maximum(lo, now.next_start - self.plan.lookback)
         now.at_start &= keep_from == lo
         for name in Partitions.POSITIONS:
             getattr(everyone, name)[here] = getattr(now, name) - keep_from
+        everyone.held[here] = hi - keep_from
         everyone.at_start[here] = now.at_start
         everyone.number[here] = now.number
         counts = hi - keep_from
-        rows = np.repeat(keep_from - np.concatenate([[0], np.cumsum(counts)[:-1]]), counts) + np.arange(counts.sum())
+        rows = _ranges(keep_from, counts)
+        self._kept.select(rows)
         self.held = EventBatch(
             take(events.table.select(list(self.spec.input_columns)), rows), events.key[rows], events.time[rows]
         )
@@ -310,14 +415,3 @@ class RowPatternMatcher:
 def _owned(array: np.ndarray) -> np.ndarray:
     """A writable int64 array: kernels are compiled for those, and read-only ones would be compiled for again."""
     return array if array.flags.writeable and array.flags.c_contiguous else array.copy()
-
-
-def _to_bytes(table: pa.Table) -> bytes:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    return sink.getvalue().to_pybytes()
-
-
-def _from_bytes(data: bytes) -> pa.Table:
-    return pa.ipc.open_stream(data).read_all()

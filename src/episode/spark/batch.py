@@ -42,9 +42,9 @@ class Batch:
     scan_reason: str
 
     @property
-    def shards_reason(self) -> str:
-        """The number of shards and where it comes from."""
-        return self.shards.reason
+    def reasons(self) -> list[str]:
+        """How the rows are read, and the number of shards and where it comes from."""
+        return [f"scan: {self.scan_reason}", f"shards: {self.shards.reason}"]
 
     def frame(self) -> DataFrame:
         """The matches as a DataFrame; nothing runs before an action."""
@@ -56,7 +56,7 @@ class Batch:
     def _envelopes(self) -> DataFrame:
         packing = Packing(self.spec.input_order, self.shards.count, self.shards.flush_bytes)
         if self.scan is None:
-            return carry.encode(self.input).mapInArrow(_pack_rows(packing, self.schema), SCHEMA)
+            return carry.encode(self.input).mapInArrow(pack_rows(packing, self.schema), SCHEMA)
         tasks = self.scan.tasks(_TASK_BYTES, self.shards.cores * _TASKS_PER_CORE)
         scan = replace(self.scan, splits=())
         numbers = self.spark.range(0, len(tasks), 1, numPartitions=max(1, len(tasks)))
@@ -89,9 +89,7 @@ def plan_batch(
     shard_bytes: int | None = None,
 ) -> Batch:
     """Plan a run over some columns of a frame and columns that Spark derives: (SQL, name) pairs."""
-    expressions = {name: text for text, name in derived}
-    wanted = [F.expr(expressions[c]).alias(c) if c in expressions else F.col(_quoted(c)) for c in columns]
-    selected = frame.select(*wanted)
+    selected = columns_of(frame, columns, derived)
     schema = carry.arrow_schema(selected.schema)
     spec = spec_of(schema)
     carry.check_order(selected.schema, spec.input_order)
@@ -128,6 +126,13 @@ def plan_shards(
     return Shards(count, partitions, cores, f"{count:,} (about {size / 2**20:,.0f} MiB of events; {cores} cores)")
 
 
+def columns_of(frame: DataFrame, columns: tuple[str, ...], derived: tuple[tuple[str, str], ...]) -> DataFrame:
+    """The columns that a query reads, those that Spark computes for it included."""
+    expressions = {name: text for text, name in derived}
+    wanted = [F.expr(expressions[c]).alias(c) if c in expressions else F.col(_quoted(c)) for c in columns]
+    return frame.select(*wanted)
+
+
 def _round_up(count: int, unit: int) -> int:
     return -(-count // unit) * unit
 
@@ -138,10 +143,10 @@ def _quoted(name: str) -> str:
 
 # ---- what runs in the workers ----------------------------------------------------------------------------
 
-_Stage = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+Stage = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
-def _pack_rows(packing: Packing, schema: pa.Schema) -> _Stage:
+def pack_rows(packing: Packing, schema: pa.Schema) -> Stage:
     def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         prepare_worker()
         yield from pack((_as_events(batch, schema) for batch in batches), packing, TaskContext.get().partitionId())
@@ -158,7 +163,7 @@ def _as_events(batch: pa.RecordBatch, schema: pa.Schema) -> pa.Table:
     return pa.Table.from_arrays(columns, schema=schema)
 
 
-def _scan_and_pack(scan: ParquetScan, tasks: list[tuple], packing: Packing) -> _Stage:
+def _scan_and_pack(scan: ParquetScan, tasks: list[tuple], packing: Packing) -> Stage:
     def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         prepare_worker()
         for batch in batches:
@@ -168,7 +173,7 @@ def _scan_and_pack(scan: ParquetScan, tasks: list[tuple], packing: Packing) -> _
     return stage
 
 
-def _match(spec: MatcherSpec, budget_bytes: int) -> _Stage:
+def _match(spec: MatcherSpec, budget_bytes: int) -> Stage:
     def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         prepare_worker()
         for group in in_groups(unpack(batches), min(GROUP_BYTES, budget_bytes)):

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import pyarrow as pa
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
+from episode.errors import EpisodeAnalysisError
 from episode.match.row_pattern import RowPatternSpec
 from episode.plan.clause import MatchRecognize
 from episode.plan.row_pattern import RowPatternPlan, plan_row_pattern
 from episode.plan.schema import InputSchema, quote
+from episode.plan.stream import event_time_of
 from episode.spark.batch import Batch, plan_batch
+from episode.spark.stream import LiveOptions, Stream, plan_stream
 from episode.spark.tables import first_line
 
 UTC_NAMES = ("UTC", "Z", "GMT", "Etc/UTC", "+00:00", "Etc/GMT", "Zulu")
@@ -24,20 +27,16 @@ class RowPatternQuery:
     """A planned clause on its input: lazily a DataFrame, and in words for `explain`."""
 
     plan: RowPatternPlan
-    batch: Batch
+    run: Batch | Stream
 
     @property
-    def scan_reason(self) -> str:
-        return self.batch.scan_reason
-
-    @property
-    def shards_reason(self) -> str:
-        return self.batch.shards_reason
+    def reasons(self) -> list[str]:
+        return self.run.reasons
 
     def frame(self) -> DataFrame:
         """The output of the clause: its own columns, then or around them the measures, computed by Spark."""
         plan = self.plan
-        matched = self.batch.frame()
+        matched = self.run.frame()
         columns = [F.col(quote(name)) for name in plan.outputs]
         measures = []
         for measure in plan.measures.measures:
@@ -71,26 +70,22 @@ def plan_on_spark(
     step_budget: int,
     shards: int | None,
     shard_bytes: int | None,
+    live: LiveOptions,
+    metrics: str,
 ) -> RowPatternQuery:
-    """Bind a clause to a DataFrame."""
-    if frame.isStreaming:
-        raise EpisodeUnsupportedError(
-            "MATCH_RECOGNIZE over a streaming DataFrame is not there yet.",
-            source=clause.source,
-            position=clause.span.start,
-            hint="Run it in batch: spark.read instead of spark.readStream.",
-        )
+    """Bind a clause to a DataFrame, of a table or of a stream."""
     schema = _input_schema(spark, frame, clause)
     plan = plan_row_pattern(clause, schema, table_names)
-    batch = plan_batch(
-        spark,
-        frame,
-        plan.input_columns,
-        plan.derived,
-        lambda input_schema: RowPatternSpec(plan, input_schema, step_budget),
-        shards=shards,
-        shard_bytes=shard_bytes,
-    )
+
+    def spec_of(input_schema: pa.Schema) -> RowPatternSpec:
+        return RowPatternSpec(plan, input_schema, step_budget)
+
+    if frame.isStreaming:
+        time = event_time_of(plan, schema.columns)
+        columns = tuple(dict.fromkeys([*plan.input_columns, *([live.event_id] if live.event_id else [])]))
+        stream = plan_stream(spark, frame, columns, plan.derived, spec_of, time, live, shards=shards, metrics=metrics)
+        return RowPatternQuery(plan, stream)
+    batch = plan_batch(spark, frame, plan.input_columns, plan.derived, spec_of, shards=shards, shard_bytes=shard_bytes)
     return RowPatternQuery(plan, batch)
 
 

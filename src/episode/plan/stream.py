@@ -1,0 +1,72 @@
+"""What a row pattern needs to run over a stream, checked at plan time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from episode.errors import EpisodeAnalysisError
+from episode.lang.cursor import Cursor
+from episode.lang.duration import parse_duration
+from episode.lang.lexer import tokenize
+from episode.plan.inputs import analysis_error
+from episode.plan.row_pattern import RowPatternPlan
+from episode.plan.types import is_event_time, is_integer
+
+ORDER_RULE = "In a stream, ORDER BY begins with the event time, ascending."
+
+
+@dataclass(frozen=True)
+class EventTime:
+    """The column by which a stream's events come about in order.
+
+    units_per_millisecond: event times are microseconds, or plain numbers (then one of them counts as a millisecond of
+        Spark's clock).
+    """
+
+    column: str
+    type: str
+
+    @property
+    def units_per_millisecond(self) -> int:
+        return 1 if is_integer(self.type) else 1000
+
+
+def event_time_of(plan: RowPatternPlan, types: dict[str, str]) -> EventTime:
+    """The event time of a stream; a clear error where the query has none."""
+    clause = plan.clause
+    if not plan.order:
+        raise EpisodeAnalysisError(
+            "MATCH_RECOGNIZE over a stream needs an ORDER BY.",
+            source=clause.source,
+            position=clause.span.start,
+            hint=ORDER_RULE,
+        )
+    first, item = plan.order[0], clause.order_by[0]
+    if not first.ascending:
+        message = f"The events of a stream do not come ordered by {first.column} DESC."
+        raise analysis_error(clause, message, item.column.span, ORDER_RULE)
+    type_ = types[first.column]
+    if not is_event_time(type_):
+        message = f"{first.column} is of type {type_} and cannot be the event time of a stream."
+        raise analysis_error(clause, message, item.column.span, "Order by a timestamp, a date or an integer first.")
+    return EventTime(first.column, type_)
+
+
+def watermark_delay(option: str | int, time: EventTime) -> str:
+    """The delay in the words of Spark: `Options(watermark=…)` is a duration, or a number where time is one."""
+    if isinstance(option, bool) or not isinstance(option, (str, int)):
+        raise EpisodeAnalysisError(f"Options(watermark={option!r}): a duration is needed.", hint=_examples(time))
+    text = str(option)
+    cursor = Cursor(text, tokenize(text))
+    duration = parse_duration(cursor)
+    if not cursor.at_end or (duration.unit is None) != is_integer(time.type):
+        raise EpisodeAnalysisError(
+            f"Options(watermark={option!r}) does not fit the event time {time.column} of type {time.type}.",
+            hint=_examples(time),
+        )
+    milliseconds = -(-duration.amount // time.units_per_millisecond)
+    return f"{milliseconds} milliseconds"
+
+
+def _examples(time: EventTime) -> str:
+    return "Write for example 200." if is_integer(time.type) else "Write for example '10 seconds'."

@@ -1,0 +1,368 @@
+"""The stream runtime: pack the events of a micro-batch, shuffle the envelopes by shard, match with Spark's state.
+
+One state group for each shard. The watermark is the input's own where it has one; otherwise it stands on the envelopes.
+Late events are told apart one by one inside the shard (`match.live`), not by Spark: so they can be counted and kept.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import astuple, dataclass, replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyarrow.fs import FileSystem, LocalFileSystem
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+
+from episode.errors import EpisodeAnalysisError, EpisodeDataError
+from episode.match.columns import plain, to_bytes
+from episode.match.envelope import SCHEMA, Packing, call, opened
+from episode.match.live import NO_WATERMARK, Counters, LiveRules, LiveShard
+from episode.match.protocol import MatcherSpec, StateChunk
+from episode.plan.stream import EventTime, watermark_delay
+from episode.plan.types import is_integer
+from episode.spark import carry
+from episode.spark.batch import Stage, columns_of, pack_rows
+from episode.spark.worker import prepare_worker
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.stateful_processor import ExpiredTimerInfo, TimerValues
+
+STREAM_SHARDS = 32
+"""How many shards a stream has unless asked: the same everywhere, because a checkpoint keeps its state by shard."""
+
+ROLL_CALL = -1
+"""The number of no shard: its state says to which query, with how many shards, the checkpoint belongs."""
+
+HEAD_VERSION = 1
+COUNTERS = tuple(Counters().as_dict())
+_HEAD = "format int, token string, watermark long, ended boolean, timer long, steps long, shards int, query string"
+_OUTPUT = "shard int, blob binary, " + ", ".join(f"{name} long" for name in COUNTERS)
+_NO_TIMER = -1
+_BLOB_ROWS = 1 << 17
+_MICROS = 1000
+_WATERMARK = "spark.watermarkDelayMs"
+_PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+
+
+@dataclass(frozen=True)
+class StreamRules:
+    """How a stream is run.
+
+    unit: how many units of event time a millisecond of Spark's watermark has (1000 for timestamps and dates, which are
+        microseconds; 1 for whole numbers).
+    late_path: directory for late events, as Parquet.
+    """
+
+    live: LiveRules
+    unit: int
+    shards: int
+    late_path: str | None = None
+
+
+@dataclass(frozen=True)
+class Stream:
+    """A planned stream: `frame()` is its result, a streaming DataFrame."""
+
+    spark: SparkSession
+    input: DataFrame
+    schema: pa.Schema
+    spec: MatcherSpec
+    rules: StreamRules
+    delay: str | None
+    delay_words: str
+    metrics: str
+
+    @property
+    def reasons(self) -> list[str]:
+        """How events come in, and the number of shards."""
+        late = f"kept in {self.rules.late_path}" if self.rules.late_path else "dropped"
+        return [
+            "scan: rows of a stream",
+            f"shards: {self.rules.shards:,} (fixed for the life of a checkpoint)",
+            f"watermark: {self.delay_words}; later events are counted and {late}",
+        ]
+
+    def frame(self) -> DataFrame:
+        """The matches; counters of every micro-batch are observed under the name `metrics`."""
+        packing = Packing(self.spec.input_order, self.rules.shards)
+        envelopes = carry.encode(self.input).mapInArrow(_with_call(pack_rows(packing, self.schema)), SCHEMA)
+        if self.delay is not None:
+            factor = _MICROS // self.rules.unit
+            time = F.timestamp_micros(F.coalesce(F.col("last_time"), F.lit(0)) * factor)
+            envelopes = envelopes.withColumn("event_time", time).withWatermark("event_time", self.delay)
+        matched = (
+            envelopes.select("shard", "origin", "blob")
+            .groupBy("shard")
+            .transformWithStateInPandas(ShardProcessor(self.spec, self.rules), _OUTPUT, "append", "EventTime")
+        )
+        observed = matched.observe(
+            self.metrics,
+            *[F.coalesce(F.sum(name), F.lit(0)).alias(name) for name in COUNTERS],
+        )
+        schema = carry.travel_schema(self.spec.output_schema)
+        return carry.decode(observed.select("blob").mapInArrow(_open_matches, schema), self.spec.output_schema)
+
+
+@dataclass(frozen=True)
+class LiveOptions:
+    """The stream's part of the public options."""
+
+    watermark: str | int | None = None
+    end: datetime | str | int | None = None
+    event_id: str | None = None
+    late_path: str | None = None
+
+
+def plan_stream(
+    spark: SparkSession,
+    frame: DataFrame,
+    columns: tuple[str, ...],
+    derived: tuple[tuple[str, str], ...],
+    spec_of: Callable[[pa.Schema], MatcherSpec],
+    time: EventTime,
+    options: LiveOptions,
+    *,
+    shards: int | None,
+    metrics: str,
+) -> Stream:
+    """Plan a run over a streaming DataFrame; `columns` are those of the query and the event id."""
+    if options.event_id is not None and options.event_id not in frame.columns:
+        raise EpisodeAnalysisError(
+            f"Options(event_id={options.event_id!r}): the stream has no such column.",
+            hint=f"Its columns: {', '.join(frame.columns)}.",
+        )
+    selected = columns_of(frame, columns, derived)
+    schema = carry.arrow_schema(selected.schema)
+    spec = spec_of(schema)
+    carry.check_order(selected.schema, spec.input_order)
+    delay, words = _watermark(selected, time, options)
+    _check_state_store(spark)
+    live = LiveRules(_end_of(spark, time, options.end), options.event_id, options.late_path is not None)
+    count = 1 if not spec.input_order.keys else shards or STREAM_SHARDS
+    rules = StreamRules(live, time.units_per_millisecond, count, options.late_path)
+    return Stream(spark, selected, schema, spec, rules, delay, words, metrics)
+
+
+def _watermark(frame: DataFrame, time: EventTime, options: LiveOptions) -> tuple[str | None, str]:
+    """The delay of the watermark that episode sets (None: the input has one), and in words."""
+    watermarked = {f.name: f.metadata[_WATERMARK] for f in frame.schema.fields if _WATERMARK in f.metadata}
+    if time.column in watermarked:
+        if options.watermark is not None:
+            raise EpisodeAnalysisError(
+                f"The stream has a watermark on {time.column} already, and Options(watermark=…) gives another one.",
+                hint="Leave one of the two out.",
+            )
+        return None, f"{watermarked[time.column]} ms behind {time.column} (the stream's own)"
+    if options.watermark is None:
+        raise EpisodeAnalysisError(
+            f"The stream has no watermark on its event time {time.column}: how late may events come?",
+            hint=f"Call withWatermark({time.column!r}, '10 seconds') on the DataFrame, or give Options(watermark=…).",
+        )
+    delay = watermark_delay(options.watermark, time)
+    return delay, f"{options.watermark} behind {time.column}"
+
+
+def _check_state_store(spark: SparkSession) -> None:
+    provider = spark.conf.get(_PROVIDER) or ""
+    if not provider.endswith("RocksDBStateStoreProvider"):
+        raise EpisodeAnalysisError(
+            f"Pattern matching over streams needs Spark's RocksDB state store; the session uses {provider}.",
+            hint=f'spark.conf.set("{_PROVIDER}", "{ROCKSDB}") before the query is made.',
+        )
+
+
+def _end_of(spark: SparkSession, time: EventTime, end: datetime | str | int | None) -> int | None:
+    """The end of the stream in units of event time."""
+    if end is None:
+        return None
+    if is_integer(time.type):
+        if isinstance(end, int) and not isinstance(end, bool):
+            return end
+        raise EpisodeAnalysisError(f"Options(end={end!r}): the event time {time.column} is a whole number.")
+    kind = "timestamp_ntz" if time.type == "timestamp_ntz" else "timestamp"
+    moment = F.lit(end).try_cast(kind).cast("timestamp") if not isinstance(end, int) else F.lit(None)
+    if kind == "timestamp_ntz":
+        moment = F.to_utc_timestamp(moment, spark.conf.get("spark.sql.session.timeZone"))
+    micros = spark.range(1).select(F.unix_micros(moment)).collect()[0][0]
+    if micros is None:
+        raise EpisodeAnalysisError(f"Options(end={end!r}) is no time.", hint="Write for example '2026-11-01 00:00:00'.")
+    return int(micros)
+
+
+def _with_call(stage: Stage) -> Stage:
+    """The envelopes of a stage, and one more that calls on the query's own state: see `ShardProcessor._answer`.
+
+    A shard alone cannot tell that the number of shards has changed: its keys then come from shards of other numbers.
+    """
+
+    def called(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        any_events = False
+        for envelopes in stage(batches):
+            any_events = True
+            yield envelopes
+        if any_events:
+            yield call(ROLL_CALL)
+
+    return called
+
+
+def _open_matches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        for blob in batch.column(0):
+            if blob.is_valid:
+                yield from pa.ipc.open_stream(blob.as_buffer())
+
+
+# ---- what runs in the workers ----------------------------------------------------------------------------
+
+
+class ShardProcessor(StatefulProcessor):
+    """Steps of the shards of one task, with their state in Spark's state store."""
+
+    def __init__(self, spec: MatcherSpec, rules: StreamRules) -> None:
+        self.spec = spec
+        self.rules = rules
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        self.handle = handle
+        self.head = handle.getValueState("head", _HEAD)
+        self.chunks = handle.getMapState("chunks", "name string", "version int, data binary")
+
+    def handleInputRows(
+        self, key: Any, rows: Iterator[pd.DataFrame], timerValues: TimerValues
+    ) -> Iterator[pd.DataFrame]:
+        if key[0] == ROLL_CALL:
+            self._answer()
+            return
+        envelopes = pd.concat(list(rows)).sort_values("origin", kind="stable")
+        yield from self._step(key[0], [bytes(blob) for blob in envelopes["blob"]], timerValues)
+
+    def handleExpiredTimer(
+        self, key: Any, timerValues: TimerValues, expiredTimerInfo: ExpiredTimerInfo
+    ) -> Iterator[pd.DataFrame]:
+        yield from self._step(key[0], [], timerValues, fired=True)
+
+    def close(self) -> None:
+        pass
+
+    def _answer(self) -> None:
+        """Does the checkpoint belong to this query? Its first micro-batch says so."""
+        head = self._head()
+        self._check(head)
+        if not head.steps:
+            self.head.update(astuple(replace(head, steps=1)))
+
+    def _head(self) -> _Head:
+        known = self.head.get()
+        return _Head(*known) if known else _Head(shards=self.rules.shards, query=self.spec.fingerprint)
+
+    def _step(self, number: int, blobs: list[bytes], times: TimerValues, fired: bool = False) -> Iterator[pd.DataFrame]:
+        prepare_worker()
+        head = self._head()
+        self._check(head)
+        shard = self._shard(head)
+        milliseconds = times.getCurrentWatermarkInMs()
+        watermark = milliseconds * self.rules.unit if milliseconds > 0 else NO_WATERMARK
+        step = shard.step([(blob, opened(blob)) for blob in blobs], watermark)
+        if step.late is not None and self.rules.late_path is not None:
+            _write_late(plain(step.late), self.rules.late_path, number, head.steps)
+        self._save(shard, head, milliseconds, fired)
+        yield from _output(number, step.matches, step.counters)
+
+    def _check(self, head: _Head) -> None:
+        if head.format != HEAD_VERSION:
+            raise EpisodeDataError(
+                f"The checkpoint has state of format {head.format}; this version reads format {HEAD_VERSION}.",
+                hint="Run it with the version that wrote it, or start anew with another checkpoint.",
+            )
+        if head.shards != self.rules.shards:
+            raise EpisodeDataError(
+                f"The checkpoint was written with {head.shards} shards, this query has {self.rules.shards}.",
+                hint=f"Use Options(shards={head.shards}), or start anew with another checkpoint.",
+            )
+        if head.query != self.spec.fingerprint:
+            raise EpisodeDataError(
+                "The checkpoint belongs to another query: pattern, conditions, measures or input columns differ.",
+                hint="Start the changed query with a checkpoint of its own.",
+            )
+
+    def _shard(self, head: _Head) -> LiveShard:
+        warm = _warm.pop(head.token, None)
+        if warm is not None:
+            return warm
+        shard = LiveShard(self.spec, self.rules.live)
+        if head.token:
+            chunks = [StateChunk(name, version, bytes(data)) for (name,), (version, data) in self.chunks.iterator()]
+            shard.restore(chunks, head.watermark, head.ended, opened)
+        return shard
+
+    def _save(self, shard: LiveShard, head: _Head, milliseconds: int, fired: bool) -> None:
+        changes = shard.snapshot()
+        for name in changes.removed:
+            self.chunks.removeKey((name,))
+        for chunk in changes.put:
+            self.chunks.updateValue((chunk.name,), (chunk.version, chunk.data))
+        wakes_at = shard.wakes_at
+        timer = _NO_TIMER if wakes_at is None else max(-(-wakes_at // self.rules.unit), milliseconds + 1)
+        if head.timer not in (_NO_TIMER, timer) and not fired:
+            self.handle.deleteTimer(head.timer)
+        if timer not in (_NO_TIMER, head.timer):
+            self.handle.registerTimer(timer)
+        token = uuid.uuid4().hex
+        after = _Head(HEAD_VERSION, token, shard.watermark, shard.ended, timer, head.steps + 1, head.shards, head.query)
+        self.head.update(astuple(after))
+        _warm[token] = shard
+        while len(_warm) > _MOST_WARM:
+            _warm.popitem(last=False)
+
+
+_warm: OrderedDict[str, LiveShard] = OrderedDict()
+"""Shards as this process left them, by the token of the state that they wrote: who finds the token in the state store
+may go on with the shard as it is; a shard that another process has taken further, or a step that was not committed,
+is never found."""
+
+_MOST_WARM = 2048
+
+
+@dataclass(frozen=True)
+class _Head:
+    """The small state of a shard."""
+
+    format: int = HEAD_VERSION
+    token: str = ""
+    watermark: int = NO_WATERMARK
+    ended: bool = False
+    timer: int = _NO_TIMER
+    steps: int = 0
+    shards: int = 0
+    query: str = ""
+
+
+def _output(number: int, matches: pa.Table, counters: Counters) -> Iterator[pd.DataFrame]:
+    """The step's row of counters, with the matches in blobs."""
+    begins = range(0, matches.num_rows, _BLOB_ROWS)
+    blobs: list[bytes | None] = [to_bytes(matches.slice(begin, _BLOB_ROWS)) for begin in begins]
+    counts = counters.as_dict()
+    rows = []
+    for blob in blobs or [None]:
+        rows.append({"shard": number, "blob": blob, **counts})
+        counts = dict.fromkeys(counts, 0)
+    yield pd.DataFrame(rows)
+
+
+def _write_late(table: pa.Table, path: str, shard: int, step: int) -> None:
+    """Late events of a step in a file of its own; a step that is run again writes the same file again."""
+    files, place = FileSystem.from_uri(path) if "://" in path else (LocalFileSystem(), path)
+    files.create_dir(place, recursive=True)
+    unfinished = f"{place}/_{uuid.uuid4().hex}"
+    pq.write_table(table, unfinished, filesystem=files)
+    files.move(unfinished, f"{place}/late-{shard:05d}-{step:012d}.parquet")

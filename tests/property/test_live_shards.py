@@ -1,0 +1,149 @@
+"""A live shard gives what a table gives, however events come: in which pieces, in which order within the delay."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from episode.errors import EpisodeDataError
+from episode.match.columns import from_bytes, to_bytes
+from episode.match.live import LiveRules, LiveShard
+from episode.match.protocol import StateChunk
+from tests.in_process import ARROW_TYPES, run_whole, spec_of
+from tests.property.test_row_pattern_laws import canonical, finished, planned
+from tests.reference.generate import clauses, tables
+
+SETTINGS = settings(deadline=None, suppress_health_check=list(HealthCheck))
+END = 1_000
+SCHEMA = pa.schema(list(ARROW_TYPES.items()))
+CLAUSE = (
+    "PARTITION BY k ORDER BY ts MEASURES FIRST(ts) AS first, LAST(ts) AS last, count(*) AS n "
+    "PATTERN (A B+) DEFINE B AS v > PREV(v)"
+)
+
+
+class Driven:
+    """A shard as the stream runtime drives it: watermarks, snapshots, and a new process now and then."""
+
+    def __init__(self, spec: Any, delay: int, **rules: Any) -> None:
+        self.spec, self.delay, self.rules = spec, delay, LiveRules(**rules)
+        self.shard = LiveShard(spec, self.rules)
+        self.chunks: dict[str, StateChunk] = {}
+        self.greatest: int | None = None
+        self.watermark = -(2**62)
+        self.outputs: list[pa.Table] = []
+        self.late: list[dict[str, Any]] = []
+        self.steps: list[dict[str, int]] = []
+
+    def micro_batch(self, rows: list[dict[str, Any]], restart: bool = False) -> None:
+        self.shard.snapshot().apply(self.chunks)
+        if restart:
+            ended, watermark = self.shard.ended, self.shard.watermark
+            self.shard = LiveShard(self.spec, self.rules)
+            self.shard.restore(list(self.chunks.values()), watermark, ended, from_bytes)
+        table = pa.Table.from_pylist(rows, schema=SCHEMA)
+        envelopes = [(to_bytes(table), table)] if rows else []
+        step = self.shard.step(envelopes, self.watermark)
+        self.outputs.append(step.matches)
+        self.late += step.late.to_pylist() if step.late is not None else []
+        self.steps.append(step.counters.as_dict())
+        times = [row["ts"] for row in rows if row["ts"] is not None]
+        self.greatest = max([*times, *([self.greatest] if self.greatest is not None else [])], default=None)
+        if self.greatest is not None:
+            self.watermark = max(self.watermark, self.greatest - self.delay)
+
+    def total(self, counter: str) -> int:
+        return sum(step[counter] for step in self.steps)
+
+
+def marker(ts: int) -> dict[str, Any]:
+    return {"k": -1, "ts": ts, "v": 0, "f": 0.0, "s": "marker"}
+
+
+@SETTINGS
+@given(clauses(), tables(max_rows=14), st.data())
+def test_a_stream_equals_a_table(text: str, rows: list[dict[str, Any]], data: st.DataObject) -> None:
+    spec = planned(text)
+    order = spec.plan.order
+    assume(len(order) == 1 and order[0].column == "ts" and order[0].ascending)
+    time = 0
+    for event in rows:  # no two at the same time: then the order of arrival does not matter
+        time += 1 + event["ts"] // 4
+        event["ts"] = time
+    try:
+        whole = canonical(finished(spec, run_whole(spec, rows)))
+    except EpisodeDataError:
+        assume(False)
+        raise
+    delay = data.draw(st.integers(0, 5))
+    jitter = [data.draw(st.integers(0, delay)) for _ in rows]
+    arriving = [row for _, row in sorted(zip(jitter, rows), key=lambda pair: pair[1]["ts"] + pair[0])]
+    cuts = sorted(data.draw(st.sets(st.integers(0, len(rows)), max_size=5)))
+    driven = Driven(spec, delay + 1, end=END)
+    for begin, end in zip([0, *cuts], [*cuts, len(rows)], strict=True):
+        driven.micro_batch(arriving[begin:end], data.draw(st.booleans()))
+    driven.micro_batch([marker(END + delay + 1)], data.draw(st.booleans()))
+    driven.micro_batch([], data.draw(st.booleans()))
+    assert canonical(finished(spec, pa.concat_tables(driven.outputs))) == whole
+    assert driven.total("late") == 0
+    assert driven.steps[-1]["state_rows"] == driven.steps[-1]["waiting_events"] == 0
+
+
+def row(ts: int | None, v: int, k: int = 1, s: str = "a") -> dict[str, Any]:
+    return {"k": k, "ts": ts, "v": v, "f": 0.0, "s": s}
+
+
+def test_late_events_are_counted_and_kept() -> None:
+    driven = Driven(spec_of(CLAUSE), 2, keep_late=True)
+    driven.micro_batch([row(1, 1), row(10, 2)])
+    driven.micro_batch([row(8, 1), row(9, 1), row(3, 7)])  # the watermark is 8
+    assert [late["ts"] for late in driven.late] == [8, 3]
+    assert driven.total("late") == 2
+    driven.micro_batch([row(30, 1)])
+    driven.micro_batch([])
+    assert driven.steps[-1]["state_rows"] == 3  # 1 (which PREV may still look at), 9 and 10, whose tail waits
+
+
+def test_null_times_and_what_comes_after_the_end_are_counted() -> None:
+    driven = Driven(spec_of(CLAUSE), 0, end=100)
+    driven.micro_batch([row(None, 1), row(1, 1), row(100, 1), row(250, 1)])
+    assert (driven.total("null_times"), driven.total("after_end"), driven.total("events")) == (1, 2, 4)
+    assert driven.steps[-1]["waiting_events"] == 1
+
+
+@pytest.mark.parametrize("restart", [False, True])
+def test_repeated_events_count_once(restart: bool) -> None:
+    driven = Driven(spec_of(CLAUSE), 5, end=100, event_id="s")
+    driven.micro_batch([row(1, 1, s="x"), row(2, 2, s="y"), row(1, 9, s="x")])
+    driven.micro_batch([row(2, 9, s="y"), row(3, 3, s="z")], restart)
+    driven.micro_batch([row(3, 9, s="z"), row(4, 0, s="x"), row(120, 0)], restart)  # the same id at another time
+    driven.micro_batch([row(3, 9, s="z")], restart)  # late by now, whatever its id
+    assert (driven.total("duplicates"), driven.total("late")) == (3, 1)
+    matches = finished(driven.spec, pa.concat_tables(driven.outputs))
+    assert matches == [{"k": 1, "first": 1, "last": 3, "n": 3}]
+
+
+def test_what_is_decided_leaves_the_state() -> None:
+    driven = Driven(spec_of(CLAUSE.replace("DEFINE", "WITHIN 20 DEFINE")), 3)
+    sizes = []
+    for number in range(60):
+        begin = 10 * number
+        driven.micro_batch([row(ts, ts % 7, k=ts % 2) for ts in range(begin, begin + 10)], restart=number % 3 == 0)
+        sizes.append(sum(len(chunk.data) for chunk in driven.chunks.values()))
+    assert max(step["state_rows"] + step["waiting_events"] for step in driven.steps) <= 40
+    assert max(sizes[40:]) <= max(sizes[10:20]) * 1.5
+
+
+def test_a_window_that_has_passed_is_decided_without_new_events() -> None:
+    driven = Driven(spec_of(CLAUSE.replace("DEFINE", "WITHIN 20 DEFINE")), 0)
+    driven.micro_batch([row(1, 1), row(2, 2)])
+    driven.micro_batch([row(5, 0, k=9)])
+    assert driven.shard.wakes_at is not None
+    driven.watermark = 30
+    assert driven.shard.wakes_at <= 21
+    driven.micro_batch([])
+    assert finished(driven.spec, pa.concat_tables(driven.outputs)) == [{"k": 1, "first": 1, "last": 2, "n": 2}]

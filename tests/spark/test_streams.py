@@ -1,0 +1,253 @@
+"""Row patterns over streams, through Structured Streaming: as over a table, whatever the micro-batches."""
+
+from __future__ import annotations
+
+import os
+import random
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.query import StreamingQuery
+
+import episode
+from episode.api import Options
+
+SCHEMA = "k int, ts long, v int, s string"
+ARROW = pa.schema([("k", pa.int32()), ("ts", pa.int64()), ("v", pa.int32()), ("s", pa.string())])
+END = 1_000_000
+RISING = (
+    "SELECT * FROM events MATCH_RECOGNIZE (PARTITION BY k ORDER BY ts "
+    "MEASURES FIRST(ts) AS first, LAST(ts) AS last, count(*) AS n PATTERN (A B+) DEFINE B AS v > PREV(v))"
+)
+
+
+@pytest.fixture
+def spark(spark: SparkSession) -> Any:
+    settings = {
+        "spark.sql.streaming.stateStore.providerClass": (
+            "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+        ),
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.streaming.noDataMicroBatches.enabled": "true",
+    }
+    before = {name: spark.conf.get(name, None) for name in settings}
+    for name, value in settings.items():
+        spark.conf.set(name, value)
+    yield spark
+    for name, value in before.items():
+        spark.conf.set(name, value) if value is not None else spark.conf.unset(name)
+
+
+def events(count: int = 400, keys: int = 5, seed: int = 7) -> list[dict[str, Any]]:
+    draw = random.Random(seed)
+    return [{"k": draw.randrange(keys), "ts": 10 * (i + 1), "v": draw.randrange(6), "s": f"e{i}"} for i in range(count)]
+
+
+def marker(ts: int = 2 * END) -> dict[str, Any]:
+    """Moves the watermark; it does not belong to the stream itself."""
+    return {"k": -1, "ts": ts, "v": 0, "s": "marker"}
+
+
+class Files:
+    """A stream of Parquet files, one micro-batch each."""
+
+    def __init__(self, spark: SparkSession, place: Path) -> None:
+        self.spark, self.place, self.count = spark, place, 0
+        (place / "in").mkdir()
+
+    def add(self, rows: list[dict[str, Any]], schema: pa.Schema = ARROW) -> None:
+        self.count += 1
+        path = self.place / "in" / f"{self.count:05}.parquet"
+        pq.write_table(pa.Table.from_pylist(rows, schema=schema), path)
+        os.utime(path, (self.count, self.count))  # Spark takes files in the order of their times
+
+    def add_in_pieces(self, rows: list[dict[str, Any]], pieces: int) -> None:
+        for i in range(pieces):
+            self.add(rows[len(rows) * i // pieces : len(rows) * (i + 1) // pieces])
+
+    def stream(self, schema: str = SCHEMA) -> DataFrame:
+        reader = self.spark.readStream.schema(schema).option("maxFilesPerTrigger", 1)
+        return reader.parquet(str(self.place / "in"))
+
+    def run(self, matches: DataFrame) -> StreamingQuery:
+        """Until all files are taken; matches are appended to a table of files."""
+        query = (
+            matches.writeStream.format("parquet")
+            .option("path", str(self.place / "out"))
+            .option("checkpointLocation", str(self.place / "checkpoint"))
+            .trigger(availableNow=True)
+            .start()
+        )
+        query.awaitTermination()
+        return query
+
+    def found(self) -> list[tuple]:
+        return rows_of(self.spark.read.parquet(str(self.place / "out")))
+
+
+def rows_of(frame: DataFrame) -> list[tuple]:
+    return sorted((tuple(row) for row in frame.collect()), key=repr)
+
+
+def in_batch(spark: SparkSession, query: str, rows: list[dict[str, Any]]) -> list[tuple]:
+    return rows_of(episode.sql(query, events=spark.createDataFrame([tuple(r.values()) for r in rows], SCHEMA)))
+
+
+def counters(query: StreamingQuery, name: str = "episode") -> dict[str, int]:
+    """Sums over the micro-batches."""
+    observed = [progress.observedMetrics[name].asDict() for progress in query.recentProgress]
+    return {counter: sum(row[counter] for row in observed) for counter in observed[0]}
+
+
+def shuffled(rows: list[dict[str, Any]], by: int, seed: int = 1) -> list[dict[str, Any]]:
+    """In an order in which no event is more than `by` behind a later one."""
+    draw = random.Random(seed)
+    return sorted(rows, key=lambda row: row["ts"] + draw.randrange(by))
+
+
+@pytest.mark.parametrize(("pieces", "disorder"), [(1, 0), (7, 0), (7, 200), (20, 90)])
+def test_a_stream_gives_what_a_table_gives(spark: SparkSession, tmp_path: Path, pieces: int, disorder: int) -> None:
+    rows = events()
+    files = Files(spark, tmp_path)
+    files.add_in_pieces(shuffled(rows, disorder) if disorder else rows, pieces)
+    files.add([marker()])
+    matches = episode.sql(RISING, events=files.stream(), options=Options(watermark=disorder, end=END))
+    query = files.run(matches)
+    assert files.found() == in_batch(spark, RISING, rows)
+    totals = counters(query)
+    assert (totals["events"], totals["late"], totals["after_end"]) == (len(rows) + 1, 0, 1)
+    assert totals["matches"] == len(files.found())
+
+
+def test_a_restart_goes_on_where_it_stopped(spark: SparkSession, tmp_path: Path) -> None:
+    rows = events()
+    files = Files(spark, tmp_path)
+    options = Options(watermark=50, end=END)
+    for begin in range(0, len(rows), 100):
+        files.add_in_pieces(rows[begin : begin + 100], 2)
+        files.run(episode.sql(RISING, events=files.stream(), options=options))
+    files.add([marker()])
+    files.run(episode.sql(RISING, events=files.stream(), options=options))
+    assert files.found() == in_batch(spark, RISING, rows)
+
+
+def test_late_events_are_dropped_counted_and_kept(spark: SparkSession, tmp_path: Path) -> None:
+    files = Files(spark, tmp_path)
+    rows = events(100)
+    late = [{"k": 1, "ts": 15, "v": 9, "s": "late 1"}, {"k": 2, "ts": 25, "v": 9, "s": "late 2"}]
+    files.add(rows)
+    files.add([*late, {"k": 1, "ts": 2_000, "v": 0, "s": "in time"}])
+    files.add([marker()])
+    options = Options(watermark=100, end=END, late="keep", late_path=str(tmp_path / "late"))
+    query = files.run(episode.sql(RISING, events=files.stream(), options=options))
+    assert files.found() == in_batch(spark, RISING, [*rows, {"k": 1, "ts": 2_000, "v": 0, "s": "in time"}])
+    assert counters(query)["late"] == 2
+    kept = spark.read.parquet(str(tmp_path / "late")).collect()
+    assert sorted((row.k, row.ts, row.v) for row in kept) == [(1, 15, 9), (2, 25, 9)]
+
+
+def test_repeated_events_and_null_times(spark: SparkSession, tmp_path: Path) -> None:
+    rows = events(200)
+    files = Files(spark, tmp_path)
+    files.add([*rows[:100], *rows[40:60], {"k": 1, "ts": None, "v": 1, "s": "when?"}])
+    files.add([*rows[90:200], rows[150]])
+    files.add([marker()])
+    options = Options(watermark=500, end=END, event_id="s")
+    query = files.run(episode.sql(RISING, events=files.stream(), options=options))
+    assert files.found() == in_batch(spark, RISING, rows)
+    totals = counters(query)
+    assert (totals["duplicates"], totals["null_times"]) == (31, 1)
+
+
+def test_timestamps_with_the_streams_own_watermark(spark: SparkSession, tmp_path: Path) -> None:
+    text = (
+        "SELECT * FROM events MATCH_RECOGNIZE (PARTITION BY k ORDER BY at MEASURES FIRST(at) AS first, "
+        "count(*) AS n, LAST(s) AS s PATTERN (A B+) WITHIN 1 minute DEFINE B AS v > PREV(v))"
+    )
+    rows = events()
+    files = Files(spark, tmp_path)
+    files.add_in_pieces(rows, 3)
+    files.add([marker(100_000)])
+    stream = files.stream().withColumn("at", F.timestamp_seconds(F.col("ts"))).withWatermark("at", "1 second")
+    table = spark.createDataFrame([tuple(row.values()) for row in rows], SCHEMA)
+    expected = rows_of(episode.sql(text, events=table.withColumn("at", F.timestamp_seconds(F.col("ts")))))
+    files.run(episode.sql(text, events=stream, options=Options(end="1970-01-01 12:00:00")))
+    assert files.found() == expected
+    assert "the stream's own" in episode.explain(text, events=stream)
+
+
+def test_around_the_pattern_is_spark(spark: SparkSession, tmp_path: Path) -> None:
+    text = f"SELECT k, n * 2 AS twice FROM ({RISING}) WHERE n > 2"
+    rows = events()
+    files = Files(spark, tmp_path)
+    files.add_in_pieces(rows, 2)
+    files.add([marker()])
+    files.run(episode.sql(text, events=files.stream(), options=Options(watermark=0, end=END)))
+    assert files.found() == in_batch(spark, text, rows)
+
+
+# ---- what cannot be ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("query", "options", "complaint"),
+    [
+        (RISING, Options(), "has no watermark on its event time ts"),
+        (RISING.replace("ORDER BY ts ", ""), Options(watermark=1), "needs an ORDER BY"),
+        (RISING.replace("ORDER BY ts", "ORDER BY ts DESC"), Options(watermark=1), "do not come ordered by ts DESC"),
+        (RISING.replace("ORDER BY ts", "ORDER BY s"), Options(watermark=1), "cannot be the event time"),
+        (RISING, Options(watermark="10 seconds"), "does not fit the event time ts of type bigint"),
+        (RISING, Options(watermark=1, end="tomorrow"), "is a whole number"),
+        (RISING, Options(watermark=1, event_id="id"), "has no such column"),
+    ],
+)
+def test_queries_that_streams_cannot_run(
+    spark: SparkSession, tmp_path: Path, query: str, options: Options, complaint: str
+) -> None:
+    files = Files(spark, tmp_path)
+    with pytest.raises(episode.EpisodeError, match=complaint):
+        episode.sql(query, events=files.stream(), options=options)
+
+
+def test_the_state_store_must_be_rocksdb(spark: SparkSession, tmp_path: Path) -> None:
+    files = Files(spark, tmp_path)
+    spark.conf.unset("spark.sql.streaming.stateStore.providerClass")
+    with pytest.raises(episode.EpisodeError, match="RocksDB"):
+        episode.sql(RISING, events=files.stream(), options=Options(watermark=1))
+
+
+@pytest.mark.parametrize(
+    ("query", "shards", "complaint"),
+    [
+        (RISING, 8, "was written with 32 shards, this query has 8"),
+        (RISING.replace("v > PREV(v)", "v >= PREV(v)"), None, "belongs to another query"),
+    ],
+)
+def test_a_checkpoint_of_something_else(
+    spark: SparkSession, tmp_path: Path, query: str, shards: int | None, complaint: str
+) -> None:
+    files = Files(spark, tmp_path)
+    files.add(events(50))
+    files.run(episode.sql(RISING, events=files.stream(), options=Options(watermark=1)))
+    files.add(events(50, seed=3))
+    with pytest.raises(Exception, match=complaint):
+        files.run(episode.sql(query, events=files.stream(), options=Options(watermark=1, shards=shards)))
+
+
+def test_another_number_of_shuffle_partitions(spark: SparkSession, tmp_path: Path) -> None:
+    """Spark keeps the number that a checkpoint began with; the query goes on."""
+    rows = events()
+    files = Files(spark, tmp_path)
+    files.add(rows[:200])
+    options = Options(watermark=50, end=END)
+    files.run(episode.sql(RISING, events=files.stream(), options=options))
+    spark.conf.set("spark.sql.shuffle.partitions", "3")
+    files.add(rows[200:])
+    files.add([marker()])
+    files.run(episode.sql(RISING, events=files.stream(), options=options))
+    assert files.found() == in_batch(spark, RISING, rows)
