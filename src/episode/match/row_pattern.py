@@ -310,6 +310,7 @@ class RowPatternMatcher:
         now: Partitions,
     ) -> tuple[int, WorkArrays]:
         plan, p, clause = self.plan, self.program, self.plan.clause
+        timed_out = clause.timed_out is not None
         skip_members = plan.labels.members(clause.skip_label)
         sets = np.vstack([k["sets"], membership([skip_members], plan.labels)])
         work = WorkArrays.sized(int((hi - lo).max(initial=0)), len(events), len(k["agg_function"]))
@@ -317,7 +318,8 @@ class RowPatternMatcher:
             status = kernel.match_partitions(
                 p.op, p.first, p.second, p.label_of, p.entry_bits, p.loop_choice, p.slot,
                 p.loop_from, p.loop_ids, p.slots, p.loops,
-                max(1, len(plan.labels.names)), p.first_bits, p.follow_bits, p.one_row_enough, p.nullable,
+                max(1, len(plan.labels.names)), p.first_bits, p.follow_bits, p.one_row_enough or timed_out,
+                p.nullable,
                 k["test_from"], k["test_compare"], k["test_float"], k["test_a"], k["test_a_valid"], k["test_a_nav"],
                 k["test_b"], k["test_b_valid"], k["test_b_nav"],
                 k["program_from"], k["program_to"], k["program_result"], k["code"], k["registers"],
@@ -331,7 +333,7 @@ class RowPatternMatcher:
                 clause.rows_per_match is RowsPerMatch.ALL_WITH_UNMATCHED, k["track"], self.spec.step_budget,
                 prepared.bits, events.time, events.key, prepared.lanes.ints, prepared.lanes.floats,
                 prepared.lanes.valid,
-                kernel.NO_WINDOW if plan.within is None else plan.within, until, final, plan.lookahead,
+                kernel.NO_WINDOW if plan.within is None else plan.within, timed_out, until, final, plan.lookahead,
                 lo, hi, now.at_start, now.next_start, now.number, now.covered, now.explored_start, now.explored_to,
                 *work.arrays(),
             )  # fmt: skip

@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 from episode.errors import EpisodeAnalysisError
 from episode.match.row_pattern import RowPatternSpec
 from episode.plan.clause import MatchRecognize
+from episode.plan.measures import TIMED_OUT_COLUMN
 from episode.plan.row_pattern import RowPatternPlan, plan_row_pattern
 from episode.plan.schema import InputSchema, quote
 from episode.plan.stream import event_time_of
@@ -51,7 +52,8 @@ class RowPatternQuery:
                     length=measure.span.end - measure.span.start,
                 ) from None
             measures.append(column)
-        return matched.select(*columns[: plan.before], *measures, *columns[plan.before :])
+        flag = [F.col(TIMED_OUT_COLUMN)] if plan.clause.timed_out is not None else []
+        return matched.select(*columns[: plan.before], *measures, *columns[plan.before :], *flag)
 
 
 def _without_atoms(message: str, plan: RowPatternPlan) -> str:
