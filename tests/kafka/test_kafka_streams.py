@@ -16,8 +16,10 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
+from typer.testing import CliRunner
 
 import episode
+from episode import cli
 from episode.api import Options
 from tests.kafka.broker import Broker
 
@@ -127,3 +129,13 @@ def test_a_query_outlives_a_restart_of_the_broker(spark: SparkSession, broker: B
     assert query.exception() is None
     query.stop()
     assert set(topics.found()) == set(in_batch(spark, rows))
+
+
+def test_a_topic_is_a_table_on_the_command_line(spark: SparkSession, topics: Topics) -> None:
+    rows = events()
+    topics.produce(rows)
+    url = f"kafka://{topics.broker.address}/{topics.source}?schema={SCHEMA}"
+    result = CliRunner().invoke(cli.app, ["run", RISING, "--table", f"events={url}", "--format", "json"])
+    assert result.exit_code == 0, result.stderr
+    found = Counter(tuple(json.loads(line).values()) for line in result.stdout.splitlines())
+    assert found == in_batch(spark, rows)
