@@ -53,7 +53,8 @@ TableOption = Annotated[
         "--table",
         "-t",
         metavar="NAME=PATH",
-        help="A table of the query: a Parquet file or directory, or .csv or .json by the suffix. May be repeated.",
+        help="A table of the query: a Parquet file or directory, or .csv or .json by the suffix; or a Kafka topic "
+        "of JSON values, kafka://HOST:PORT/TOPIC?schema=NAME TYPE, … May be repeated.",
     ),
 ]
 
@@ -221,16 +222,28 @@ def _quoted(name: str) -> str:
 
 
 def _opened(paths: dict[str, str]) -> dict[str, Any]:
-    """Tables as episode takes them: Parquet by its path, CSV and JSON as DataFrames with an inferred schema."""
-    if all(cli_inputs.kind_of(path) == "parquet" for path in paths.values()):
-        return dict(paths)
+    """Tables as episode takes them: Parquet by its path, all others as DataFrames."""
+    return {name: _table(path) for name, path in paths.items()}
+
+
+def _table(path: str) -> Any:
+    if path.startswith(cli_inputs.KAFKA):
+        return _topic(path, follow=False)
+    kind = cli_inputs.kind_of(path)
+    if kind == "parquet":
+        return path
+    from episode.spark import sources
     from episode.spark.session import session
 
-    read = session(None).read.options(header=True, inferSchema=True, inferTimestamp=True)
-    kinds = {name: cli_inputs.kind_of(path) for name, path in paths.items()}
-    return {
-        name: path if kinds[name] == "parquet" else getattr(read, kinds[name])(path) for name, path in paths.items()
-    }
+    return sources.files(session(None), path, kind)
+
+
+def _topic(url: str, *, follow: bool) -> Any:
+    from episode.spark import sources
+    from episode.spark.session import session
+
+    topic = cli_inputs.read_topic(url)
+    return sources.topic(session(None), topic.servers, topic.name, topic.schema, topic.options, follow=follow)
 
 
 @contextmanager

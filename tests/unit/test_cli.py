@@ -136,6 +136,12 @@ def test_tables_are_passed_by_name(calls: Calls, parquet: Path) -> None:
         ("spark=x.parquet", "cannot be called 'spark'"),
         ("t=/no/such/place.parquet", "should be at /no/such/place.parquet, but there is nothing"),
         ("t=/no/such/*.parquet", "but there is nothing"),
+        ("t=kafka://trades?schema=a int", "does not say host and port of a broker"),
+        ("t=kafka://127.0.0.1/trades?schema=a int", "does not say host and port of a broker"),
+        ("t=kafka://127.0.0.1:9092?schema=a int", "is not the name of a topic"),
+        ("t=kafka://127.0.0.1:9092/tra/des?schema=a int", "is not the name of a topic"),
+        ("t=kafka://127.0.0.1:9092/trades", "has no schema"),
+        ("t=kafka://127.0.0.1:9092/trades?startingOffsets=earliest", "has no schema"),
     ],
 )
 def test_wrong_tables(calls: Calls, argument: str, message: str) -> None:
@@ -153,6 +159,20 @@ def test_a_table_given_twice(calls: Calls, parquet: Path) -> None:
 
 def test_paths_elsewhere_are_left_to_spark() -> None:
     assert cli_inputs.read_tables(["t=s3a://bucket/t.parquet"]) == {"t": "s3a://bucket/t.parquet"}
+
+
+@pytest.mark.parametrize(
+    "schema", ["symbol string, price decimal(10,2)", "symbol%20string%2C%20price%20decimal(10%2C2)"]
+)
+def test_a_topic_is_a_table(schema: str) -> None:
+    url = f"kafka://a:9092,b:9093/trades?schema={schema}&startingOffsets=earliest&kafka.client.id=x%26y"
+    assert cli_inputs.read_tables([f"t={url}"]) == {"t": url}
+    assert cli_inputs.read_topic(url) == cli_inputs.Topic(
+        servers="a:9092,b:9093",
+        name="trades",
+        schema="symbol string, price decimal(10,2)",
+        options={"startingOffsets": "earliest", "kafka.client.id": "x&y"},
+    )
 
 
 @pytest.mark.parametrize(

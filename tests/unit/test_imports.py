@@ -31,7 +31,7 @@ ALLOWED = {
     "cli": PUBLIC | {"episode.cli_inputs", "episode.report", "episode.demo", "episode.samples"},
 }
 # Beyond that, inside functions only.
-ALLOWED_LAZILY = {"cli": {"episode.spark.errors", "episode.spark.session"}}
+ALLOWED_LAZILY = {"cli": {"episode.spark.errors", "episode.spark.session", "episode.spark.sources"}}
 
 FREE = {"api", "__init__"}  # the public functions put the rooms together
 
