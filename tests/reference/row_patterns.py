@@ -296,6 +296,9 @@ class Unmatched:
     row: int
 
 
+NO_NUMBER = 0  # of what timed out: it is no match and uses no number
+
+
 @dataclass(frozen=True)
 class TimedOut:
     """Rows from `start` on that could have become a match, had the window not ended."""
@@ -432,7 +435,7 @@ def _printed(finding: Finding, attempts: _Attempts) -> list[Row]:
         return [_row(clause, table, rows[finding.row], nulls, all_rows)] if wanted else []
 
     def measured(row: int, running: int) -> Row:
-        number = None if isinstance(finding, TimedOut) else finding.number
+        number = NO_NUMBER if isinstance(finding, TimedOut) else finding.number
         view = _View(clause, rows, table, finding.start, finding.path, running, number, _fail)
         measures = {measure.name: view.value(measure.expression) for measure in clause.measures}
         flag = {} if clause.timed_out is None else {"timed_out": isinstance(finding, TimedOut)}
@@ -519,7 +522,9 @@ class _View:
                 return self.match_number()
         raise ValueError("navigation and aggregates may not contain each other")
 
-    def match_number(self) -> int:
+    def match_number(self) -> int | None:
+        if self.number == NO_NUMBER:
+            return None
         if self.number is None:
             raise NotImplementedError("MATCH_NUMBER() in DEFINE under INCREMENTAL MATCH")
         return self.number

@@ -120,6 +120,8 @@ class LiveOptions:
     end: datetime | str | int | None = None
     event_id: str | None = None
     late_path: str | None = None
+    max_state_rows: int | None = None
+    gives_up: bool = False
 
 
 def plan_stream(
