@@ -265,6 +265,64 @@ def test_the_format_follows_the_output(wanted: str | None, output: str | None, e
     assert cli._format(cli.Format(wanted) if wanted else None, output) == cli.Format(expected)
 
 
+# ---- streams ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def followed(tmp_path: Path) -> Path:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "1.json").touch()
+    return tmp_path / "in"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--watermark", "1 second"], "cannot be given without --follow"),
+        (["--checkpoint", "c"], "cannot be given without --follow"),
+        (["--follow"], "How late may events come?"),
+        (["--follow", "--watermark", "1 second", "--limit", "0"], "--limit cannot be given with --follow"),
+        (["--follow", "--watermark", "1 second", "--overwrite"], "--overwrite cannot be given with --follow"),
+        (["--follow", "--watermark", "1 second", "--format", "parquet"], "give --output"),
+    ],
+)
+def test_options_of_streams(calls: Calls, followed: Path, arguments: list[str], message: str) -> None:
+    result = invoke("run", QUERY, "--table", f"t={followed}", *arguments)
+    assert result.exit_code == 2
+    assert message in " ".join(result.stderr.replace("│", " ").split())
+    assert calls.texts == []
+
+
+def test_only_directories_with_files_are_followed(calls: Calls, followed: Path) -> None:
+    (followed.parent / "empty" / "_spark_metadata").mkdir(parents=True)
+    (followed.parent / "empty" / "_spark_metadata" / "0").touch()
+    (followed.parent / "empty" / ".unfinished").touch()
+    for path, message in [(followed / "1.json", "is not a directory"), (followed.parent / "empty", "no files")]:
+        result = invoke("run", QUERY, "--table", f"t={path}", "--follow", "--watermark", "1 second")
+        assert result.exit_code == 2
+        assert message in " ".join(result.stderr.replace("│", " ").split())
+    assert calls.texts == []
+
+
+def test_files_of_another_run_are_not_added_to(calls: Calls, followed: Path) -> None:
+    output, checkpoint = followed.parent / "out", followed.parent / "checkpoint"
+    output.mkdir()
+    arguments = ["run", QUERY, "-t", f"t={followed}", "--follow", "--watermark", "1 second", "--output", output]
+    for options in ([], ["--checkpoint", checkpoint]):
+        result = invoke(*arguments, *options)
+        assert result.exit_code == 2
+        assert "that it was written with" in " ".join(result.stderr.replace("│", " ").split())
+    checkpoint.mkdir()
+    cli_inputs.check_followed_output(str(output), [str(followed)], str(checkpoint))
+    with pytest.raises(typer.BadParameter, match="overlaps the input"):
+        cli_inputs.check_followed_output(str(followed / "out"), [str(followed)], None)
+
+
+def test_the_kind_of_a_followed_directory(followed: Path) -> None:
+    assert cli_inputs.kind_of_directory(str(followed)) == "json"
+    assert cli_inputs.kind_of_directory("s3a://bucket/trades.csv") == "csv"
+
+
 # ---- errors ----------------------------------------------------------------------------------------
 
 
