@@ -179,8 +179,8 @@ def small_batches(spark: Any, place: Path, page: Report) -> None:
     page.heading("A small micro-batch")
     page.text(
         f"{SMALL_ROWS:,} events each, medians of {len(taken['episode'])}. The floor is a stateful query that does "
-        "nothing, through the same stages. An event waits for its micro-batch and for the one after it, which knows the "
-        "watermark: a match is out about two micro-batches after its last event came."
+        "nothing, through the same stages. An event waits for its micro-batch and for the one after it, which knows "
+        "the watermark: a match is out about two micro-batches after its last event came."
     )
     page.table(
         ["query", "median", "90% within", "episode's own share", "target", ""],

@@ -26,21 +26,7 @@ RISING = (
 )
 
 
-@pytest.fixture
-def spark(spark: SparkSession) -> Any:
-    settings = {
-        "spark.sql.streaming.stateStore.providerClass": (
-            "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-        ),
-        "spark.sql.shuffle.partitions": "2",
-        "spark.sql.streaming.noDataMicroBatches.enabled": "true",
-    }
-    before = {name: spark.conf.get(name, None) for name in settings}
-    for name, value in settings.items():
-        spark.conf.set(name, value)
-    yield spark
-    for name, value in before.items():
-        spark.conf.set(name, value) if value is not None else spark.conf.unset(name)
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("rocksdb")]
 
 
 def events(count: int = 400, keys: int = 5, seed: int = 7) -> list[dict[str, Any]]:
