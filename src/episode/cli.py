@@ -7,6 +7,7 @@ arguments are wrong. pyspark is imported only when a query is about to run, so t
 from __future__ import annotations
 
 import os
+import re
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -373,6 +374,6 @@ def _explained(error: Exception) -> tuple[str, int]:
         from pyspark.errors import AnalysisException, PySparkException
 
         if isinstance(error, PySparkException):
-            message = str(error).split("\n\nJVM stacktrace:")[0].strip()
+            message = re.split(r"\n\n?(?:JVM stacktrace:|=== Streaming Query ===)", str(error))[0].strip()
             return message, WRONG if isinstance(error, AnalysisException) else FAILED
     return f"{type(error).__name__}: {error}", FAILED

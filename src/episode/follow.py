@@ -2,7 +2,7 @@
 
 An interrupt lets the micro-batch under way finish, and stops the query between two of them: started again with the same
 checkpoint, it goes on there, and repeats nothing. A query that is killed repeats the matches of an unfinished
-micro-batch on the screen; in files they are written once in any case (Spark's file sink keeps a log of them).
+micro-batch on the screen; for files, Spark's sink keeps a log, by which Spark reads each match once.
 """
 
 from __future__ import annotations

@@ -7,9 +7,14 @@ are compared one by one where nothing fails, and as a set where the broker goes 
 from __future__ import annotations
 
 import json
+import os
 import random
+import signal
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
+from threading import Timer
 from typing import Any
 
 import pytest
@@ -22,6 +27,7 @@ import episode
 from episode import cli
 from episode.api import Options
 from tests.kafka.broker import Broker
+from tests.kafka.conftest import CONNECTOR
 
 SCHEMA = "k int, ts long, v int"
 END = 1_000_000
@@ -139,3 +145,36 @@ def test_a_topic_is_a_table_on_the_command_line(spark: SparkSession, topics: Top
     assert result.exit_code == 0, result.stderr
     found = Counter(tuple(json.loads(line).values()) for line in result.stdout.splitlines())
     assert found == in_batch(spark, rows)
+
+
+def test_a_topic_is_followed_on_the_command_line(spark: SparkSession, topics: Topics) -> None:
+    """A process of its own, interrupted once all matches are there that events before the last ones can give."""
+    rows = events(100)
+    topics.produce(rows)
+    topics.produce([{"k": -1, "ts": END, "v": 0}])
+    url = f"kafka://{topics.broker.address}/{topics.source}?schema={SCHEMA}&startingOffsets=earliest"
+    closed = RISING.replace("(A B+)", "(A B+ C)").replace("DEFINE", "DEFINE C AS v <= PREV(v),")
+    arguments = ["run", closed, "--table", f"events={url}", "--follow", "--watermark", str(WATERMARK)]
+    table = spark.createDataFrame([tuple(row.values()) for row in rows], SCHEMA)
+    expected = counted(episode.sql(closed, events=table))
+    jars = ",".join(sorted(map(str, CONNECTOR.glob("*.jar"))))
+    process = subprocess.Popen(
+        [sys.executable, "-c", "from episode.cli import main; main()", *arguments, "--format", "json"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        env={**os.environ, "PYSPARK_SUBMIT_ARGS": f"--jars {jars} pyspark-shell"},
+    )
+    watchdog = Timer(180, process.kill)
+    watchdog.start()
+    try:
+        with process:
+            assert process.stdout is not None
+            lines = [process.stdout.readline() for _ in range(sum(expected.values()))]
+            os.killpg(process.pid, signal.SIGINT)
+            rest, notes = process.communicate()
+    finally:
+        watchdog.cancel()
+    assert (process.returncode, rest) == (0, ""), notes
+    assert Counter(tuple(json.loads(line).values()) for line in lines) == expected
