@@ -3,7 +3,7 @@
 
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-long lint types unit bench-rows bench-kernel bench-flink bench-growth clean
+.PHONY: help setup demo test test-long test-kafka lint types unit bench-rows bench-kernel bench-flink bench-growth bench-stream test-kill clean
 
 BIN := .venv/bin
 # Spark's workers use the interpreter of .venv, and Java is found where it usually lives.
@@ -34,6 +34,10 @@ unit: setup  ## the tests, without the long ones
 test-long: setup  ## fuzzing and the laws at full size
 	$(RUN) EPISODE_TEST_PROFILE=long $(BIN)/pytest -m slow $(PYTEST_ARGS)
 
+test-kafka: setup  ## streams from and to a Kafka broker of its own (needs Maven)
+	@scripts/kafka-jars
+	$(RUN) $(BIN)/pytest tests/kafka $(PYTEST_ARGS)
+
 bench-rows: setup  ## 20 million ticks against plain Spark
 	$(RUN) $(BIN)/python -m bench.rows
 
@@ -46,6 +50,12 @@ bench-flink: setup  ## the same query through PyFlink
 bench-growth: setup  ## how cost grows with rows and keys
 	$(RUN) $(BIN)/python -m bench.growth
 
-clean:  ## remove .venv, caches, benchmark inputs and what Spark left behind
-	rm -rf .venv bench/.flink-venv bench/data build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis spark-warehouse metastore_db derby.log
+bench-stream: setup  ## micro-batches: throughput, latency, windows, state
+	$(RUN) $(BIN)/python -m bench.stream
+
+test-kill: setup  ## kill a streaming query twenty times; nothing is lost, nothing repeated
+	$(RUN) $(BIN)/python -m tests.kill.run
+
+clean:  ## remove .venv, caches, taken jars, benchmark inputs and what Spark left behind
+	rm -rf .venv bench/.flink-venv bench/data build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis tests/kafka/jars spark-warehouse metastore_db derby.log
 	find src tests bench examples -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

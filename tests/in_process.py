@@ -13,7 +13,7 @@ from episode.match.keys import KeyCoder
 from episode.match.ordering import events_of
 from episode.match.protocol import END_OF_TIME, EventBatch, StateChunk
 from episode.match.row_pattern import RowPatternSpec
-from episode.plan.measures import MATCHED_COLUMN
+from episode.plan.measures import MATCHED_COLUMN, TIMED_OUT_COLUMN
 from episode.plan.row_pattern import plan_row_pattern
 from episode.plan.schema import InputSchema
 from tests.reference.row_patterns import _fail, _scalar
@@ -72,5 +72,7 @@ def finished(spec: RowPatternSpec, output: pa.Table) -> list[dict[str, Any]]:
             unmatched = row.get(MATCHED_COLUMN) is False
             result[name] = None if unmatched else _scalar(tree, lambda column, row=row: row[column], _fail)
         result.update({name: row[name] for name in plan.outputs[plan.before :]})
+        if plan.clause.timed_out is not None:
+            result[TIMED_OUT_COLUMN] = row[TIMED_OUT_COLUMN]
         rows.append(result)
     return rows

@@ -36,6 +36,7 @@ class Options:
     step_budget: steps of matching from one start row before an explosion is reported.
     shards: into how many shards the keys are spread (None: chosen from the size of the input).
     shard_bytes: memory that a shard may take in a worker before it is split or streamed (None: the default).
+    match_times: two more columns, match_start and match_end: the event times of a match's first and last row.
 
     For streams:
     watermark: how late events may come after later ones: a duration ('10 seconds'), or a number where event time is
@@ -45,6 +46,8 @@ class Options:
     event_id: column by which repeated events are recognised; only the first of the same id and time counts.
     late: what becomes of events that come after the watermark: 'drop', or 'keep' in Parquet files at late_path. They
         are counted either way.
+    max_state_rows: how many rows one partition key may hold for an open match (None: no limit); when_full says what
+        happens beyond: 'error', or 'drop': the open match is given up (and counted), and matching goes on behind it.
     """
 
     step_budget: int = 10_000_000
@@ -55,18 +58,24 @@ class Options:
     event_id: str | None = None
     late: str = "drop"
     late_path: str | None = None
+    max_state_rows: int | None = None
+    when_full: str = "error"
+    match_times: bool = False
 
     def live(self) -> LiveOptions:
         """The options of streams."""
         from episode.spark.stream import LiveOptions
 
-        return LiveOptions(self.watermark, self.end, self.event_id, self.late_path if self.late == "keep" else None)
+        gives_up = self.when_full == "drop"
+        return LiveOptions(self.watermark, self.end, self.event_id, self.late_path, self.max_state_rows, gives_up)
 
     def __post_init__(self) -> None:
-        for name in ("step_budget", "shards", "shard_bytes"):
+        for name in ("step_budget", "shards", "shard_bytes", "max_state_rows"):
             value = getattr(self, name)
             if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
                 raise EpisodeAnalysisError(f"Options({name}={value!r}): a whole number of at least 1 is needed.")
+        if self.when_full not in ("error", "drop"):
+            raise EpisodeAnalysisError(f"Options(when_full={self.when_full!r}): 'error' or 'drop' is needed.")
         if self.late not in ("drop", "keep"):
             raise EpisodeAnalysisError(f"Options(late={self.late!r}): 'drop' or 'keep' is needed.")
         if (self.late == "keep") != (self.late_path is not None):
@@ -216,6 +225,7 @@ class _Query:
             shards=self.options.shards,
             shard_bytes=self.options.shard_bytes,
             live=self.options.live(),
+            match_times=self.options.match_times,
             metrics="episode" if not self.planned else f"episode_{len(self.planned) + 1}",
         )
         self.planned[pattern.span.start] = planned

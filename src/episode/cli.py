@@ -7,8 +7,10 @@ arguments are wrong. pyspark is imported only when a query is about to run, so t
 from __future__ import annotations
 
 import os
+import re
 import sys
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import Enum
 from importlib.metadata import version
@@ -53,7 +55,8 @@ TableOption = Annotated[
         "--table",
         "-t",
         metavar="NAME=PATH",
-        help="A table of the query: a Parquet file or directory, or .csv or .json by the suffix. May be repeated.",
+        help="A table of the query: a Parquet file or directory, or .csv or .json by the suffix; or a Kafka topic "
+        "of JSON values, kafka://HOST:PORT/TOPIC?schema=NAME TYPE, … May be repeated.",
     ),
 ]
 
@@ -93,15 +96,37 @@ def run(
         int | None, typer.Option("--limit", "-n", min=0, metavar="N", help="At most N rows of the result.")
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what is at the output path.")] = False,
+    follow: Annotated[
+        bool,
+        typer.Option("--follow", help="Go on with what is added to directories and topics, until Ctrl-C."),
+    ] = False,
+    watermark: Annotated[
+        str | None,
+        typer.Option("--watermark", metavar="DURATION", help="With --follow: how late events may come: '10 seconds'."),
+    ] = None,
+    checkpoint: Annotated[
+        str | None,
+        typer.Option("--checkpoint", metavar="PATH", help="With --follow: go on from there, and keep the state there."),
+    ] = None,
 ) -> None:
     """Run a query and show or store its result."""
+    cli_inputs.check_follow_options(
+        follow, {"--watermark": watermark, "--checkpoint": checkpoint}, {"--limit": limit, "--overwrite": overwrite}
+    )
     text = cli_inputs.read_query(query)
     paths = cli_inputs.read_tables(table or [])
     chosen = _format(format, output)
-    if output is not None:
+    if follow:
+        cli_inputs.check_followed(paths.values())
+    if output is not None and follow:
+        cli_inputs.check_followed_output(output, paths.values(), checkpoint)
+    elif output is not None:
         cli_inputs.check_output(output, paths.values(), overwrite)
     notes = Console(stderr=True)
     with _errors_reported(notes):
+        if follow:
+            _follow(text, paths, str(watermark), checkpoint, output, chosen, notes)
+            return
         import episode
         from episode.report.progress import progress
 
@@ -217,20 +242,102 @@ def _quoted(name: str) -> str:
     return '"' + name.replace('"', '\\"') + '"' if any(sign in name for sign in ',"\n\\') else name
 
 
+# ---- streams ---------------------------------------------------------------------------------------
+
+
+def _follow(
+    text: str,
+    paths: dict[str, str],
+    watermark: str,
+    checkpoint: str | None,
+    output: str | None,
+    chosen: Format,
+    notes: Console,
+) -> None:
+    """Run a query over streams until an interrupt."""
+    import episode
+    from episode import follow
+
+    with notes.status("Starting Spark and reading the query"), quiet_spark(), follow.without_interrupts():
+        result = episode.sql(text, options=episode.Options(watermark=watermark), **_followed(paths))
+    if not result.isStreaming:
+        raise EpisodeError("The query has no stream to follow.", hint="Give its tables with --table NAME=DIRECTORY.")
+    target = follow.Target(output, chosen.value, None if output is not None else _lines_of(result, chosen))
+    if output is None and chosen is Format.table and not sys.stdout.isatty():
+        notes.print("The matches are not shown, this is no terminal: --format json prints them.")
+    with _checkpoint(checkpoint, notes) as place:
+        follow.follow(result, target, place, notes, numeric_time=watermark.strip().isdigit())
+
+
+@contextmanager
+def _checkpoint(path: str | None, notes: Console) -> Iterator[str]:
+    """The place of the checkpoint: as given, or for this run alone."""
+    if path is not None:
+        yield path if not cli_inputs.is_local(path) else os.path.abspath(cli_inputs.local(path))
+        return
+    with tempfile.TemporaryDirectory(prefix="episode-checkpoint-", ignore_cleanup_errors=True) as place:
+        notes.print(
+            Text(f"The checkpoint is in {place} and goes when this run ends; --checkpoint PATH keeps one."),
+            soft_wrap=True,
+        )
+        yield place
+
+
+def _lines_of(result: Any, chosen: Format) -> Callable[[Any], None] | None:
+    """What prints the matches of a micro-batch as CSV or JSON lines; None for a table on the screen."""
+    if chosen is Format.table:
+        return None
+    if chosen is Format.csv:
+        typer.echo(",".join(map(_quoted, result.columns)))
+
+    def print_lines(batch: Any) -> None:
+        for row in batch.selectExpr(f"to_{chosen.value}(struct(*)) AS line").toLocalIterator():
+            typer.echo(row.line)
+
+    return print_lines
+
+
 # ---- inputs and errors -----------------------------------------------------------------------------
 
 
 def _opened(paths: dict[str, str]) -> dict[str, Any]:
-    """Tables as episode takes them: Parquet by its path, CSV and JSON as DataFrames with an inferred schema."""
-    if all(cli_inputs.kind_of(path) == "parquet" for path in paths.values()):
-        return dict(paths)
+    """Tables as episode takes them: Parquet by its path, all others as DataFrames."""
+    return {name: _table(path) for name, path in paths.items()}
+
+
+def _table(path: str) -> Any:
+    if path.startswith(cli_inputs.KAFKA):
+        return _topic(path, follow=False)
+    kind = cli_inputs.kind_of(path)
+    if kind == "parquet":
+        return path
+    from episode.spark import sources
     from episode.spark.session import session
 
-    read = session(None).read.options(header=True, inferSchema=True, inferTimestamp=True)
-    kinds = {name: cli_inputs.kind_of(path) for name, path in paths.items()}
+    return sources.files(session(None), path, kind)
+
+
+def _followed(paths: dict[str, str]) -> dict[str, Any]:
+    """Tables as streams."""
+    from episode.spark import sources
+    from episode.spark.session import session
+
+    spark = session(None)
+    sources.fit_for_streams(spark)
     return {
-        name: path if kinds[name] == "parquet" else getattr(read, kinds[name])(path) for name, path in paths.items()
+        name: _topic(path, follow=True)
+        if path.startswith(cli_inputs.KAFKA)
+        else sources.followed_files(spark, path, cli_inputs.kind_of_directory(path))
+        for name, path in paths.items()
     }
+
+
+def _topic(url: str, *, follow: bool) -> Any:
+    from episode.spark import sources
+    from episode.spark.session import session
+
+    topic = cli_inputs.read_topic(url)
+    return sources.topic(session(None), topic.servers, topic.name, topic.schema, topic.options, follow=follow)
 
 
 @contextmanager
@@ -267,6 +374,6 @@ def _explained(error: Exception) -> tuple[str, int]:
         from pyspark.errors import AnalysisException, PySparkException
 
         if isinstance(error, PySparkException):
-            message = str(error).split("\n\nJVM stacktrace:")[0].strip()
+            message = re.split(r"\n\n?(?:JVM stacktrace:|=== Streaming Query ===)", str(error))[0].strip()
             return message, WRONG if isinstance(error, AnalysisException) else FAILED
     return f"{type(error).__name__}: {error}", FAILED

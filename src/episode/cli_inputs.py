@@ -6,7 +6,9 @@ import glob
 import re
 import sys
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import parse_qsl, unquote
 
 import typer
 
@@ -14,6 +16,8 @@ NAME = re.compile(r"[^\W\d]\w*")
 RESERVED = frozenset({"text", "spark", "options"})
 """Names of episode.sql's own parameters."""
 KINDS = {".csv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json"}
+KAFKA = "kafka://"
+KAFKA_FORM = "kafka://HOST:PORT/TOPIC?schema=NAME TYPE, …"
 COMPRESSIONS = {".gz", ".bz2", ".lz4", ".snappy", ".zst", ".zstd"}
 
 
@@ -57,10 +61,38 @@ def read_tables(arguments: Sequence[str]) -> dict[str, str]:
             raise _wrong_table(f"A table cannot be called {name!r} here: choose another name.")
         if name in tables:
             raise _wrong_table(f"The table {name!r} is given twice.")
-        if is_local(path) and not glob.glob(local(path)) and not Path(local(path)).exists():
+        if path.startswith(KAFKA):
+            read_topic(path)
+        elif is_local(path) and not glob.glob(local(path)) and not Path(local(path)).exists():
             raise _wrong_table(f"The table {name!r} should be at {path}, but there is nothing.")
         tables[name] = path
     return tables
+
+
+@dataclass(frozen=True)
+class Topic:
+    """A Kafka topic as a table: the schema of its JSON values as DDL, and options for Spark's Kafka source."""
+
+    servers: str
+    name: str
+    schema: str
+    options: dict[str, str]
+
+
+def read_topic(url: str) -> Topic:
+    """A table of the form kafka://host:port/topic?schema=…; further options are passed on as they are."""
+    place, _, query = url.removeprefix(KAFKA).partition("?")
+    servers, _, name = place.partition("/")
+    servers, name = unquote(servers), unquote(name)
+    if not servers or any(not re.fullmatch(r".+:\d+", server) for server in servers.split(",")):
+        raise _wrong_table(f"{url} does not say host and port of a broker: write {KAFKA_FORM}.")
+    if not re.fullmatch(r"[\w.-]+", name):
+        raise _wrong_table(f"{name!r} is not the name of a topic: write {KAFKA_FORM}.")
+    options = dict(parse_qsl(query, keep_blank_values=True))
+    schema = options.pop("schema", "").strip()
+    if not schema:
+        raise _wrong_table(f"The topic {name} has no schema: write {KAFKA_FORM} with the fields of its JSON values.")
+    return Topic(servers, name, schema, options)
 
 
 def _wrong_table(message: str) -> typer.BadParameter:
@@ -75,10 +107,75 @@ def kind_of(path: str) -> str:
     return KINDS.get(suffixes[-1], "parquet") if suffixes else "parquet"
 
 
+def check_follow_options(follow: bool, only_then: dict[str, object], never_then: dict[str, object]) -> None:
+    """Refuse options that make no sense with --follow, or without it; those that are not given are None or False."""
+    wrong = never_then if follow else only_then
+    for option, value in wrong.items():
+        if value is not None and value is not False:
+            reason = "A stream has no end" if follow else "This is for streams"
+            raise typer.BadParameter(
+                f"{reason}: {option} cannot be given {'with' if follow else 'without'} --follow.", param_hint=option
+            )
+    if follow and only_then["--watermark"] is None:
+        raise typer.BadParameter(
+            "How late may events come? Give --watermark '10 seconds', or a number where event time is one.",
+            param_hint="--watermark",
+        )
+
+
+def check_followed(tables: Iterable[str]) -> None:
+    """What is followed is a topic or a directory with files in it: their columns are those of the stream."""
+    for path in tables:
+        if path.startswith(KAFKA) or not is_local(path):
+            continue
+        if not Path(local(path)).is_dir():
+            raise _wrong_table(f"{path} is not a directory: --follow takes the files that are added to one.")
+        if not _data_files(path):
+            raise _wrong_table(f"There are no files in {path} yet: the columns of the stream are taken from them.")
+
+
+def kind_of_directory(path: str) -> str:
+    """How the files of a directory are read: as its own suffix says, or else as that of a file in it."""
+    own = kind_of(path)
+    if own != "parquet" or not is_local(path):
+        return own
+    return kind_of(_data_files(path)[0].name)
+
+
+def _data_files(path: str) -> list[Path]:
+    """Files that Spark would read: not hidden, nor below a directory that is."""
+    root = Path(local(path))
+    return sorted(
+        file
+        for file in root.rglob("*")
+        if file.is_file() and not any(part.startswith((".", "_")) for part in file.relative_to(root).parts)
+    )
+
+
 def check_output(output: str, tables: Iterable[str], overwrite: bool) -> None:
     """Refuse an output that would destroy something: what is there already, or an input of the query."""
     if not is_local(output):
         return
+    check_overlap(output, tables)
+    if Path(local(output)).exists() and not overwrite:
+        raise typer.BadParameter(f"{output} exists: give --overwrite to replace it.", param_hint="--output")
+
+
+def check_followed_output(output: str, tables: Iterable[str], checkpoint: str | None) -> None:
+    """Refuse to add to files of another run: with a new checkpoint, Spark would take its first matches for written."""
+    if not is_local(output):
+        return
+    check_overlap(output, tables)
+    begun = checkpoint is not None and (not is_local(checkpoint) or Path(local(checkpoint)).exists())
+    if Path(local(output)).exists() and not begun:
+        raise typer.BadParameter(
+            f"{output} exists: go on with the --checkpoint that it was written with, or write somewhere else.",
+            param_hint="--output",
+        )
+
+
+def check_overlap(output: str, tables: Iterable[str]) -> None:
+    """Refuse an output that is, holds or lies in an input of the query."""
     target = Path(local(output)).resolve()
     for table in filter(is_local, tables):
         source = Path(local(table)).resolve()
@@ -86,8 +183,6 @@ def check_output(output: str, tables: Iterable[str], overwrite: bool) -> None:
             raise typer.BadParameter(
                 f"{output} overlaps the input {table}: write somewhere else.", param_hint="--output"
             )
-    if target.exists() and not overwrite:
-        raise typer.BadParameter(f"{output} exists: give --overwrite to replace it.", param_hint="--output")
 
 
 def is_local(path: str) -> bool:

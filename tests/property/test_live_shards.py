@@ -13,6 +13,7 @@ from episode.errors import EpisodeDataError
 from episode.match.columns import from_bytes, to_bytes
 from episode.match.live import LiveRules, LiveShard
 from episode.match.protocol import StateChunk
+from episode.match.row_pattern import StateLimit
 from tests.in_process import ARROW_TYPES, run_whole, spec_of
 from tests.property.test_row_pattern_laws import canonical, finished, planned
 from tests.reference.generate import clauses, tables
@@ -147,3 +148,25 @@ def test_a_window_that_has_passed_is_decided_without_new_events() -> None:
     assert driven.shard.wakes_at <= 21
     driven.micro_batch([])
     assert finished(driven.spec, pa.concat_tables(driven.outputs)) == [{"k": 1, "first": 1, "last": 2, "n": 2}]
+
+
+def test_keys_that_hold_too_much_give_up_or_complain() -> None:
+    clause = (
+        "PARTITION BY k ORDER BY ts MEASURES count(*) AS n PATTERN (A B* C) DEFINE A AS v = 1, B AS v = 2, C AS v = 3"
+    )
+    rows = [row(1, 1), *(row(ts, 2) for ts in range(2, 30)), row(30, 3), row(31, 1), row(32, 3), row(40, 0)]
+    patient = Driven(spec_of(clause), 0)
+    short = Driven(spec_of(clause, limit=StateLimit(10, give_up=True)), 0)
+    for driven in (patient, short):
+        for event in rows:
+            driven.micro_batch([event], restart=event["ts"] % 4 == 0)
+        driven.micro_batch([])
+    assert [match["n"] for match in finished(patient.spec, pa.concat_tables(patient.outputs))] == [30, 2]
+    assert [match["n"] for match in finished(short.spec, pa.concat_tables(short.outputs))] == [2]
+    assert short.total("given_up") == 1
+    assert max(step["state_rows"] for step in short.steps) <= 10
+    strict = Driven(spec_of(clause, limit=StateLimit(10, give_up=False)), 0)
+    for event in rows[:11]:
+        strict.micro_batch([event])
+    with pytest.raises(EpisodeDataError, match="k = 1 holds 11 rows for a match that is still open"):
+        strict.micro_batch([rows[11]])

@@ -86,6 +86,7 @@ def clauses(draw: st.DrawFn, weights: Weights | None = None) -> str:
     fewest = draw(st.sampled_from([3, 2, 1, 1, 0 if rows.startswith("ALL") else 1]))
     measures = draw(st.lists(_measures(names), min_size=fewest, max_size=4))
     within = [f"WITHIN {draw(st.sampled_from([6, 3, 9, 1, 0]))}{draw(st.sampled_from(['', '', ' units']))}"]
+    timed_out = [] if mode or "UNMATCHED" in rows else [f"{within[0]} EMIT TIMED OUT MATCHES"]
     definitions = draw(_definitions(labels, names, weights, numbered=mode != "INCREMENTAL MATCH"))
 
     parts = [
@@ -96,7 +97,7 @@ def clauses(draw: st.DrawFn, weights: Weights | None = None) -> str:
         draw(_skips(names)),
         mode,
         f"PATTERN ({pattern.text})",
-        draw(st.sampled_from(["", "", *within])) if order.startswith("ts") else "",  # the event time
+        draw(st.sampled_from(["", "", *within, *timed_out])) if order.startswith("ts") else "",  # the event time
         _listed("SUBSET", [f"{name} = ({', '.join(members)})" for name, members in subsets.items()]),
         _listed("DEFINE", [f"{label} AS {condition}" for label, condition in definitions.items()]),
     ]

@@ -16,7 +16,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -96,8 +96,8 @@ class _Table:
     def read(self, row: Row, path: tuple[str, ...]) -> Any:
         """The column, then its struct fields; a field of null is null."""
         value = row[self.name(path[0])]
-        for field in path[1:]:
-            value = None if value is None else value[field]
+        for part in path[1:]:
+            value = None if value is None else value[part]
         return value
 
 
@@ -165,6 +165,7 @@ class _Paths:
     start: int
     number: int | None
     budget: _Budget
+    cut: list[Path] = field(default_factory=list)  # paths that the end of the window (or of the input) cut off
 
     def complete(self) -> Iterator[Path]:
         for path in self.after(self.clause.pattern, (), False):
@@ -199,6 +200,8 @@ class _Paths:
             case Label(name):
                 # A label takes one row, the next one, if its condition holds there.
                 longer = (*path, Step(name, excluded))
+                if path and self.fits(path) and (self.position(path) == len(self.rows) or not self.fits(longer)):
+                    self.cut.append(path)
                 if self.position(path) < len(self.rows) and self.holds(name, longer):
                     yield longer
             case Empty():
@@ -293,7 +296,18 @@ class Unmatched:
     row: int
 
 
-Finding = Found | Unmatched
+NO_NUMBER = 0  # of what timed out: it is no match and uses no number
+
+
+@dataclass(frozen=True)
+class TimedOut:
+    """Rows from `start` on that could have become a match, had the window not ended."""
+
+    start: int
+    path: Path
+
+
+Finding = Found | Unmatched | TimedOut
 
 
 @dataclass(frozen=True)
@@ -325,6 +339,9 @@ class _Attempts:
             # A row that starts no match is unmatched unless an earlier match covers it (a later one cannot).
             if not paths and start not in covered:
                 findings.append(Unmatched(start))
+            if not paths and self.clause.timed_out is not None:
+                # EMIT TIMED OUT MATCHES: of the ways that the window cut off, the most preferred one.
+                findings += [TimedOut(start, path) for path in self.cut_off(start, number + 1)[:1]]
             start = self.resume(start, paths)
         return findings
 
@@ -365,6 +382,11 @@ class _Attempts:
             return by_end[-1:]
         # ALL and INCREMENTAL: one for each end row; the empty match counts only where there is no other.
         return [path for path in by_end if path] or by_end
+
+    def cut_off(self, start: int, number: int) -> list[Path]:
+        paths = _Paths(self.clause, self.rows, self.table, start, number, self.budget)
+        assert not list(paths.complete())
+        return paths.cut
 
     def resume(self, start: int, paths: list[Path]) -> int:
         """The next start row, after the longest match found here."""
@@ -413,9 +435,11 @@ def _printed(finding: Finding, attempts: _Attempts) -> list[Row]:
         return [_row(clause, table, rows[finding.row], nulls, all_rows)] if wanted else []
 
     def measured(row: int, running: int) -> Row:
-        view = _View(clause, rows, table, finding.start, finding.path, running, finding.number, _fail)
+        number = NO_NUMBER if isinstance(finding, TimedOut) else finding.number
+        view = _View(clause, rows, table, finding.start, finding.path, running, number, _fail)
         measures = {measure.name: view.value(measure.expression) for measure in clause.measures}
-        return _row(clause, table, rows[row], measures, all_rows)
+        flag = {} if clause.timed_out is None else {"timed_out": isinstance(finding, TimedOut)}
+        return {**_row(clause, table, rows[row], measures, all_rows), **flag}
 
     if not finding.path:
         # An empty match prints one row, with the input columns of its start row, except under OMIT EMPTY MATCHES.
@@ -498,7 +522,9 @@ class _View:
                 return self.match_number()
         raise ValueError("navigation and aggregates may not contain each other")
 
-    def match_number(self) -> int:
+    def match_number(self) -> int | None:
+        if self.number == NO_NUMBER:
+            return None
         if self.number is None:
             raise NotImplementedError("MATCH_NUMBER() in DEFINE under INCREMENTAL MATCH")
         return self.number

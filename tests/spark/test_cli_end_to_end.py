@@ -178,6 +178,20 @@ def test_an_unknown_table_is_told() -> None:
     assert "nowhere_to_be_found" in result.stderr
 
 
+@pytest.mark.parametrize(
+    ("url", "told"),
+    [
+        ("kafka://127.0.0.1:1/ticks?schema=symbol string", "spark.jars.packages"),
+        ("kafka://127.0.0.1:1/ticks?schema=symbol strong", "schema 'symbol strong' of a topic"),
+    ],
+)
+def test_a_topic_that_cannot_be_read_is_told(url: str, told: str) -> None:
+    result = invoke("run", V_SHAPE, "-t", f"ticks={url}")
+    assert result.exit_code == 2
+    assert told in result.stderr
+    assert "Traceback" not in result.stderr
+
+
 def test_an_error_in_the_data_is_told(tmp_path: Path) -> None:
     """A null event time is found first while the query runs, in a worker."""
     path = tmp_path / "ticks.parquet"

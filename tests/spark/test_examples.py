@@ -20,7 +20,7 @@ def run(name: str, capsys: pytest.CaptureFixture[str]) -> list[list[str]]:
 
 
 def test_there_is_a_test_for_every_example() -> None:
-    assert {path.name for path in EXAMPLES.glob("*.py")} == {"v_shape.py", "funnel.py"}
+    assert {path.name for path in EXAMPLES.glob("*.py")} == {"v_shape.py", "funnel.py", "stream.py"}
 
 
 def test_v_shape(capsys: pytest.CaptureFixture[str]) -> None:
@@ -36,3 +36,11 @@ def test_funnel(capsys: pytest.CaptureFixture[str]) -> None:
     assert header == ["reached", "visits", "average_minutes"]
     assert [row[0] for row in rows] == ["1 view", "2 cart", "3 purchase"]
     assert all(int(row[1]) > 0 for row in rows)
+
+
+def test_stream(capsys: pytest.CaptureFixture[str], rocksdb: None) -> None:
+    assert run("stream.py", capsys) == [
+        ["sensor", "since", "readings", "degrees"],
+        ["north", "2026-01-01 00:01:00", "3", "90"],
+        ["south", "2026-01-01 00:04:00", "3", "88"],
+    ]

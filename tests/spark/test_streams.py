@@ -26,21 +26,7 @@ RISING = (
 )
 
 
-@pytest.fixture
-def spark(spark: SparkSession) -> Any:
-    settings = {
-        "spark.sql.streaming.stateStore.providerClass": (
-            "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-        ),
-        "spark.sql.shuffle.partitions": "2",
-        "spark.sql.streaming.noDataMicroBatches.enabled": "true",
-    }
-    before = {name: spark.conf.get(name, None) for name in settings}
-    for name, value in settings.items():
-        spark.conf.set(name, value)
-    yield spark
-    for name, value in before.items():
-        spark.conf.set(name, value) if value is not None else spark.conf.unset(name)
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("rocksdb")]
 
 
 def events(count: int = 400, keys: int = 5, seed: int = 7) -> list[dict[str, Any]]:
@@ -189,6 +175,24 @@ def test_around_the_pattern_is_spark(spark: SparkSession, tmp_path: Path) -> Non
     files.add([marker()])
     files.run(episode.sql(text, events=files.stream(), options=Options(watermark=0, end=END)))
     assert files.found() == in_batch(spark, text, rows)
+
+
+def test_time_outs_and_match_times(spark: SparkSession, tmp_path: Path) -> None:
+    text = (
+        "SELECT * FROM events MATCH_RECOGNIZE (PARTITION BY k ORDER BY ts MEASURES MATCH_NUMBER() AS number, "
+        "count(*) AS n PATTERN (A B C) WITHIN 100 EMIT TIMED OUT MATCHES DEFINE A AS v < 2, C AS v > 3)"
+    )
+    rows = events()
+    files = Files(spark, tmp_path)
+    files.add_in_pieces(rows, 4)
+    files.add([marker()])
+    options = Options(watermark=0, end=END, match_times=True)
+    table = spark.createDataFrame([tuple(row.values()) for row in rows], SCHEMA)
+    expected = rows_of(episode.sql(text, events=table, options=options))
+    assert {row[-1] for row in expected} == {True, False}
+    files.run(episode.sql(text, events=files.stream(), options=options))
+    assert files.found() == expected
+    assert all(start <= end for *_, start, end, _ in expected)
 
 
 # ---- what cannot be ----------------------------------------------------------------------------------

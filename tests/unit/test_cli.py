@@ -136,6 +136,12 @@ def test_tables_are_passed_by_name(calls: Calls, parquet: Path) -> None:
         ("spark=x.parquet", "cannot be called 'spark'"),
         ("t=/no/such/place.parquet", "should be at /no/such/place.parquet, but there is nothing"),
         ("t=/no/such/*.parquet", "but there is nothing"),
+        ("t=kafka://trades?schema=a int", "does not say host and port of a broker"),
+        ("t=kafka://127.0.0.1/trades?schema=a int", "does not say host and port of a broker"),
+        ("t=kafka://127.0.0.1:9092?schema=a int", "is not the name of a topic"),
+        ("t=kafka://127.0.0.1:9092/tra/des?schema=a int", "is not the name of a topic"),
+        ("t=kafka://127.0.0.1:9092/trades", "has no schema"),
+        ("t=kafka://127.0.0.1:9092/trades?startingOffsets=earliest", "has no schema"),
     ],
 )
 def test_wrong_tables(calls: Calls, argument: str, message: str) -> None:
@@ -153,6 +159,20 @@ def test_a_table_given_twice(calls: Calls, parquet: Path) -> None:
 
 def test_paths_elsewhere_are_left_to_spark() -> None:
     assert cli_inputs.read_tables(["t=s3a://bucket/t.parquet"]) == {"t": "s3a://bucket/t.parquet"}
+
+
+@pytest.mark.parametrize(
+    "schema", ["symbol string, price decimal(10,2)", "symbol%20string%2C%20price%20decimal(10%2C2)"]
+)
+def test_a_topic_is_a_table(schema: str) -> None:
+    url = f"kafka://a:9092,b:9093/trades?schema={schema}&startingOffsets=earliest&kafka.client.id=x%26y"
+    assert cli_inputs.read_tables([f"t={url}"]) == {"t": url}
+    assert cli_inputs.read_topic(url) == cli_inputs.Topic(
+        servers="a:9092,b:9093",
+        name="trades",
+        schema="symbol string, price decimal(10,2)",
+        options={"startingOffsets": "earliest", "kafka.client.id": "x&y"},
+    )
 
 
 @pytest.mark.parametrize(
@@ -243,6 +263,64 @@ def test_an_input_is_never_overwritten(calls: Calls, parquet: Path, output: str)
 )
 def test_the_format_follows_the_output(wanted: str | None, output: str | None, expected: str) -> None:
     assert cli._format(cli.Format(wanted) if wanted else None, output) == cli.Format(expected)
+
+
+# ---- streams ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def followed(tmp_path: Path) -> Path:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "1.json").touch()
+    return tmp_path / "in"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--watermark", "1 second"], "cannot be given without --follow"),
+        (["--checkpoint", "c"], "cannot be given without --follow"),
+        (["--follow"], "How late may events come?"),
+        (["--follow", "--watermark", "1 second", "--limit", "0"], "--limit cannot be given with --follow"),
+        (["--follow", "--watermark", "1 second", "--overwrite"], "--overwrite cannot be given with --follow"),
+        (["--follow", "--watermark", "1 second", "--format", "parquet"], "give --output"),
+    ],
+)
+def test_options_of_streams(calls: Calls, followed: Path, arguments: list[str], message: str) -> None:
+    result = invoke("run", QUERY, "--table", f"t={followed}", *arguments)
+    assert result.exit_code == 2
+    assert message in " ".join(result.stderr.replace("│", " ").split())
+    assert calls.texts == []
+
+
+def test_only_directories_with_files_are_followed(calls: Calls, followed: Path) -> None:
+    (followed.parent / "empty" / "_spark_metadata").mkdir(parents=True)
+    (followed.parent / "empty" / "_spark_metadata" / "0").touch()
+    (followed.parent / "empty" / ".unfinished").touch()
+    for path, message in [(followed / "1.json", "is not a directory"), (followed.parent / "empty", "no files")]:
+        result = invoke("run", QUERY, "--table", f"t={path}", "--follow", "--watermark", "1 second")
+        assert result.exit_code == 2
+        assert message in " ".join(result.stderr.replace("│", " ").split())
+    assert calls.texts == []
+
+
+def test_files_of_another_run_are_not_added_to(calls: Calls, followed: Path) -> None:
+    output, checkpoint = followed.parent / "out", followed.parent / "checkpoint"
+    output.mkdir()
+    arguments = ["run", QUERY, "-t", f"t={followed}", "--follow", "--watermark", "1 second", "--output", output]
+    for options in ([], ["--checkpoint", checkpoint]):
+        result = invoke(*arguments, *options)
+        assert result.exit_code == 2
+        assert "that it was written with" in " ".join(result.stderr.replace("│", " ").split())
+    checkpoint.mkdir()
+    cli_inputs.check_followed_output(str(output), [str(followed)], str(checkpoint))
+    with pytest.raises(typer.BadParameter, match="overlaps the input"):
+        cli_inputs.check_followed_output(str(followed / "out"), [str(followed)], None)
+
+
+def test_the_kind_of_a_followed_directory(followed: Path) -> None:
+    assert cli_inputs.kind_of_directory(str(followed)) == "json"
+    assert cli_inputs.kind_of_directory("s3a://bucket/trades.csv") == "csv"
 
 
 # ---- errors ----------------------------------------------------------------------------------------

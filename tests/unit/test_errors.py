@@ -1,10 +1,11 @@
-"""How errors show their place in the query."""
+"""How errors show their place in the query, and what is left of those that come through Spark."""
 
 from __future__ import annotations
 
 import pytest
 
-from episode.errors import SHOWN_COLUMNS, EpisodeSyntaxError
+from episode.errors import SHOWN_COLUMNS, EpisodeDataError, EpisodeSyntaxError
+from episode.spark.errors import translate
 
 
 @pytest.mark.parametrize("position", [0, 5, 79, 80, 81, 2_500, 4_919, 4_920, 4_921, 4_999])
@@ -29,3 +30,15 @@ def test_short_lines_are_shown_whole() -> None:
     source = "SELECT *\n\tFROM ticks"
     error = EpisodeSyntaxError("No.", source=source, position=source.index("ticks"), length=5)
     assert str(error).split("\n")[2:] == ["   2 | \tFROM ticks", "       \t     ^^^^^"]
+
+
+def test_an_error_of_a_stream_is_told_without_its_plan() -> None:
+    text = (
+        "[STREAM_FAILED] Query [id = 1] terminated with exception: Job aborted.\n"
+        "Traceback (most recent call last):\n"
+        "episode.errors.EpisodeDataError: The checkpoint belongs to another query.\n  Start anew.\n\n"
+        "=== Streaming Query ===\nIdentifier: [id = 1]\nLogical Plan:\n~Project"
+    )
+    error = translate(RuntimeError(text))
+    assert isinstance(error, EpisodeDataError)
+    assert str(error) == "The checkpoint belongs to another query.\n  Start anew."

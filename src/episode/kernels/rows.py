@@ -22,6 +22,9 @@ MATCHED, EMPTY, UNMATCHED = range(3)
 FINE, BUDGET_SPENT, SKIP_TO_FIRST_ROW, SKIP_NOT_FOUND, OUTPUT_FULL, PATHS_FULL, STACK_FULL, MEMORY_NEEDED = range(8)
 NO_MEMORY, ATTEMPT_MEMORY, PARTITION_MEMORY = range(3)
 NO_WINDOW = -1
+TIMED_OUT = 0
+"""The number of a match that was cut off by its window; real ones count from 1."""
+
 PUSHED = -2
 ZERO, ONE = np.uint64(0), np.uint64(1)
 MEMORY_AFTER = 256
@@ -252,7 +255,7 @@ def match_partitions(
     nav_from, nav_ids, nav_first, nav_offset, nav_shift, nav_label, nav_set, nav_plain, sets, label_codes,
     agg_function, agg_set, agg_column, agg_valid, agg_float, agg_from, agg_to, agg_result, agg_nav,
     mode, skip, skip_set, memory, with_unmatched, track, budget,
-    bits, time, key, cols_i, cols_f, valid, within, until, final, lookahead,
+    bits, time, key, cols_i, cols_f, valid, within, emit_timed_out, until, final, lookahead,
     key_lo, key_hi, at_start, next_start, numbers, covered, explored_start, explored_to,
     out_kind, out_start, out_length, out_number, out_path_from, out_path, cursor,
     stack_pc, stack_row, stack_low, path, best, previous, memo, seen_end, end_taken, pending,
@@ -268,6 +271,8 @@ def match_partitions(
     machine programs. Navigations and running aggregates as arrays. Rows: bits, time, key, columns.
     Partitions: key_lo/key_hi row ranges; at_start: is key_lo the true start of the partition?; next_start, numbers,
     covered, explored_start, explored_to are updated in place (rows are absolute in this call).
+    emit_timed_out: a start row that finds nothing because its window ended gives the rows until then, numbered
+    TIMED_OUT; the end of the input ends every window.
     final: no more rows will come. until: rows with time <= until are all here. lookahead: rows a NEXT may need.
 
     Output and work arrays are the caller's and never grow here, so that no loop counts references: where one is too
@@ -377,6 +382,7 @@ def match_partitions(
             waiting = False
             has_empty = False
             length = np.int64(-1)
+            cut = 0
             row = start
             pc = 0
             sp = 0
@@ -409,8 +415,14 @@ def match_partitions(
                                 if mode != INCREMENTAL:
                                     result = WAITING
                                     break
+                        if emit_timed_out and cut == 0:
+                            cut = row - start
+                            best[:cut] = path[:cut]
                     elif windowed and np.uint64(time[row] - time[start]) > np.uint64(within):
                         failed = True
+                        if emit_timed_out and cut == 0:
+                            cut = row - start
+                            best[:cut] = path[:cut]
                     else:
                         label = label_of[pc]
                         if (bits[row] & bit_of[pc]) == ZERO:
@@ -763,6 +775,18 @@ def match_partitions(
                     out_kind[outs] = UNMATCHED
                     out_start[outs] = start
                     out_length[outs] = 1
+                    out_path_from[outs + 1] = used
+                    outs += 1
+                if cut > 0:
+                    if outs >= room or used + cut > path_room:
+                        full = OUTPUT_FULL if outs >= room else PATHS_FULL
+                        break
+                    out_kind[outs] = MATCHED
+                    out_start[outs] = start
+                    out_length[outs] = cut
+                    out_number[outs] = TIMED_OUT
+                    out_path[used : used + cut] = best[:cut]
+                    used += cut
                     out_path_from[outs + 1] = used
                     outs += 1
                 start += 1

@@ -73,6 +73,7 @@ def parse_clause_tokens(source: str, tokens: list[Token], begin: int, end: int) 
         )
     skip_to, skip_label, skip_span = _skip(cursor_of("AFTER MATCH"), names)
     mode = sections.get("MATCH MODE")
+    within, timed_out = _within(cursor_of("WITHIN"))
     return MatchRecognize(
         partition_by=_partition_by(cursor_of("PARTITION BY")),
         order_by=_order_by(cursor_of("ORDER BY")),
@@ -82,7 +83,8 @@ def parse_clause_tokens(source: str, tokens: list[Token], begin: int, end: int) 
         skip_label=skip_label,
         match_mode=MatchMode.PREFERRED if mode is None else NAMES_OF_MODES[mode.keyword.upper],
         pattern=pattern,
-        within=_within(cursor_of("WITHIN")),
+        within=within,
+        timed_out=timed_out,
         subsets=subsets,
         definitions=_definitions(cursor_of("DEFINE"), labels, names, subsets),
         source=source,
@@ -289,14 +291,20 @@ def _fail_unknown_label(cursor: Cursor, token: Token, names: Iterable[str]) -> N
     cursor.fail(f"{describe(token).strip(chr(39))} is not a label of the pattern.", token, hint)
 
 
-def _within(cursor: Cursor | None) -> Duration | None:
+def _within(cursor: Cursor | None) -> tuple[Duration | None, Span | None]:
+    """The window, and where EMIT TIMED OUT MATCHES stands behind it."""
     if cursor is None:
-        return None
+        return None, None
     duration = parse_duration(cursor)
-    if cursor.token.kind is Kind.NAME:
+    emit, timed_out = cursor.token, None
+    if cursor.accept_words("EMIT"):
+        if not cursor.accept_words("TIMED", "OUT", "MATCHES"):
+            cursor.fail("Expected TIMED OUT MATCHES behind EMIT.", None, "Write EMIT TIMED OUT MATCHES.")
+        timed_out = cursor.span_from(emit.start)
+    elif cursor.token.kind is Kind.NAME:
         cursor.fail(f"{describe(cursor.token)} is not a unit of time.", None, UNITS)
     _expect_end(cursor, "WITHIN")
-    return duration
+    return duration, timed_out
 
 
 def _subsets(cursor: Cursor | None, labels: list[str]) -> tuple[Subset, ...]:

@@ -231,7 +231,10 @@ class Definition:
 
 @dataclass(frozen=True)
 class MatchRecognize:
-    """The clause, as written. Names of labels are normalised; nothing is resolved yet."""
+    """The clause, as written. Names of labels are normalised; nothing is resolved yet.
+
+    timed_out: where EMIT TIMED OUT MATCHES stands, if it does.
+    """
 
     partition_by: tuple[ColumnRef, ...]
     order_by: tuple[OrderItem, ...]
@@ -242,6 +245,7 @@ class MatchRecognize:
     match_mode: MatchMode
     pattern: Pattern
     within: Duration | None
+    timed_out: Span | None
     subsets: tuple[Subset, ...]
     definitions: tuple[Definition, ...]
     source: str = field(default="", compare=False, repr=False)

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from episode.errors import EpisodeDataError
 from episode.kernels import measures as kernels
 from episode.kernels import opcodes as oc
-from episode.kernels.rows import UNMATCHED
+from episode.kernels.rows import TIMED_OUT, UNMATCHED
 from episode.match.columns import one_chunk, raw_values, take_array, valid_mask
 from episode.match.prepare import FUNCTIONS, Prepared, measure_argument, membership
 from episode.match.program import ProgramArrays
@@ -20,6 +20,7 @@ from episode.plan.clause import RowsPerMatch
 from episode.plan.expressions import Expression, Load
 from episode.plan.measures import (
     MATCHED_COLUMN,
+    TIMED_OUT_COLUMN,
     ColumnAtPlace,
     DecimalSum,
     Extreme,
@@ -64,6 +65,8 @@ def output_schema(plan: RowPatternPlan, input_schema: pa.Schema) -> pa.Schema:
         fields.append(pa.field(MATCHED_COLUMN, pa.bool_()))
     for atom, name in plan.measures.atoms.items():
         fields.append(_atom_field(atom, input_schema).with_name(name).with_nullable(True))
+    if plan.clause.timed_out is not None:
+        fields.append(pa.field(TIMED_OUT_COLUMN, pa.bool_()))
     return pa.schema(fields or [pa.field(ROW_COLUMN, pa.bool_())])
 
 
@@ -137,6 +140,7 @@ class OutputAssembler:
             rows_per_match is RowsPerMatch.ONE_ROW,
         )
         self.unmatched = matches.kind[self.out_match] == UNMATCHED
+        self.timed_out = matches.number[self.out_match] == TIMED_OUT
         self._places: dict[Place, tuple[np.ndarray, np.ndarray]] = {}
         self._label_names = pa.array(plan.labels.names, pa.string())
 
@@ -148,6 +152,8 @@ class OutputAssembler:
         if self.plan.clause.rows_per_match is RowsPerMatch.ALL_WITH_UNMATCHED:
             arrays.append(pa.array(~self.unmatched))
         arrays += [self._atom(atom) for atom in self.plan.measures.atoms]
+        if self.plan.clause.timed_out is not None:
+            arrays.append(pa.array(self.timed_out))
         if not arrays:
             arrays = [pa.array(np.ones(len(rows), np.bool_))]
         cast = [
@@ -164,7 +170,7 @@ class OutputAssembler:
         if isinstance(atom, PlaceExists):
             return pa.array(self._place(atom.place)[0] >= 0)
         if isinstance(atom, NumberOfMatch):
-            return pa.array(self.matches.number[self.out_match], mask=self.unmatched)
+            return pa.array(self.matches.number[self.out_match], mask=self.unmatched | self.timed_out)
         if isinstance(atom, RowAggregate):
             return self._aggregate(atom)
         if isinstance(atom, DecimalSum):

@@ -52,6 +52,7 @@ class Counters:
     duplicates: int = 0
     after_end: int = 0
     matches: int = 0
+    given_up: int = 0
     state_rows: int = 0
     waiting_events: int = 0
     live_keys: int = 0
@@ -113,7 +114,9 @@ class LiveShard:
         self.watermark = max(self.watermark, watermark)
         counters = Counters()
         late = [table for blob, table in envelopes for table in self._take(blob, table, counters)]
+        given_up = self.matcher.given_up
         outputs = self._released()
+        counters.given_up = self.matcher.given_up - given_up
         matches = pa.concat_tables(outputs) if outputs else self.spec.output_schema.empty_table()
         counters.matches = matches.num_rows
         counters.state_rows = self.matcher.state_rows

@@ -112,6 +112,11 @@ class Matcher(Protocol):
         ...
 
     @property
+    def given_up(self) -> int:
+        """How many open matches were given up so far, because a limit to the state said so."""
+        ...
+
+    @property
     def live_keys(self) -> np.ndarray:
         """Codes of the keys of which the matcher still knows something."""
         ...

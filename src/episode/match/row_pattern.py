@@ -47,12 +47,21 @@ MEMORY = {"none": kernel.NO_MEMORY, "attempt": kernel.ATTEMPT_MEMORY, "partition
 
 
 @dataclass(frozen=True)
+class StateLimit:
+    """How many rows a key may hold. Beyond: an error, or its open match is given up and its rows are forgotten."""
+
+    rows: int
+    give_up: bool
+
+
+@dataclass(frozen=True)
 class RowPatternSpec:
     """A planned MATCH_RECOGNIZE over rows of a known Arrow schema: opens matchers on the workers."""
 
     plan: RowPatternPlan
     input_schema: pa.Schema
     step_budget: int = STEP_BUDGET
+    limit: StateLimit | None = None
 
     @property
     def input_columns(self) -> tuple[str, ...]:
@@ -205,6 +214,7 @@ class RowPatternMatcher:
         self.needs: Needs = needs_of(self.plan)
         self.partitions = Partitions()
         self.held: EventBatch | None = None
+        self.given_up = 0
         self._kept = KeptRows()
         self._counts = uses_match_number(self.plan) or any(i.operation == START for i in self.plan.program.instructions)
 
@@ -310,6 +320,7 @@ class RowPatternMatcher:
         now: Partitions,
     ) -> tuple[int, WorkArrays]:
         plan, p, clause = self.plan, self.program, self.plan.clause
+        timed_out = clause.timed_out is not None
         skip_members = plan.labels.members(clause.skip_label)
         sets = np.vstack([k["sets"], membership([skip_members], plan.labels)])
         work = WorkArrays.sized(int((hi - lo).max(initial=0)), len(events), len(k["agg_function"]))
@@ -317,7 +328,8 @@ class RowPatternMatcher:
             status = kernel.match_partitions(
                 p.op, p.first, p.second, p.label_of, p.entry_bits, p.loop_choice, p.slot,
                 p.loop_from, p.loop_ids, p.slots, p.loops,
-                max(1, len(plan.labels.names)), p.first_bits, p.follow_bits, p.one_row_enough, p.nullable,
+                max(1, len(plan.labels.names)), p.first_bits, p.follow_bits, p.one_row_enough or timed_out,
+                p.nullable,
                 k["test_from"], k["test_compare"], k["test_float"], k["test_a"], k["test_a_valid"], k["test_a_nav"],
                 k["test_b"], k["test_b_valid"], k["test_b_nav"],
                 k["program_from"], k["program_to"], k["program_result"], k["code"], k["registers"],
@@ -331,7 +343,7 @@ class RowPatternMatcher:
                 clause.rows_per_match is RowsPerMatch.ALL_WITH_UNMATCHED, k["track"], self.spec.step_budget,
                 prepared.bits, events.time, events.key, prepared.lanes.ints, prepared.lanes.floats,
                 prepared.lanes.valid,
-                kernel.NO_WINDOW if plan.within is None else plan.within, until, final, plan.lookahead,
+                kernel.NO_WINDOW if plan.within is None else plan.within, timed_out, until, final, plan.lookahead,
                 lo, hi, now.at_start, now.next_start, now.number, now.covered, now.explored_start, now.explored_to,
                 *work.arrays(),
             )  # fmt: skip
@@ -364,6 +376,8 @@ class RowPatternMatcher:
             self._kept.select(np.zeros(0, np.int64))
             return
         keep_from = np.maximum(lo, now.next_start - self.plan.lookback)
+        if self.spec.limit is not None and (hi - keep_from > self.spec.limit.rows).any():
+            keep_from = self._within_limit(self.spec.limit, events, now, lo, hi, keep_from)
         now.at_start &= keep_from == lo
         for name in Partitions.POSITIONS:
             getattr(everyone, name)[here] = getattr(now, name) - keep_from
@@ -383,7 +397,38 @@ class RowPatternMatcher:
             alive[here[counts > 0]] = True
             self.partitions = everyone.select(np.flatnonzero(alive))
 
+    def _within_limit(
+        self,
+        limit: StateLimit,
+        events: EventBatch,
+        now: Partitions,
+        lo: np.ndarray,
+        hi: np.ndarray,
+        keep_from: np.ndarray,
+    ) -> np.ndarray:
+        """The first rows to keep, where keys that hold too many give up what they wait for; or an error."""
+        over = hi - keep_from > limit.rows
+        if not limit.give_up:
+            first = int(np.flatnonzero(over)[0])
+            raise self._too_many_rows(limit, events, int(keep_from[first]), int(hi[first] - keep_from[first]))
+        self.given_up += int(np.count_nonzero(over))
+        now.next_start[over] = hi[over]
+        now.explored_start[over] = hi[over] - 1
+        return np.where(over, np.maximum(lo, hi - self.plan.lookback), keep_from)
+
     # ---- errors --------------------------------------------------------------------------------------
+
+    def _too_many_rows(self, limit: StateLimit, events: EventBatch, row: int, count: int) -> EpisodeDataError:
+        clause = self.plan.clause
+        place = ", ".join(f"{name} = {events.table.column(name)[row].as_py()}" for name in self.plan.keys)
+        return EpisodeDataError(
+            f"{place or 'The stream'} holds {count:,} rows for a match that is still open; max_state_rows is "
+            f"{limit.rows:,}.",
+            source=clause.source,
+            position=clause.pattern_span.start,
+            length=clause.pattern_span.end - clause.pattern_span.start,
+            hint="Add WITHIN, bound the pattern, raise max_state_rows, or give such matches up: when_full='drop'.",
+        )
 
     def _data_error(self, status: int, events: EventBatch, row: int) -> EpisodeDataError:
         clause = self.plan.clause

@@ -32,6 +32,9 @@ from episode.plan.types import decimal_of, is_float, is_integer, is_numeric, is_
 
 ATOM_PREFIX = "__atom_"
 MATCHED_COLUMN = "__episode_matched"
+TIMED_OUT_COLUMN = "timed_out"
+"""The last output column with EMIT TIMED OUT MATCHES."""
+
 ROW_FUNCTION_NAMES = ("MATCH_NUMBER", "CLASSIFIER")
 ARRAY_FINISH = {
     "count": "CAST(size(filter({0}, x -> x IS NOT NULL)) AS BIGINT)",

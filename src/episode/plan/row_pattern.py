@@ -21,6 +21,7 @@ from episode.plan.expressions import Current, Exists, Expression, LabelAt, Load,
 from episode.plan.inputs import Inputs, OrderColumn, analysis_error
 from episode.plan.labels import Labels, labels_in, pinned_labels
 from episode.plan.measures import (
+    TIMED_OUT_COLUMN,
     ColumnAtPlace,
     DecimalSum,
     Extreme,
@@ -94,7 +95,7 @@ def _plan(clause: MatchRecognize, schema: InputSchema, table_names: tuple[str, .
     measures = plan_measures(clause, schema, labels, derived)
     _check_modes(clause, conditions)
     outputs, before = _outputs(clause, schema, keys, order)
-    check_output_names(clause, list(outputs))
+    check_output_names(clause, [*outputs, *([TIMED_OUT_COLUMN] if clause.timed_out is not None else [])])
     if not outputs and not measures.measures:
         raise analysis_error(
             clause,
@@ -138,6 +139,20 @@ def _check_labels(clause: MatchRecognize, labels: Labels) -> None:
 
 
 def _check_modes(clause: MatchRecognize, conditions: dict[str, Condition]) -> None:
+    if clause.timed_out is not None and clause.match_mode is not MatchMode.PREFERRED:
+        raise analysis_error(
+            clause,
+            f"EMIT TIMED OUT MATCHES cannot be combined with {clause.match_mode.value}.",
+            clause.timed_out,
+            "Leave the match mode out.",
+        )
+    if clause.timed_out is not None and clause.rows_per_match is RowsPerMatch.ALL_WITH_UNMATCHED:
+        raise analysis_error(
+            clause,
+            "EMIT TIMED OUT MATCHES cannot be combined with WITH UNMATCHED ROWS: its rows belong to no match either.",
+            clause.timed_out,
+            "Use ONE ROW PER MATCH, or ALL ROWS PER MATCH without unmatched rows.",
+        )
     if clause.match_mode is not MatchMode.INCREMENTAL:
         return
     if clause.rows_per_match is RowsPerMatch.ALL_WITH_UNMATCHED:

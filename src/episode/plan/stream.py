@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from episode.errors import EpisodeAnalysisError
 from episode.lang.cursor import Cursor
 from episode.lang.duration import parse_duration
 from episode.lang.lexer import tokenize
+from episode.lang.row_pattern import parse_clause
+from episode.lang.syntax import MatchRecognize
 from episode.plan.inputs import analysis_error
 from episode.plan.row_pattern import RowPatternPlan
+from episode.plan.schema import quote
 from episode.plan.types import is_event_time, is_integer
 
 ORDER_RULE = "In a stream, ORDER BY begins with the event time, ascending."
@@ -50,6 +53,19 @@ def event_time_of(plan: RowPatternPlan, types: dict[str, str]) -> EventTime:
         message = f"{first.column} is of type {type_} and cannot be the event time of a stream."
         raise analysis_error(clause, message, item.column.span, "Order by a timestamp, a date or an integer first.")
     return EventTime(first.column, type_)
+
+
+def with_match_times(clause: MatchRecognize) -> MatchRecognize:
+    """The clause with the first and the last event time of each match as measures, so that queries can be chained."""
+    if not clause.order_by:
+        raise EpisodeAnalysisError(
+            "Options(match_times=True) needs an ORDER BY: its first column is the event time.",
+            source=clause.source,
+            position=clause.span.start,
+        )
+    time = quote(clause.order_by[0].column.path[-1])
+    text = f"MEASURES FIRST({time}) AS match_start, FINAL LAST({time}) AS match_end PATTERN (A)"
+    return replace(clause, measures=(*clause.measures, *parse_clause(text).measures))
 
 
 def watermark_delay(option: str | int, time: EventTime) -> str:

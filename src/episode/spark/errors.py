@@ -9,7 +9,8 @@ from episode.errors import EpisodeError
 
 _RAISED = re.compile(r"^(?:episode\.errors\.)(Episode\w*Error): ", re.MULTILINE)
 _AFTER = re.compile(
-    r"^(?:\s+at [\w.$/]+\(|Driver stacktrace:|JVM stacktrace:|Caused by: |\s*SQLSTATE: \w+)", re.MULTILINE
+    r"^(?:\s+at [\w.$/]+\(|Driver stacktrace:|JVM stacktrace:|=== Streaming Query ===|Caused by: |\s*SQLSTATE: \w+)",
+    re.MULTILINE,
 )
 
 

@@ -10,11 +10,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from episode.errors import EpisodeAnalysisError
-from episode.match.row_pattern import RowPatternSpec
+from episode.match.row_pattern import RowPatternSpec, StateLimit
 from episode.plan.clause import MatchRecognize
+from episode.plan.measures import TIMED_OUT_COLUMN
 from episode.plan.row_pattern import RowPatternPlan, plan_row_pattern
 from episode.plan.schema import InputSchema, quote
-from episode.plan.stream import event_time_of
+from episode.plan.stream import event_time_of, with_match_times
 from episode.spark.batch import Batch, plan_batch
 from episode.spark.stream import LiveOptions, Stream, plan_stream
 from episode.spark.tables import first_line
@@ -51,7 +52,8 @@ class RowPatternQuery:
                     length=measure.span.end - measure.span.start,
                 ) from None
             measures.append(column)
-        return matched.select(*columns[: plan.before], *measures, *columns[plan.before :])
+        flag = [F.col(TIMED_OUT_COLUMN)] if plan.clause.timed_out is not None else []
+        return matched.select(*columns[: plan.before], *measures, *columns[plan.before :], *flag)
 
 
 def _without_atoms(message: str, plan: RowPatternPlan) -> str:
@@ -71,14 +73,19 @@ def plan_on_spark(
     shards: int | None,
     shard_bytes: int | None,
     live: LiveOptions,
+    match_times: bool,
     metrics: str,
 ) -> RowPatternQuery:
     """Bind a clause to a DataFrame, of a table or of a stream."""
+    if match_times:
+        clause = with_match_times(clause)
     schema = _input_schema(spark, frame, clause)
     plan = plan_row_pattern(clause, schema, table_names)
 
+    limit = StateLimit(live.max_state_rows, live.gives_up) if frame.isStreaming and live.max_state_rows else None
+
     def spec_of(input_schema: pa.Schema) -> RowPatternSpec:
-        return RowPatternSpec(plan, input_schema, step_budget)
+        return RowPatternSpec(plan, input_schema, step_budget, limit)
 
     if frame.isStreaming:
         time = event_time_of(plan, schema.columns)

@@ -109,7 +109,7 @@ class Stream:
             *[F.coalesce(F.sum(name), F.lit(0)).alias(name) for name in COUNTERS],
         )
         schema = carry.travel_schema(self.spec.output_schema)
-        return carry.decode(observed.select("blob").mapInArrow(_open_matches, schema), self.spec.output_schema)
+        return carry.decode(observed.select("blob").mapInArrow(open_matches, schema), self.spec.output_schema)
 
 
 @dataclass(frozen=True)
@@ -120,6 +120,8 @@ class LiveOptions:
     end: datetime | str | int | None = None
     event_id: str | None = None
     late_path: str | None = None
+    max_state_rows: int | None = None
+    gives_up: bool = False
 
 
 def plan_stream(
@@ -215,7 +217,7 @@ def _with_call(stage: Stage) -> Stage:
     return called
 
 
-def _open_matches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def open_matches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         for blob in batch.column(0):
             if blob.is_valid:
@@ -231,6 +233,11 @@ class ShardProcessor(StatefulProcessor):
     def __init__(self, spec: MatcherSpec, rules: StreamRules) -> None:
         self.spec = spec
         self.rules = rules
+
+    @staticmethod
+    def opened(blob: bytes) -> pa.Table:
+        """The events of an envelope, as they came or as the state keeps them."""
+        return opened(blob)
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         self.handle = handle
@@ -272,7 +279,7 @@ class ShardProcessor(StatefulProcessor):
         shard = self._shard(head)
         milliseconds = times.getCurrentWatermarkInMs()
         watermark = milliseconds * self.rules.unit if milliseconds > 0 else NO_WATERMARK
-        step = shard.step([(blob, opened(blob)) for blob in blobs], watermark)
+        step = shard.step([(blob, self.opened(blob)) for blob in blobs], watermark)
         if step.late is not None and self.rules.late_path is not None:
             _write_late(plain(step.late), self.rules.late_path, number, head.steps)
         self._save(shard, head, milliseconds, fired)
@@ -302,7 +309,7 @@ class ShardProcessor(StatefulProcessor):
         shard = LiveShard(self.spec, self.rules.live)
         if head.token:
             chunks = [StateChunk(name, version, bytes(data)) for (name,), (version, data) in self.chunks.iterator()]
-            shard.restore(chunks, head.watermark, head.ended, opened)
+            shard.restore(chunks, head.watermark, head.ended, self.opened)
         return shard
 
     def _save(self, shard: LiveShard, head: _Head, milliseconds: int, fired: bool) -> None:

@@ -1,0 +1,283 @@
+"""`make bench-stream`: micro-batches: throughput, the floor of a small one, windows, and the size of the state."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import statistics
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import episode
+from bench.harness import RESULTS, Report, local_session, say, verdict
+from episode.api import Options
+from episode.match.columns import from_bytes, to_bytes
+from episode.spark.stream import COUNTERS, ROCKSDB, ShardProcessor, Stream, open_matches
+
+ROWS, BATCHES, KEYS, RUNS = 1_000_000, 6, 1_000, 2
+SMALL_ROWS, SMALL_BATCHES = 1_000, 25
+HOUR_BATCHES, HOUR_ROWS = 60, 6_000
+MICROSECONDS = 1_000_000
+BEGIN = 1_700_000_000 * MICROSECONDS
+AT_LEAST, AT_MOST_SHARE = 2.5, 0.20
+SCHEMA = "key int, ts timestamp, price double"
+PACKAGES = ("pyspark", "pyarrow", "numpy", "numba", "pandas")
+PRICE_FALL = """\
+SELECT * FROM ticks MATCH_RECOGNIZE (
+  PARTITION BY key ORDER BY ts
+  MEASURES A.price AS init_price, LAST(B.price) AS min_price, count(B.*) AS falls
+  AFTER MATCH SKIP PAST LAST ROW
+  PATTERN (A B{{3,}} C) WITHIN {window}
+  DEFINE B AS price < PREV(price), C AS price >= PREV(price))"""
+
+
+def write_files(place: Path, batches: int, rows: int, span: int, seed: int = 1) -> None:
+    """One file for each micro-batch: `rows` ticks spread evenly over `span` microseconds, random walks by key."""
+    draw = np.random.default_rng(seed)
+    place.mkdir(parents=True)
+    last = np.full(KEYS, 100.0)
+    for number in range(batches):
+        key = draw.integers(0, KEYS, rows).astype(np.int32)
+        price = np.round(last[key] + draw.normal(0, 1, rows), 2)
+        last[key] = price
+        ts = BEGIN + number * span + (np.arange(rows) * (span / rows)).astype(np.int64)
+        path = place / f"{number:05}.parquet"
+        pq.write_table(pa.table({"key": key, "ts": pa.array(ts, pa.timestamp("us", "UTC")), "price": price}), path)
+        os.utime(path, (number + 1, number + 1))
+
+
+def stream_of(spark: Any, place: Path) -> Any:
+    return spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(place))
+
+
+def run(matches: Any) -> list[Any]:
+    """The progress of each micro-batch that had events, the first ones (which start workers) left out."""
+    with tempfile.TemporaryDirectory(prefix="episode-bench-") as checkpoint:
+        query = (
+            matches.writeStream.format("noop")
+            .option("checkpointLocation", checkpoint)
+            .trigger(availableNow=True)
+            .start()
+        )
+        query.awaitTermination()
+        return [progress for progress in query.recentProgress if progress.numInputRows > 0][2:]
+
+
+def seconds(progress: list[Any]) -> list[float]:
+    return [p.durationMs["triggerExecution"] / 1000 for p in progress]
+
+
+# ---- what episode is compared with -----------------------------------------------------------------------
+
+
+class RowProcessor(ShardProcessor):
+    """The same matcher with one state group for each key, fed by plain rows: no envelopes, no shards."""
+
+    @staticmethod
+    def opened(blob: bytes) -> pa.Table:
+        return from_bytes(blob)
+
+    def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:
+        frame = pd.concat(list(rows))
+        columns = [field for field in self.spec.input_schema if field.name in self.spec.input_columns]
+        arrays = [pa.array(frame[field.name], type=field.type, from_pandas=True) for field in columns]
+        blob = to_bytes(pa.Table.from_arrays(arrays, schema=pa.schema(columns)))
+        yield from self._step(int(key[0]), [blob], timerValues)
+
+
+def by_rows(stream: Stream) -> Any:
+    """The stream's query through a state group for each key."""
+    rows = stream.input.withWatermark("ts", "1 second").groupBy("key")
+    output = "shard int, blob binary, " + ", ".join(f"{name} long" for name in COUNTERS)
+    matched = rows.transformWithStateInPandas(RowProcessor(stream.spec, stream.rules), output, "append", "EventTime")
+    return matched.select("blob").mapInArrow(open_matches, "key int, init double, least double, falls long")
+
+
+def floor(stream: Stream) -> Any:
+    """A stateful query that does nothing, with as many stages and Python workers as ours has."""
+    from pyspark.sql import functions as F
+
+    shards = stream.rules.shards
+
+    def hand_on(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for _ in batches:
+            yield pa.RecordBatch.from_pydict({"shard": pa.array(range(shards), pa.int32())})
+
+    class Nothing(ShardProcessor):
+        def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:
+            for _ in rows:
+                pass
+            self.head.update((1, "", 0, False, 0, 0, 0, ""))
+            yield pd.DataFrame({"shard": [int(key[0])]})
+
+    watermarked = stream.input.mapInArrow(hand_on, "shard int").withColumn("at", F.current_timestamp())
+    grouped = watermarked.withWatermark("at", "1 second").select("shard").groupBy("shard")
+    done = grouped.transformWithStateInPandas(Nothing(stream.spec, stream.rules), "shard int", "append", "EventTime")
+    return done.mapInArrow(lambda batches: batches, "shard int")
+
+
+def planned(spark: Any, place: Path, window: str) -> tuple[Any, Stream]:
+    """The query's DataFrame, and the stream that was planned for it."""
+    from episode.lang.statement import parse_statement
+    from episode.spark.row_pattern import plan_on_spark
+    from episode.spark.stream import LiveOptions
+
+    text = PRICE_FALL.format(window=window)
+    frame = episode.sql(text, ticks=stream_of(spark, place), options=Options(watermark="1 second"))
+    clause = parse_statement(text).patterns[0].clause
+    query = plan_on_spark(
+        spark, stream_of(spark, place), clause, (), step_budget=10_000_000, shards=None, shard_bytes=None,
+        live=LiveOptions(watermark="1 second"), match_times=False, metrics="episode",
+    )  # fmt: skip
+    assert isinstance(query.run, Stream)
+    return frame, query.run
+
+
+# ---- the experiments ---------------------------------------------------------------------------------
+
+
+def throughput(spark: Any, place: Path, page: Report) -> None:
+    write_files(place, BATCHES + 2, ROWS, 10 * MICROSECONDS)
+    frame, stream = planned(spark, place, "1 minute")
+    taken: dict[str, list[float]] = {"episode": [], "rows": []}
+    contenders: dict[str, Callable[[], Any]] = {"episode": lambda: frame, "rows": lambda: by_rows(stream)}
+    for _ in range(RUNS):
+        for name, contender in contenders.items():
+            taken[name] += seconds(run(contender()))
+            say(f"{name}: {', '.join(f'{s:.2f}' for s in taken[name])} s")
+    ours, rows = (statistics.median(taken[name]) for name in ("episode", "rows"))
+    page.heading("Throughput")
+    page.text(f"Micro-batches of {ROWS:,} events of {KEYS:,} keys; medians of {len(taken['episode'])}; to noop.")
+    page.table(
+        ["the same matcher", "a micro-batch", "events/s", "of episode's time", "target", ""],
+        [
+            ["episode: envelopes, state by shard", f"{ours:.2f} s", f"{ROWS / ours:,.0f}", "1", "", ""],
+            ["plain rows, a state group for each key", f"{rows:.2f} s", f"{ROWS / rows:,.0f}", f"{rows / ours:.1f}×",
+             f"≥ {AT_LEAST}×", verdict(rows / ours >= AT_LEAST)],
+        ],
+    )  # fmt: skip
+
+
+def small_batches(spark: Any, place: Path, page: Report) -> None:
+    write_files(place, SMALL_BATCHES + 2, SMALL_ROWS, 2 * MICROSECONDS)
+    frame, stream = planned(spark, place, "1 minute")
+    taken: dict[str, list[float]] = {"episode": [], "floor": []}
+    for _ in range(RUNS):
+        taken["floor"] += seconds(run(floor(stream)))
+        taken["episode"] += seconds(run(frame))
+    ours, least = (statistics.median(taken[name]) for name in ("episode", "floor"))
+    share = max(0.0, 1 - least / ours)
+    say(f"small: episode {ours:.3f} s, floor {least:.3f} s")
+    page.heading("A small micro-batch")
+    page.text(
+        f"{SMALL_ROWS:,} events each, medians of {len(taken['episode'])}. The floor is a stateful query that does "
+        "nothing, through the same stages. An event waits for its micro-batch and for the one after it, which knows "
+        "the watermark: a match is out about two micro-batches after its last event came."
+    )
+    page.table(
+        ["query", "median", "90% within", "episode's own share", "target", ""],
+        [
+            ["nothing (Spark's floor)", f"{least:.3f} s", f"{_most(taken['floor']):.3f} s", "", "", ""],
+            ["episode", f"{ours:.3f} s", f"{_most(taken['episode']):.3f} s", f"{share:.0%}", f"≤ {AT_MOST_SHARE:.0%}",
+             verdict(share <= AT_MOST_SHARE)],
+        ],
+    )  # fmt: skip
+
+
+def _most(values: list[float]) -> float:
+    return float(np.quantile(values, 0.9))
+
+
+def windows(spark: Any, place: Path, page: Report) -> None:
+    rows, span = ROWS // 5, 2 * MICROSECONDS
+    write_files(place, BATCHES + 2, rows, span)
+    lines = []
+    for window in ("1 second", "10 seconds", "100 seconds"):
+        frame, _ = planned(spark, place, window)
+        progress = run(frame)
+        held = [p.observedMetrics["episode"].state_rows for p in progress]
+        lines.append((window, statistics.median(seconds(progress)), max(held)))
+        say(f"window {window}: {lines[-1][1]:.2f} s, {lines[-1][2]:,} rows held")
+    page.heading("Windows")
+    page.text(f"Micro-batches of {rows:,} events, {span // MICROSECONDS} s of event time each.")
+    page.table(
+        ["WITHIN", "a micro-batch", "rows held by matchers, at most"],
+        [[window, f"{taken:.2f} s", f"{held:,}"] for window, taken, held in lines],
+    )
+
+
+def hour(spark: Any, place: Path, page: Report, name: str) -> None:
+    span = 3600 * MICROSECONDS // HOUR_BATCHES
+    write_files(place, HOUR_BATCHES, HOUR_ROWS, span)
+    frame, _ = planned(spark, place, "5 minutes")
+    progress = run(frame)
+    held = [p.observedMetrics["episode"].state_rows for p in progress]
+    waiting = [p.observedMetrics["episode"].waiting_events for p in progress]
+    size = [p.stateOperators[0].customMetrics.get("rocksdbTotalSSTFilesBytes", 0) for p in progress]
+    memory = [p.stateOperators[0].memoryUsedBytes for p in progress]
+    say(f"rows held: {held}")
+    page.heading("One hour of event time")
+    page.text(
+        f"{HOUR_BATCHES} micro-batches of {HOUR_ROWS:,} events, {span // MICROSECONDS} s of event time each, "
+        "WITHIN 5 minutes."
+    )
+    page.table(
+        ["micro-batch", "rows held by matchers", "events in the buffer", "state store memory", "state store files"],
+        [
+            [i + 3, f"{held[i]:,}", f"{waiting[i]:,}", f"{memory[i] / 2**20:.1f} MiB", f"{size[i] / 2**20:.1f} MiB"]
+            for i in range(0, len(held), max(1, len(held) // 12))
+        ],
+    )
+    _plot(name, held, waiting)
+    page.image(f"{name}.png", "State over one hour of event time")
+
+
+def _plot(name: str, held: list[int], waiting: list[int]) -> None:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(figsize=(7, 3.5), layout="constrained")
+    axes.plot(held, label="rows held by matchers")
+    axes.plot(waiting, label="events in the buffer")
+    axes.set(xlabel="micro-batch", ylabel="rows", ylim=(0, None), title="State over one hour of event time")
+    axes.legend()
+    RESULTS.mkdir(exist_ok=True)
+    figure.savefig(RESULTS / f"{name}.png", dpi=110)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--name", default="stream", help="of the report")
+    parser.add_argument("--only", choices=["throughput", "small", "windows", "hour"], action="append")
+    arguments = parser.parse_args()
+    spark = local_session()
+    spark.conf.set("spark.sql.streaming.stateStore.providerClass", ROCKSDB)
+    spark.conf.set("spark.sql.shuffle.partitions", "2")
+    page = Report(arguments.name, "Row patterns over streams")
+    page.text("Price falls (`A B{3,} C`) with a watermark one second behind, Spark on local[2], RocksDB state store.")
+    experiments: dict[str, Callable[[Path], None]] = {
+        "throughput": lambda place: throughput(spark, place, page),
+        "small": lambda place: small_batches(spark, place, page),
+        "windows": lambda place: windows(spark, place, page),
+        "hour": lambda place: hour(spark, place, page, arguments.name),
+    }
+    for name, experiment in experiments.items():
+        if arguments.only is None or name in arguments.only:
+            with tempfile.TemporaryDirectory(prefix="episode-bench-") as place:
+                experiment(Path(place) / "in")
+                shutil.rmtree(place, ignore_errors=True)
+    page.write(packages=PACKAGES)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,153 @@
+"""How a running stream is doing, from what Spark says of its micro-batches: as a picture, or as a line for each."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from episode.report.table import result_table
+
+RESULT = "episode_result"
+"""The name under which rows of the result are observed, in a counter `rows`."""
+SHOWN_ROWS = 20
+_UNITS = ("B", "KB", "MB", "GB", "TB")
+
+
+@dataclass(frozen=True)
+class MicroBatch:
+    """What happened in a micro-batch, and how things stand after it.
+
+    lag: seconds from the watermark to the clock; None before there is a watermark, and where event time is a number.
+    """
+
+    number: int
+    seconds: float
+    events: int
+    matches: int
+    late: int
+    state_rows: int
+    state_bytes: int
+    watermark: str
+    lag: float | None
+
+    def line(self) -> str:
+        behind = "" if self.lag is None else f", {duration(self.lag)} behind"
+        return (
+            f"batch {self.number}: {counted(self.events, 'event', 'events')} ({rate(self.events, self.seconds)}), "
+            f"{counted(self.matches, 'match', 'matches')} ({rate(self.matches, self.seconds)}), {self.late:,} late, "
+            f"state {self.state_rows:,} rows {size(self.state_bytes)}, watermark {self.watermark}{behind}"
+        )
+
+
+def micro_batch(progress: Any, numeric_time: bool) -> MicroBatch | None:
+    """A micro-batch from Spark's progress; None where Spark reports that there was nothing to do."""
+    if "addBatch" not in progress.durationMs:
+        return None
+    observed = progress.observedMetrics
+    patterns = [row for name, row in observed.items() if name.startswith("episode") and name != RESULT]
+    watermark, lag = _watermark(progress.eventTime.get("watermark"), progress.timestamp, numeric_time)
+    return MicroBatch(
+        number=progress.batchId,
+        seconds=progress.durationMs.get("triggerExecution", progress.durationMs["addBatch"]) / 1000,
+        events=progress.numInputRows,
+        matches=observed[RESULT]["rows"] if RESULT in observed else 0,
+        late=sum(row["late"] for row in patterns),
+        state_rows=sum(operator.numRowsTotal for operator in progress.stateOperators),
+        state_bytes=sum(operator.memoryUsedBytes for operator in progress.stateOperators),
+        watermark=watermark,
+        lag=lag,
+    )
+
+
+def _watermark(text: str | None, now: str, numeric_time: bool) -> tuple[str, float | None]:
+    """The watermark in words, and how far it is behind the clock. Spark's first one is the beginning of time."""
+    moment = _moment(text) if text else None
+    if moment is None or moment.timestamp() == 0:
+        return "none yet", None
+    if numeric_time:
+        return f"{round(moment.timestamp() * 1000):,}", None
+    return moment.strftime("%Y-%m-%d %H:%M:%S UTC"), (_moment(now) - moment).total_seconds()
+
+
+def _moment(text: str) -> datetime:
+    return datetime.strptime(text, "%Y-%m-%dT%H:%M:%S.%fZ").replace(tzinfo=timezone.utc)
+
+
+@dataclass
+class LiveView:
+    """Totals of a stream, its last micro-batch, and its latest matches."""
+
+    columns: Sequence[str]
+    shows_matches: bool
+    events: int = 0
+    matches: int = 0
+    late: int = 0
+    last: MicroBatch | None = None
+    latest: deque[Sequence[Any]] = field(default_factory=lambda: deque(maxlen=SHOWN_ROWS))
+
+    def add(self, batch: MicroBatch) -> None:
+        self.events += batch.events
+        self.matches += batch.matches
+        self.late += batch.late
+        self.last = batch
+
+    def totals(self) -> str:
+        events, matches = counted(self.events, "event", "events"), counted(self.matches, "match", "matches")
+        return f"{events}, {matches}, {self.late:,} late"
+
+    def __rich__(self) -> RenderableType:
+        numbers = self._numbers()
+        if not self.shows_matches:
+            return numbers
+        return Group(numbers, result_table(self.columns, list(self.latest)))
+
+    def _numbers(self) -> RenderableType:
+        """First the numbers, then the matches: where the screen is too small, the end is cut off."""
+        if self.last is None:
+            return Text("waiting for events", style="dim")
+        last = self.last
+        lag = "" if last.lag is None else f" ({duration(last.lag)} behind the clock)"
+        table = Table.grid(padding=(0, 2))
+        rows = [
+            ("events", f"{self.events:,}", rate(last.events, last.seconds)),
+            ("matches", f"{self.matches:,}", rate(last.matches, last.seconds)),
+            ("late", f"{self.late:,}", ""),
+            ("state", f"{last.state_rows:,} rows", size(last.state_bytes)),
+            ("watermark", last.watermark + lag, ""),
+            ("micro-batch", f"{last.number:,}", f"{last.seconds:.1f} s"),
+        ]
+        for name, value, more in rows:
+            table.add_row(Text(name, style="dim"), Text(value), Text(more))
+        return table
+
+
+def counted(count: int, one: str, many: str) -> str:
+    return f"{count:,} {one if count == 1 else many}"
+
+
+def rate(count: int, seconds: float) -> str:
+    return f"{count / seconds:,.1f}/s" if seconds > 0 else "–/s"
+
+
+def size(count: float) -> str:
+    """Bytes in a unit that keeps the number short."""
+    for unit in _UNITS[:-1]:
+        if count < 1000:
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1000
+    return f"{count:.1f} {_UNITS[-1]}"
+
+
+def duration(seconds: float) -> str:
+    """Seconds in the largest unit that fits."""
+    for length, unit in ((86400, "d"), (3600, "h"), (60, "min")):
+        if abs(seconds) >= length:
+            return f"{seconds / length:,.1f} {unit}"
+    return f"{seconds:.1f} s"

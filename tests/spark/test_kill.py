@@ -1,0 +1,17 @@
+"""A streaming query that is killed goes on from its checkpoint; `make test-kill` does it twenty times."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+
+@pytest.mark.slow
+def test_a_killed_query_loses_and_repeats_nothing() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.kill.run", "--kills", "3"], stdout=subprocess.PIPE, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout
+    assert "0 lost, 0 unexpected, 0 repeated" in done.stdout
