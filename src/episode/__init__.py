@@ -9,6 +9,7 @@ from episode.errors import (
     EpisodeError,
     EpisodeSyntaxError,
     EpisodeUnsupportedError,
+    EpisodeWarning,
 )
 
 __version__ = "0.1.0"
@@ -19,6 +20,7 @@ __all__ = [
     "EpisodeError",
     "EpisodeSyntaxError",
     "EpisodeUnsupportedError",
+    "EpisodeWarning",
     "Options",
     "__version__",
     "compile_kernels",

@@ -10,6 +10,7 @@ import os
 import re
 import sys
 import tempfile
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import Enum
@@ -61,8 +62,13 @@ TableOption = Annotated[
 ]
 
 
+def _as_one_line(message: Warning | str, *_: object, **__: object) -> str:
+    return f"warning: {message}\n"
+
+
 def main() -> None:
     """Entry point of the `episode` command."""
+    warnings.formatwarning = _as_one_line
     app()
 
 

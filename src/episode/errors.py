@@ -73,6 +73,10 @@ def _rebuild(cls, message, source, position, length, hint):  # type: ignore[no-u
     return cls(message, source=source, position=position, length=length, hint=hint)
 
 
+class EpisodeWarning(UserWarning):
+    """A query that runs but may not do so for ever, such as a stream whose state nothing bounds."""
+
+
 class EpisodeSyntaxError(EpisodeError):
     """The text is not a query of the language."""
 

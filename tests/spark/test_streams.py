@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -216,6 +217,16 @@ def test_queries_that_streams_cannot_run(
     files = Files(spark, tmp_path)
     with pytest.raises(episode.EpisodeError, match=complaint):
         episode.sql(query, events=files.stream(), options=options)
+
+
+def test_a_state_without_a_bound_is_told(spark: SparkSession, tmp_path: Path) -> None:
+    files = Files(spark, tmp_path)
+    with pytest.warns(episode.EpisodeWarning, match="not bounded"):
+        episode.sql(RISING, events=files.stream(), options=Options(watermark=1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        episode.sql(RISING.replace("DEFINE", "WITHIN 5 DEFINE"), events=files.stream(), options=Options(watermark=1))
+        episode.sql(RISING, events=files.stream(), options=Options(watermark=1, max_state_rows=100))
 
 
 def test_the_state_store_must_be_rocksdb(spark: SparkSession, tmp_path: Path) -> None:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
 
-from episode.errors import EpisodeAnalysisError
+from episode.errors import EpisodeAnalysisError, EpisodeWarning
 from episode.lang.cursor import Cursor
 from episode.lang.duration import parse_duration
 from episode.lang.lexer import tokenize
 from episode.lang.row_pattern import parse_clause
 from episode.lang.syntax import MatchRecognize
+from episode.plan.explain import state_bound
 from episode.plan.inputs import analysis_error
-from episode.plan.row_pattern import RowPatternPlan
+from episode.plan.row_pattern import RowPatternPlan, rows_of_match
 from episode.plan.schema import quote
 from episode.plan.types import is_event_time, is_integer
 
@@ -53,6 +55,18 @@ def event_time_of(plan: RowPatternPlan, types: dict[str, str]) -> EventTime:
         message = f"{first.column} is of type {type_} and cannot be the event time of a stream."
         raise analysis_error(clause, message, item.column.span, "Order by a timestamp, a date or an integer first.")
     return EventTime(first.column, type_)
+
+
+def warn_if_unbounded(plan: RowPatternPlan, limited: bool) -> None:
+    """Say so where nothing bounds what a partition holds."""
+    if limited or plan.within is not None or rows_of_match(plan)[1] is not None:
+        return
+    warnings.warn(
+        f"The state of this stream is {state_bound(plan)}. "
+        "Add WITHIN, bound the pattern, or set Options(max_state_rows=…).",
+        EpisodeWarning,
+        stacklevel=2,
+    )
 
 
 def with_match_times(clause: MatchRecognize) -> MatchRecognize:

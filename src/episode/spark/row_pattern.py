@@ -15,7 +15,7 @@ from episode.plan.clause import MatchRecognize
 from episode.plan.measures import TIMED_OUT_COLUMN
 from episode.plan.row_pattern import RowPatternPlan, plan_row_pattern
 from episode.plan.schema import InputSchema, quote
-from episode.plan.stream import event_time_of, with_match_times
+from episode.plan.stream import event_time_of, warn_if_unbounded, with_match_times
 from episode.spark.batch import Batch, plan_batch
 from episode.spark.stream import LiveOptions, Stream, plan_stream
 from episode.spark.tables import first_line
@@ -89,6 +89,7 @@ def plan_on_spark(
 
     if frame.isStreaming:
         time = event_time_of(plan, schema.columns)
+        warn_if_unbounded(plan, live.max_state_rows is not None)
         columns = tuple(dict.fromkeys([*plan.input_columns, *([live.event_id] if live.event_id else [])]))
         stream = plan_stream(spark, frame, columns, plan.derived, spec_of, time, live, shards=shards, metrics=metrics)
         return RowPatternQuery(plan, stream)
