@@ -288,7 +288,7 @@ def test_without_keys_and_order_rows_keep_their_arrival(spark: SparkSession, tmp
             pa.table({"at": np.arange(i * 1000, (i + 1) * 1000)}), tmp_path / f"{i}.parquet", row_group_size=99
         )
     batch = plan(spark.read.parquet(str(tmp_path)))
-    assert batch.shards_reason.startswith("1 (no PARTITION BY")
+    assert batch.shards.reason.startswith("1 (no PARTITION BY")
     rows = result(batch).collect()
     assert [row.at for row in rows] == [row.number for row in rows] == list(range(3000))
     frame = spark.range(0, 3000, 1, 3).withColumnRenamed("id", "at")
