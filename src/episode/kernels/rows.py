@@ -399,6 +399,7 @@ def match_partitions(
                 failed = False
                 o = op[pc]
                 if o == oc.MATCH:
+                    cut_off = False
                     if row >= available:
                         failed = True
                         if not final:
@@ -415,14 +416,10 @@ def match_partitions(
                                 if mode != INCREMENTAL:
                                     result = WAITING
                                     break
-                        if emit_timed_out and cut == 0:
-                            cut = row - start
-                            best[:cut] = path[:cut]
+                        cut_off = emit_timed_out and cut == 0
                     elif windowed and np.uint64(time[row] - time[start]) > np.uint64(within):
                         failed = True
-                        if emit_timed_out and cut == 0:
-                            cut = row - start
-                            best[:cut] = path[:cut]
+                        cut_off = emit_timed_out and cut == 0
                     else:
                         label = label_of[pc]
                         if (bits[row] & bit_of[pc]) == ZERO:
@@ -569,6 +566,10 @@ def match_partitions(
                                         sp += 1
                                     if row < available:
                                         pc = second[pc]
+                    if cut_off:
+                        cut = row - start
+                        for at in range(cut):
+                            best[at] = path[at]
                 elif o == oc.SPLIT:
                     steps += 1
                     if steps > MEMORY_AFTER:
@@ -785,7 +786,8 @@ def match_partitions(
                     out_start[outs] = start
                     out_length[outs] = cut
                     out_number[outs] = TIMED_OUT
-                    out_path[used : used + cut] = best[:cut]
+                    for at in range(cut):
+                        out_path[used + at] = best[at]
                     used += cut
                     out_path_from[outs + 1] = used
                     outs += 1
