@@ -30,7 +30,7 @@ ZERO, ONE = np.uint64(0), np.uint64(1)
 MEMORY_AFTER = 256
 STEPS_PER_ROW = 64
 NOTHING, FOUND, WAITING, SPENT, FULL = range(5)
-AT_PARTITION, OUTS, PATHS, GENERATION, ATTEMPTS, STATUS_ROW = range(6)
+AT_PARTITION, OUTS, PATHS, GENERATION, ATTEMPTS, STATUS_ROW, CUT = range(7)
 
 
 @njit(cache=True, nogil=True)
@@ -277,8 +277,8 @@ def match_partitions(
 
     Output and work arrays are the caller's and never grow here, so that no loop counts references: where one is too
     small, the attempt is given up, the state is as before it, and the status says which array to enlarge before the
-    call is made again. cursor int64[6]: partition to go on with, outputs, path entries, memory generation, attempts,
-    row of an error. Returns the status.
+    call is made again. cursor int64[7]: partition to go on with, outputs, path entries, memory generation, attempts,
+    row of an error, rows that a window cut off. Returns the status.
     """
     outs = cursor[OUTS]
     used = cursor[PATHS]
@@ -382,7 +382,8 @@ def match_partitions(
             waiting = False
             has_empty = False
             length = np.int64(-1)
-            cut = 0
+            if emit_timed_out:
+                cursor[CUT] = 0
             row = start
             pc = 0
             sp = 0
@@ -415,14 +416,16 @@ def match_partitions(
                                 if mode != INCREMENTAL:
                                     result = WAITING
                                     break
-                        if emit_timed_out and cut == 0:
-                            cut = row - start
-                            best[:cut] = path[:cut]
+                        if emit_timed_out and cursor[CUT] == 0:
+                            cursor[CUT] = row - start
+                            for at in range(row - start):
+                                best[at] = path[at]
                     elif windowed and np.uint64(time[row] - time[start]) > np.uint64(within):
                         failed = True
-                        if emit_timed_out and cut == 0:
-                            cut = row - start
-                            best[:cut] = path[:cut]
+                        if emit_timed_out and cursor[CUT] == 0:
+                            cursor[CUT] = row - start
+                            for at in range(row - start):
+                                best[at] = path[at]
                     else:
                         label = label_of[pc]
                         if (bits[row] & bit_of[pc]) == ZERO:
@@ -777,7 +780,8 @@ def match_partitions(
                     out_length[outs] = 1
                     out_path_from[outs + 1] = used
                     outs += 1
-                if cut > 0:
+                if emit_timed_out and cursor[CUT] > 0:
+                    cut = cursor[CUT]
                     if outs >= room or used + cut > path_room:
                         full = OUTPUT_FULL if outs >= room else PATHS_FULL
                         break
@@ -785,7 +789,8 @@ def match_partitions(
                     out_start[outs] = start
                     out_length[outs] = cut
                     out_number[outs] = TIMED_OUT
-                    out_path[used : used + cut] = best[:cut]
+                    for at in range(cut):
+                        out_path[used + at] = best[at]
                     used += cut
                     out_path_from[outs + 1] = used
                     outs += 1

@@ -44,7 +44,7 @@ class WorkArrays:
             number=np.zeros(outputs, np.int64),
             path_from=np.zeros(outputs + 1, np.int64),
             out_path=np.empty(max(4096, rows), np.int32),
-            cursor=np.zeros(6, np.int64),
+            cursor=np.zeros(7, np.int64),
             stack_pc=np.empty(max(256, 2 * deep), np.int32),
             stack_row=np.empty(max(256, 2 * deep), np.int64),
             stack_low=np.empty(max(256, 2 * deep), np.int64),
