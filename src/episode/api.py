@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from episode.spark.stream import LiveOptions
 
 Table = Union["DataFrame", str, "PathLike[str]"]
+_PATTERN = "__pattern_"
 QUERY_WORDS = ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "INSERT", "")
 
 
@@ -171,7 +172,7 @@ class _Query:
         return "".join(pieces)
 
     def _reference(self, pattern: TablePattern) -> str:
-        name = f"__pattern_{pattern.span.start}"
+        name = f"{_PATTERN}{pattern.span.start}"
         if name not in self.frames:
             self.frames[name] = self._evaluate(pattern)
         return name
@@ -215,6 +216,13 @@ class _Query:
         else:
             query = self._with_common_tables(f"SELECT * FROM {self._text(pattern.input)}", pattern.span.start)
             frame = self._run(self._with_keyword_tables(query))
+            if frame.isStreaming and f"{{{_PATTERN}" in query:
+                raise EpisodeUnsupportedError(
+                    "One MATCH_RECOGNIZE over the output of another is not possible in one streaming query.",
+                    source=self.statement.source,
+                    position=pattern.clause.span.start,
+                    hint="Write the matches of the first to a table or a topic; run the second as a query of its own.",
+                )
         names = tuple(name for name in (pattern.alias or pattern.name,) if name)
         planned = plan_on_spark(
             self.spark,
