@@ -167,7 +167,7 @@ def _scan_and_pack(scan: ParquetScan, tasks: list[tuple], packing: Packing) -> S
     def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         prepare_worker()
         for batch in batches:
-            for task in batch.column(0).to_pylist():
+            for task in batch.column(0).to_pylist():  # numbers of tasks, not rows
                 yield from pack(scan.read(tasks[task]), packing, task)
 
     return stage
