@@ -71,8 +71,8 @@ class Negation:
 class Closure:
     """`A*` (minimum 0), `A+` (minimum 1), `A^n` (count n).
 
-    groups: ZStream's meaning (outside SEQ): `*` and `+` take all qualifying events between the neighbours, `^n` every run
-    of n successive ones. Otherwise SASE's meaning (inside SEQ): every choice of events, in order.
+    groups: ZStream's meaning (outside SEQ): `*` and `+` take all qualifying events between the neighbours,
+    `^n` every run of n successive ones. Otherwise SASE's meaning (inside SEQ): every choice of events, in order.
     """
 
     part: EventPattern
@@ -194,7 +194,7 @@ class ReturnItem:
 
 @dataclass(frozen=True)
 class EventInput:
-    """`FROM table [PARTITION BY …] [ORDER BY time] [TYPE BY column]` before PATTERN, in SQL; all of it may be left out."""
+    """`FROM table [PARTITION BY …] [ORDER BY time] [TYPE BY column]` before PATTERN, in SQL; all may be left out."""
 
     table: str | None = None
     table_span: Span = field(default=NOWHERE, compare=False)
