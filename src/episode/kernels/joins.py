@@ -139,7 +139,7 @@ def leaf(bits, bit, from_, start, end):
     mask = np.uint64(1) << np.uint64(bit)
     groups = len(from_) - 1
     count = 0
-    for row in range(len(bits)):
+    for row in range(from_[0], from_[groups]):
         count += (bits[row] & mask) != 0
     rows = np.empty((count, 1), np.int32)
     begins, ends = np.empty(count, np.int64), np.empty(count, np.int64)
@@ -442,15 +442,14 @@ def filtered(rows, none_rows, tests, lanes):
 
 
 @njit(cache=True, nogil=True)
-def viable(bits, masks, from_, start, end, window):
-    """Clear the bits of events that no match can hold, by time alone.
+def viable(bits, masks, from_, start, end, window, out):
+    """In `out`, the bits without those of events that no match can hold, by time alone.
 
     masks uint64[places]: the variables of each place that every match must fill, in order. An event stays in a place if
     events of all earlier places come before it and of all later places after it, and the tightest such chain fits the
     window. (Ties are let through; the joins are exact.)
     """
     places = len(masks)
-    out = bits.copy()
     everything = np.uint64(0)
     for p in range(places):
         everything |= masks[p]
@@ -459,6 +458,7 @@ def viable(bits, masks, from_, start, end, window):
         for p in range(places):
             best[p] = NEVER
         for row in range(from_[g], from_[g + 1]):
+            out[row] = bits[row]
             if bits[row] & everything:
                 gone = np.uint64(0)
                 for p in range(places - 1, -1, -1):
@@ -482,4 +482,3 @@ def viable(bits, masks, from_, start, end, window):
                         elif ends < best[p]:
                             best[p] = ends
                 out[row] &= ~gone
-    return out

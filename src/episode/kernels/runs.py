@@ -37,7 +37,8 @@ take_check[take_from[t]:…]: checks when t takes an event; cross_negation: nega
 end_check, late_negation: the same at the end, per state.
 A check: kind ONCE (with the taken event as current row) or EACH (once per event of loop_variable); back: nothing is
 demanded of the first `back` events of loop_variable; test or program: its number, the other is -1.
-cross_negation -1 - n: negation n lies here and is looked at in the end. agg_reach: which events an aggregate covers.
+cross_negation -1 - n: negation n lies here and is looked at in the end; found nowhere, it lies behind all events.
+agg_reach: which events an aggregate covers.
 nav_variable, nav_first, nav_offset: an event of a variable: counted from its first, or back from the current or last.
 negation_place: MIDDLE, FIRST or LAST in the pattern; negation_check: checks with the negating event as current row."""
 
@@ -381,20 +382,22 @@ def runs(m, lanes, strategy, bits, starts, from_, start, end, window, done, unti
                         n = m.late_negation[i]
                         if not complete:
                             break
-                        if m.negation_place[n] == FIRST:
+                        before = 0 if m.negation_place[n] == FIRST else -1
+                        if m.negation_place[n] == MIDDLE:
+                            for d in range(depth + 1):
+                                for j in range(m.cross_from[trans[d]], m.cross_from[trans[d] + 1]):
+                                    if m.cross_negation[j] == -1 - n:
+                                        before = d
+                        if before > 0:
+                            low, high = end[path[before - 1]], start[path[before]]
+                            first_row, stop_row = path[before - 1] + 1, path[before]
+                        elif before == 0:
                             low = ends - window - 1 if window < EVER else NEVER
                             high, stop_row = begins, origin
                             first_row = from_[g] if low == NEVER else first_at_least(end, from_[g], origin, low + 1)
-                        elif m.negation_place[n] == LAST:
+                        else:
                             low, high = ends, (begins + window + 1 if window < EVER else EVER)
                             first_row, stop_row = row + 1, stop
-                        else:
-                            low, high, first_row, stop_row = 0, 0, 0, 0
-                            for d in range(1, depth + 1):
-                                for j in range(m.cross_from[trans[d]], m.cross_from[trans[d] + 1]):
-                                    if m.cross_negation[j] == -1 - n:
-                                        low, high = end[path[d - 1]], start[path[d]]
-                                        first_row, stop_row = path[d - 1] + 1, path[d]
                         if _negated(m, lanes, n, low, high, first_row, stop_row, bits, start, end, depth, path, earlier,
                                     last_depth, taken, counts, ints, floats, squares, work):  # fmt: skip
                             complete = False

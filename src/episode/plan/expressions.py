@@ -82,12 +82,16 @@ class Number:
 
 @dataclass(frozen=True)
 class Running:
-    """A running aggregate over rows of labels (None: every label). `argument` is row-local; None for count of rows."""
+    """A running aggregate over rows of labels (None: every label). `argument` is row-local; None for count of rows.
+
+    reach: in event patterns, whether all rows are covered, those before the current one, or those up to it.
+    """
 
     function: str
     labels: frozenset[str] | None
     argument: Expression | None
     type: str
+    reach: str = "all"
 
 
 Expression = Union[Load, Constant, Apply, LabelAt, Exists, Number, Running]
