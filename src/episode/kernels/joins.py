@@ -442,12 +442,13 @@ def filtered(rows, none_rows, tests, lanes):
 
 
 @njit(cache=True, nogil=True)
-def viable(bits, masks, from_, start, end, window, out):
+def viable(bits, masks, from_, start, end, window, whole, out):
     """In `out`, the bits without those of events that no match can hold, by time alone.
 
     masks uint64[places]: the variables of each place that every match must fill, in order. An event stays in a place if
     events of all earlier places come before it and of all later places after it, and the tightest such chain fits the
-    window. (Ties are let through; the joins are exact.)
+    window. (Ties are let through; the joins are exact.) Unless `whole`, later places are not asked for: their events
+    may still come.
     """
     places = len(masks)
     everything = np.uint64(0)
@@ -469,6 +470,8 @@ def viable(bits, masks, from_, start, end, window, out):
                         elif begins > best[p]:
                             best[p] = begins
                 out[row] &= ~gone
+        if not whole:
+            continue
         for p in range(places):
             best[p] = EVER
         for row in range(from_[g + 1] - 1, from_[g] - 1, -1):

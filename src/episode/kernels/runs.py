@@ -117,6 +117,8 @@ def _add(m, lanes, a, row, counts, ints, floats, squares, depth):
 def _event(m, nav, at, current, path, earlier, last_depth, taken):
     """The row of a navigation, or NO_ROW. `at` is the depth of the current event, -1 where it is none of the path."""
     v = m.nav_variable[nav]
+    if v < 0:
+        return path[0]
     offset = m.nav_offset[nav]
     depth = last_depth[v]
     if m.nav_first[nav]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -15,9 +15,9 @@ from episode.kernels import opcodes as oc
 from episode.kernels.rows import TIMED_OUT, UNMATCHED
 from episode.match.columns import one_chunk, raw_values, take_array, valid_mask
 from episode.match.prepare import FUNCTIONS, Prepared, measure_argument, membership
-from episode.match.program import ProgramArrays
-from episode.plan.clause import RowsPerMatch
+from episode.plan.clause import MatchRecognize, RowsPerMatch
 from episode.plan.expressions import Expression, Load
+from episode.plan.labels import Labels
 from episode.plan.measures import (
     MATCHED_COLUMN,
     TIMED_OUT_COLUMN,
@@ -26,13 +26,13 @@ from episode.plan.measures import (
     Extreme,
     Gathered,
     LabelAtPlace,
+    MeasurePlan,
     NumberOfMatch,
     OutputAtom,
     Place,
     PlaceExists,
     RowAggregate,
 )
-from episode.plan.row_pattern import RowPatternPlan
 from episode.plan.types import decimal_of
 
 NO_FLOATS = np.zeros(0, np.float64)
@@ -58,7 +58,30 @@ def arrow_type(type_: str) -> pa.DataType:
     return ARROW[type_]
 
 
-def output_schema(plan: RowPatternPlan, input_schema: pa.Schema) -> pa.Schema:
+class OutputPlan(Protocol):
+    """What a plan says of its output; the plan of a row pattern does, and so does that of an event pattern."""
+
+    @property
+    def clause(self) -> MatchRecognize: ...
+
+    @property
+    def outputs(self) -> tuple[str, ...]: ...
+
+    @property
+    def measures(self) -> MeasurePlan: ...
+
+    @property
+    def labels(self) -> Labels: ...
+
+
+class PathLabels(NamedTuple):
+    """Label of each instruction of a path, and whether its rows are hidden."""
+
+    label_of: np.ndarray
+    excluded: np.ndarray
+
+
+def output_schema(plan: OutputPlan, input_schema: pa.Schema) -> pa.Schema:
     """Columns that come out: input columns, the matched flag where needed, atoms."""
     fields = [input_schema.field(name).with_nullable(True) for name in plan.outputs]
     if plan.clause.rows_per_match is RowsPerMatch.ALL_WITH_UNMATCHED:
@@ -116,9 +139,9 @@ class OutputAssembler:
 
     def __init__(
         self,
-        plan: RowPatternPlan,
+        plan: OutputPlan,
         schema: pa.Schema,
-        program: ProgramArrays,
+        program: PathLabels,
         table: pa.Table,
         prepared: Prepared,
         matches: Matches,

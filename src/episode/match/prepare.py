@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -13,11 +13,11 @@ from episode.kernels import opcodes as oc
 from episode.kernels import rows as kernel
 from episode.match.encoding import Lanes, encode
 from episode.match.lowering import Assembler, conjunction, is_float_lane, simple_test
+from episode.plan.conditions import Condition
 from episode.plan.expressions import Constant, Current, Expression, LabelAt, Load, Running, is_row_local, walk
 from episode.plan.labels import Labels
-from episode.plan.measures import Extreme, Gathered, RowAggregate
+from episode.plan.measures import Extreme, Gathered, MeasurePlan, RowAggregate
 from episode.plan.native import to_float
-from episode.plan.row_pattern import RowPatternPlan, expressions_of
 from episode.plan.types import lane_of
 
 FUNCTIONS = {
@@ -44,7 +44,20 @@ class Needs:
     computed: tuple[Expression, ...]
 
 
-def needs_of(plan: RowPatternPlan) -> Needs:
+class Evaluated(Protocol):
+    """What a plan says of its conditions and measures."""
+
+    @property
+    def labels(self) -> Labels: ...
+
+    @property
+    def conditions(self) -> dict[str, Condition]: ...
+
+    @property
+    def measures(self) -> MeasurePlan: ...
+
+
+def needs_of(plan: Evaluated) -> Needs:
     """Computed once per plan."""
     columns: dict[str, str] = {}
     null_tests: dict[str, None] = {}
@@ -128,7 +141,7 @@ class Prepared:
         )
 
 
-def prepare(plan: RowPatternPlan, needs: Needs, table: pa.Table, key: np.ndarray) -> Prepared:
+def prepare(plan: Evaluated, needs: Needs, table: pa.Table, key: np.ndarray) -> Prepared:
     """Encode the columns, evaluate the row-local parts, and lower the residuals."""
     floats = sum(is_float_lane(expression.type) for expression in needs.computed)
     room = (len(needs.computed) - floats, floats)
@@ -166,7 +179,7 @@ def prepare(plan: RowPatternPlan, needs: Needs, table: pa.Table, key: np.ndarray
     prepared = Prepared(lanes, np.full(len(key), np.uint64(2**64 - 1), np.uint64), {})
     shared = (assembler.registers, key, lanes.ints, lanes.floats, lanes.valid, ints, reals)
     for expression, (start, stop, result) in computed_programs:
-        _compute(prepared, expression, code, start, stop, result, shared)
+        prepared.computed[expression] = compute_lane(lanes, expression, code, start, stop, result, shared)
     if row_local:
         masks = np.array([1 << number for number, _ in row_local], np.uint64)
         start, stop, results = row_local_program
@@ -185,9 +198,9 @@ def prepare(plan: RowPatternPlan, needs: Needs, table: pa.Table, key: np.ndarray
     return prepared
 
 
-def _compute(prepared: Prepared, expression: Expression, code, start, stop, result, shared) -> None:  # type: ignore[no-untyped-def]
+def compute_lane(lanes: Lanes, expression: Expression, code, start, stop, result, shared) -> tuple[bool, int, int]:  # type: ignore[no-untyped-def]
+    """Run a row-local program into free rows of the lanes: (is float, row in its lane, row of validity)."""
     registers, key, ints, floats, valid, const_i, const_f = shared
-    lanes = prepared.lanes
     floating = is_float_lane(expression.type)
     row = lanes.next_float() if floating else lanes.next_int()
     check = lanes.next_valid()
@@ -196,7 +209,7 @@ def _compute(prepared: Prepared, expression: Expression, code, start, stop, resu
     machine.compute_column(
         code, start, stop, result, spare_i, spare_f, valid[check], registers, key, ints, floats, valid, const_i, const_f
     )
-    prepared.computed[expression] = (floating, row, check)
+    return floating, row, check
 
 
 def _test(assembler: Assembler, compare: int, left: Load, right: Load) -> tuple[int, ...]:
@@ -309,6 +322,3 @@ def _aggregate_arrays(
         "agg_result", "agg_nav",
     )  # fmt: skip
     return {name: np.array(values, np.int64) for name, values in zip(names, columns, strict=True)}
-
-
-__all__ = ["Needs", "Prepared", "expressions_of", "measure_argument", "needs_of", "prepare"]

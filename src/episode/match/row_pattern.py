@@ -17,8 +17,9 @@ import pyarrow as pa
 
 from episode.errors import EpisodeDataError
 from episode.kernels import rows as kernel
-from episode.match.assembly import Matches, OutputAssembler, output_schema
-from episode.match.columns import from_bytes, one_chunk_each, take, to_bytes
+from episode.match.assembly import Matches, OutputAssembler, PathLabels, output_schema
+from episode.match.columns import from_bytes, take, to_bytes
+from episode.match.held import STATE_VERSION, KeptRows, check_version, ranges, with_held
 from episode.match.prepare import Needs, membership, needs_of, prepare
 from episode.match.program import ProgramArrays, lower_program
 from episode.match.protocol import END_OF_TIME, EventBatch, InputOrder, OrderKey, Snapshot, StateChunk
@@ -27,13 +28,7 @@ from episode.plan.clause import MatchMode, RowsPerMatch, SkipTo
 from episode.plan.program import START
 from episode.plan.row_pattern import RowPatternPlan, uses_match_number
 
-STATE_VERSION = 1
 _PARTITIONS = "partitions"
-_ROWS = "rows."
-_KEY, _TIME = "__key", "__time"
-_NOT_KEPT = -1
-_LEAST_COMPACTION = 1024
-_COMPACTION = 4
 STEP_BUDGET = 10_000_000
 MODES = {
     MatchMode.PREFERRED: kernel.PREFERRED, MatchMode.MAXIMAL: kernel.MAXIMAL,
@@ -131,79 +126,6 @@ class Partitions:
         return joined.select(np.argsort(joined.key, kind="stable"))
 
 
-@dataclass
-class KeptRows:
-    """Which held rows are in which chunk of the state: a row is written once, and chunks go with their last row.
-
-    Where few rows of the written ones are still held, they are written anew into one chunk.
-    """
-
-    chunk: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
-    sizes: dict[int, int] = field(default_factory=dict)
-    next_chunk: int = 0
-
-    def extend(self, count: int) -> None:
-        """New rows behind the held ones."""
-        self.chunk = np.concatenate([self.chunk, np.full(count, _NOT_KEPT, np.int64)])
-
-    def reorder(self, order: np.ndarray) -> None:
-        self.chunk = self.chunk[order]
-
-    select = reorder
-
-    def changes(self, held: EventBatch | None) -> tuple[tuple[StateChunk, ...], tuple[str, ...]]:
-        """Chunks to write and names of chunks to forget, so that the state has the held rows."""
-        if held is None or len(held) == 0:
-            removed = tuple(f"{_ROWS}{chunk}" for chunk in self.sizes)
-            self.sizes.clear()
-            return (), removed
-        live = set(np.unique(self.chunk[self.chunk != _NOT_KEPT]).tolist())
-        written = sum(self.sizes[chunk] for chunk in live)
-        kept = int(np.count_nonzero(self.chunk != _NOT_KEPT))
-        if written > _COMPACTION * kept + _LEAST_COMPACTION:
-            live = set()
-            self.chunk[:] = _NOT_KEPT
-        removed = tuple(f"{_ROWS}{chunk}" for chunk in self.sizes if chunk not in live)
-        self.sizes = {chunk: size for chunk, size in self.sizes.items() if chunk in live}
-        rows = np.flatnonzero(self.chunk == _NOT_KEPT)
-        if len(rows) == 0:
-            return (), removed
-        number = self.next_chunk
-        self.next_chunk += 1
-        self.chunk[rows] = number
-        self.sizes[number] = len(rows)
-        table = held.table if len(rows) == len(held) else take(held.table, rows)
-        table = table.append_column(_KEY, pa.array(held.key[rows])).append_column(_TIME, pa.array(held.time[rows]))
-        return (StateChunk(f"{_ROWS}{number}", STATE_VERSION, to_bytes(table)),), removed
-
-    def restore(self, chunks: Sequence[StateChunk], partitions: Partitions) -> EventBatch | None:
-        """The held rows: of each key's rows in the chunks the last ones, as many as the key holds."""
-        mine = sorted(
-            (int(chunk.name[len(_ROWS) :]), from_bytes(chunk.data)) for chunk in chunks if chunk.name.startswith(_ROWS)
-        )
-        if not mine:
-            return None
-        self.sizes = {number: table.num_rows for number, table in mine}
-        self.next_chunk = mine[-1][0] + 1
-        table = pa.concat_tables([table for _, table in mine])
-        numbers = np.repeat([number for number, _ in mine], [table.num_rows for _, table in mine])
-        key, time = table.column(_KEY).to_numpy(), table.column(_TIME).to_numpy()
-        order = np.argsort(key, kind="stable")
-        keys, counts = np.unique(key, return_counts=True)
-        held = np.zeros(len(keys), np.int64)
-        known = np.isin(keys, partitions.key)
-        held[known] = partitions.held[np.searchsorted(partitions.key, keys[known])]
-        ends = np.cumsum(counts)
-        rows = order[_ranges(ends - held, held)]
-        self.chunk = numbers[rows]
-        return EventBatch(one_chunk_each(take(table.drop_columns([_KEY, _TIME]), rows)), key[rows], time[rows])
-
-
-def _ranges(starts: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """The numbers starts[i] .. starts[i] + counts[i] - 1, one range after the other."""
-    return np.repeat(starts - (np.cumsum(counts) - counts), counts) + np.arange(counts.sum())
-
-
 class RowPatternMatcher:
     """One MATCH_RECOGNIZE at work on one shard."""
 
@@ -221,9 +143,8 @@ class RowPatternMatcher:
     # ---- protocol ------------------------------------------------------------------------------------
 
     def feed(self, events: EventBatch, until: int) -> pa.Table:
-        self._kept.extend(len(events))
-        events = EventBatch(events.table, _owned(events.key), _owned(events.time))
-        return self._advance(self._with_held(events), until, final=until == END_OF_TIME)
+        together = with_held(self.held, events, self._kept, self.spec.input_columns)
+        return self._advance(together, until, final=until == END_OF_TIME)
 
     def finish(self) -> pa.Table:
         held = self.held
@@ -238,16 +159,13 @@ class RowPatternMatcher:
 
     def restore(self, chunks: Sequence[StateChunk]) -> None:
         for chunk in chunks:
-            if chunk.version != STATE_VERSION:
-                raise EpisodeDataError(
-                    f"The state of format {chunk.version} cannot be read; this version reads format {STATE_VERSION}."
-                )
+            check_version(chunk)
             if chunk.name == _PARTITIONS:
                 table = from_bytes(chunk.data)
                 self.partitions = Partitions(
                     **{name: table.column(name).to_numpy().copy() for name in Partitions.NAMES}
                 )
-        self.held = self._kept.restore(chunks, self.partitions)
+        self.held = self._kept.restore(chunks, self.partitions.key, self.partitions.held)
 
     @property
     def state_rows(self) -> int:
@@ -273,20 +191,6 @@ class RowPatternMatcher:
 
     # ---- one step ------------------------------------------------------------------------------------
 
-    def _with_held(self, events: EventBatch) -> EventBatch:
-        """Held rows and new rows together, contiguous by key, held rows first."""
-        held = self.held
-        if held is None or len(held) == 0:
-            return events
-        if len(events) == 0:
-            return held
-        key = np.concatenate([held.key, events.key])
-        order = np.argsort(key, kind="stable")
-        self._kept.reorder(order)
-        columns = list(self.spec.input_columns)
-        table = take(pa.concat_tables([held.table.select(columns), events.table.select(columns)]), order)
-        return EventBatch(table, key[order], np.concatenate([held.time, events.time])[order])
-
     def _advance(self, events: EventBatch, until: int, final: bool) -> pa.Table:
         changes = np.flatnonzero(np.diff(events.key)) + 1
         lo = np.concatenate([[0], changes]).astype(np.int64) if len(events) else np.zeros(0, np.int64)
@@ -303,7 +207,12 @@ class RowPatternMatcher:
             raise self._data_error(status, events, int(work.cursor[kernel.STATUS_ROW]))
         matches = self._ordered(work, lo, hi)
         output = OutputAssembler(
-            self.plan, self.spec.output_schema, self.program, events.table, prepared, matches
+            self.plan,
+            self.spec.output_schema,
+            PathLabels(self.program.label_of, self.program.excluded),
+            events.table,
+            prepared,
+            matches,
         ).table_of_matches()
         self._hold(events, everyone, here, now, lo, hi, final)
         return output
@@ -385,7 +294,7 @@ class RowPatternMatcher:
         everyone.at_start[here] = now.at_start
         everyone.number[here] = now.number
         counts = hi - keep_from
-        rows = _ranges(keep_from, counts)
+        rows = ranges(keep_from, counts)
         self._kept.select(rows)
         self.held = EventBatch(
             take(events.table.select(list(self.spec.input_columns)), rows), events.key[rows], events.time[rows]
@@ -455,8 +364,3 @@ class RowPatternMatcher:
             length=clause.skip_span.end - clause.skip_span.start,
             hint="Skip to a label that every match has behind its first row, or SKIP PAST LAST ROW.",
         )
-
-
-def _owned(array: np.ndarray) -> np.ndarray:
-    """A writable int64 array: kernels are compiled for those, and read-only ones would be compiled for again."""
-    return array if array.flags.writeable and array.flags.c_contiguous else array.copy()

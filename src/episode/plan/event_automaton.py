@@ -396,9 +396,7 @@ class _Alternative:
             for negation in crossed
             if self.automaton.negations[negation].place == MIDDLE
         )
-        self.automaton.transitions.append(
-            Transition(number[point], variable, number[target], tuple(checks), crosses)
-        )
+        self.automaton.transitions.append(Transition(number[point], variable, number[target], tuple(checks), crosses))
 
     def _ready(self, conjunct: Conjunct) -> tuple[int, bool]:
         """(place, is it decided only behind that place?)."""

@@ -159,9 +159,7 @@ class EventScalars:
             atoms = tuple((name, self.column(inner)) for name, inner in scalar.atoms if isinstance(inner, EventColumn))
             return self.rows.compile(replace(scalar, atoms=atoms), at, None)
         if atom.function in ("collect_list", "collect_set", "max_by", "min_by"):
-            raise self.rows.unsupported(
-                f"{atom.function} is not evaluated in WHERE.", atom.span, "It works in RETURN."
-            )
+            raise self.rows.unsupported(f"{atom.function} is not evaluated in WHERE.", atom.span, "It works in RETURN.")
         value = running_aggregate(self.rows, atom.function, members, self.argument(atom.arguments[0]), atom.span)
         return _reaching(value, atom.reach)
 

@@ -75,7 +75,7 @@ def is_equality(test: JoinTest) -> bool:
 def default_statistics(plan: EventPlan) -> Statistics:
     """What is assumed before any event has come."""
     return Statistics(
-        {name: 10.0 for name in plan.variables},
+        dict.fromkeys(plan.variables, 10.0),
         {
             number: EQUALITY_SELECTIVITY if is_equality(test) else OTHER_SELECTIVITY
             for number, test in enumerate(plan.tests)
@@ -149,7 +149,9 @@ class Costs:
             return self._over_ranges(node, node.places, node.gaps)
         return self._over_ranges(node, node.parts, None)
 
-    def _over_ranges(self, node: InSequence | Together, places: tuple[Node, ...], gaps: tuple[Gap, ...] | None) -> Estimate:
+    def _over_ranges(
+        self, node: InSequence | Together, places: tuple[Node, ...], gaps: tuple[Gap, ...] | None
+    ) -> Estimate:
         leaves = [self.cheapest(place) for place in places]
         masks = [self._mask(variables_of(place)) for place in places]
         n = len(places)

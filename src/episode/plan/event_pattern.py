@@ -22,7 +22,7 @@ from episode.lang.event_syntax import (
     classes_of,
 )
 from episode.lang.syntax import ColumnRef, MatchRecognize, Span
-from episode.plan.conditions import RowLocalScalars
+from episode.plan.conditions import Condition, RowLocalScalars
 from episode.plan.derived import DerivedColumns
 from episode.plan.event_automaton import AutomatonPlan, is_linear, linear, plan_automaton
 from episode.plan.event_classes import CLASS_COLUMN, EventClasses
@@ -76,7 +76,8 @@ class EventPlan:
     satisfy by itself, per variable. tree, tests: the logical tree, and what relates single events. absent_tests,
     group_tests: what makes an event a negating one (by name of the negation), or one of a group (by variable).
     automaton: for all else, and as the other way for plain sequences. within: in units of event time.
-    clause, labels, measures: the output, in terms of MEASURES. keeps: how many conditions Spark tests on the matches.
+    clause, labels, measures, outputs, conditions: the output, as that of a row pattern without conditions.
+    keeps: how many conditions Spark tests on the matches.
     """
 
     query: EventQuery
@@ -100,7 +101,9 @@ class EventPlan:
     input_columns: tuple[str, ...]
     derived: tuple[tuple[str, str], ...]
     types: dict[str, str]
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()
+    conditions: dict[str, Condition] = field(default_factory=dict)
 
 
 def plan_event_pattern(
@@ -447,13 +450,9 @@ class _Planner:
 
     def _is_per_event(self, conjunct: Conjunct) -> bool:
         """Is it about each event by itself, without the ones before it?"""
-        return conjunct.back == 0 and all(
-            getattr(atom, "reach", None) is None for _, atom in conjunct.scalar.atoms
-        )
+        return conjunct.back == 0 and all(getattr(atom, "reach", None) is None for _, atom in conjunct.scalar.atoms)
 
-    def _absent_test(
-        self, conjunct: Conjunct, owners: dict[str, Absent], by_absent: dict[str, list[JoinTest]]
-    ) -> None:
+    def _absent_test(self, conjunct: Conjunct, owners: dict[str, Absent], by_absent: dict[str, list[JoinTest]]) -> None:
         if len(owners) > 1:
             raise self._unsupported(
                 "A condition cannot relate the events of two negations.",
@@ -501,7 +500,12 @@ class _Planner:
 
 
 def _split(expression: Expression, text: str) -> list[JoinTest]:
-    return [JoinTest(part, event_variables(part), text) for part in conjuncts(expression)]
+    """The parts of a condition, if each is about the same events as the whole: absent events lift all of it."""
+    variables = event_variables(expression)
+    parts = conjuncts(expression)
+    if any(event_variables(part) != variables for part in parts):
+        parts = [expression]
+    return [JoinTest(part, variables, text) for part in parts]
 
 
 def event_variables(expression: Expression) -> frozenset[str]:

@@ -122,8 +122,7 @@ class Returns(Measures):
                 f"__i -> coalesce({inner}, false)))"
             )
         absent = " OR ".join(
-            f"NOT {self._output(PlaceExists(self._place(name)))}"
-            for name in sorted(conjunct.variables - self.closures)
+            f"NOT {self._output(PlaceExists(self._place(name)))}" for name in sorted(conjunct.variables - self.closures)
         )
         sql = f"coalesce({demanded}, false)" + (f" OR {absent}" if absent else "")
         return PlannedMeasure(f"{KEEP}{number}", sql, scalar.original, scalar.span)
@@ -234,4 +233,3 @@ def _string(text: str) -> str:
 
 def measures_of(returns: Returns, planned: list[PlannedMeasure]) -> MeasurePlan:
     return MeasurePlan(planned, returns.atoms)
-

@@ -1,0 +1,465 @@
+"""The event pattern Matcher: tree plans and the automaton on one shard, in batch and in a stream.
+
+State: the events that a match to come may still hold (those of the last window, as far as they qualify for anything),
+and up to which time matches have been handed out. Intermediate results are no state: every feed is cut into rounds, and
+each round builds what it needs from the events of its window. So plans can change between any two rounds.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from episode.errors import EpisodeDataError
+from episode.kernels import joins
+from episode.kernels import runs as runs_kernel
+from episode.kernels.rows import MATCHED
+from episode.match.assembly import Matches, OutputAssembler, PathLabels, output_schema
+from episode.match.columns import from_bytes, take, to_bytes
+from episode.match.event_adapt import Adaptation
+from episode.match.event_prepare import EventArrays, EventNeeds, event_needs, prepare_events
+from episode.match.event_runs import automaton_arrays
+from episode.match.event_tree import Found, Round, TooManyRecords, TreeRun, edges
+from episode.match.held import STATE_VERSION, KeptRows, check_version, with_held
+from episode.match.ordering import times_of
+from episode.match.prepare import Needs, needs_of, prepare
+from episode.match.protocol import END_OF_TIME, EventBatch, InputOrder, OrderKey, Snapshot, StateChunk
+from episode.match.row_pattern import STEP_BUDGET, StateLimit
+from episode.plan.event_cost import PhysicalPlan
+from episode.plan.event_pattern import EventPlan, Strategy
+from episode.plan.event_tree import InSequence, variables_of
+
+_PARTITIONS = "partitions"
+STRATEGIES = {
+    Strategy.ANY: runs_kernel.ANY, Strategy.NEXT: runs_kernel.NEXT,
+    Strategy.STRICT: runs_kernel.CONTIGUOUS, Strategy.PARTITION: runs_kernel.CONTIGUOUS,
+}  # fmt: skip
+ROUND_ROWS = 1 << 16
+MOST_RECORDS = 1 << 21
+"""Records of one buffer in one round; a round with more is cut in two."""
+
+
+@dataclass(frozen=True)
+class EventPatternSpec:
+    """A planned event pattern over rows of a known Arrow schema. forced: a physical plan to keep to."""
+
+    plan: EventPlan
+    input_schema: pa.Schema
+    step_budget: int = STEP_BUDGET
+    limit: StateLimit | None = None
+    forced: PhysicalPlan | None = None
+    round_rows: int = ROUND_ROWS
+
+    @property
+    def input_columns(self) -> tuple[str, ...]:
+        return self.plan.input_columns
+
+    @property
+    def input_order(self) -> InputOrder:
+        return InputOrder(self.plan.keys, (OrderKey(self.plan.times.end),), needs_time=True)
+
+    @property
+    def output_schema(self) -> pa.Schema:
+        return output_schema(self.plan, self.input_schema)
+
+    @property
+    def fingerprint(self) -> str:
+        query = self.plan.query
+        text = " ".join(query.source[query.span.start : query.span.end].split())
+        columns = [f"{field.name} {field.type}" for field in self.input_schema if field.name in self.input_columns]
+        parts = [text, self.plan.strategy.value, *self.plan.keys, self.plan.times.end, *columns]
+        return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
+
+    def open(self) -> EventPatternMatcher:
+        return EventPatternMatcher(self)
+
+
+class EventPatternMatcher:
+    """One event pattern at work on one shard."""
+
+    def __init__(self, spec: EventPatternSpec) -> None:
+        self.spec = spec
+        self.plan = spec.plan
+        self.needs: EventNeeds = event_needs(self.plan)
+        self.output_needs: Needs = needs_of(self.plan)
+        self.adaptation = Adaptation(self.plan, spec.forced)
+        self.held: EventBatch | None = None
+        self.given_up = 0
+        self.done = joins.NEVER
+        self.window = joins.EVER if self.plan.within is None else self.plan.within
+        self._kept = KeptRows()
+        self._chain = _chain(self.plan)
+        self._waits = self._decided_late()
+        self._back = self._reach_back()
+
+    def _decided_late(self) -> bool:
+        plan = self.plan
+        if plan.tree is not None:
+            return any(not edge.right for edge in edges(plan.tree))
+        assert plan.automaton is not None
+        return plan.automaton.waits
+
+    def _reach_back(self) -> int:
+        """How far before the last decided time an event may still be needed."""
+        return self.window if self.window == joins.EVER else self.window * (2 if self._waits else 1)
+
+    # ---- protocol ------------------------------------------------------------------------------------------------
+
+    def feed(self, events: EventBatch, until: int) -> pa.Table:
+        tables = list(self.feed_in_rounds(events, until))
+        return pa.concat_tables(tables) if tables else self.spec.output_schema.empty_table()
+
+    def feed_in_rounds(self, events: EventBatch, until: int) -> Iterator[pa.Table]:
+        """As `feed`, matches coming as they are found."""
+        new = np.unique(events.key)
+        together = with_held(self.held, events, self._kept, self.spec.input_columns)
+        yield from self._advance(together, until, new)
+
+    def finish(self) -> pa.Table:
+        if self.held is None or len(self.held) == 0:
+            return self.spec.output_schema.empty_table()
+        tables = list(self._advance(self.held, END_OF_TIME, np.zeros(0, np.int64)))
+        return pa.concat_tables(tables) if tables else self.spec.output_schema.empty_table()
+
+    def snapshot(self) -> Snapshot:
+        key = self.held.key if self.held is not None else np.zeros(0, np.int64)
+        keys, counts = np.unique(key, return_counts=True)
+        partitions = pa.table({"key": keys, "held": counts.astype(np.int64)})
+        partitions = partitions.replace_schema_metadata({"done": str(self.done)})
+        put, removed = self._kept.changes(self.held)
+        return Snapshot((StateChunk(_PARTITIONS, STATE_VERSION, to_bytes(partitions)), *put), removed)
+
+    def restore(self, chunks: Sequence[StateChunk]) -> None:
+        keys, held = np.zeros(0, np.int64), np.zeros(0, np.int64)
+        for chunk in chunks:
+            check_version(chunk)
+            if chunk.name == _PARTITIONS:
+                table = from_bytes(chunk.data)
+                keys, held = table.column("key").to_numpy(), table.column("held").to_numpy()
+                self.done = int((table.schema.metadata or {})[b"done"])
+        self.held = self._kept.restore(chunks, keys, held)
+
+    @property
+    def state_rows(self) -> int:
+        return 0 if self.held is None else len(self.held)
+
+    @property
+    def live_keys(self) -> np.ndarray:
+        return np.unique(self.held.key) if self.held is not None else np.zeros(0, np.int64)
+
+    @property
+    def wakes_at(self) -> int | None:
+        """Where something stands behind the last event: the earliest end of a window."""
+        if not self._waits or self.window == joins.EVER or self.held is None or len(self.held) == 0:
+            return None
+        ends = self._starts(self.held) + self.window
+        ends = ends[ends > self.done]
+        return min(int(ends.min()), END_OF_TIME - 1) if len(ends) else None
+
+    # ---- one step ------------------------------------------------------------------------------------------------
+
+    def _starts(self, events: EventBatch) -> np.ndarray:
+        if self.plan.times.start is None:
+            return events.time
+        return times_of(events.table, InputOrder((), (OrderKey(self.plan.times.start),), needs_time=True))
+
+    def _advance(self, events: EventBatch, until: int, new: np.ndarray) -> Iterator[pa.Table]:
+        if len(events):
+            arrays = prepare_events(self.plan, self.needs, events.table, events.key)
+            start = self._starts(events)
+            for round_ in self._rounds(events, start, arrays, until, new):
+                table = self._output(events, self._matches(events, arrays, round_))
+                if table.num_rows:
+                    yield table
+            self._hold(events, start, arrays, until)
+        if until != END_OF_TIME:
+            self.done = max(self.done, until)
+
+    def _rounds(
+        self, events: EventBatch, start: np.ndarray, arrays: EventArrays, until: int, new: np.ndarray
+    ) -> Iterator[Round]:
+        """Partitions together up to a number of rows; a large one in pieces of time, each with the window before it."""
+        changes = np.flatnonzero(np.diff(events.key)) + 1
+        from_ = np.concatenate([[0], changes, [len(events)]]).astype(np.int64)
+        groups = len(from_) - 1
+        touched = np.ones(groups, np.bool_)
+        if not self._waits and until != END_OF_TIME:
+            touched = np.isin(events.key[from_[:-1]], new)
+        size = self.spec.round_rows
+        at = 0
+        while at < groups:
+            if not touched[at]:
+                at += 1
+                continue
+            last = at + 1
+            while last < groups and touched[last] and from_[last + 1] - from_[at] <= size:
+                last += 1
+            if last == at + 1 and from_[last] - from_[at] > size:
+                yield from self._pieces(events, start, arrays, int(from_[at]), int(from_[last]), until)
+            else:
+                yield Round(
+                    from_[at : last + 1],
+                    start,
+                    events.time,
+                    np.full(last - at, self.done, np.int64),
+                    until,
+                    arrays.bits,
+                )
+            at = last
+
+    def _pieces(
+        self, events: EventBatch, start: np.ndarray, arrays: EventArrays, low: int, high: int, until: int
+    ) -> Iterator[Round]:
+        """One partition's events in rounds; without a window all of them at once."""
+        time = events.time[low:high]
+        done, begin = self.done, low
+        span = max(1, int(time[-1]) - int(time[0]))
+        if self.window < joins.EVER:
+            size = max(self.spec.round_rows, int(2 * (high - low) * min(1.0, self.window / span)))
+            cuts = [int(time[at]) for at in range(size, high - low - size // 2, size)]
+        else:
+            cuts = []
+        for cut in sorted({cut for cut in cuts if done < cut < until}):
+            end = low + int(np.searchsorted(time, cut, side="right"))
+            yield self._piece(events, start, arrays, begin, end, done, cut)
+            done = cut
+            begin = low + int(np.searchsorted(time, done - self._back, side="right"))
+        yield self._piece(events, start, arrays, begin, high, done, until)
+
+    def _piece(
+        self, events: EventBatch, start: np.ndarray, arrays: EventArrays, low: int, high: int, done: int, until: int
+    ) -> Round:
+        return Round(
+            np.array([low, high], np.int64), start, events.time, np.array([done], np.int64), until, arrays.bits
+        )
+
+    # ---- matching ----------------------------------------------------------------------------------------------------
+
+    def _matches(self, events: EventBatch, arrays: EventArrays, round_: Round) -> _Flat:
+        """All matches of a round, in halves where there are too many at once."""
+        reduced = self._viable(round_)
+        try:
+            if self.plan.tree is None:
+                return self._run_automaton(events, arrays, round_, reduced)
+            physical = self.adaptation.plan_for(arrays, reduced)
+            if physical.automaton:
+                return self._run_automaton(events, arrays, round_, reduced)
+            run = TreeRun(self.plan, physical, arrays, reduced, MOST_RECORDS)
+            found = run.matches()
+            self.adaptation.note(run.counted, len(found.end))
+            return _flattened(self.plan, found)
+        except TooManyRecords:
+            halves = self._halved(events, round_)
+        return _Flat.joined([self._matches(events, arrays, half) for half in halves])
+
+    def _viable(self, round_: Round) -> Round:
+        """The round without events that no match can hold."""
+        masks = self._chain
+        skips_nothing = self.plan.strategy in (Strategy.ANY,)
+        if len(masks) < 2 or not skips_nothing:
+            return round_
+        bits = np.empty_like(round_.bits)
+        joins.viable(round_.bits, masks, round_.from_, round_.start, round_.end, self.window, True, bits)
+        return Round(round_.from_, round_.start, round_.end, round_.done, round_.until, bits)
+
+    def _halved(self, events: EventBatch, round_: Round) -> list[Round]:
+        groups = len(round_.from_) - 1
+        if groups > 1:
+            half = groups // 2
+            return [
+                Round(
+                    round_.from_[: half + 1], round_.start, round_.end, round_.done[:half], round_.until, round_.bits
+                ),
+                Round(round_.from_[half:], round_.start, round_.end, round_.done[half:], round_.until, round_.bits),
+            ]
+        low, high = int(round_.from_[0]), int(round_.from_[1])
+        done = int(round_.done[0])
+        time = round_.end[low:high]
+        first = int(np.searchsorted(time, done, side="right"))
+        cuts = np.unique(time[first:])
+        cuts = cuts[cuts < round_.until]
+        if len(cuts) < 2 or self._waits:
+            raise self._explosion(events, low)
+        cut = int(cuts[(len(cuts) - 1) // 2])
+        middle = low + int(np.searchsorted(time, cut, side="right"))
+        begin = low
+        if self.window < joins.EVER:
+            begin = low + int(np.searchsorted(time, cut - self._back, side="right"))
+        return [
+            Round(np.array([low, middle]), round_.start, round_.end, np.array([done]), cut, round_.bits),
+            Round(np.array([begin, high]), round_.start, round_.end, np.array([cut]), round_.until, round_.bits),
+        ]
+
+    def _run_automaton(self, events: EventBatch, arrays: EventArrays, round_: Round, reduced: Round) -> _Flat:
+        automaton = automaton_arrays(self.plan, arrays)
+        starts = reduced.bits != 0
+        if self.plan.strategy is not Strategy.ANY and len(self._chain) > 1:
+            possible = np.zeros_like(round_.bits)
+            joins.viable(round_.bits, self._chain, round_.from_, round_.start, round_.end, self.window, True, possible)
+            starts = possible & self._chain[0] != 0
+        status, row, offsets, rows, variables = runs_kernel.runs(
+            automaton, arrays.kernel_lanes, STRATEGIES[self.plan.strategy], reduced.bits, starts, round_.from_,
+            round_.start, round_.end, self.window, round_.done, round_.until, self._waits, self.spec.step_budget,
+            MOST_RECORDS * 4,
+        )  # fmt: skip
+        if status == runs_kernel.TOO_MANY:
+            raise TooManyRecords
+        if status == runs_kernel.BUDGET_SPENT:
+            raise self._budget_spent(events, int(row))
+        self.adaptation.note([], len(offsets) - 1)
+        return _Flat(offsets, rows, variables)
+
+    # ---- output and state ----------------------------------------------------------
+
+    def _output(self, events: EventBatch, found: _Flat) -> pa.Table:
+        """Matches as rows: their events, one after the other, are a table in which a match is a run of rows."""
+        count = len(found.offsets) - 1
+        schema = self.spec.output_schema
+        if count == 0:
+            return schema.empty_table()
+        table = take(events.table, found.rows)
+        prepared = prepare(self.plan, self.output_needs, table, np.zeros(len(found.rows), np.int64))
+        lengths = np.diff(found.offsets)
+        matches = Matches(
+            np.full(count, MATCHED, np.uint8),
+            found.offsets[:-1],
+            lengths,
+            np.ones(count, np.int64),
+            found.offsets,
+            found.variables,
+            found.offsets[:-1],
+            found.offsets[1:],
+        )
+        labels = np.arange(len(self.plan.variables), dtype=np.int64)
+        path = PathLabels(labels, np.zeros(len(labels), np.bool_))
+        return OutputAssembler(self.plan, schema, path, table, prepared, matches).table_of_matches()
+
+    def _hold(self, events: EventBatch, start: np.ndarray, arrays: EventArrays, until: int) -> None:
+        """Keep the events that a later match can hold."""
+        if until == END_OF_TIME:
+            self.held = None
+            self._kept.select(np.zeros(0, np.int64))
+            return
+        keep = np.ones(len(events), np.bool_)
+        if self.window < joins.EVER and until >= joins.NEVER + self._back:
+            keep = events.time > until - self._back
+        if self.plan.strategy in (Strategy.ANY, Strategy.NEXT):
+            bits = arrays.bits
+            if self.plan.strategy is Strategy.ANY and len(self._chain) > 1:
+                changes = np.flatnonzero(np.diff(events.key)) + 1
+                from_ = np.concatenate([[0], changes, [len(events)]]).astype(np.int64)
+                bits = np.empty_like(arrays.bits)
+                joins.viable(arrays.bits, self._chain, from_, start, events.time, self.window, False, bits)
+            keep &= bits != 0
+        rows = np.flatnonzero(keep)
+        rows = self._within_limit(events, rows)
+        self._kept.select(rows)
+        table = take(events.table.select(list(self.spec.input_columns)), rows)
+        self.held = EventBatch(table, events.key[rows], events.time[rows])
+
+    def _within_limit(self, events: EventBatch, rows: np.ndarray) -> np.ndarray:
+        limit = self.spec.limit
+        if limit is None or len(rows) == 0:
+            return rows
+        keys, counts = np.unique(events.key[rows], return_counts=True)
+        over = keys[counts > limit.rows]
+        if len(over) == 0:
+            return rows
+        if not limit.give_up:
+            first = rows[events.key[rows] == over[0]]
+            raise self._error(
+                events,
+                int(first[0]),
+                f"holds {len(first):,} events of its window; max_state_rows is {limit.rows:,}",
+                "Shorten WITHIN, raise max_state_rows, or give such events up: when_full='drop'.",
+            )
+        self.given_up += len(over)
+        return rows[~np.isin(events.key[rows], over)]
+
+    # ---- errors ------------------------------------------------------------------------------------------------------
+
+    def _error(self, events: EventBatch, row: int, what: str, hint: str) -> EpisodeDataError:
+        query = self.plan.query
+        names = dict.fromkeys([*self.plan.keys, self.plan.times.end])
+        place = ", ".join(f"{name} = {events.table.column(name)[row].as_py()}" for name in names)
+        return EpisodeDataError(
+            f"{place} {what}.",
+            source=query.source,
+            position=query.pattern_span.start,
+            length=query.pattern_span.end - query.pattern_span.start,
+            hint=hint,
+        )
+
+    def _explosion(self, events: EventBatch, row: int) -> EpisodeDataError:
+        return self._error(
+            events,
+            row,
+            f"is in a window with more than {MOST_RECORDS:,} matches or partial matches",
+            "Shorten WITHIN, narrow the conditions, or relate the events by [attribute].",
+        )
+
+    def _budget_spent(self, events: EventBatch, row: int) -> EpisodeDataError:
+        return self._error(
+            events,
+            row,
+            f"starts more than {self.spec.step_budget:,} steps of matching (a closure under skip-till-any-match takes "
+            "every choice of events)",
+            "Shorten WITHIN, narrow the conditions, use skip-till-next-match, or raise Options(step_budget=…).",
+        )
+
+
+@dataclass(frozen=True)
+class _Flat:
+    """Matches as lists of events with their variables."""
+
+    offsets: np.ndarray
+    rows: np.ndarray
+    variables: np.ndarray
+
+    @staticmethod
+    def joined(parts: list[_Flat]) -> _Flat:
+        offsets = [np.zeros(1, np.int64)]
+        for part in parts:
+            offsets.append(part.offsets[1:] + offsets[-1][-1])
+        return _Flat(
+            np.concatenate(offsets),
+            np.concatenate([part.rows for part in parts]),
+            np.concatenate([part.variables for part in parts]),
+        )
+
+
+def _flattened(plan: EventPlan, found: Found) -> _Flat:
+    """Single events and groups of each match, one after the other."""
+    number = {name: index for index, name in enumerate(plan.variables)}
+    count = len(found.end)
+    codes = np.array([number[name] for name in found.variables], np.int32)
+    if not found.groups and (len(found.rows) == 0 or found.rows.min() >= 0):
+        width = len(codes)
+        return _Flat(np.arange(count + 1, dtype=np.int64) * width, found.rows.reshape(-1), np.tile(codes, count))
+    present = found.rows >= 0
+    match = [np.nonzero(present)[0]]
+    rows = [found.rows[present]]
+    variables = [np.tile(codes, (count, 1))[present]]
+    for name, (offsets, members) in found.groups.items():
+        match.append(np.repeat(np.arange(count), np.diff(offsets)))
+        rows.append(members)
+        variables.append(np.full(len(members), number[name], np.int32))
+    which = np.concatenate(match)
+    order = np.argsort(which, kind="stable")
+    offsets = np.searchsorted(which[order], np.arange(count + 1)).astype(np.int64)
+    return _Flat(offsets, np.concatenate(rows)[order], np.concatenate(variables)[order])
+
+
+def _chain(plan: EventPlan) -> np.ndarray:
+    """Places that every match fills, in order, as bits of variables."""
+    bit = {name: 1 << number for number, name in enumerate(plan.variables)}
+    places: list[tuple[str, ...]] = []
+    if plan.tree is not None:
+        places = [variables_of(place) for place in plan.tree.places] if isinstance(plan.tree, InSequence) else []
+    elif plan.automaton is not None:
+        places = [tuple(place) for place in plan.automaton.required]
+    return np.array([sum(bit[name] for name in place) for place in places], np.uint64)
