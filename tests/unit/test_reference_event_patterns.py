@@ -6,9 +6,12 @@ closures in brackets: `A1 [B2 B3] C6`.
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from tests.reference import generate_events
 from tests.reference.event_patterns import Event, Match, matches, returned
 from tests.reference.event_trees import (
     aggregate,
@@ -31,7 +34,7 @@ from tests.reference.event_trees import (
     whole,
 )
 
-from episode.lang.event_syntax import EventClass, EventPattern, EventQuery, Index, Reach, Strategy
+from episode.lang.event_syntax import Closure, EventClass, EventPattern, EventQuery, Index, Negation, Reach, Strategy
 
 NEXT, ANY, STRICT, PARTITION = Strategy.NEXT, Strategy.ANY, Strategy.STRICT, Strategy.PARTITION
 A, B, C, D = (one(name, name.lower()) for name in "ABCD")
@@ -679,3 +682,57 @@ def test_text_of_clauses():
         "PATTERN SEQ(A a, B+ b, C c) WHERE skip-till-next-match AND [k] AND b[i].x >= b[i-1].x "
         "AND max(b[..i-1].x) > 2 AND b[1].x = 1 WITHIN 5 RETURN count(b[]) + 1 AS r0, b[] AS r1, b[].x AS r2"
     )
+
+
+# ---- random cases ---------------------------------------------------------------------------------
+
+RANDOM = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+
+
+def chosen(matches: list[Match]) -> set[str]:
+    """The matches by the positions of their events."""
+    return {repr(sorted((name, positions(bound)) for name, bound in match.events.items())) for match in matches}
+
+
+def positions(bound: Event | tuple[Event, ...]) -> list[int]:
+    return [event.position for event in ([bound] if isinstance(bound, Event) else bound)]
+
+
+def sase_closures(pattern: EventPattern) -> EventPattern:
+    match pattern:
+        case EventClass():
+            return pattern
+        case Closure():
+            return dataclasses.replace(pattern, groups=False)
+        case Negation(part):
+            return Negation(sase_closures(part))
+    return dataclasses.replace(pattern, parts=tuple(sase_closures(part) for part in pattern.parts))
+
+
+@RANDOM
+@given(generate_events.cases(generate_events.EVERYTHING))
+def test_random_matches_are_matches(case: generate_events.Case):
+    found = case.matches()
+    for match in found:
+        events = [e for b in match.events.values() for e in ([b] if isinstance(b, Event) else b)]
+        assert (match.ts, match.te) == (min(e.ts for e in events), max(e.te for e in events))
+        assert case.query.within is None or match.te - match.ts <= case.query.within.amount
+        assert len(set(events)) == len(events)
+        assert len({repr(e.values[case.key]) for e in events}) == 1 if case.key else True
+        for same in case.query.same:
+            assert len({e.values[same.path[0]] for e in events} - {None}) == 1
+        returned(case.query, match)
+    # Every strategy chooses among the matches of skip-till-any-match with SASE's closures.
+    if (case.query.strategy or case.strategy) is not ANY:
+        free = dataclasses.replace(case.query, pattern=sase_closures(case.query.pattern), strategy=ANY)
+        assert chosen(found) <= chosen(case.matches(free))
+
+
+@RANDOM
+@given(generate_events.cases(generate_events.EVERYTHING, strategy=ANY))
+def test_random_matches_do_not_depend_on_the_arrival_of_equals(case: generate_events.Case):
+    # Reversing the arrival of events of equal times changes nothing but the order inside ZStream's groups.
+    if any(closure.groups for closure in generate_events._nodes(case.query.pattern, Closure)):
+        return
+    turned = sorted(case.events, key=lambda event: (event.te, -event.position))
+    assert chosen(case.matches()) == chosen(dataclasses.replace(case, events=turned).matches())
