@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Union
 
 from episode.errors import EpisodeAnalysisError
-from episode.lang.scalar import PLACEHOLDER
+from episode.lang.lifting import PLACEHOLDER
 from episode.lang.syntax import (
     Aggregate,
     Atom,
