@@ -9,8 +9,9 @@ and conditions narrow them down, so that classes overlap.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+import itertools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from hypothesis import strategies as st
@@ -61,13 +62,14 @@ class Features:
     negation_in_alternatives: bool = True  # SEQ(A, ~B, C) | D
     closure_of_disjunction: bool = False  # SEQ(A, (B | C)+, D)
     closures_related: bool = False  # b[i].x > count(d[]), where b and d are both groups
+    groups_in_one_conjunction: bool = False  # (A; B*; C) & (D; E*; F), where an event may be of both groups
     late_negation: bool = False  # ~B whose condition is about an event after its right neighbour, with next-match
     decided_at_end: bool = False  # sum(b[].x) > 3 for a closure that stands last, with next-match
     intervals: bool = False  # events that last
 
 
 PLAIN = Features()
-EVERYTHING = Features(True, True, True, True, True, True)
+EVERYTHING = Features(**dict.fromkeys(Features.__dataclass_fields__, True))
 
 
 @dataclass(frozen=True)
@@ -105,8 +107,10 @@ def cases(draw: st.DrawFn, features: Features = PLAIN, max_events: int = 8, stra
     chosen = strategy or draw(st.sampled_from(STRATEGIES))
     typed = draw(st.sampled_from([True, True, True, False]))
     key = draw(st.sampled_from([None, None, None, "k"]))
-    maker = _Maker(draw, chosen, typed, features)
-    pattern = maker.pattern()
+    in_query = draw(st.booleans())
+    pattern = _Maker(draw, chosen, typed, features).pattern()
+    if chosen is Strategy.ANY or not in_query:
+        pattern = _with_legal_groups(pattern, features)
     # Partition contiguity needs [attr] or a key.
     same = draw(st.sampled_from([(), (), (), ("k",), ("s",), ("k", "s")]))
     if chosen is Strategy.PARTITION and not same and key is None:
@@ -117,7 +121,7 @@ def cases(draw: st.DrawFn, features: Features = PLAIN, max_events: int = 8, stra
         *([] if typed else conditions.narrowing()),
         *conditions.several(),
         same=same,
-        strategy=chosen if draw(st.booleans()) else None,
+        strategy=chosen if in_query else None,
         within=draw(st.sampled_from([None, 6, 8, 4, 10, 5, 3])),
         returns=draw(st.sampled_from([conditions.returns, lambda: None]))(),
     )
@@ -127,7 +131,7 @@ def cases(draw: st.DrawFn, features: Features = PLAIN, max_events: int = 8, stra
         draw(events(max_events if typed else max_events - 2, like=pattern, intervals=features.intervals)),
         typed,
         key,
-        None if tree.strategy is chosen else chosen,
+        None if in_query else chosen,
     )
 
 
@@ -186,14 +190,15 @@ class _Maker:
     def pattern(self) -> EventPattern:
         kinds = ["sequence"] * 7 + ["either", "either", "one"]
         kinds += ["both", "both"] if self.strategy is Strategy.ANY else []
+        zstream = self.any_of(True, False)
         match self.any_of(*kinds):
             case "either":
-                return self.either(zstream=self.any_of(True, False), depth=1)
+                return self.either(zstream=zstream, inside=zstream, depth=1)
             case "both":
-                return self.both(depth=1)
+                return self.both(zstream=zstream, inside=zstream, depth=1)
             case "one":
                 return self.one()
-        return self.sequence(zstream=self.any_of(True, False), depth=2, top=True)
+        return self.sequence(zstream=zstream, depth=2, most=4)
 
     def one(self, variable: str | None = None) -> EventClass:
         self.names += 1
@@ -205,10 +210,10 @@ class _Maker:
         return EventClass(name, variable or f"v{self.names}")
 
     def sequence(
-        self, *, zstream: bool, depth: int, top: bool = False, negation: bool = True, shared: tuple[str, ...] = ()
+        self, *, zstream: bool, depth: int, most: int = 2, negation: bool = True, shared: tuple[str, ...] = ()
     ) -> Sequence:
         """At least one of the parts is a place that needs an event. shared: variables that may be used once more."""
-        length = self.any_of(3, 2, 4 if top else 2)
+        length = self.any_of(3, 2, most)
         certain = self.any_of(*range(length))
         parts: list[EventPattern] = []
         left = list(shared)
@@ -225,10 +230,10 @@ class _Maker:
                 case "sequence":
                     parts.append(self.sequence(zstream=zstream and self.any_of(True, False), depth=depth - 1))
                 case "either":
-                    parts.append(self.either(zstream=zstream, depth=depth - 1))
+                    parts.append(self.either(zstream=zstream, inside=True, depth=depth - 1))
                 case "both":
-                    parts.append(self.both(depth=depth - 1))
-        return Sequence(_with_legal_groups(parts, top))
+                    parts.append(self.both(zstream=zstream, inside=True, depth=depth - 1))
+        return Sequence(tuple(parts))
 
     def kind(self, depth: int, negation: bool) -> str:
         kinds = ["one"] * 4
@@ -267,54 +272,89 @@ class _Maker:
                 return Negation(Conjunction((self.one(), self.one())))
         return Negation(self.one())
 
-    def either(self, *, zstream: bool, depth: int) -> Disjunction:
-        """Variables of one alternative may be used in another."""
+    def either(self, *, zstream: bool, inside: bool, depth: int) -> Disjunction:
+        """Variables of one alternative may be used in another. inside: closures may stand here as they are."""
         parts: list[EventPattern] = []
         for _ in range(self.any_of(2, 2, 3)):
             used = tuple(dict.fromkeys(name for part in parts for name in _singles(part)))
-            if depth and self.any_of(True, False):
-                negation = self.features.negation_in_alternatives
-                parts.append(self.sequence(zstream=zstream, depth=0, negation=negation, shared=used))
-            else:
-                reused = self.any_of(*used) if used and self.any_of(True, False) else None
-                parts.append(self.one(reused))
+            kinds = ["one"] * 3 + ["sequence"] * (3 * bool(depth)) + ["closure"] * (inside and self.closures < 2)
+            match self.any_of(*kinds):
+                case "sequence":
+                    negation = self.features.negation_in_alternatives
+                    parts.append(self.sequence(zstream=zstream, depth=0, negation=negation, shared=used))
+                case "closure":
+                    parts.append(self.closure(zstream))
+                case _:
+                    reused = self.any_of(*used) if used and self.any_of(True, False) else None
+                    parts.append(self.one(reused))
         return Disjunction(tuple(parts))
 
-    def both(self, *, depth: int) -> Conjunction:
+    def both(self, *, zstream: bool, inside: bool, depth: int) -> Conjunction:
         parts: list[EventPattern] = [self.one()]
         for _ in range(self.any_of(1, 1, 2)):
-            match self.any_of("one", "one", *(["sequence", "either"] if depth else []), "negation"):
+            kinds = ["one", "one", "negation", *(["sequence", "either"] * bool(depth))]
+            match self.any_of(*kinds, *["closure"] * (inside and self.closures < 2)):
                 case "one":
                     parts.append(self.one())
                 case "sequence":
-                    parts.append(self.sequence(zstream=False, depth=0))
+                    parts.append(self.sequence(zstream=zstream, depth=0))
                 case "either":
-                    parts.append(self.either(zstream=False, depth=0))
+                    parts.append(self.either(zstream=zstream, inside=inside, depth=0))
+                case "closure":
+                    parts.append(self.closure(zstream))
                 case "negation":
                     parts.append(self.negation())
         return Conjunction(tuple(self.draw(st.permutations(parts))))
 
 
-def _with_legal_groups(parts: list[EventPattern], top: bool) -> tuple[EventPattern, ...]:
-    """A group stands between two places that are none, or at one end of the whole pattern; others become single."""
-
-    def beside(others: Iterable[EventPattern]) -> EventPattern | None:
-        return next((part for part in others if not isinstance(part, Negation)), None)
-
-    kept: list[EventPattern] = []
-    for i, part in enumerate(parts):
-        if _is_group(part):
-            first, before, after = beside(kept), beside(reversed(kept)), beside(parts[i + 1 :])
-            at_an_end = before is None or after is None
-            if _is_group(before) or (at_an_end and not top) or (after is None and _is_group(first)):
-                assert isinstance(part, Closure)
-                part = part.part
-        kept.append(part)
-    return tuple(kept)
+# ---- where groups may stand -----------------------------------------------------------------------
 
 
-def _is_group(pattern: EventPattern | None) -> bool:
-    return isinstance(pattern, Closure) and pattern.groups
+def _with_legal_groups(pattern: EventPattern, features: Features) -> EventPattern:
+    """Groups become single events until the pattern is one that skip-till-any-match allows."""
+    kept = [one.variable for loop in _nodes(pattern, Closure) if loop.groups for one in classes_of(loop)]
+    while not _has_legal_groups(_with_groups(pattern, kept), features):
+        kept.pop()
+    return _with_groups(pattern, kept)
+
+
+def _with_groups(pattern: EventPattern, kept: list[str]) -> EventPattern:
+    match pattern:
+        case Closure(EventClass(_, variable), groups=True):
+            return pattern if variable in kept else pattern.part
+        case Sequence(parts) | Conjunction(parts) | Disjunction(parts):
+            return replace(pattern, parts=tuple(_with_groups(part, kept) for part in parts))
+    return pattern
+
+
+def _has_legal_groups(pattern: EventPattern, features: Features) -> bool:
+    """No two groups side by side, not first and last, and not the same events in two groups of a conjunction."""
+    for sequence in _nodes(pattern, Sequence):
+        places = [part for part in sequence.parts if not isinstance(part, Negation)]
+        for left, right in itertools.pairwise(places):
+            if any(last for _, last in _ends(left)) and any(first for first, _ in _ends(right)):
+                return False
+    for conjunction in _nodes(pattern, Conjunction):
+        groups = [loop for loop in _nodes(conjunction, Closure) if loop.groups]
+        if len(groups) > 1 and not features.groups_in_one_conjunction:
+            return False
+    return (True, True) not in _ends(pattern)
+
+
+def _ends(pattern: EventPattern) -> set[tuple[bool, bool]]:
+    """Does it begin with a group, does it end with one? In each of the ways through the pattern."""
+    match pattern:
+        case Closure():
+            return {(pattern.groups, pattern.groups)}
+        case Sequence(parts):
+            ends = [_ends(part) for part in parts if not isinstance(part, Negation)]
+            return {(first, last) for first, _ in ends[0] for _, last in ends[-1]} if len(ends) > 1 else ends[0]
+        case Conjunction(parts):
+            ways = itertools.product(*(_ends(part) for part in parts if not isinstance(part, Negation)))
+            return {(any(first for first, _ in way), any(last for _, last in way)) for way in ways}
+        case Disjunction(parts):
+            return {ends for part in parts for ends in _ends(part)}
+    return {(False, False)}
 
 
 def _singles(pattern: EventPattern) -> Iterator[str]:
