@@ -35,6 +35,15 @@ from episode.lang.syntax import Duration, Scalar, Span
 
 CLAUSES = ("PATTERN", "WHERE", "WITHIN", "RETURN")
 INPUT_WORDS = ("FROM", "PARTITION", "ORDER", "TYPE")
+OTHER_CLAUSES = (
+    ("FROM",),
+    ("PARTITION", "BY"),
+    ("ORDER", "BY"),
+    ("TYPE", "BY"),
+    ("GROUP", "BY"),
+    ("HAVING",),
+    ("SELECT",),
+)
 ORDER_HINT = "The parts, in order: PATTERN, WHERE, WITHIN, RETURN."
 INPUT_HINT = "Before PATTERN: FROM table PARTITION BY a, b ORDER BY time TYPE BY column."
 EXAMPLE = "Write for example PATTERN A; B WHERE A.x = B.x WITHIN 10 seconds."
@@ -109,6 +118,7 @@ def _cut(cursor: Cursor) -> dict[str, Cursor]:
             ends[current] = cursor.index
             current = token.upper
             begins[current] = cursor.index + 1
+        _refuse_other_clause(cursor)
         if token.kind is Kind.SYMBOL and token.text in "([{":
             cursor.skip_group()
         elif token.kind is Kind.SYMBOL and token.text in ")]}":
@@ -120,14 +130,24 @@ def _cut(cursor: Cursor) -> dict[str, Cursor]:
 
 
 def _is_clause(cursor: Cursor) -> bool:
-    """A clause word that is not a name: `a.within`, `x AS return`, `Return.x`."""
+    return cursor.token.upper in CLAUSES and not _is_name(cursor)
+
+
+def _is_name(cursor: Cursor) -> bool:
+    """Keywords as names: `a.within`, `x AS return`, `Return.x`."""
     before = cursor.peek(-1)
-    return (
-        cursor.token.upper in CLAUSES
-        and not cursor.peek().is_symbol(".")
-        and not before.is_symbol(".")
-        and before.upper != "AS"
-    )
+    return before.is_symbol(".") or before.upper == "AS" or cursor.peek().is_symbol(".")
+
+
+def _refuse_other_clause(cursor: Cursor) -> None:
+    """Clauses of SQL, and those of the input behind PATTERN."""
+    for words in OTHER_CLAUSES:
+        if cursor.at_words(*words) and not _is_name(cursor) and cursor.peek(-1).upper != "DISTINCT":
+            last = cursor.peek(len(words) - 1)
+            place = Token(Kind.NAME, " ".join(words), cursor.token.start, last.end)
+            if words[0] in INPUT_WORDS:
+                cursor.fail(f"{place.text} must come before PATTERN.", place, INPUT_HINT)
+            cursor.fail(f"{place.text} is not a part of an event pattern.", place, ORDER_HINT)
 
 
 def _check_order(cursor: Cursor, token: Token, seen: dict[str, int]) -> None:
