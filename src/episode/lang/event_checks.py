@@ -86,7 +86,7 @@ def _check_negated(source: str, negation: Negation) -> None:
             if node is negation.part:
                 hint = "!B says already that there is no B, so it is not repeated."
                 raise _error(source, negation.span, "A closure cannot be negated.", hint)
-            hint = "Without it the pattern means the same or can be written with ^n as B; B2; B3."
+            hint = "One event is enough to negate: write C for C+, and leave C* out."
             raise _error(
                 source, node.span, "A closure inside a negation is not supported.", hint, EpisodeUnsupportedError
             )

@@ -10,9 +10,8 @@ primary   := Class | SEQ '(' either (',' either)* ')' | '(' pattern ')'
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from typing import NoReturn
+from typing import NoReturn, Union
 
 from episode.lang.cursor import Cursor, describe
 from episode.lang.event_syntax import (
@@ -28,7 +27,7 @@ from episode.lang.event_syntax import (
 from episode.lang.lexer import Kind, Token
 from episode.lang.syntax import Span
 
-MAXIMUM_DEPTH = 100
+MAXIMUM_DEPTH = 50
 MAXIMUM_COUNT = 2**31 - 1
 SUPERSCRIPTS = "⁰¹²³⁴⁵⁶⁷⁸⁹"
 PLAIN_DIGITS = str.maketrans(SUPERSCRIPTS, "0123456789")
@@ -36,47 +35,31 @@ RESERVED = ("SEQ", "AND", "OR", "NOT", "NULL", "TRUE", "FALSE", "PATTERN", "WHER
 OPERATORS = "Events are joined by ; (then), & (and), | (or); ! is not, and *, + and ^5 repeat."
 COUNTS = "A count is written B^5."
 WORD_OPERATORS = {"AND": "&", "OR": "|", "NOT": "!"}
+Joined = Union[type[Sequence], type[Disjunction], type[Conjunction]]
 
 
 def parse_operators(cursor: Cursor) -> EventPattern:
     """The pattern between the cursor and its end."""
-    pattern = _pattern(cursor, 0, False)
+    pattern = _joined(cursor, Sequence, 0, False)
     if not cursor.at_end:
         _fail_unexpected(cursor)
     return pattern
 
 
-def _pattern(cursor: Cursor, depth: int, in_seq: bool) -> EventPattern:
-    """in_seq: somewhere inside SEQ, where closures have SASE's meaning."""
-    if depth > MAXIMUM_DEPTH:
-        cursor.fail(
-            f"The pattern is nested more than {MAXIMUM_DEPTH} levels deep.", None, "Leave out brackets that do nothing."
-        )
-    return _joined(cursor, lambda: _either(cursor, depth, in_seq), lambda: cursor.accept_symbol(";"), Sequence)
-
-
-def _either(cursor: Cursor, depth: int, in_seq: bool) -> EventPattern:
-    def union() -> bool:
-        return cursor.accept_symbol("|") or (_at_union(cursor) and cursor.accept_words("U"))
-
-    return _joined(cursor, lambda: _both(cursor, depth, in_seq), union, Disjunction)
-
-
-def _both(cursor: Cursor, depth: int, in_seq: bool) -> EventPattern:
-    return _joined(cursor, lambda: _unary(cursor, depth, in_seq), lambda: cursor.accept_symbol("&"), Conjunction)
-
-
-def _joined(
-    cursor: Cursor,
-    operand: Callable[[], EventPattern],
-    operator: Callable[[], bool],
-    node: type[Sequence] | type[Disjunction] | type[Conjunction],
-) -> EventPattern:
+def _joined(cursor: Cursor, node: Joined, depth: int, in_seq: bool) -> EventPattern:
+    """Operands of one operator, or what binds tighter. in_seq: somewhere inside SEQ(…)."""
+    tighter: Joined | None = Disjunction if node is Sequence else Conjunction if node is Disjunction else None
     start = cursor.token.start
-    parts = [operand()]
-    while operator():
-        parts.append(operand())
+    parts: list[EventPattern] = []
+    while not parts or _accept_operator(cursor, node):
+        parts.append(_unary(cursor, depth, in_seq) if tighter is None else _joined(cursor, tighter, depth, in_seq))
     return parts[0] if len(parts) == 1 else node(tuple(parts), cursor.span_from(start))
+
+
+def _accept_operator(cursor: Cursor, node: Joined) -> bool:
+    if node is Disjunction and _at_union(cursor):
+        return cursor.accept_words("U")
+    return cursor.accept_symbol(";" if node is Sequence else "|" if node is Disjunction else "&")
 
 
 def _at_union(cursor: Cursor) -> bool:
@@ -201,7 +184,8 @@ def _primary(cursor: Cursor, depth: int, in_seq: bool) -> tuple[EventPattern, tu
         cursor.advance()
         if cursor.token.is_symbol(")"):
             cursor.fail("Expected an event between these brackets.", token, OPERATORS)
-        inner = _pattern(cursor, depth + 1, in_seq)
+        _check_depth(cursor, token, depth)
+        inner = _joined(cursor, Sequence, depth + 1, in_seq)
         if not cursor.accept_symbol(")"):
             _fail_unexpected(cursor)
         return inner, None
@@ -218,18 +202,23 @@ def _primary(cursor: Cursor, depth: int, in_seq: bool) -> tuple[EventPattern, tu
 def _seq(cursor: Cursor, depth: int) -> EventPattern:
     keyword = cursor.advance()
     cursor.advance()
-    if depth >= MAXIMUM_DEPTH:
-        cursor.fail(f"The pattern is nested more than {MAXIMUM_DEPTH} levels deep.", keyword, "Leave out inner SEQs.")
+    _check_depth(cursor, keyword, depth)
     if cursor.token.is_symbol(")"):
         cursor.fail("SEQ needs at least one event.", keyword, "Write for example SEQ(A a, B b).")
-    parts = [_either(cursor, depth + 1, True)]
+    parts = [_joined(cursor, Disjunction, depth + 1, True)]
     while cursor.accept_symbol(","):
-        parts.append(_either(cursor, depth + 1, True))
+        parts.append(_joined(cursor, Disjunction, depth + 1, True))
     if not cursor.accept_symbol(")"):
         if cursor.token.is_symbol(";"):
             cursor.fail("Unexpected ';' in SEQ.", None, "The events of SEQ are separated by commas: SEQ(A a, B b).")
         _fail_unexpected(cursor)
     return Sequence(tuple(parts), cursor.span_from(keyword.start))
+
+
+def _check_depth(cursor: Cursor, token: Token, depth: int) -> None:
+    if depth >= MAXIMUM_DEPTH:
+        hint = "Leave out brackets that do nothing."
+        cursor.fail(f"The pattern is nested more than {MAXIMUM_DEPTH} levels deep.", token, hint)
 
 
 def _refuse_word(cursor: Cursor, token: Token) -> None:
@@ -248,6 +237,8 @@ def _fail_unexpected(cursor: Cursor, expected: bool = False) -> NoReturn:
         hint = "Commas separate the events of SEQ(A a, B b); outside of it, write A; B."
     elif token.kind is Kind.STRING:
         hint = "Names of events are written plainly or in backticks: A or `A`."
+    elif token.kind is Kind.NUMBER:
+        hint = COUNTS
     elif expected and before.is_symbol(";"):
         hint = "';' means 'followed by'; an event has to follow."
     if expected:

@@ -196,6 +196,7 @@ def _input(cursor: Cursor) -> EventInput:
         if start.is_symbol("("):
             cursor.fail("FROM takes the name of a table here.", None, "Name the subquery: WITH t AS (SELECT …) ….")
         first = cursor.index
+        _refuse_keyword(cursor, "a table")
         cursor.expect_identifier("a table", INPUT_HINT)
         while cursor.accept_symbol("."):
             cursor.expect_identifier("the name of a table", INPUT_HINT)
@@ -222,18 +223,19 @@ def _input(cursor: Cursor) -> EventInput:
 
 
 def _input_column(cursor: Cursor, what: str) -> str:
-    token = cursor.token
-    if token.upper in (*CLAUSES, *INPUT_WORDS) and cursor.peek().kind is not Kind.SYMBOL and not _is_last_name(cursor):
-        cursor.fail(f"Expected {what}, found {describe(token)}.", None, INPUT_HINT)
+    _refuse_keyword(cursor, what)
     name = cursor.expect_identifier(what, INPUT_HINT).identifier
     if cursor.token.is_symbol("."):
         cursor.fail("Only columns stand here, without table or field.", None, "Compute it as a column of the input.")
     return name
 
 
-def _is_last_name(cursor: Cursor) -> bool:
-    """A column called `type` is followed by the next part, not by BY or an event."""
-    return cursor.peek().upper in (*CLAUSES, *INPUT_WORDS)
+def _refuse_keyword(cursor: Cursor, what: str) -> None:
+    """A name is missing where a part begins; but `ORDER BY type TYPE BY kind` has a column called type."""
+    words = (*CLAUSES, *INPUT_WORDS)
+    named = cursor.peek().upper in words or (cursor.peek().kind is Kind.SYMBOL and cursor.peek().text in ".,")
+    if cursor.token.upper in words and not named:
+        cursor.fail(f"Expected {what}, found {describe(cursor.token)}.", None, INPUT_HINT)
 
 
 # ---- WITHIN and RETURN -------------------------------------------------------------------------------

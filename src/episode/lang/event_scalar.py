@@ -68,6 +68,8 @@ class EventAtoms:
     surroundings: Surroundings = EVENT_PATTERNS
 
     def read(self, cursor: Cursor) -> EventAtom | str | None:
+        if cursor.at_words("SELECT") and cursor.peek(-1).is_symbol("("):
+            cursor.fail("A subquery is not allowed in an event pattern.", None, EVENT_PATTERNS.subqueries)
         return read_sign(cursor) or self._aggregate(cursor) or self._reference(cursor)
 
     def _aggregate(self, cursor: Cursor) -> EventAggregate | None:

@@ -191,10 +191,9 @@ def _events(source: str, tokens: list[Token], partners: dict[int, int]) -> tuple
         closing = partners[index + 1]
         if _is_event_pattern(tokens, index + 2, closing):
             if index == 0:
-                raise EpisodeSyntaxError(
-                    "EVENTS ( … ) is a table, not a query.", source=source, position=token.start, length=len(token.text),
-                    hint="Write SELECT * FROM EVENTS ( … ), or PATTERN … without EVENTS.",
-                )  # fmt: skip
+                hint = "Write SELECT * FROM EVENTS ( … ), or PATTERN … without EVENTS."
+                message = "EVENTS ( … ) is a table, not a query."
+                raise EpisodeSyntaxError(message, source=source, position=token.start, length=6, hint=hint)
             query = parse_event_tokens(source, tokens, index + 2, closing)
             found.append(TableEvents(Span(token.start, tokens[closing].end), query))
     return tuple(found)
