@@ -339,6 +339,21 @@ def test_group_at_the_beginning_reaches_back_to_the_start_of_the_window():
     assert starts == [(1, 5), (2, 7)]  # that of the first event in the group
 
 
+def test_group_in_a_conjunction():
+    # The conjunction's neighbours bound it, and an event of another place is not in it.
+    pattern = sequence(A, both(one("B", "b"), group("B", "*", "bs")), C)
+    assert found(query(pattern), stream("B0 A1 B2 B3 B4 C5 B6")) == [
+        "A1 B2 [B3 B4] C5",
+        "A1 B3 [B2 B4] C5",
+        "A1 B4 [B2 B3] C5",
+    ]
+    assert found(query(both(sequence(A, group("B", "*", "bs"), C), one("B", "b"))), stream("A1 B2 B3 C4 B5")) == [
+        "A1 [B2 B3] C4 B5",
+        "A1 [B2] C4 B3",
+        "A1 [B3] C4 B2",
+    ]
+
+
 # ---- negation -------------------------------------------------------------------------------------
 
 
@@ -567,6 +582,26 @@ def test_next_match_conjunct_over_all_of_a_closure_is_decided_behind_it():
     assert next_found(sequence(A, SOME_B), enough, events=stream("A1 B2 B3", x=[0, 1, 3])) == ["A1 [B3]"]
 
 
+def test_next_match_element_of_a_closure_is_decided_when_it_is_there():
+    second = where("{} > 2", at("b", 2, "x"))
+    events = stream("A1 B2 B3 B4 C5", x=[0, 0, 1, 3, 0])
+    assert next_found(QUERY_6, second, events=events) == ["A1 [B2 B4] C5"]
+    assert next_found(QUERY_6, second, events=stream("A1 B2 C3", x=[0, 9, 0])) == []  # b[2] is null behind it
+    # Standing last, the closure is not complete before its second event.
+    assert next_found(sequence(A, SOME_B), second, events=events) == ["A1 [B2 B4]"]
+
+
+def test_next_match_starts_behind_a_closure_that_may_be_passed_over():
+    pattern = sequence(some("B", "b", "*"), C)
+    assert next_found(pattern, events=stream("B1 B2 C3 C4")) == ["[B1 B2] C3", "[B2] C3", "[] C3", "[] C4"]
+
+
+def test_next_match_negation_about_a_later_event_is_decided_there():
+    pattern = sequence(A, no(B), C, D)
+    same = where("{} = {}", column("b", "x"), column("d", "x"))
+    assert next_found(pattern, same, events=stream("A1 B2 C3 D4 D5", x=[0, 1, 0, 1, 2])) == ["A1 C3 D5"]
+
+
 def test_next_match_negation_between():
     assert next_found(sequence(A, no(B), C), events=stream("A1 B2 C3 A4 C5")) == ["A4 C5"]
     # The closure before: from its last event on.
@@ -596,6 +631,8 @@ def test_next_match_closure_of_a_sequence():
     assert next_found(pattern, events=stream("A1 B2 B3 C4 D5")) == ["A1 [B2] [C4] D5"]
     # D5 comes in the middle of a round.
     assert next_found(pattern, events=stream("A1 B2 C3 B4 D5 C6 D7")) == ["A1 [B2 B4] [C3 C6] D7"]
+    mixed = sequence(A, closure(either(B, C), "+", groups=False), D)
+    assert next_found(mixed, events=stream("A1 B2 C3 B4 D5")) == ["A1 [B2 B4] [C3] D5"]
 
 
 # ---- RETURN ---------------------------------------------------------------------------------------
