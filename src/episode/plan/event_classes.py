@@ -8,6 +8,7 @@ from episode.errors import EpisodeAnalysisError
 from episode.lang.cursor import closest
 from episode.lang.event_syntax import EventClass, EventQuery
 from episode.lang.syntax import ColumnRef, Span
+from episode.plan.event_names import MARK
 from episode.plan.expressions import Apply, Constant, Current, Expression, Load
 from episode.plan.schema import InputSchema
 from episode.plan.types import is_string
@@ -63,7 +64,7 @@ class EventClasses:
         lowered = {name.lower(): name for name in own}
         name = path[0] if path[0] in own else lowered.get(path[0].lower())
         if name is None:
-            table = self.by_variable[variable].name
+            table = self._class_of(variable).name
             guess = closest(path[0], own)
             raise EpisodeAnalysisError(
                 f"The events of {table} have no column {path[0]}.",
@@ -77,8 +78,24 @@ class EventClasses:
     def own_columns(self, variable: str) -> dict[str, str]:
         """Columns of the variable's events: their names, and the columns of the input behind them."""
         if self.tables:
-            return self.tables[self.by_variable[variable].name].columns
+            return self.tables[self._class_of(variable).name].columns
         return {name: name for name in self.schema.columns}
+
+    def _class_of(self, variable: str) -> EventClass:
+        """The class of a variable, or of all places of a variable that has several."""
+        if variable in self.by_variable:
+            return self.by_variable[variable]
+        found = [one for name, one in self.by_variable.items() if name.split(MARK)[0] == variable]
+        tables = {one.name for one in found}
+        if len({tuple(self.tables[name].columns.items()) for name in tables}) > 1:
+            raise EpisodeAnalysisError(
+                f"{variable} stands for events of {' and '.join(sorted(tables))}, which have different columns.",
+                source=self.query.source,
+                position=found[-1].span.start,
+                length=found[-1].span.end - found[-1].span.start,
+                hint="Give each its own variable.",
+            )
+        return found[0]
 
     def check(self) -> None:
         """Every class must be there."""

@@ -6,7 +6,7 @@ sequence can run on either; the matcher chooses by cost.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
 from episode.lang.cursor import closest
@@ -27,6 +27,7 @@ from episode.plan.derived import DerivedColumns
 from episode.plan.event_automaton import AutomatonPlan, is_linear, linear, plan_automaton
 from episode.plan.event_classes import CLASS_COLUMN, EventClasses
 from episode.plan.event_conditions import Conjunct, EventScalars, conjunct_of, same_column
+from episode.plan.event_names import MARK, with_unique_variables
 from episode.plan.event_returns import EventTimes, Returns, clause_of
 from episode.plan.event_tree import (
     Absent,
@@ -134,6 +135,9 @@ class _Planner:
         keys: tuple[str, ...],
         strategy: Strategy | None,
     ) -> None:
+        query, self.renamed = with_unique_variables(query)
+        every = {one.variable: one for one in classes_of(query.pattern)}
+        classes = replace(classes, query=query, by_variable=every)
         self.query = query
         self.classes = classes
         self.schema = classes.schema
@@ -141,7 +145,6 @@ class _Planner:
         self.keys = list(keys)
         self.strategy = self._strategy(strategy)
         self.derived = DerivedColumns(self.schema)
-        every = {one.variable: one for one in classes_of(query.pattern)}
         self.variables = tuple(every)
         self.clause = clause_of(query, self.variables)
         self.rows = RowLocalScalars(self.clause, self.schema, self.derived)
@@ -180,11 +183,11 @@ class _Planner:
             tests, absent_tests, group_tests = self._tree_tests(tree, related, kept)
             if is_linear(rewriting.pattern) and not kept:
                 automaton = self._automaton(rewriting.pattern, related, same, [])
-        labels = Labels(self.variables, {})
-        returns = Returns(self.clause, self.schema, labels, self.derived, self.classes, self.closures)
+        labels = Labels(self.variables, {name: frozenset(new) for name, new in self.renamed.items()})
+        returns = Returns(self.clause, self.schema, labels, self.derived, self.classes, self._closure_names())
         positives = [name for name in self.variables if name not in self.negated]
         if query.returns is None:
-            planned = [returns.whole(name) for name in positives]
+            planned = [returns.whole(name) for name in dict.fromkeys(name.split(MARK)[0] for name in positives)]
         else:
             planned = [returns.item(item) for item in query.returns]
         planned += returns.times(self.times)
@@ -220,6 +223,10 @@ class _Planner:
             types={**self.schema.columns, **derived_types},
             notes=tuple(self.notes),
         )
+
+    def _closure_names(self) -> frozenset[str]:
+        """Closures as the user calls them."""
+        return self.closures | {name.split(MARK)[0] for name in self.closures}
 
     # ---- checks ----------------------------------------------------------------------------------------------
 

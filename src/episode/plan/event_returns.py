@@ -138,26 +138,31 @@ class Returns(Measures):
             return self._array(atom)
         return self._column(self.classes.column(atom.variable, atom.path, atom.span), self._index(atom))
 
+    def _members_of(self, variable: str) -> frozenset[str]:
+        members = self.labels.members(variable)
+        assert members is not None
+        return members
+
     def _place(self, variable: str) -> Place:
-        return Place(frozenset((variable,)), False, 0, 0, True)
+        return Place(self._members_of(variable), False, 0, 0, True)
 
     def _index(self, atom: EventColumn | WholeEvent) -> Place:
         if atom.index is Index.AT:
-            return Place(frozenset((atom.variable,)), True, atom.number - 1, 0, True)
+            return Place(self._members_of(atom.variable), True, atom.number - 1, 0, True)
         return self._place(atom.variable)
 
     def _array(self, atom: EventColumn) -> str:
         """The attribute of all events of a closure, nulls too."""
         value = self.rows.load(self.classes.column(atom.variable, atom.path, atom.span), Current(0))
-        return self._output(Gathered(frozenset((atom.variable,)), True, value, False))
+        return self._output(Gathered(self._members_of(atom.variable), True, value, False))
 
     def _count(self, variable: str) -> str:
-        return self._output(RowAggregate("count", frozenset((variable,)), True, None, "bigint"))
+        return self._output(RowAggregate("count", self._members_of(variable), True, None, "bigint"))
 
     def _whole(self, atom: WholeEvent) -> str:
         own = self.classes.own_columns(atom.variable)
         if atom.variable in self.closures and atom.index in (Index.PLAIN, Index.ALL):
-            members = frozenset((atom.variable,))
+            members = self._members_of(atom.variable)
             arrays = [
                 self._output(Gathered(members, True, Load(column, Current(0), self.schema.columns[column]), False))
                 for column in own.values()
