@@ -28,7 +28,7 @@ from episode.lang.event_syntax import (
 )
 from episode.lang.lexer import Kind, Token, tokenize
 from episode.lang.lifting import PLACEHOLDER
-from episode.lang.spark_expression import EVENT_PATTERNS, read_expression
+from episode.lang.spark_expression import EVENT_PATTERNS, MAXIMUM_DEPTH, TOO_DEEP, read_expression
 from episode.lang.syntax import NOWHERE, Scalar, Span
 
 STRATEGIES = {strategy.value: strategy for strategy in Strategy}
@@ -54,6 +54,7 @@ class Conditions:
 def parse_conditions(cursor: Cursor, variables: Variables) -> Conditions:
     """The conditions between the cursor, behind the first WHERE, and its end."""
     found = Conditions()
+    _check_depth(cursor)
     pending = list(reversed(_split(cursor, cursor.index, cursor.end, _wheres(cursor))))
     while pending:
         begin, end = pending.pop()
@@ -64,6 +65,15 @@ def parse_conditions(cursor: Cursor, variables: Variables) -> Conditions:
         else:
             _conjunct(Cursor(cursor.source, cursor.tokens, begin, end), variables, found)
     return found
+
+
+def _check_depth(cursor: Cursor) -> None:
+    depth = 0
+    for token in cursor.tokens[cursor.index : cursor.end]:
+        if token.kind is Kind.SYMBOL:
+            depth += (token.text in "([{") - (token.text in ")]}")
+            if depth > MAXIMUM_DEPTH:
+                cursor.fail(TOO_DEEP, token, EVENT_PATTERNS.smaller)
 
 
 # ---- splitting ---------------------------------------------------------------------------------------
