@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import NoReturn
 
+from sqlglot import exp
+
 from episode.errors import EpisodeSyntaxError
 from episode.lang.cursor import Cursor, closest, describe
 from episode.lang.event_references import Variables
@@ -35,6 +37,8 @@ STRATEGIES = {strategy.value: strategy for strategy in Strategy}
 STRATEGY_HINT = f"The strategies: {', '.join(STRATEGIES)}."
 SAME = "[x] between ANDs says that x is the same in all events."
 COMPARISONS = ("=", "==", "<", ">", "<=", ">=", "<>", "!=", "<=>", "≥", "≤", "≠")
+COMPARED = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ)
+CHAINS_INSIDE = "Elsewhere, write a.x = b.x AND b.x = c.x."
 CHAINS = "Only = can be chained; write a.x < b.x AND b.x < c.x."
 
 Range = tuple[int, int]
@@ -253,7 +257,11 @@ def _scalars(cursor: Cursor, variables: Variables) -> list[Scalar]:
     """
     operands = _chain(cursor)
     if len(operands) < 3:
-        return [parse_event_scalar(cursor, variables, returned=False)]
+        begin = cursor.index
+        condition = parse_event_scalar(cursor, variables, returned=False)
+        if any(isinstance(node, COMPARED) and isinstance(node.this, COMPARED) for node in condition.tree.walk()):
+            _fail_at(cursor, begin, cursor.end, "A chain of = is a condition of its own.", CHAINS_INSIDE)
+        return [condition]
     cursors = [Cursor(cursor.source, cursor.tokens, begin, end) for begin, end in operands]
     parsed = [parse_event_scalar(operand, variables, returned=False) for operand in cursors]
     plain = [not _iterated(scalar, variables) and not _negations(scalar, variables) for scalar in parsed]
