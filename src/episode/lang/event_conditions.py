@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import NoReturn
 
+from sqlglot import exp
+
 from episode.errors import EpisodeSyntaxError
 from episode.lang.cursor import Cursor, closest, describe
 from episode.lang.event_references import Variables
@@ -28,13 +30,15 @@ from episode.lang.event_syntax import (
 )
 from episode.lang.lexer import Kind, Token, tokenize
 from episode.lang.lifting import PLACEHOLDER
-from episode.lang.spark_expression import EVENT_PATTERNS, read_expression
+from episode.lang.spark_expression import EVENT_PATTERNS, MAXIMUM_DEPTH, TOO_DEEP, read_expression
 from episode.lang.syntax import NOWHERE, Scalar, Span
 
 STRATEGIES = {strategy.value: strategy for strategy in Strategy}
 STRATEGY_HINT = f"The strategies: {', '.join(STRATEGIES)}."
 SAME = "[x] between ANDs says that x is the same in all events."
 COMPARISONS = ("=", "==", "<", ">", "<=", ">=", "<>", "!=", "<=>", "≥", "≤", "≠")
+COMPARED = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ)
+CHAINS_INSIDE = "Elsewhere, write a.x = b.x AND b.x = c.x."
 CHAINS = "Only = can be chained; write a.x < b.x AND b.x < c.x."
 
 Range = tuple[int, int]
@@ -54,6 +58,7 @@ class Conditions:
 def parse_conditions(cursor: Cursor, variables: Variables) -> Conditions:
     """The conditions between the cursor, behind the first WHERE, and its end."""
     found = Conditions()
+    _check_depth(cursor)
     pending = list(reversed(_split(cursor, cursor.index, cursor.end, _wheres(cursor))))
     while pending:
         begin, end = pending.pop()
@@ -64,6 +69,15 @@ def parse_conditions(cursor: Cursor, variables: Variables) -> Conditions:
         else:
             _conjunct(Cursor(cursor.source, cursor.tokens, begin, end), variables, found)
     return found
+
+
+def _check_depth(cursor: Cursor) -> None:
+    depth = 0
+    for token in cursor.tokens[cursor.index : cursor.end]:
+        if token.kind is Kind.SYMBOL:
+            depth += (token.text in "([{") - (token.text in ")]}")
+            if depth > MAXIMUM_DEPTH:
+                cursor.fail(TOO_DEEP, token, EVENT_PATTERNS.smaller)
 
 
 # ---- splitting ---------------------------------------------------------------------------------------
@@ -243,7 +257,11 @@ def _scalars(cursor: Cursor, variables: Variables) -> list[Scalar]:
     """
     operands = _chain(cursor)
     if len(operands) < 3:
-        return [parse_event_scalar(cursor, variables, returned=False)]
+        begin = cursor.index
+        condition = parse_event_scalar(cursor, variables, returned=False)
+        if any(isinstance(node, COMPARED) and isinstance(node.this, COMPARED) for node in condition.tree.walk()):
+            _fail_at(cursor, begin, cursor.end, "A chain of = is a condition of its own.", CHAINS_INSIDE)
+        return [condition]
     cursors = [Cursor(cursor.source, cursor.tokens, begin, end) for begin, end in operands]
     parsed = [parse_event_scalar(operand, variables, returned=False) for operand in cursors]
     plain = [not _iterated(scalar, variables) and not _negations(scalar, variables) for scalar in parsed]

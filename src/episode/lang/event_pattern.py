@@ -108,9 +108,9 @@ def _cut(cursor: Cursor) -> dict[str, Cursor]:
         cursor.fail("Nothing follows this ';'.", cursor.tokens[cursor.end - 1], hint)
     if not cursor.at_words("PATTERN"):
         _fail_without_pattern(cursor)
-    begins: dict[str, int] = {}
+    current = cursor.advance().upper
+    begins: dict[str, int] = {current: cursor.index}
     ends: dict[str, int] = {}
-    current = ""
     while not cursor.at_end:
         token = cursor.token
         if _is_clause(cursor) and not (token.upper == current == "WHERE"):
