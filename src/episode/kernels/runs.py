@@ -48,6 +48,7 @@ MIDDLE, FIRST, LAST = 0, 1, 2
 ALL, BEFORE, CURRENT = 0, 1, 2
 FINE, BUDGET_SPENT, TOO_MANY = 0, 1, 2
 NO_ROW = -1
+LOOKED_AT = -2
 
 
 @njit(cache=True, nogil=True)
@@ -390,6 +391,10 @@ def runs(m, lanes, strategy, bits, starts, from_, start, end, window, done, unti
                                 for j in range(m.cross_from[trans[d]], m.cross_from[trans[d] + 1]):
                                     if m.cross_negation[j] == -1 - n:
                                         before = d
+                                    elif m.cross_negation[j] == n:
+                                        before = LOOKED_AT
+                        if before == LOOKED_AT:
+                            continue
                         if before > 0:
                             low, high = end[path[before - 1]], start[path[before]]
                             first_row, stop_row = path[before - 1] + 1, path[before]

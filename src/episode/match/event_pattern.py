@@ -115,14 +115,21 @@ class EventPatternMatcher:
 
     def feed_in_rounds(self, events: EventBatch, until: int) -> Iterator[pa.Table]:
         """As `feed`, matches coming as they are found."""
+        for together, found in self.matches_in(events, until):
+            yield self._output(together, found)
+
+    def matches_in(self, events: EventBatch, until: int) -> Iterator[tuple[EventBatch, FoundMatches]]:
+        """The matches of a feed as lists of events, round by round, each with the batch that its rows are of."""
         new = np.unique(events.key)
         together = with_held(self.held, events, self._kept, self.spec.input_columns)
-        yield from self._advance(together, until, new)
+        for found in self._advance(together, until, new):
+            yield together, found
 
     def finish(self) -> pa.Table:
         if self.held is None or len(self.held) == 0:
             return self.spec.output_schema.empty_table()
-        tables = list(self._advance(self.held, END_OF_TIME, np.zeros(0, np.int64)))
+        held = self.held
+        tables = [self._output(held, found) for found in self._advance(held, END_OF_TIME, np.zeros(0, np.int64))]
         return pa.concat_tables(tables) if tables else self.spec.output_schema.empty_table()
 
     def snapshot(self) -> Snapshot:
@@ -167,14 +174,14 @@ class EventPatternMatcher:
             return events.time
         return times_of(events.table, InputOrder((), (OrderKey(self.plan.times.start),), needs_time=True))
 
-    def _advance(self, events: EventBatch, until: int, new: np.ndarray) -> Iterator[pa.Table]:
+    def _advance(self, events: EventBatch, until: int, new: np.ndarray) -> Iterator[FoundMatches]:
         if len(events):
             arrays = prepare_events(self.plan, self.needs, events.table, events.key)
             start = self._starts(events)
             for round_ in self._rounds(events, start, arrays, until, new):
-                table = self._output(events, self._matches(events, arrays, round_))
-                if table.num_rows:
-                    yield table
+                found = self._matches(events, arrays, round_)
+                if len(found):
+                    yield found
             self._hold(events, start, arrays, until)
         if until != END_OF_TIME:
             self.done = max(self.done, until)
@@ -239,7 +246,7 @@ class EventPatternMatcher:
 
     # ---- matching ----------------------------------------------------------------------------------------------------
 
-    def _matches(self, events: EventBatch, arrays: EventArrays, round_: Round) -> _Flat:
+    def _matches(self, events: EventBatch, arrays: EventArrays, round_: Round) -> FoundMatches:
         """All matches of a round, in halves where there are too many at once."""
         reduced = self._viable(round_)
         try:
@@ -254,7 +261,7 @@ class EventPatternMatcher:
             return _flattened(self.plan, found)
         except TooManyRecords:
             halves = self._halved(events, round_)
-        return _Flat.joined([self._matches(events, arrays, half) for half in halves])
+        return FoundMatches.joined([self._matches(events, arrays, half) for half in halves])
 
     def _viable(self, round_: Round) -> Round:
         """The round without events that no match can hold."""
@@ -294,13 +301,14 @@ class EventPatternMatcher:
             Round(np.array([begin, high]), round_.start, round_.end, np.array([cut]), round_.until, round_.bits),
         ]
 
-    def _run_automaton(self, events: EventBatch, arrays: EventArrays, round_: Round, reduced: Round) -> _Flat:
+    def _run_automaton(self, events: EventBatch, arrays: EventArrays, round_: Round, reduced: Round) -> FoundMatches:
         automaton = automaton_arrays(self.plan, arrays)
         starts = reduced.bits != 0
-        if self.plan.strategy is not Strategy.ANY and len(self._chain) > 1:
+        first = np.bitwise_or.reduce(automaton.mask[automaton.start_states])
+        if self.plan.strategy is not Strategy.ANY and len(self._chain) > 1 and not first & ~self._chain[0]:
             possible = np.zeros_like(round_.bits)
             joins.viable(round_.bits, self._chain, round_.from_, round_.start, round_.end, self.window, True, possible)
-            starts = possible & self._chain[0] != 0
+            starts = possible & first != 0
         status, row, offsets, rows, variables = runs_kernel.runs(
             automaton, arrays.kernel_lanes, STRATEGIES[self.plan.strategy], reduced.bits, starts, round_.from_,
             round_.start, round_.end, self.window, round_.done, round_.until, self._waits, self.spec.step_budget,
@@ -311,11 +319,11 @@ class EventPatternMatcher:
         if status == runs_kernel.BUDGET_SPENT:
             raise self._budget_spent(events, int(row))
         self.adaptation.note([], len(offsets) - 1)
-        return _Flat(offsets, rows, variables)
+        return FoundMatches(offsets, rows, variables)
 
     # ---- output and state ----------------------------------------------------------
 
-    def _output(self, events: EventBatch, found: _Flat) -> pa.Table:
+    def _output(self, events: EventBatch, found: FoundMatches) -> pa.Table:
         """Matches as rows: their events, one after the other, are a table in which a match is a run of rows."""
         count = len(found.offsets) - 1
         schema = self.spec.output_schema
@@ -413,33 +421,36 @@ class EventPatternMatcher:
 
 
 @dataclass(frozen=True)
-class _Flat:
+class FoundMatches:
     """Matches as lists of events with their variables."""
 
     offsets: np.ndarray
     rows: np.ndarray
     variables: np.ndarray
 
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
     @staticmethod
-    def joined(parts: list[_Flat]) -> _Flat:
+    def joined(parts: list[FoundMatches]) -> FoundMatches:
         offsets = [np.zeros(1, np.int64)]
         for part in parts:
             offsets.append(part.offsets[1:] + offsets[-1][-1])
-        return _Flat(
+        return FoundMatches(
             np.concatenate(offsets),
             np.concatenate([part.rows for part in parts]),
             np.concatenate([part.variables for part in parts]),
         )
 
 
-def _flattened(plan: EventPlan, found: Found) -> _Flat:
+def _flattened(plan: EventPlan, found: Found) -> FoundMatches:
     """Single events and groups of each match, one after the other."""
     number = {name: index for index, name in enumerate(plan.variables)}
     count = len(found.end)
     codes = np.array([number[name] for name in found.variables], np.int32)
     if not found.groups and (len(found.rows) == 0 or found.rows.min() >= 0):
         width = len(codes)
-        return _Flat(np.arange(count + 1, dtype=np.int64) * width, found.rows.reshape(-1), np.tile(codes, count))
+        return FoundMatches(np.arange(count + 1, dtype=np.int64) * width, found.rows.reshape(-1), np.tile(codes, count))
     present = found.rows >= 0
     match = [np.nonzero(present)[0]]
     rows = [found.rows[present]]
@@ -451,7 +462,7 @@ def _flattened(plan: EventPlan, found: Found) -> _Flat:
     which = np.concatenate(match)
     order = np.argsort(which, kind="stable")
     offsets = np.searchsorted(which[order], np.arange(count + 1)).astype(np.int64)
-    return _Flat(offsets, np.concatenate(rows)[order], np.concatenate(variables)[order])
+    return FoundMatches(offsets, np.concatenate(rows)[order], np.concatenate(variables)[order])
 
 
 def _chain(plan: EventPlan) -> np.ndarray:

@@ -285,7 +285,8 @@ class _Alternative:
             if conjunct.variables <= self.place.keys() | self.negated.keys()
         ]
         self.conjuncts = [conjunct for conjunct in mine if not conjunct.variables & self.negated.keys()]
-        self.about_negated = [conjunct for conjunct in mine if conjunct.variables & self.negated.keys()]
+        # Of several negated classes one event is at most one: what relates two of them rests.
+        self.about_negated = [conjunct for conjunct in mine if len(conjunct.variables & self.negated.keys()) == 1]
         self.nodes: list[_Node] = []
 
     def build(self) -> None:

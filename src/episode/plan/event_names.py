@@ -9,17 +9,46 @@ from itertools import product
 
 from episode.lang.event_syntax import (
     Closure,
+    Disjunction,
     EventAggregate,
     EventAtom,
     EventClass,
     EventPattern,
     EventQuery,
     Negation,
+    Sequence,
     classes_of,
 )
 from episode.lang.syntax import Scalar
 
 MARK = "@"
+
+
+def with_groups_between_places(pattern: EventPattern) -> EventPattern:
+    """`A; (B | C*); D` → `(A; B; D) | (A; C*; D)`: a group alone is no place."""
+    if isinstance(pattern, EventClass):
+        return pattern
+    if isinstance(pattern, (Negation, Closure)):
+        return replace(pattern, part=with_groups_between_places(pattern.part))
+    pattern = replace(pattern, parts=tuple(with_groups_between_places(part) for part in pattern.parts))
+    if not isinstance(pattern, Sequence):
+        return pattern
+    choices: list[list[tuple[EventPattern, ...]]] = []
+    for part in pattern.parts:
+        if isinstance(part, Disjunction) and any(_has_no_place(one) for one in part.parts):
+            choices.append([one.parts if isinstance(one, Sequence) else (one,) for one in part.parts])
+        else:
+            choices.append([(part,)])
+    if all(len(choice) == 1 for choice in choices):
+        return pattern
+    ways = [replace(pattern, parts=tuple(part for parts in way for part in parts)) for way in product(*choices)]
+    return Disjunction(tuple(ways), pattern.span)
+
+
+def _has_no_place(pattern: EventPattern) -> bool:
+    if isinstance(pattern, Sequence):
+        return all(_has_no_place(part) for part in pattern.parts)
+    return isinstance(pattern, (Closure, Negation))
 
 
 def with_unique_variables(query: EventQuery) -> tuple[EventQuery, dict[str, tuple[str, ...]]]:

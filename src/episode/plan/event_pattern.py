@@ -27,7 +27,7 @@ from episode.plan.derived import DerivedColumns
 from episode.plan.event_automaton import AutomatonPlan, is_linear, linear, plan_automaton
 from episode.plan.event_classes import CLASS_COLUMN, EventClasses
 from episode.plan.event_conditions import Conjunct, EventScalars, conjunct_of, same_column
-from episode.plan.event_names import MARK, with_unique_variables
+from episode.plan.event_names import MARK, with_groups_between_places, with_unique_variables
 from episode.plan.event_returns import EventTimes, Returns, clause_of
 from episode.plan.event_tree import (
     Absent,
@@ -135,6 +135,7 @@ class _Planner:
         keys: tuple[str, ...],
         strategy: Strategy | None,
     ) -> None:
+        query = replace(query, pattern=with_groups_between_places(query.pattern))
         query, self.renamed = with_unique_variables(query)
         every = {one.variable: one for one in classes_of(query.pattern)}
         classes = replace(classes, query=query, by_variable=every)

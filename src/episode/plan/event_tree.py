@@ -222,7 +222,11 @@ class _Builder:
             return Together(tuple(self.node(part) for part in parts), absent)
         if isinstance(pattern, Sequence):
             return self._sequence(pattern.parts)
-        return self._sequence((pattern,))
+        raise self._unsupported(
+            "A closure or negation cannot stand here by itself.",
+            pattern.span,
+            "Put it into a sequence, between other events: A; B*; C.",
+        )
 
     def _sequence(self, parts: tuple[EventPattern, ...]) -> Node:
         places: list[Node] = []
@@ -239,6 +243,10 @@ class _Builder:
                 gaps.append([])
         if len(places) == 1 and not any(gaps):
             return places[0]
+        if not places:
+            span = Span(parts[0].span.start, parts[-1].span.end)
+            hint = "Put them into a sequence with single events: A; B*; C."
+            raise self._unsupported("Closures and negations need a single event beside them.", span, hint)
         return InSequence(tuple(places), tuple(tuple(gap) for gap in gaps))
 
     def _absent(self, negation: Negation) -> Absent:
