@@ -29,8 +29,9 @@ from episode.match.ordering import times_of
 from episode.match.prepare import Needs, needs_of, prepare
 from episode.match.protocol import END_OF_TIME, EventBatch, InputOrder, OrderKey, Snapshot, StateChunk
 from episode.match.row_pattern import STEP_BUDGET, StateLimit
+from episode.plan.clause import Strategy
 from episode.plan.event_cost import PhysicalPlan
-from episode.plan.event_pattern import EventPlan, Strategy
+from episode.plan.event_pattern import EventPlan
 from episode.plan.event_tree import InSequence, variables_of
 
 _PARTITIONS = "partitions"
