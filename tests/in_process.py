@@ -9,10 +9,10 @@ import pyarrow as pa
 import sqlglot
 
 from episode.lang.row_pattern import parse_clause
-from episode.match.keys import KeyCoder
-from episode.match.ordering import events_of
-from episode.match.protocol import END_OF_TIME, EventBatch, StateChunk
-from episode.match.row_pattern import RowPatternSpec
+from episode.matchers.keys import KeyCoder
+from episode.matchers.ordering import events_of
+from episode.matchers.protocol import END_OF_TIME, EventBatch, StateChunk
+from episode.matchers.row_pattern import RowPatternSpec
 from episode.plan.measures import MATCHED_COLUMN, TIMED_OUT_COLUMN
 from episode.plan.row_pattern import plan_row_pattern
 from episode.plan.schema import InputSchema

@@ -22,10 +22,10 @@ from episode.lang.event_syntax import (
     classes_of,
 )
 from episode.lang.syntax import Scalar
-from episode.match.event_pattern import EventPatternSpec
-from episode.match.keys import KeyCoder
-from episode.match.ordering import events_of
-from episode.match.protocol import END_OF_TIME, StateChunk
+from episode.matchers.event_pattern import EventPatternSpec
+from episode.matchers.keys import KeyCoder
+from episode.matchers.ordering import events_of
+from episode.matchers.protocol import END_OF_TIME, StateChunk
 from episode.plan.event_classes import EventClasses
 from episode.plan.event_pattern import plan_event_pattern
 from episode.plan.event_returns import EventTimes
@@ -108,9 +108,7 @@ def bound(spec: EventPatternSpec, output: pa.Table) -> list[Bound]:
         if measure.name.startswith("out_"):
             name = measure.sql.strip("`")
             columns.append((measure.name[len("out_") :], output.column(name).to_pylist()))
-    return [
-        tuple((name, _positions(values[row])) for name, values in columns) for row in range(output.num_rows)
-    ]
+    return [tuple((name, _positions(values[row])) for name, values in columns) for row in range(output.num_rows)]
 
 
 def _positions(value: Any) -> tuple[int, ...]:

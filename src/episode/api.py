@@ -437,7 +437,7 @@ def _escape(text: str) -> str:
 def compile_kernels() -> None:
     """Compile the kernels for this machine now, instead of at the first query (about a minute, once per machine)."""
     from episode.lang.row_pattern import parse_clause
-    from episode.match.warm import SAMPLE_CLAUSE, SAMPLE_TYPES, compile_kernels
+    from episode.matchers.warm import SAMPLE_CLAUSE, SAMPLE_TYPES, compile_kernels
     from episode.plan.row_pattern import plan_row_pattern
     from episode.plan.schema import InputSchema
 

@@ -10,9 +10,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.taskcontext import TaskContext
 
-from episode.match.envelope import FLUSH_BYTES, SCHEMA, Packing, in_groups, pack, unpack
-from episode.match.protocol import InputOrder, MatcherSpec
-from episode.match.shard import DEFAULT_BUDGET, run_shard
+from episode.matchers.envelope import FLUSH_BYTES, SCHEMA, Packing, in_groups, pack, unpack
+from episode.matchers.protocol import InputOrder, MatcherSpec
+from episode.matchers.shard import DEFAULT_BUDGET, run_shard
 from episode.spark import carry, classic
 from episode.spark.scan import LEAST_TASK_BYTES, ParquetScan, choose_scan
 from episode.spark.worker import prepare_worker, spill_directory

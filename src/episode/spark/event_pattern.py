@@ -10,8 +10,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from episode.errors import EpisodeAnalysisError
-from episode.match.event_pattern import EventPatternSpec
-from episode.match.row_pattern import StateLimit
+from episode.matchers.event_pattern import EventPatternSpec
+from episode.matchers.row_pattern import StateLimit
 from episode.plan.clause import EventQuery, Strategy
 from episode.plan.event_classes import CLASS_COLUMN, EventClasses, EventTable
 from episode.plan.event_pattern import EventPlan, plan_event_pattern, time_column

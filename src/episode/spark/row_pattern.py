@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from episode.errors import EpisodeAnalysisError
-from episode.match.row_pattern import RowPatternSpec, StateLimit
+from episode.matchers.row_pattern import RowPatternSpec, StateLimit
 from episode.plan.clause import MatchRecognize
 from episode.plan.measures import TIMED_OUT_COLUMN
 from episode.plan.row_pattern import RowPatternPlan, plan_row_pattern

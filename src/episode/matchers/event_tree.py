@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from episode.kernels import joins
-from episode.match.event_prepare import EventArrays
+from episode.matchers.event_prepare import EventArrays
 from episode.plan.event_cost import PhysicalPlan, Shape, first_place, is_equality, last_place
 from episode.plan.event_pattern import EventPlan, JoinTest
 from episode.plan.event_tree import Absent, Gap, Group, InSequence, Leaf, Node, OneOf, Together, variables_of

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from episode.kernels import narrowing
-from episode.match.columns import ALL_VALID, int64_values, is_integral, raw_values, valid_mask
+from episode.matchers.columns import ALL_VALID, int64_values, is_integral, raw_values, valid_mask
 
 _REMEMBERED = b"episode.slim"
 _RECIPE = b"recipe"

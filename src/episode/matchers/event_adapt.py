@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from episode.kernels import joins
-from episode.match.event_prepare import EventArrays
-from episode.match.event_tree import Counted, Round
+from episode.matchers.event_prepare import EventArrays
+from episode.matchers.event_tree import Counted, Round
 from episode.plan.event_cost import (
     PhysicalPlan,
     Statistics,

@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from episode.kernels import partition
-from episode.match.columns import ALL_VALID, Atom, atoms, one_chunk
-from episode.match.protocol import Snapshot, StateChunk
+from episode.matchers.columns import ALL_VALID, Atom, atoms, one_chunk
+from episode.matchers.protocol import Snapshot, StateChunk
 
 _SNAPSHOT_VERSION = 1
 

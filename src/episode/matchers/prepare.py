@@ -11,8 +11,8 @@ import pyarrow as pa
 from episode.kernels import machine
 from episode.kernels import opcodes as oc
 from episode.kernels import rows as kernel
-from episode.match.encoding import Lanes, encode
-from episode.match.lowering import Assembler, conjunction, is_float_lane, simple_test
+from episode.matchers.encoding import Lanes, encode
+from episode.matchers.lowering import Assembler, conjunction, is_float_lane, simple_test
 from episode.plan.conditions import Condition
 from episode.plan.expressions import Constant, Current, Expression, LabelAt, Load, Running, is_row_local, walk
 from episode.plan.labels import Labels

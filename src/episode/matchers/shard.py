@@ -15,11 +15,11 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from episode.match.columns import concat, plain
-from episode.match.keys import KeyCoder
-from episode.match.ordering import events_of, has_lasting_image, times_of
-from episode.match.protocol import END_OF_TIME, MatcherSpec
-from episode.match.spill import SortedRun, Spool, cuts_of, rechunk, split_by_key
+from episode.matchers.columns import concat, plain
+from episode.matchers.keys import KeyCoder
+from episode.matchers.ordering import events_of, has_lasting_image, times_of
+from episode.matchers.protocol import END_OF_TIME, MatcherSpec
+from episode.matchers.spill import SortedRun, Spool, cuts_of, rechunk, split_by_key
 
 DEFAULT_BUDGET = 256 * 2**20
 """Bytes of events that a shard may hold at once; while they are ordered a worker takes about four times as many."""

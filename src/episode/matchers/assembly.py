@@ -13,8 +13,8 @@ from episode.errors import EpisodeDataError
 from episode.kernels import measures as kernels
 from episode.kernels import opcodes as oc
 from episode.kernels.rows import TIMED_OUT, UNMATCHED
-from episode.match.columns import one_chunk, raw_values, take_array, valid_mask
-from episode.match.prepare import FUNCTIONS, Prepared, measure_argument, membership
+from episode.matchers.columns import one_chunk, raw_values, take_array, valid_mask
+from episode.matchers.prepare import FUNCTIONS, Prepared, measure_argument, membership
 from episode.plan.clause import MatchRecognize, RowsPerMatch
 from episode.plan.expressions import Expression, Load
 from episode.plan.labels import Labels

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from episode.kernels import runs as kernel
-from episode.match.event_prepare import EventArrays, comparison_of
-from episode.match.prepare import FUNCTIONS
+from episode.matchers.event_prepare import EventArrays, comparison_of
+from episode.matchers.prepare import FUNCTIONS
 from episode.plan.event_automaton import FIRST, LAST, MIDDLE, AutomatonPlan
 from episode.plan.event_pattern import EventPlan
 from episode.plan.expressions import Load, Navigated, walk

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from episode.match.columns import decimal_low_words, int64_values, one_chunk, valid_mask
+from episode.matchers.columns import decimal_low_words, int64_values, one_chunk, valid_mask
 from episode.plan.types import lane_of
 
 

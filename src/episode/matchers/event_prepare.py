@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 
 from episode.kernels import joins, machine
-from episode.match.encoding import Lanes, encode
-from episode.match.lowering import COMPARE, Assembler, is_float_lane
-from episode.match.prepare import compute_lane, running_argument
+from episode.matchers.encoding import Lanes, encode
+from episode.matchers.lowering import COMPARE, Assembler, is_float_lane
+from episode.matchers.prepare import compute_lane, running_argument
 from episode.plan.event_pattern import EventPlan, JoinTest, event_variables
 from episode.plan.expressions import Apply, Constant, Current, Expression, Load, Navigated, Running, walk
 from episode.plan.types import lane_of

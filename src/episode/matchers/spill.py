@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from episode.kernels import hashing, partition
-from episode.match.columns import concat, key_hashes, one_chunk_each, take
+from episode.matchers.columns import concat, key_hashes, one_chunk_each, take
 
 
 class Spool:

@@ -13,11 +13,11 @@ import numpy as np
 import pyarrow as pa
 
 from episode.kernels import hashing, narrowing, partition
-from episode.match.columns import key_hashes, plain, take
-from episode.match.ordering import has_lasting_image, order_image
-from episode.match.protocol import InputOrder
-from episode.match.slim import SlimTable, restore, slim, slim_slices
-from episode.match.spill import rechunk
+from episode.matchers.columns import key_hashes, plain, take
+from episode.matchers.ordering import has_lasting_image, order_image
+from episode.matchers.protocol import InputOrder
+from episode.matchers.slim import SlimTable, restore, slim, slim_slices
+from episode.matchers.spill import rechunk
 
 SCHEMA = "shard int, first_time long, last_time long, origin long, blob binary"
 """An envelope's row. Times: the least and the greatest of its events, null where the order has no lasting image.

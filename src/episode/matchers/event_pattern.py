@@ -18,17 +18,17 @@ from episode.errors import EpisodeDataError
 from episode.kernels import joins
 from episode.kernels import runs as runs_kernel
 from episode.kernels.rows import MATCHED
-from episode.match.assembly import Matches, OutputAssembler, PathLabels, output_schema
-from episode.match.columns import from_bytes, take, to_bytes
-from episode.match.event_adapt import Adaptation
-from episode.match.event_prepare import EventArrays, EventNeeds, event_needs, prepare_events
-from episode.match.event_runs import automaton_arrays
-from episode.match.event_tree import Found, Round, TooManyRecords, TreeRun, edges
-from episode.match.held import STATE_VERSION, KeptRows, check_version, with_held
-from episode.match.ordering import times_of
-from episode.match.prepare import Needs, needs_of, prepare
-from episode.match.protocol import END_OF_TIME, EventBatch, InputOrder, OrderKey, Snapshot, StateChunk
-from episode.match.row_pattern import STEP_BUDGET, StateLimit
+from episode.matchers.assembly import Matches, OutputAssembler, PathLabels, output_schema
+from episode.matchers.columns import from_bytes, take, to_bytes
+from episode.matchers.event_adapt import Adaptation
+from episode.matchers.event_prepare import EventArrays, EventNeeds, event_needs, prepare_events
+from episode.matchers.event_runs import automaton_arrays
+from episode.matchers.event_tree import Found, Round, TooManyRecords, TreeRun, edges
+from episode.matchers.held import STATE_VERSION, KeptRows, check_version, with_held
+from episode.matchers.ordering import times_of
+from episode.matchers.prepare import Needs, needs_of, prepare
+from episode.matchers.protocol import END_OF_TIME, EventBatch, InputOrder, OrderKey, Snapshot, StateChunk
+from episode.matchers.row_pattern import STEP_BUDGET, StateLimit
 from episode.plan.clause import Strategy
 from episode.plan.event_cost import PhysicalPlan
 from episode.plan.event_pattern import EventPlan

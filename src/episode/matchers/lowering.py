@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from episode.kernels import opcodes as oc
-from episode.match.encoding import Lanes
+from episode.matchers.encoding import Lanes
 from episode.plan.expressions import (
     Apply,
     Constant,

@@ -16,10 +16,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from episode.errors import EpisodeDataError
-from episode.match.columns import ALL_VALID, concat, one_chunk, plain, to_bytes
-from episode.match.keys import KeyCoder
-from episode.match.ordering import events_of, order_image
-from episode.match.protocol import END_OF_TIME, EventBatch, MatcherSpec, Snapshot, StateChunk
+from episode.matchers.columns import ALL_VALID, concat, one_chunk, plain, to_bytes
+from episode.matchers.keys import KeyCoder
+from episode.matchers.ordering import events_of, order_image
+from episode.matchers.protocol import END_OF_TIME, EventBatch, MatcherSpec, Snapshot, StateChunk
 
 NO_WATERMARK = np.iinfo(np.int64).min
 BUFFER_VERSION = 1

@@ -17,13 +17,13 @@ import pyarrow as pa
 
 from episode.errors import EpisodeDataError
 from episode.kernels import rows as kernel
-from episode.match.assembly import Matches, OutputAssembler, PathLabels, output_schema
-from episode.match.columns import from_bytes, take, to_bytes
-from episode.match.held import STATE_VERSION, KeptRows, check_version, ranges, with_held
-from episode.match.prepare import Needs, membership, needs_of, prepare
-from episode.match.program import ProgramArrays, lower_program
-from episode.match.protocol import END_OF_TIME, EventBatch, InputOrder, OrderKey, Snapshot, StateChunk
-from episode.match.work import WorkArrays
+from episode.matchers.assembly import Matches, OutputAssembler, PathLabels, output_schema
+from episode.matchers.columns import from_bytes, take, to_bytes
+from episode.matchers.held import STATE_VERSION, KeptRows, check_version, ranges, with_held
+from episode.matchers.prepare import Needs, membership, needs_of, prepare
+from episode.matchers.program import ProgramArrays, lower_program
+from episode.matchers.protocol import END_OF_TIME, EventBatch, InputOrder, OrderKey, Snapshot, StateChunk
+from episode.matchers.work import WorkArrays
 from episode.plan.clause import MatchMode, RowsPerMatch, SkipTo
 from episode.plan.program import START
 from episode.plan.row_pattern import RowPatternPlan, uses_match_number

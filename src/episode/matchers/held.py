@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from episode.errors import EpisodeDataError
-from episode.match.columns import from_bytes, one_chunk_each, take, to_bytes
-from episode.match.protocol import EventBatch, StateChunk
+from episode.matchers.columns import from_bytes, one_chunk_each, take, to_bytes
+from episode.matchers.protocol import EventBatch, StateChunk
 
 STATE_VERSION = 1
 _ROWS = "rows."

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from episode.errors import EpisodeDataError, EpisodeUnsupportedError
 from episode.kernels import partition
-from episode.match.columns import (
+from episode.matchers.columns import (
     ALL_VALID,
     decimal_low_words,
     float_bits,
@@ -23,8 +23,8 @@ from episode.match.columns import (
     take,
     valid_mask,
 )
-from episode.match.keys import KeyCoder
-from episode.match.protocol import EventBatch, InputOrder, OrderKey
+from episode.matchers.keys import KeyCoder
+from episode.matchers.protocol import EventBatch, InputOrder, OrderKey
 
 _FIRST = np.iinfo(np.int64).min
 _LAST = np.iinfo(np.int64).max

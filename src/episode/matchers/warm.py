@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from episode.match.envelope import Packing, pack, unpack
-from episode.match.keys import KeyCoder
-from episode.match.ordering import events_of
-from episode.match.protocol import END_OF_TIME, InputOrder
-from episode.match.row_pattern import RowPatternSpec
+from episode.matchers.envelope import Packing, pack, unpack
+from episode.matchers.keys import KeyCoder
+from episode.matchers.ordering import events_of
+from episode.matchers.protocol import END_OF_TIME, InputOrder
+from episode.matchers.row_pattern import RowPatternSpec
 from episode.plan.row_pattern import RowPatternPlan
 
 SAMPLE_CLAUSE = """
