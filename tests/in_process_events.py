@@ -115,3 +115,19 @@ def _positions(value: Any) -> tuple[int, ...]:
     if value is None:
         return ()
     return tuple(value) if isinstance(value, list) else (value,)
+
+
+def events_until(
+    spec: EventPatternSpec, *, chunks: int, per_chunk: int, classes: str = "ABCD"
+) -> Iterable[tuple[int, int]]:
+    """(held rows, matches) after each chunk of a steady stream: one event per unit of time, classes in turn."""
+    matcher, coder = spec.open(), KeyCoder(spec.input_order.keys)
+    for chunk in range(chunks):
+        times = range(chunk * per_chunk, (chunk + 1) * per_chunk)
+        rows = [
+            {POSITION: t, "ts": t, "te": t, "type": classes[t % len(classes)], "k": 1, "x": 1, "y": 1, "s": "a"}
+            for t in times
+        ]
+        table = pa.Table.from_pylist(rows, schema=SCHEMA).select(list(spec.input_columns))
+        found = matcher.feed(events_of(table, spec.input_order, coder), times[-1])
+        yield matcher.state_rows, found.num_rows

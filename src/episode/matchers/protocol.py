@@ -6,7 +6,7 @@ finished matches. Its laws (tests/property): chunk invariance, shard invariance,
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -124,6 +124,15 @@ class Matcher(Protocol):
     @property
     def wakes_at(self) -> int | None:
         """The least `until` at which a feed without events could give a match; None if none could."""
+        ...
+
+
+@runtime_checkable
+class FeedsInRounds(Protocol):
+    """A Matcher whose feed may give more matches than should be in memory at once."""
+
+    def feed_in_rounds(self, events: EventBatch, until: int) -> Iterator[pa.Table]:
+        """As `feed`, in parts; all of them must be taken before anything else is asked of the matcher."""
         ...
 
 
