@@ -7,6 +7,7 @@ taken if it is cheaper by more than GAIN.
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -22,6 +23,7 @@ from episode.plan.event_cost import (
     search,
 )
 from episode.plan.event_pattern import EventPlan, JoinTest
+from episode.plan.explain_events import tree_lines
 
 CHANGE, GAIN = 0.5, 0.1
 WEIGHT = 0.5
@@ -100,6 +102,24 @@ class Adaptation:
         for one in counted:
             tried, records = self.counted.get(one.name, (0, 0))
             self.counted[one.name] = (tried + one.tried, records + one.records)
+
+    def report(self) -> str:
+        """What happened, as JSON: see plan/explain_events.py for how it is told."""
+        statistics = self.statistics or default_statistics(self.plan)
+        physical = self.forced or self.physical
+        trees = []
+        if self.plan.tree is not None and physical is not None and not physical.automaton:
+            trees = tree_lines(self.plan, physical, statistics)
+        return json.dumps(
+            {
+                "rounds": self.rounds,
+                "matches": self.matches,
+                "automaton": physical is None or physical.automaton,
+                "tree": trees,
+                "nodes": {name: list(numbers) for name, numbers in self.counted.items()},
+                "changes": [[change.round, change.reason, change.old_cost, change.new_cost] for change in self.changes],
+            }
+        )
 
 
 def cost_of_default(plan: EventPlan, statistics: Statistics) -> float:

@@ -151,6 +151,9 @@ class EventPatternMatcher:
                 self.done = int((table.schema.metadata or {})[b"done"])
         self.held = self._kept.restore(chunks, keys, held)
 
+    def report(self) -> str:
+        return self.adaptation.report()
+
     @property
     def state_rows(self) -> int:
         return 0 if self.held is None else len(self.held)

@@ -136,6 +136,15 @@ class FeedsInRounds(Protocol):
         ...
 
 
+@runtime_checkable
+class Reports(Protocol):
+    """A Matcher that can say what it has done, for explain."""
+
+    def report(self) -> str:
+        """JSON."""
+        ...
+
+
 class MatcherSpec(Protocol):
     """A planned query: picklable, shipped to the workers, where it opens matchers."""
 

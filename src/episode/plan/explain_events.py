@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from episode.lang.event_syntax import Strategy
 from episode.plan.event_automaton import AutomatonPlan
 from episode.plan.event_cost import (
@@ -17,6 +19,8 @@ from episode.plan.event_cost import (
 from episode.plan.event_pattern import EventPlan
 from episode.plan.event_tree import Absent, Gap, Group, Leaf, Node, OneOf, Together, variables_of
 from episode.plan.expressions import render
+
+MOST_LINES = 60
 
 
 def explain_event_pattern(plan: EventPlan) -> list[str]:
@@ -159,3 +163,29 @@ def _state_bound(plan: EventPlan) -> str:
     contiguous = plan.strategy in (Strategy.STRICT, Strategy.PARTITION)
     which = "all events" if contiguous else "the events that qualify for a variable"
     return f"{which} of the last window per partition"
+
+
+def explain_reports(reports: list[str]) -> list[str]:
+    """What matchers did, from their reports (JSON): the sums of their nodes, the last tree of the busiest one."""
+    read = [json.loads(report) for report in reports]
+    if not read:
+        return ["  run: there were no events"]
+    rounds, matches = sum(one["rounds"] for one in read), sum(one["matches"] for one in read)
+    lines = [f"  run: {len(read):,} parts of the input, {rounds:,} rounds, {matches:,} matches"]
+    nodes: dict[str, list[int]] = {}
+    for one in read:
+        for name, (tried, records) in one["nodes"].items():
+            total = nodes.setdefault(name, [0, 0])
+            total[0] += tried
+            total[1] += records
+    lines += [f"    {name}: {tried:,} pairs tried, {records:,} records" for name, (tried, records) in nodes.items()]
+    busiest = max(read, key=lambda one: one["matches"])
+    if busiest["tree"]:
+        lines += ["  tree of the busiest part, with estimates from its events:"]
+        lines += [f"    {line}" for line in busiest["tree"]]
+    for one in read:
+        for number, reason, old, new in one["changes"]:
+            lines.append(f"    round {number}: {reason}; cost {old:,.0f} → {new:,.0f}")
+            if len(lines) > MOST_LINES:
+                return [*lines, "    …"]
+    return lines

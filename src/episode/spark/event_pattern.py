@@ -16,6 +16,7 @@ from episode.plan.clause import EventQuery, Strategy
 from episode.plan.event_classes import CLASS_COLUMN, EventClasses, EventTable
 from episode.plan.event_pattern import EventPlan, plan_event_pattern, time_column
 from episode.plan.event_returns import KEEP, EventTimes
+from episode.plan.explain_events import explain_reports
 from episode.plan.schema import quote
 from episode.plan.stream import EventTime
 from episode.spark.batch import Batch, plan_batch
@@ -53,6 +54,15 @@ class EventPatternQuery:
     @property
     def reasons(self) -> list[str]:
         return self.run.reasons
+
+    def analysis(self) -> list[str]:
+        """Run it over its table, and tell what the plans of the shards did."""
+        if isinstance(self.run, Stream):
+            raise EpisodeAnalysisError(
+                "analyze=True runs a pattern over a table; this is a stream.",
+                hint="Watch a running stream by its counters, or analyze a table of its past events.",
+            )
+        return explain_reports(self.run.reports())
 
     def frame(self) -> DataFrame:
         """RETURN's columns, then match_start and match_end."""
