@@ -435,10 +435,19 @@ def _escape(text: str) -> str:
 
 
 def compile_kernels() -> None:
-    """Compile the kernels for this machine now, instead of at the first query (about a minute, once per machine)."""
+    """Compile the kernels for this machine now, instead of at the first query (a minute or two, once per machine)."""
     from episode.lang.row_pattern import parse_clause
-    from episode.matchers.warm import SAMPLE_CLAUSE, SAMPLE_TYPES, compile_kernels
+    from episode.matchers import warm
+    from episode.plan.event_classes import EventClasses
+    from episode.plan.event_pattern import plan_event_pattern
+    from episode.plan.event_returns import EventTimes
     from episode.plan.row_pattern import plan_row_pattern
     from episode.plan.schema import InputSchema
 
-    compile_kernels(plan_row_pattern(parse_clause(SAMPLE_CLAUSE), InputSchema(SAMPLE_TYPES)))
+    warm.compile_kernels(plan_row_pattern(parse_clause(warm.SAMPLE_CLAUSE), InputSchema(warm.SAMPLE_TYPES)))
+    plans = []
+    for text in warm.SAMPLE_EVENTS:
+        query = parse_event_query(text)
+        classes = EventClasses(query, InputSchema(warm.SAMPLE_EVENT_TYPES), "type")
+        plans.append(plan_event_pattern(query, classes, EventTimes("ts", None, "bigint")))
+    warm.compile_event_kernels(plans)

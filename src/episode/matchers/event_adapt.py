@@ -127,7 +127,7 @@ def cost_of_default(plan: EventPlan, statistics: Statistics) -> float:
 
 
 def _average(old: Statistics, new: Statistics) -> Statistics:
-    def mixed(before: dict, now: dict) -> dict:  # type: ignore[type-arg]
+    def mixed(before: dict, now: dict) -> dict:
         return {name: before.get(name, value) * (1 - WEIGHT) + value * WEIGHT for name, value in now.items()}
 
     selectivity = {**old.selectivity, **mixed(old.selectivity, new.selectivity)}

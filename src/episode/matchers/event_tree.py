@@ -9,7 +9,7 @@ import numpy as np
 
 from episode.kernels import joins
 from episode.matchers.event_prepare import EventArrays
-from episode.plan.event_cost import PhysicalPlan, Shape, first_place, is_equality, last_place
+from episode.plan.event_cost import PhysicalPlan, Shape, first_place, is_equality, last_place, left_deep
 from episode.plan.event_pattern import EventPlan, JoinTest
 from episode.plan.event_tree import Absent, Gap, Group, InSequence, Leaf, Node, OneOf, Together, variables_of
 
@@ -200,10 +200,7 @@ class TreeRun:
             if other == node:
                 return shape
         places = len(node.places if isinstance(node, InSequence) else node.parts)
-        shape: Shape = 0
-        for place in range(1, places):
-            shape = (shape, place)
-        return shape
+        return left_deep(places)
 
     def _union(self, parts: list[Buffer]) -> Buffer:
         variables = tuple(name for part in parts for name in part.variables)
@@ -420,7 +417,8 @@ class TreeRun:
 
     def _applies(self, edge: _Edge, found: Found) -> np.ndarray:
         columns = [found.variables.index(name) for name in edge.owner]
-        return (found.rows[:, columns] >= 0).any(axis=1) if columns else np.ones(len(found.end), np.bool_)
+        out: np.ndarray = (found.rows[:, columns] >= 0).any(axis=1) if columns else np.ones(len(found.end), np.bool_)
+        return out
 
     def _bounds(self, edge: _Edge, found: Found) -> tuple[np.ndarray, np.ndarray]:
         """Between these, exclusively, lies what the item is about."""

@@ -305,7 +305,8 @@ class _Alternative:
                 place_before[target] = self.place[variable]
         self.automaton.starts.append(number[start])
         for point in points:
-            accepting, end_crossed = False, ()
+            accepting = False
+            end_crossed: tuple[int, ...] = ()
             seen: set[tuple[str, int]] = set()
             for reached, crossed in self._reach(point):
                 if reached == end:

@@ -16,6 +16,7 @@ from episode.lang.event_syntax import (
     Reach,
     ReturnItem,
     WholeEvent,
+    event_atoms,
 )
 from episode.lang.syntax import (
     Aggregate,
@@ -224,7 +225,7 @@ class Returns(Measures):
                 atom.span,
                 f"These are, of a plain attribute: {', '.join(sorted(forms))}.",
             )
-        inner = scalar.atoms[0][1]
+        (inner,) = event_atoms(scalar)
         assert isinstance(inner, EventColumn)
         array = self._array(replace(inner, index=Index.ALL))
         type_ = self.schema.columns.get(inner.path[0], "double")
