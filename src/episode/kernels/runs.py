@@ -19,7 +19,7 @@ from episode.kernels.joins import EVER, NEVER, first_at_least
 Automaton = namedtuple(
     "Automaton",
     [
-        "start_states", "from_", "variable", "target", "mask", "accepting",
+        "start_states", "from_", "variable", "target", "mask", "accepting", "in_last_place",
         "take_from", "take_check", "end_from", "end_check",
         "cross_from", "cross_negation", "late_from", "late_negation",
         "kind", "loop_variable", "back", "test", "program",
@@ -370,20 +370,21 @@ def runs(m, lanes, strategy, bits, starts, from_, start, end, window, done, unti
                         taken[v] -= 1
                         depth -= 1
                         continue
-                    if depth > 0:
-                        took[depth - 1] = row
                     # ---- is it a match? --------------------------------------------------------------------
                     s = state[depth]
                     if not m.accepting[s]:
+                        if depth > 0:
+                            took[depth - 1] = row
                         continue
                     begins, ends = start[origin], end[row]
                     complete = _all_hold(
                         m, lanes, m.end_from[s], m.end_from[s + 1], m.end_check, depth, path, trans, earlier,
                         last_depth, taken, counts, ints, floats, squares, work,
                     )  # fmt: skip
+                    refused, dropped = False, False
                     for i in range(m.late_from[s], m.late_from[s + 1]):
                         n = m.late_negation[i]
-                        if not complete:
+                        if not complete or refused:
                             break
                         before = 0 if m.negation_place[n] == FIRST else -1
                         if m.negation_place[n] == MIDDLE:
@@ -407,8 +408,18 @@ def runs(m, lanes, strategy, bits, starts, from_, start, end, window, done, unti
                             first_row, stop_row = row + 1, stop
                         if _negated(m, lanes, n, low, high, first_row, stop_row, bits, start, end, depth, path, earlier,
                                     last_depth, taken, counts, ints, floats, squares, work):  # fmt: skip
-                            complete = False
-                    if not complete:
+                            if before >= 0:
+                                refused = True
+                            else:
+                                dropped = True
+                    if refused and strategy == NEXT and m.in_last_place[s]:  # a later event may do
+                        last_depth[v] = earlier[depth]
+                        taken[v] -= 1
+                        depth -= 1
+                        continue
+                    if depth > 0:
+                        took[depth - 1] = row
+                    if not complete or refused:
                         continue
                     if strategy == NEXT:
                         if row > best:
@@ -416,6 +427,8 @@ def runs(m, lanes, strategy, bits, starts, from_, start, end, window, done, unti
                         if row < best:
                             best, matches = row, first_match
                         cursor_row[depth] = stop
+                    if dropped:
+                        continue
                     decided = ends
                     if waits:
                         decided = begins + window if window < EVER else EVER

@@ -92,6 +92,7 @@ def _states(automaton: AutomatonPlan, bit: dict[str, int]) -> dict[str, np.ndarr
         "target": np.array([t.target for t in transitions], np.int64),
         "mask": masks,
         "accepting": np.array(automaton.accepting, np.bool_),
+        "in_last_place": np.array(automaton.in_last_place, np.bool_),
         "take_from": take_from, "take_check": take_check, "end_from": end_from, "end_check": end_check,
         "cross_from": cross_from, "cross_negation": crossed, "late_from": late_from, "late_negation": late,
         "negation_bit": np.array([bit[negation.variable] for negation in automaton.negations], np.int64),

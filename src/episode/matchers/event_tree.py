@@ -416,9 +416,10 @@ class TreeRun:
             found.select(np.flatnonzero(~(negated & self._applies(edge, found))))
 
     def _applies(self, edge: _Edge, found: Found) -> np.ndarray:
-        columns = [found.variables.index(name) for name in edge.owner]
-        out: np.ndarray = (found.rows[:, columns] >= 0).any(axis=1) if columns else np.ones(len(found.end), np.bool_)
-        return out
+        applies = np.zeros(len(found.end), np.bool_)
+        for name in edge.owner:
+            applies |= found.rows[:, found.variables.index(name)] >= 0
+        return applies
 
     def _bounds(self, edge: _Edge, found: Found) -> tuple[np.ndarray, np.ndarray]:
         """Between these, exclusively, lies what the item is about."""

@@ -87,13 +87,14 @@ class NegationPlan:
 
 @dataclass(frozen=True)
 class AutomatonPlan:
-    """starts: a state per alternative. accepting, end_checks, late: per state. required: places that every match fills,
-    in order, as sets of variables (empty where alternatives differ)."""
+    """starts: a state per alternative. accepting, in_last_place, end_checks, late: per state. required: places that every
+    match fills, in order, as sets of variables (empty where alternatives differ)."""
 
     starts: tuple[int, ...]
     states: int
     transitions: tuple[Transition, ...]
     accepting: tuple[bool, ...]
+    in_last_place: tuple[bool, ...]
     end_checks: tuple[tuple[int, ...], ...]
     late: tuple[tuple[int, ...], ...]
     checks: tuple[Check, ...]
@@ -229,6 +230,7 @@ class _Automaton:
     starts: list[int] = field(default_factory=list)
     transitions: list[Transition] = field(default_factory=list)
     accepting: list[bool] = field(default_factory=list)
+    in_last_place: list[bool] = field(default_factory=list)
     end_checks: list[tuple[int, ...]] = field(default_factory=list)
     late: list[tuple[int, ...]] = field(default_factory=list)
     checks: list[Check] = field(default_factory=list)
@@ -241,6 +243,7 @@ class _Automaton:
             len(self.accepting),
             tuple(sorted(self.transitions, key=lambda transition: transition.source)),
             tuple(self.accepting),
+            tuple(self.in_last_place),
             tuple(self.end_checks),
             tuple(self.late),
             tuple(self.checks),
@@ -317,6 +320,7 @@ class _Alternative:
                     seen.add((variable, target))
                     self._transition(number, place_before, point, variable, target, crossed, start)
             self.automaton.accepting.append(accepting and point != start)
+            self.automaton.in_last_place.append(place_before[point] == max(self.place.values()))
             self.automaton.end_checks.append(self._decided_at_end(place_before[point]) if accepting else ())
             at_end.append(end_crossed if accepting else None)
         deferred = {
