@@ -40,8 +40,11 @@ def check_pattern(source: str, pattern: EventPattern) -> None:
     _check_negations(source, pattern)
     if not _is_positive(pattern):
         raise _error(source, pattern.span, "A pattern needs an event that is not negated.", NO_EVENTS)
+    within = {id(part) for node in _walk(pattern) if isinstance(node, Sequence) for part in node.parts}
     for node in _walk(pattern):
         if isinstance(node, (Sequence, Conjunction)) and not _is_positive(node):
+            if isinstance(node, Conjunction) and id(node) in within and _is_flat(node):
+                continue  # A; (!B & !C); D
             raise _error(source, node.span, "This group has negated events only.", "Write them one by one: !B; !C.")
 
 
@@ -55,6 +58,10 @@ def _walk(pattern: EventPattern) -> Iterator[EventPattern]:
     yield pattern
     for part in children(pattern):
         yield from _walk(part)
+
+
+def _is_flat(conjunction: Conjunction) -> bool:
+    return all(isinstance(part, Negation) for part in conjunction.parts)
 
 
 def _is_positive(pattern: EventPattern) -> bool:

@@ -87,8 +87,8 @@ class NegationPlan:
 
 @dataclass(frozen=True)
 class AutomatonPlan:
-    """starts: a state per alternative. accepting, in_last_place, end_checks, late: per state. required: places that every
-    match fills, in order, as sets of variables (empty where alternatives differ)."""
+    """starts: a state per alternative. accepting, in_last_place, end_checks, late: per state.
+    required: places that every match fills, in order, as sets of variables (empty where alternatives differ)."""
 
     starts: tuple[int, ...]
     states: int

@@ -115,5 +115,8 @@ class EventClasses:
                 found = "is not there" if column is None else f"is of type {self.schema.columns[column]}"
                 raise EpisodeAnalysisError(
                     f"The type column {self.type_column} {found}; a string column with the names of classes is needed.",
+                    source=self.query.source,
+                    position=self.query.pattern_span.start,
+                    length=self.query.pattern_span.end - self.query.pattern_span.start,
                     hint=f"Columns of the input: {', '.join(self.schema.columns)}.",
                 )

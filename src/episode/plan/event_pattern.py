@@ -147,7 +147,7 @@ class _Planner:
         self.strategy = self._strategy(strategy)
         self.derived = DerivedColumns(self.schema)
         self.variables = tuple(every)
-        self.clause = clause_of(query, self.variables)
+        self.clause = clause_of(query)
         self.rows = RowLocalScalars(self.clause, self.schema, self.derived)
         self.closures = frozenset(_inside(query.pattern, Closure))
         self.negated = frozenset(_inside(query.pattern, Negation))
@@ -297,6 +297,12 @@ class _Planner:
         """Columns equal in all events: partition keys, or what strict contiguity has to test event by event."""
         columns = []
         for attribute in self.query.same:
+            if attribute.path[0] in self.variables and self.schema.find(attribute.path[0]) is None:
+                raise self._error(
+                    f"[{'.'.join(attribute.path)}] names an event; brackets take an attribute of all events.",
+                    attribute.span,
+                    f"Write [{'.'.join(attribute.path[1:]) or 'attribute'}].",
+                )
             names = {
                 self._plain_column(self.classes.column(name, attribute.path, attribute.span)) for name in self.variables
             }
@@ -306,7 +312,14 @@ class _Planner:
                     attribute.span,
                     "Cast it to one type in the tables.",
                 )
-            columns.append(names.pop())
+            column = names.pop()
+            if lane_of(self._type_of(column)) is None:
+                raise self._unsupported(
+                    f"{'.'.join(attribute.path)} is of type {self._type_of(column)}: not compared across events.",
+                    attribute.span,
+                    "Use an attribute of an atomic type.",
+                )
+            columns.append(column)
         if self.strategy in (Strategy.ANY, Strategy.NEXT):
             columns += self._equal_everywhere(conjuncts_)
         if self.strategy is Strategy.PARTITION and not columns and not self.keys:
@@ -317,9 +330,9 @@ class _Planner:
             )
         rest = []
         for column in dict.fromkeys(columns):
-            type_ = self.schema.columns[column] if column in self.schema.columns else self.derived_type(column)
+            type_ = self._type_of(column)
             if lane_of(type_) is None:
-                raise self._unsupported(f"Values of type {type_} are not compared.", self.query.pattern_span, "")
+                continue
             known = Apply("not", (Apply("is_null", (Load(column, Current(0), type_),), "boolean"),), "boolean")
             for name in self.variables:
                 local[name].append(known)
@@ -329,7 +342,10 @@ class _Planner:
                 self.keys.append(column)
         return rest
 
-    def derived_type(self, column: str) -> str:
+    def _type_of(self, column: str) -> str:
+        """The type of a column of the input, or of one that Spark derives."""
+        if column in self.schema.columns:
+            return self.schema.columns[column]
         return next(type_ for name, type_ in self.derived.by_sql.values() if name == column)
 
     def _plain_column(self, reference: ColumnRef) -> str:
@@ -344,7 +360,7 @@ class _Planner:
             pair = same_column(conjunct)
             if pair is not None:
                 left, right = (self.scalars.column(side) for side in pair)
-                if left.path == right.path:
+                if left.path == right.path and lane_of(self._type_of(self._plain_column(left))) is not None:
                     edges.setdefault(self._plain_column(left), []).append(
                         (conjunct, pair[0].variable, pair[1].variable)
                     )
@@ -416,7 +432,7 @@ class _Planner:
         def equal(variable: str) -> list[Expression]:
             out: list[Expression] = []
             for column in same:
-                type_ = self.schema.columns.get(column) or self.derived_type(column)
+                type_ = self._type_of(column)
                 start = Load(column, Navigated(None, True, 0, 0), type_)
                 out.append(Apply("eq", (Load(column, Current(0), type_), start), "boolean"))
             return out

@@ -21,8 +21,7 @@ from episode.lang.event_syntax import (
 from episode.lang.syntax import (
     Aggregate,
     ColumnRef,
-    Concatenation,
-    Label,
+    Empty,
     MatchMode,
     MatchRecognize,
     RowsPerMatch,
@@ -52,11 +51,10 @@ KEEP = "__keep_"
 """Conditions that Spark evaluates on a finished match."""
 
 
-def clause_of(query: EventQuery, variables: tuple[str, ...]) -> MatchRecognize:
-    """A row pattern's clause with the variables as labels: the planner of MEASURES asks it for places and names."""
-    pattern = Concatenation(tuple(Label(name) for name in variables))
+def clause_of(query: EventQuery) -> MatchRecognize:
+    """A row pattern's clause in place of the query: the planner of MEASURES asks it for the text and what comes out."""
     return MatchRecognize(
-        (), (), (), RowsPerMatch.ONE_ROW, SkipTo.NEXT_ROW, None, MatchMode.PREFERRED, pattern, None, None, (), (),
+        (), (), (), RowsPerMatch.ONE_ROW, SkipTo.NEXT_ROW, None, MatchMode.PREFERRED, Empty(), None, None, (), (),
         source=query.source, span=query.span, pattern_span=query.pattern_span,
     )  # fmt: skip
 

@@ -149,12 +149,18 @@ def automaton_lines(automaton: AutomatonPlan) -> list[str]:
             if transition.source != state:
                 continue
             checks = " AND ".join(automaton.checks[number].text for number in transition.checks)
-            absent = ", ".join(f"no {automaton.negations[number].variable}" for number, _ in transition.crosses)
+            absent = ", ".join(_absent(automaton, number) for number, _ in transition.crosses)
             conditions = "; ".join(part for part in (checks, absent) if part)
             lines.append(
                 f"      take {transition.variable} → {transition.target}{' if ' + conditions if conditions else ''}"
             )
     return lines
+
+
+def _absent(automaton: AutomatonPlan, number: int) -> str:
+    negation = automaton.negations[number]
+    conditions = " AND ".join(automaton.checks[check].text for check in negation.checks)
+    return f"no {negation.variable}{' with ' + conditions if conditions else ''}"
 
 
 def _state_bound(plan: EventPlan) -> str:
