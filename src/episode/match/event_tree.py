@@ -278,12 +278,13 @@ class TreeRun:
     def _codes(self, test: JoinTest, left: Buffer, right: Buffer) -> tuple[np.ndarray, np.ndarray] | None:
         """What the hash table is built on and looked up with; None for floating point numbers."""
         compiled = self.arrays.tests([test], left.variables, right.variables)
-        if len(compiled.compare) != 1 or compiled.floating[0]:
+        if len(compiled.plain) != 1 or compiled.plain[0, joins.FLOATING]:
             return None
         ints = self.arrays.lanes.ints
+        only = compiled.plain[0]
         sides = {
-            int(compiled.a_side[0]): (compiled.a[0], compiled.a_at[0]),
-            int(compiled.b_side[0]): (compiled.b[0], compiled.b_at[0]),
+            int(only[joins.A_SIDE]): (only[joins.A], only[joins.A_AT]),
+            int(only[joins.B_SIDE]): (only[joins.B], only[joins.B_AT]),
         }
         out = []
         for side, buffer in ((0, left), (1, right)):
