@@ -19,14 +19,18 @@ from episode.kernels import machine
 Tests = namedtuple(
     "Tests",
     [
-        "compare", "floating", "a", "a_valid", "a_side", "a_at", "b", "b_valid", "b_side", "b_at",
-        "program_from", "program_to", "program_result", "nav_from", "nav_number", "nav_side", "nav_at", "navs",
+        "plain", "program_from", "program_to", "program_result", "nav_from", "nav_number", "nav_side", "nav_at", "navs",
         "code", "registers", "const_i", "const_f",
     ],
 )  # fmt: skip
-"""compare int64[:]: 0 = 1 <> 2 < 3 <= 4 > 5 >=; floating: in which lane; a, b: columns; *_valid: row of validity or -1;
-*_side: 0 left record, 1 right record; *_at: which variable of it. program_*: machine programs, each with navigations
-nav_from[p]:nav_from[p + 1] (number, side, variable); navs: how many there are at all."""
+"""plain int64[tests, 10]: comparisons, in columns COMPARE … B_AT. program_*: machine programs, each with navigations
+nav_from[p]:nav_from[p + 1] (number, side, variable); navs: how many there are at all.
+
+Kernels take the arrays that their inner loops read out of the tuples first: taking them out counts references."""
+
+COMPARE, FLOATING, A, A_VALID, A_SIDE, A_AT, B, B_VALID, B_SIDE, B_AT = range(10)
+"""COMPARE: 0 = 1 <> 2 < 3 <= 4 > 5 >=; FLOATING: in which lane; A, B: columns; *_VALID: row of validity or -1;
+*_SIDE: 0 left record, 1 right record; *_AT: which variable of it."""
 
 Lanes = namedtuple("Lanes", ["ints", "floats", "valid", "key"])
 FINE, TOO_MANY = 0, 1
@@ -45,24 +49,24 @@ def scratch(tests):
     )  # fmt: skip
 
 
-@njit(cache=True, nogil=True, inline="always")
-def holds(tests, lanes, work, l_rows, left, r_rows, right):
-    """Do all tests hold for a left and a right record?"""
-    for i in range(len(tests.compare)):
-        a = l_rows[left, tests.a_at[i]] if tests.a_side[i] == 0 else r_rows[right, tests.a_at[i]]
-        b = l_rows[left, tests.b_at[i]] if tests.b_side[i] == 0 else r_rows[right, tests.b_at[i]]
+@njit(cache=True, nogil=True)
+def compares(plain, first, ints, floats, valid, l_rows, left, r_rows, right):
+    """Do the comparisons from number `first` on hold for a left and a right record?"""
+    for i in range(first, len(plain)):
+        a = l_rows[left, plain[i, A_AT]] if plain[i, A_SIDE] == 0 else r_rows[right, plain[i, A_AT]]
+        b = l_rows[left, plain[i, B_AT]] if plain[i, B_SIDE] == 0 else r_rows[right, plain[i, B_AT]]
         if a < 0 or b < 0:
             continue
-        if tests.a_valid[i] >= 0 and lanes.valid[tests.a_valid[i], a] == 0:
+        if plain[i, A_VALID] >= 0 and valid[plain[i, A_VALID], a] == 0:
             return False
-        if tests.b_valid[i] >= 0 and lanes.valid[tests.b_valid[i], b] == 0:
+        if plain[i, B_VALID] >= 0 and valid[plain[i, B_VALID], b] == 0:
             return False
-        if tests.floating[i]:
-            order = machine.compare_floats(lanes.floats[tests.a[i], a], lanes.floats[tests.b[i], b])
+        if plain[i, FLOATING]:
+            order = machine.compare_floats(floats[plain[i, A], a], floats[plain[i, B], b])
         else:
-            x, y = lanes.ints[tests.a[i], a], lanes.ints[tests.b[i], b]
+            x, y = ints[plain[i, A], a], ints[plain[i, B], b]
             order = (x > y) - (x < y)
-        compare = tests.compare[i]
+        compare = plain[i, COMPARE]
         if compare == 0:
             if order != 0:
                 return False
@@ -80,8 +84,6 @@ def holds(tests, lanes, work, l_rows, left, r_rows, right):
                 return False
         elif order < 0:
             return False
-    if len(tests.program_from) > 0:
-        return programs_hold(tests, lanes, work, l_rows, left, r_rows, right)
     return True
 
 
@@ -107,6 +109,14 @@ def programs_hold(tests, lanes, work, l_rows, left, r_rows, right):
         if rn[result, 0] != 0 or ri[result, 0] == 0:
             return False
     return True
+
+
+@njit(cache=True, nogil=True, inline="always")
+def holds(plain, ints, floats, valid, programs, tests, lanes, work, l_rows, left, r_rows, right):
+    """Do all tests hold for a left and a right record?"""
+    return compares(plain, 0, ints, floats, valid, l_rows, left, r_rows, right) and (
+        not programs or programs_hold(tests, lanes, work, l_rows, left, r_rows, right)
+    )
 
 
 @njit(cache=True, nogil=True)
@@ -157,54 +167,164 @@ def leaf(bits, bit, from_, start, end):
 
 
 @njit(cache=True, nogil=True)
+def _image(value):
+    """An int64 that is ordered as the floating point numbers are, NaN last, zeros alike."""
+    if value != value:
+        return EVER
+    bits = np.float64(value + 0.0).view(np.int64)
+    return bits ^ ((bits >> 63) & EVER)
+
+
+@njit(cache=True, nogil=True)
+def _values(rows, at, column, floating, ints, floats):
+    """(int64 values of a column of one variable's events, is an event absent?)"""
+    out = np.empty(len(rows), np.int64)
+    for i in range(len(rows)):
+        row = rows[i, at]
+        if row < 0:
+            return out, True
+        out[i] = _image(floats[column, row]) if floating else ints[column, row]
+    return out, False
+
+
+@njit(cache=True, nogil=True)
+def _first_comparison(plain, ints, floats, l_rows, r_rows):
+    """The first comparison as values to compare, if it is one of left and right events without nulls.
+
+    Returns (is it, comparison of left with right, values of the left records, of the right records).
+    """
+    nothing = np.zeros(0, np.int64)
+    if len(plain) == 0:
+        return False, 0, nothing, nothing
+    test = plain[0]
+    if test[A_SIDE] == test[B_SIDE] or test[A_VALID] >= 0 or test[B_VALID] >= 0:
+        return False, 0, nothing, nothing
+    compare = test[COMPARE]
+    if test[A_SIDE] == 0:
+        l_at, l_column, r_at, r_column = test[A_AT], test[A], test[B_AT], test[B]
+    else:
+        l_at, l_column, r_at, r_column = test[B_AT], test[B], test[A_AT], test[A]
+        if compare >= 2:
+            compare = 2 + (compare - 2 + 2) % 4
+    l_values, l_absent = _values(l_rows, l_at, l_column, test[FLOATING] != 0, ints, floats)
+    r_values, r_absent = _values(r_rows, r_at, r_column, test[FLOATING] != 0, ints, floats)
+    return not (l_absent or r_absent), compare, l_values, r_values
+
+
+@njit(cache=True, nogil=True)
 def sequence(l_from, l_start, l_end, l_rows, r_from, r_start, r_end, r_rows, window, done, r_low, r_high, l_bars, l_low,
              l_high, tests, lanes, limit):  # fmt: skip
     """Left records that end before right records begin, within the window; sorted by end.
 
     done int64[groups]: only right records that end later are joined. r_low <= left's end < r_high, per right record;
     if l_bars, l_low < right's start <= l_high, per left record: what negations and closures between them demand.
+    First the left records that fit each right one are listed (the first comparison is a range of values to be in), then
+    the records are written.
     Returns (status, from, start, end, rows, pairs tried).
     """
     groups = len(l_from) - 1
-    left_width, right_width = l_rows.shape[1], r_rows.shape[1]
-    room = max(LEAST_ROOM, len(r_end))
-    rows = np.empty((room, left_width + right_width), np.int32)
-    start, end = np.empty(room, np.int64), np.empty(room, np.int64)
-    out_from = np.zeros(groups + 1, np.int64)
     work = scratch(tests)
-    plain = len(tests.compare) == 0 and len(tests.program_from) == 0
-    count, tried = 0, 0
+    plain, ints, floats, valid = tests.plain, lanes.ints, lanes.floats, lanes.valid
+    programs = len(tests.program_from) > 0
+    ranged, compare, l_values, r_values = _first_comparison(plain, ints, floats, l_rows, r_rows)
+    others = 1 if ranged else 0
+    tested = len(plain) > others or programs
+    pairs = np.empty(max(LEAST_ROOM, len(r_end)), np.int32)
+    listed = np.zeros(len(r_end) + 1, np.int64)
+    count, tried, status = 0, 0, FINE
     for g in range(groups):
         low, stop = l_from[g], l_from[g + 1]
-        if low < stop:
-            for right in range(first_at_least(r_end, r_from[g], r_from[g + 1], done[g] + 1), r_from[g + 1]):
-                oldest = r_end[right] - window if window < EVER else NEVER
-                while low < stop and l_end[low] < oldest:
-                    low += 1
-                first = low
-                if r_low[right] > oldest:
-                    first = first_at_least(l_end, low, stop, r_low[right])
-                last = first_at_least(l_end, first, stop, min(r_start[right], r_high[right]))
-                tried += last - first
-                while count + last - first > len(start):
-                    rows, start, end = _grown(rows, start, end, count)
+        for right in range(r_from[g], r_from[g + 1]):
+            listed[right + 1] = count
+            if low == stop or r_end[right] <= done[g]:
+                continue
+            oldest = r_end[right] - window if window < EVER else NEVER
+            while low < stop and l_end[low] < oldest:
+                low += 1
+            first = low
+            if r_low[right] > oldest:
+                first = first_at_least(l_end, low, stop, r_low[right])
+            last = first_at_least(l_end, first, stop, min(r_start[right], r_high[right]))
+            if last <= first:
+                continue
+            tried += last - first
+            if count + last - first > len(pairs):
+                wider = np.empty(2 * (count + last - first), np.int32)
+                wider[:count] = pairs[:count]
+                pairs = wider
+            fit = count
+            if ranged:
+                least, most = _range(compare, r_values[right])
+                wanted = compare != 1
                 for left in range(first, last):
-                    if l_start[left] < oldest:
-                        continue
-                    if l_bars and not (l_low[left] < r_start[right] <= l_high[left]):
-                        continue
-                    if plain or holds(tests, lanes, work, l_rows, left, r_rows, right):
-                        for i in range(left_width):
-                            rows[count, i] = l_rows[left, i]
-                        for i in range(right_width):
-                            rows[count, left_width + i] = r_rows[right, i]
-                        start[count] = l_start[left]
-                        end[count] = r_end[right]
-                        count += 1
-                if count > limit:
-                    return TOO_MANY, out_from, start[:count], end[:count], rows[:count], tried
-        out_from[g + 1] = count
-    return FINE, out_from, start[:count], end[:count], rows[:count], tried
+                    pairs[fit] = left
+                    inside = (l_values[left] >= least) & (l_values[left] <= most)
+                    fit += (l_start[left] >= oldest) & (inside == wanted)
+            else:
+                for left in range(first, last):
+                    pairs[fit] = left
+                    fit += l_start[left] >= oldest
+            if l_bars:
+                kept = count
+                for i in range(count, fit):
+                    left = pairs[i]
+                    pairs[kept] = left
+                    kept += (l_low[left] < r_start[right]) & (r_start[right] <= l_high[left])
+                fit = kept
+            if tested:
+                kept = count
+                for i in range(count, fit):
+                    left = pairs[i]
+                    if compares(plain, others, ints, floats, valid, l_rows, left, r_rows, right) and (
+                        not programs or programs_hold(tests, lanes, work, l_rows, left, r_rows, right)
+                    ):
+                        pairs[kept] = left
+                        kept += 1
+                fit = kept
+            count = fit
+            listed[right + 1] = count
+            if count > limit:
+                status = TOO_MANY
+                break
+        if status != FINE:
+            break
+    if status != FINE:
+        none = np.zeros(0, np.int64)
+        return status, np.zeros(groups + 1, np.int64), none, none, np.zeros((0, 1), np.int32), tried
+    return (FINE, listed[r_from], *_written(pairs, listed, l_start, l_rows, r_end, r_rows), tried)
+
+
+@njit(cache=True, nogil=True)
+def _range(compare, value):
+    """Least and greatest of the values that a comparison with `value` lets through (<>: that it does not)."""
+    if compare <= 1:
+        return value, value
+    if compare == 2:
+        return (NEVER, value - 1) if value > NEVER else (EVER, NEVER)
+    if compare == 3:
+        return NEVER, value
+    if compare == 4:
+        return (value + 1, EVER) if value < EVER else (EVER, NEVER)
+    return value, EVER
+
+
+@njit(cache=True, nogil=True)
+def _written(pairs, listed, l_start, l_rows, r_end, r_rows):
+    """(start, end, rows) of joined records; pairs[listed[r]:listed[r + 1]]: the left records of right record r."""
+    total = listed[len(r_end)]
+    left_width, right_width = l_rows.shape[1], r_rows.shape[1]
+    rows = np.empty((total, left_width + right_width), np.int32)
+    start, end = np.empty(total, np.int64), np.empty(total, np.int64)
+    for right in range(len(r_end)):
+        for i in range(listed[right], listed[right + 1]):
+            left = pairs[i]
+            start[i] = l_start[left]
+            end[i] = r_end[right]
+            for c in range(left_width):
+                rows[i, c] = l_rows[left, c]
+            for c in range(right_width):
+                rows[i, left_width + c] = r_rows[right, c]
+    return start, end, rows
 
 
 @njit(cache=True, nogil=True, inline="always")
@@ -227,6 +347,8 @@ def sequence_by_hash(l_from, l_start, l_end, l_rows, l_codes, r_from, r_start, r
     start, end = np.empty(room, np.int64), np.empty(room, np.int64)
     out_from = np.zeros(groups + 1, np.int64)
     work = scratch(tests)
+    plain, ints, floats, valid = tests.plain, lanes.ints, lanes.floats, lanes.valid
+    programs = len(tests.program_from) > 0
     largest = 1
     for g in range(groups):
         largest = max(largest, l_from[g + 1] - l_from[g])
@@ -256,7 +378,7 @@ def sequence_by_hash(l_from, l_start, l_end, l_rows, l_codes, r_from, r_start, r
                     and l_end[left] < before
                     and l_start[left] >= oldest
                     and not (l_bars and not (l_low[left] < r_start[right] <= l_high[left]))
-                    and holds(tests, lanes, work, l_rows, left, r_rows, right)
+                    and holds(plain, ints, floats, valid, programs, tests, lanes, work, l_rows, left, r_rows, right)
                 ):
                     if count == len(start):
                         rows, start, end = _grown(rows, start, end, count)
@@ -287,6 +409,8 @@ def conjunction(l_from, l_start, l_end, l_rows, r_from, r_start, r_end, r_rows, 
     start, end = np.empty(room, np.int64), np.empty(room, np.int64)
     out_from = np.zeros(groups + 1, np.int64)
     work = scratch(tests)
+    plain, ints, floats, valid = tests.plain, lanes.ints, lanes.floats, lanes.valid
+    programs = len(tests.program_from) > 0
     count, tried = 0, 0
     for g in range(groups):
         left, right = l_from[g], r_from[g]
@@ -310,7 +434,7 @@ def conjunction(l_from, l_start, l_end, l_rows, r_from, r_start, r_end, r_rows, 
                         continue
                     if distinct and _share(l_rows, a, r_rows, b):
                         continue
-                    if not holds(tests, lanes, work, l_rows, a, r_rows, b):
+                    if not holds(plain, ints, floats, valid, programs, tests, lanes, work, l_rows, a, r_rows, b):
                         continue
                     if count == len(start):
                         rows, start, end = _grown(rows, start, end, count)
@@ -349,12 +473,16 @@ def latest_before(r_from, r_start, r_end, r_rows, n_from, n_start, n_end, n_rows
     """
     found = np.full(len(r_start), NEVER, np.int64)
     work = scratch(tests)
+    plain, ints, floats, valid = tests.plain, lanes.ints, lanes.floats, lanes.valid
+    programs = len(tests.program_from) > 0
     for g in range(len(r_from) - 1):
         for right in range(r_from[g], r_from[g + 1]):
             oldest = r_end[right] - window if window < EVER else NEVER
             left, best, seen = first_at_least(n_end, n_from[g], n_from[g + 1], r_start[right]) - 1, NEVER, 0
             while left >= n_from[g] and n_end[left] >= oldest and n_end[left] > best:
-                if n_start[left] >= oldest and holds(tests, lanes, work, n_rows, left, r_rows, right):
+                if n_start[left] >= oldest and holds(
+                    plain, ints, floats, valid, programs, tests, lanes, work, n_rows, left, r_rows, right
+                ):
                     seen += 1
                     if seen >= nth:
                         best = max(best, n_start[left])
@@ -371,12 +499,16 @@ def earliest_after(l_from, l_start, l_end, l_rows, n_from, n_start, n_end, n_row
     """
     found = np.full(len(l_start), EVER, np.int64)
     work = scratch(tests)
+    plain, ints, floats, valid = tests.plain, lanes.ints, lanes.floats, lanes.valid
+    programs = len(tests.program_from) > 0
     for g in range(len(l_from) - 1):
         for left in range(l_from[g], l_from[g + 1]):
             newest = l_start[left] + window if window < EVER else EVER
             right, seen = first_at_least(n_end, n_from[g], n_from[g + 1], l_end[left] + 1), 0
             while right < n_from[g + 1] and n_end[right] <= newest:
-                if n_start[right] > l_end[left] and holds(tests, lanes, work, l_rows, left, n_rows, right):
+                if n_start[right] > l_end[left] and holds(
+                    plain, ints, floats, valid, programs, tests, lanes, work, l_rows, left, n_rows, right
+                ):
                     seen += 1
                     if seen >= nth:
                         found[left] = n_end[right]
@@ -393,12 +525,14 @@ def any_between(groups_of, rows, low, high, n_from, n_start, n_end, n_rows, test
     """
     found = np.zeros(len(low), np.bool_)
     work = scratch(tests)
+    plain, ints, floats, valid = tests.plain, lanes.ints, lanes.floats, lanes.valid
+    programs = len(tests.program_from) > 0
     for i in range(len(low)):
         g = groups_of[i]
         at = n_from[g] if low[i] == NEVER else first_at_least(n_end, n_from[g], n_from[g + 1], low[i] + 1)
         while at < n_from[g + 1] and n_end[at] < high[i]:
             if n_start[at] > low[i] and not _share(rows, i, n_rows, at):
-                if holds(tests, lanes, work, rows, i, n_rows, at):
+                if holds(plain, ints, floats, valid, programs, tests, lanes, work, rows, i, n_rows, at):
                     found[i] = True
                     break
             at += 1
@@ -411,13 +545,15 @@ def all_between(groups_of, rows, low, high, n_from, n_start, n_end, n_rows, test
     offsets = np.zeros(len(low) + 1, np.int64)
     out = np.empty(max(LEAST_ROOM, len(low)), np.int32)
     work = scratch(tests)
+    plain, ints, floats, valid = tests.plain, lanes.ints, lanes.floats, lanes.valid
+    programs = len(tests.program_from) > 0
     count = 0
     for i in range(len(low)):
         g = groups_of[i]
         at = n_from[g] if low[i] == NEVER else first_at_least(n_end, n_from[g], n_from[g + 1], low[i] + 1)
         while at < n_from[g + 1] and n_end[at] < high[i]:
             if n_start[at] > low[i] and not _share(rows, i, n_rows, at):
-                if holds(tests, lanes, work, rows, i, n_rows, at):
+                if holds(plain, ints, floats, valid, programs, tests, lanes, work, rows, i, n_rows, at):
                     if count == len(out):
                         wider = np.empty(2 * len(out), np.int32)
                         wider[:count] = out
@@ -436,8 +572,10 @@ def filtered(rows, none_rows, tests, lanes):
     """Per record, do the tests (all on the left side) hold?"""
     out = np.empty(len(rows), np.bool_)
     work = scratch(tests)
+    plain, ints, floats, valid = tests.plain, lanes.ints, lanes.floats, lanes.valid
+    programs = len(tests.program_from) > 0
     for i in range(len(rows)):
-        out[i] = holds(tests, lanes, work, rows, i, none_rows, 0)
+        out[i] = holds(plain, ints, floats, valid, programs, tests, lanes, work, rows, i, none_rows, 0)
     return out
 
 

@@ -23,9 +23,7 @@ Automaton = namedtuple(
         "take_from", "take_check", "end_from", "end_check",
         "cross_from", "cross_negation", "late_from", "late_negation",
         "kind", "loop_variable", "back", "test", "program",
-        "compare", "floating", "a", "a_valid", "a_nav", "b", "b_valid", "b_nav",
-        "program_from", "program_to", "program_result", "nav_from", "nav_ids",
-        "nav_variable", "nav_first", "nav_offset",
+        "tests", "program_from", "program_to", "program_result", "nav_from", "nav_ids", "navs",
         "code", "registers", "const_i", "const_f",
         "agg_function", "agg_variable", "agg_column", "agg_valid", "agg_float", "agg_reach",
         "negation_bit", "negation_from", "negation_check", "negation_place",
@@ -39,9 +37,12 @@ A check: kind ONCE (with the taken event as current row) or EACH (once per event
 demanded of the first `back` events of loop_variable; test or program: its number, the other is -1.
 cross_negation -1 - n: negation n lies here and is looked at in the end; found nowhere, it lies behind all events.
 agg_reach: which events an aggregate covers.
-nav_variable, nav_first, nav_offset: an event of a variable: counted from its first, or back from the current or last.
+tests int64[:, 8]: comparisons, in columns COMPARE … B_NAV. navs int64[:, 3], in columns NAV_VARIABLE …: an event of a
+variable: counted from its first, or back from the current or last.
 negation_place: MIDDLE, FIRST or LAST in the pattern; negation_check: checks with the negating event as current row."""
 
+COMPARE, FLOATING, A, A_VALID, A_NAV, B, B_VALID, B_NAV = range(8)
+NAV_VARIABLE, NAV_FIRST, NAV_OFFSET = range(3)
 ANY, NEXT, CONTIGUOUS = 0, 1, 2
 ONCE, EACH = 0, 1
 MIDDLE, FIRST, LAST = 0, 1, 2
@@ -115,14 +116,14 @@ def _add(m, lanes, a, row, counts, ints, floats, squares, depth):
 
 
 @njit(cache=True, nogil=True)
-def _event(m, nav, at, current, path, earlier, last_depth, taken):
+def _event(navs, nav, at, path, earlier, last_depth, taken):
     """The row of a navigation, or NO_ROW. `at` is the depth of the current event, -1 where it is none of the path."""
-    v = m.nav_variable[nav]
+    v = navs[nav, NAV_VARIABLE]
     if v < 0:
         return path[0]
-    offset = m.nav_offset[nav]
+    offset = navs[nav, NAV_OFFSET]
     depth = last_depth[v]
-    if m.nav_first[nav]:
+    if navs[nav, NAV_FIRST]:
         if offset >= taken[v]:
             return NO_ROW
         for _ in range(taken[v] - 1 - offset):
@@ -138,44 +139,50 @@ def _event(m, nav, at, current, path, earlier, last_depth, taken):
 
 
 @njit(cache=True, nogil=True)
+def _compare(tests, navs, ints, floats, valid, test, at, current, path, earlier, last_depth, taken):
+    """Does a comparison hold? See `_check`."""
+    a = b = current
+    if tests[test, A_NAV] >= 0:
+        a = _event(navs, tests[test, A_NAV], at, path, earlier, last_depth, taken)
+    if tests[test, B_NAV] >= 0:
+        b = _event(navs, tests[test, B_NAV], at, path, earlier, last_depth, taken)
+    if a < 0 or b < 0:
+        return False
+    if tests[test, A_VALID] >= 0 and valid[tests[test, A_VALID], a] == 0:
+        return False
+    if tests[test, B_VALID] >= 0 and valid[tests[test, B_VALID], b] == 0:
+        return False
+    if tests[test, FLOATING]:
+        order = machine.compare_floats(floats[tests[test, A], a], floats[tests[test, B], b])
+    else:
+        x, y = ints[tests[test, A], a], ints[tests[test, B], b]
+        order = (x > y) - (x < y)
+    compare = tests[test, COMPARE]
+    if compare == 0:
+        return order == 0
+    if compare == 1:
+        return order != 0
+    if compare == 2:
+        return order < 0
+    if compare == 3:
+        return order <= 0
+    if compare == 4:
+        return order > 0
+    return order >= 0
+
+
+@njit(cache=True, nogil=True)
 def _check(m, lanes, c, at, current, depth, path, earlier, last_depth, taken, counts, ints, floats, squares, work):
     """Does check c hold with `current` as current row, which is the event at depth `at` of the path (-1: none)?"""
     test = m.test[c]
     if test >= 0:
-        a = current
-        if m.a_nav[test] >= 0:
-            a = _event(m, m.a_nav[test], at, current, path, earlier, last_depth, taken)
-        b = current
-        if m.b_nav[test] >= 0:
-            b = _event(m, m.b_nav[test], at, current, path, earlier, last_depth, taken)
-        if a < 0 or b < 0:
-            return False
-        if m.a_valid[test] >= 0 and lanes.valid[m.a_valid[test], a] == 0:
-            return False
-        if m.b_valid[test] >= 0 and lanes.valid[m.b_valid[test], b] == 0:
-            return False
-        if m.floating[test]:
-            order = machine.compare_floats(lanes.floats[m.a[test], a], lanes.floats[m.b[test], b])
-        else:
-            x, y = lanes.ints[m.a[test], a], lanes.ints[m.b[test], b]
-            order = (x > y) - (x < y)
-        compare = m.compare[test]
-        if compare == 0:
-            return order == 0
-        if compare == 1:
-            return order != 0
-        if compare == 2:
-            return order < 0
-        if compare == 3:
-            return order <= 0
-        if compare == 4:
-            return order > 0
-        return order >= 0
+        return _compare(m.tests, m.navs, lanes.ints, lanes.floats, lanes.valid, test, at, current, path, earlier,
+                        last_depth, taken)  # fmt: skip
     ri, rf, rn, nav_rows, nav_labels, run_i, run_f, run_n = work
     p = m.program[c]
     for i in range(m.nav_from[p], m.nav_from[p + 1]):
         nav = m.nav_ids[i]
-        nav_rows[nav] = _event(m, nav, at, current, path, earlier, last_depth, taken)
+        nav_rows[nav] = _event(m.navs, nav, at, path, earlier, last_depth, taken)
     for a in range(len(m.agg_function)):
         reach = m.agg_reach[a]
         state = depth if reach == ALL or at < 0 else at if reach == CURRENT else max(0, at - 1)
@@ -249,6 +256,17 @@ def runs(m, lanes, strategy, bits, starts, from_, start, end, window, done, unti
     Returns (status, row, offsets, rows, variables): the events of each match with their variables, in order.
     """
     rows_count = len(bits)
+    # Out of the tuple, where taking an array counts references.
+    masks, state_from, variable, target, accepting = m.mask, m.from_, m.variable, m.target, m.accepting
+    take_from, take_check, end_from, late_from, cross_from = (
+        m.take_from,
+        m.take_check,
+        m.end_from,
+        m.late_from,
+        m.cross_from,
+    )
+    check_test, check_kind, check_variable = m.test, m.kind, m.loop_variable
+    tests, navs, lane_ints, lane_floats, lane_valid = m.tests, m.navs, lanes.ints, lanes.floats, lanes.valid
     deepest = 16
     path, trans, state = np.zeros(deepest, np.int64), np.zeros(deepest, np.int64), np.zeros(deepest, np.int64)
     earlier, cursor_row = np.zeros(deepest, np.int64), np.zeros(deepest, np.int64)
@@ -260,7 +278,7 @@ def runs(m, lanes, strategy, bits, starts, from_, start, end, window, done, unti
     registers = max(1, m.registers)
     work = (
         np.zeros((registers, 1), np.int64), np.zeros((registers, 1), np.float64), np.zeros((registers, 1), np.uint8),
-        np.full(max(1, len(m.nav_variable)), -1, np.int64), np.full(max(1, len(m.nav_variable)), -1, np.int64),
+        np.full(max(1, len(m.navs)), -1, np.int64), np.full(max(1, len(m.navs)), -1, np.int64),
         np.zeros(aggregates, np.int64), np.zeros(aggregates, np.float64), np.zeros(aggregates, np.uint8),
     )  # fmt: skip
     offsets, out_rows = np.zeros(1024, np.int64), np.zeros(4096, np.int32)
@@ -273,30 +291,30 @@ def runs(m, lanes, strategy, bits, starts, from_, start, end, window, done, unti
                 continue
             for alternative in range(len(m.start_states)):
                 root = m.start_states[alternative]
-                if not bits[origin] & m.mask[root]:
+                if not bits[origin] & masks[root]:
                     continue
                 steps = 0
                 best = rows_count
                 first_match = matches
-                root_option = m.from_[root]
+                root_option = state_from[root]
                 depth = -1
                 while True:
                     # ---- find the next event to take -------------------------------------------------------
                     pushed = -1
                     row = origin
                     if depth < 0:
-                        while root_option < m.from_[root + 1] and pushed < 0:
+                        while root_option < state_from[root + 1] and pushed < 0:
                             t = root_option
                             root_option += 1
-                            if bits[origin] >> np.uint64(m.variable[t]) & np.uint64(1):
+                            if bits[origin] >> np.uint64(variable[t]) & np.uint64(1):
                                 pushed = t
                         if pushed < 0:
                             break
                     else:
                         s = state[depth]
                         row = cursor_row[depth]
-                        mask = m.mask[s]
-                        while row < stop:
+                        mask = masks[s]
+                        while mask and row < stop:
                             steps += 1
                             if strategy == CONTIGUOUS and row > path[depth] + 1:
                                 row = stop
@@ -308,22 +326,22 @@ def runs(m, lanes, strategy, bits, starts, from_, start, end, window, done, unti
                                 row = stop
                                 break
                             if bits[row] & mask and start[row] > end[path[depth]]:
-                                option = m.from_[s] + cursor_option[depth]
-                                while option < m.from_[s + 1]:
-                                    if bits[row] >> np.uint64(m.variable[option]) & np.uint64(1):
+                                option = state_from[s] + cursor_option[depth]
+                                while option < state_from[s + 1]:
+                                    if bits[row] >> np.uint64(variable[option]) & np.uint64(1):
                                         pushed = option
                                         break
                                     option += 1
                                 if pushed >= 0:
                                     cursor_row[depth] = row
-                                    cursor_option[depth] = pushed + 1 - m.from_[s]
+                                    cursor_option[depth] = pushed + 1 - state_from[s]
                                     break
                             row += 1
                             cursor_option[depth] = 0
                         if steps > budget:
                             return BUDGET_SPENT, origin, offsets[:1], out_rows[:0], out_variables[:0]
                         if pushed < 0:
-                            v = m.variable[trans[depth]]
+                            v = variable[trans[depth]]
                             last_depth[v] = earlier[depth]
                             taken[v] -= 1
                             depth -= 1
@@ -337,8 +355,8 @@ def runs(m, lanes, strategy, bits, starts, from_, start, end, window, done, unti
                         cursor_option, took = _wider(cursor_option), _wider(took)
                         counts, ints = _taller(counts), _taller(ints)
                         floats, squares = _taller(floats), _taller(squares)
-                    v = m.variable[pushed]
-                    path[depth], trans[depth], state[depth] = row, pushed, m.target[pushed]
+                    v = variable[pushed]
+                    path[depth], trans[depth], state[depth] = row, pushed, target[pushed]
                     earlier[depth] = last_depth[v]
                     last_depth[v] = depth
                     taken[v] += 1
@@ -353,12 +371,18 @@ def runs(m, lanes, strategy, bits, starts, from_, start, end, window, done, unti
                         if m.agg_variable[a] == v:
                             _add(m, lanes, a, row, counts, ints, floats, squares, depth)
                     fits = window == EVER or end[row] - start[origin] <= window
-                    fits = fits and _all_hold(
-                        m, lanes, m.take_from[pushed], m.take_from[pushed + 1], m.take_check, depth, path, trans,
-                        earlier, last_depth, taken, counts, ints, floats, squares, work,
-                    )  # fmt: skip
+                    for i in range(take_from[pushed], take_from[pushed + 1]):
+                        if not fits:
+                            break
+                        c = take_check[i]
+                        if check_test[c] >= 0 and check_kind[c] == ONCE and check_variable[c] < 0:
+                            fits = _compare(tests, navs, lane_ints, lane_floats, lane_valid, check_test[c], depth, row,
+                                            path, earlier, last_depth, taken)  # fmt: skip
+                        else:
+                            fits = _all_hold(m, lanes, i, i + 1, take_check, depth, path, trans, earlier, last_depth,
+                                             taken, counts, ints, floats, squares, work)  # fmt: skip
                     if fits and depth > 0:
-                        for i in range(m.cross_from[pushed], m.cross_from[pushed + 1]):
+                        for i in range(cross_from[pushed], cross_from[pushed + 1]):
                             if fits and m.cross_negation[i] >= 0 and _negated(
                                 m, lanes, m.cross_negation[i], end[path[depth - 1]], start[row], path[depth - 1] + 1,
                                 row, bits, start, end, depth, path, earlier, last_depth, taken, counts, ints, floats,
@@ -372,24 +396,24 @@ def runs(m, lanes, strategy, bits, starts, from_, start, end, window, done, unti
                         continue
                     # ---- is it a match? --------------------------------------------------------------------
                     s = state[depth]
-                    if not m.accepting[s]:
+                    if not accepting[s]:
                         if depth > 0:
                             took[depth - 1] = row
                         continue
                     begins, ends = start[origin], end[row]
-                    complete = _all_hold(
-                        m, lanes, m.end_from[s], m.end_from[s + 1], m.end_check, depth, path, trans, earlier,
+                    complete = end_from[s] == end_from[s + 1] or _all_hold(
+                        m, lanes, end_from[s], end_from[s + 1], m.end_check, depth, path, trans, earlier,
                         last_depth, taken, counts, ints, floats, squares, work,
                     )  # fmt: skip
                     refused, dropped = False, False
-                    for i in range(m.late_from[s], m.late_from[s + 1]):
+                    for i in range(late_from[s], late_from[s + 1]):
                         n = m.late_negation[i]
                         if not complete or refused:
                             break
                         before = 0 if m.negation_place[n] == FIRST else -1
                         if m.negation_place[n] == MIDDLE:
                             for d in range(depth + 1):
-                                for j in range(m.cross_from[trans[d]], m.cross_from[trans[d] + 1]):
+                                for j in range(cross_from[trans[d]], cross_from[trans[d] + 1]):
                                     if m.cross_negation[j] == -1 - n:
                                         before = d
                                     elif m.cross_negation[j] == n:
@@ -440,7 +464,7 @@ def runs(m, lanes, strategy, bits, starts, from_, start, end, window, done, unti
                             offsets = _wider(offsets)
                         for d in range(depth + 1):
                             out_rows[size + d] = path[d]
-                            out_variables[size + d] = m.variable[trans[d]]
+                            out_variables[size + d] = variable[trans[d]]
                         matches += 1
                         offsets[matches] = size + depth + 1
                         if offsets[matches] > limit:

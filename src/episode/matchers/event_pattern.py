@@ -8,8 +8,9 @@ each round builds what it needs from the events of its window. So plans can chan
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property, partial
 
 import numpy as np
 import pyarrow as pa
@@ -39,9 +40,13 @@ STRATEGIES = {
     Strategy.ANY: runs_kernel.ANY, Strategy.NEXT: runs_kernel.NEXT,
     Strategy.STRICT: runs_kernel.CONTIGUOUS, Strategy.PARTITION: runs_kernel.CONTIGUOUS,
 }  # fmt: skip
-ROUND_ROWS = 1 << 16
+FIRST_ROWS, ROUND_ROWS = 1 << 12, 1 << 16
+"""Rows of the first round, and at the most."""
 MOST_RECORDS = 1 << 21
 """Records of one buffer in one round; a round with more is cut in two."""
+GOOD_RECORDS, LEAST_WINDOWS = 1 << 18, 4
+"""Records of a round that stay in the processor's cache; rounds are cut to have about so many, but not below so many
+windows, as each builds the records of the window before it anew."""
 
 
 @dataclass(frozen=True)
@@ -92,6 +97,7 @@ class EventPatternMatcher:
         self.given_up = 0
         self.done = joins.NEVER
         self.window = joins.EVER if self.plan.within is None else self.plan.within
+        self._round_rows = min(FIRST_ROWS, spec.round_rows)
         self._kept = KeptRows()
         self._chain = _chain(self.plan)
         self._waits = self._decided_late()
@@ -183,9 +189,7 @@ class EventPatternMatcher:
             arrays = prepare_events(self.plan, self.needs, events.table, events.key)
             start = self._starts(events)
             for round_ in self._rounds(events, start, arrays, until, new):
-                found = self._matches(events, arrays, round_)
-                if len(found):
-                    yield found
+                yield from (found for found in self._matches(events, arrays, round_) if len(found))
             self._hold(events, start, arrays, until)
         if until != END_OF_TIME:
             self.done = max(self.done, until)
@@ -200,9 +204,9 @@ class EventPatternMatcher:
         touched = np.ones(groups, np.bool_)
         if not self._waits and until != END_OF_TIME:
             touched = np.isin(events.key[from_[:-1]], new)
-        size = self.spec.round_rows
         at = 0
         while at < groups:
+            size = self._round_rows
             if not touched[at]:
                 at += 1
                 continue
@@ -229,12 +233,13 @@ class EventPatternMatcher:
         time = events.time[low:high]
         done, begin = self.done, low
         span = max(1, int(time[-1]) - int(time[0]))
-        if self.window < joins.EVER:
-            size = max(self.spec.round_rows, int(2 * (high - low) * min(1.0, self.window / span)))
-            cuts = [int(time[at]) for at in range(size, high - low - size // 2, size)]
-        else:
-            cuts = []
-        for cut in sorted({cut for cut in cuts if done < cut < until}):
+        in_window = (high - low) * min(1.0, self.window / span)
+        while self.window < joins.EVER:
+            size = max(self._round_rows, int(LEAST_WINDOWS * in_window))
+            at = int(np.searchsorted(time, done, side="right")) + size
+            if at + size // 2 >= high - low or time[at] >= until:
+                break
+            cut = int(time[at])
             end = low + int(np.searchsorted(time, cut, side="right"))
             yield self._piece(events, start, arrays, begin, end, done, cut)
             done = cut
@@ -250,22 +255,36 @@ class EventPatternMatcher:
 
     # ---- matching ----------------------------------------------------------------------------------------------------
 
-    def _matches(self, events: EventBatch, arrays: EventArrays, round_: Round) -> FoundMatches:
+    def _matches(self, events: EventBatch, arrays: EventArrays, round_: Round) -> Iterator[FoundMatches]:
         """All matches of a round, in halves where there are too many at once."""
-        reduced = self._viable(round_)
         try:
-            if self.plan.tree is None:
-                return self._run_automaton(events, arrays, round_, reduced)
-            physical = self.adaptation.plan_for(arrays, reduced)
-            if physical.automaton:
-                return self._run_automaton(events, arrays, round_, reduced)
-            run = TreeRun(self.plan, physical, arrays, reduced, MOST_RECORDS)
-            found = run.matches()
-            self.adaptation.note(run.counted, len(found.end))
-            return _flattened(self.plan, found)
+            found = self._matches_at_once(events, arrays, round_)
         except TooManyRecords:
-            halves = self._halved(events, round_)
-        return FoundMatches.joined([self._matches(events, arrays, half) for half in halves])
+            self._fit_rounds(round_, MOST_RECORDS)
+            for half in self._halved(events, round_):
+                yield from self._matches(events, arrays, half)
+        else:
+            yield found
+
+    def _matches_at_once(self, events: EventBatch, arrays: EventArrays, round_: Round) -> FoundMatches:
+        reduced = self._viable(round_)
+        if self.plan.tree is None:
+            return self._run_automaton(events, arrays, round_, reduced)
+        physical = self.adaptation.plan_for(arrays, reduced)
+        if physical.automaton:
+            return self._run_automaton(events, arrays, round_, reduced)
+        run = TreeRun(self.plan, physical, arrays, reduced, MOST_RECORDS)
+        found = run.matches()
+        self.adaptation.note(run.counted, len(found.end))
+        self._fit_rounds(round_, max((one.records for one in run.counted), default=0))
+        return FoundMatches(len(found.end), partial(_flattened, self.plan, found))
+
+    def _fit_rounds(self, round_: Round, records: int) -> None:
+        """Rounds of fewer or more rows, after what one has made of its rows."""
+        rows = int(round_.from_[-1] - round_.from_[0])
+        size = min(self.spec.round_rows, int(rows * min(2.0, GOOD_RECORDS / max(records, 1))))
+        if records > GOOD_RECORDS or size > self._round_rows:
+            self._round_rows = max(1, size)
 
     def _viable(self, round_: Round) -> Round:
         """The round without events that no match can hold."""
@@ -323,7 +342,8 @@ class EventPatternMatcher:
         if status == runs_kernel.BUDGET_SPENT:
             raise self._budget_spent(events, int(row))
         self.adaptation.note([], len(offsets) - 1)
-        return FoundMatches(offsets, rows, variables)
+        self._fit_rounds(round_, len(offsets) - 1)
+        return FoundMatches(len(offsets) - 1, lambda: (offsets, rows, variables))
 
     # ---- output and state ----------------------------------------------------------
 
@@ -424,37 +444,45 @@ class EventPatternMatcher:
         )
 
 
-@dataclass(frozen=True)
+@dataclass
 class FoundMatches:
-    """Matches as lists of events with their variables."""
+    """Matches as lists of events with their variables: match i has events offsets[i]:offsets[i + 1] of `rows`.
 
-    offsets: np.ndarray
-    rows: np.ndarray
-    variables: np.ndarray
+    The lists are made when they are asked for.
+    """
+
+    count: int
+    make: Callable[[], tuple[np.ndarray, np.ndarray, np.ndarray]]
 
     def __len__(self) -> int:
-        return len(self.offsets) - 1
+        return self.count
 
-    @staticmethod
-    def joined(parts: list[FoundMatches]) -> FoundMatches:
-        offsets = [np.zeros(1, np.int64)]
-        for part in parts:
-            offsets.append(part.offsets[1:] + offsets[-1][-1])
-        return FoundMatches(
-            np.concatenate(offsets),
-            np.concatenate([part.rows for part in parts]),
-            np.concatenate([part.variables for part in parts]),
-        )
+    @cached_property
+    def lists(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(offsets, rows, variables)"""
+        return self.make()
+
+    @property
+    def offsets(self) -> np.ndarray:
+        return self.lists[0]
+
+    @property
+    def rows(self) -> np.ndarray:
+        return self.lists[1]
+
+    @property
+    def variables(self) -> np.ndarray:
+        return self.lists[2]
 
 
-def _flattened(plan: EventPlan, found: Found) -> FoundMatches:
-    """Single events and groups of each match, one after the other."""
+def _flattened(plan: EventPlan, found: Found) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Single events and groups of each match, one after the other: (offsets, rows, variables)."""
     number = {name: index for index, name in enumerate(plan.variables)}
     count = len(found.end)
     codes = np.array([number[name] for name in found.variables], np.int32)
     if not found.groups and (len(found.rows) == 0 or found.rows.min() >= 0):
         width = len(codes)
-        return FoundMatches(np.arange(count + 1, dtype=np.int64) * width, found.rows.reshape(-1), np.tile(codes, count))
+        return np.arange(count + 1, dtype=np.int64) * width, found.rows.reshape(-1), np.tile(codes, count)
     present = found.rows >= 0
     match = [np.nonzero(present)[0]]
     rows = [found.rows[present]]
@@ -466,7 +494,7 @@ def _flattened(plan: EventPlan, found: Found) -> FoundMatches:
     which = np.concatenate(match)
     order = np.argsort(which, kind="stable")
     offsets = np.searchsorted(which[order], np.arange(count + 1)).astype(np.int64)
-    return FoundMatches(offsets, np.concatenate(rows)[order], np.concatenate(variables)[order])
+    return offsets, np.concatenate(rows)[order], np.concatenate(variables)[order]
 
 
 def _chain(plan: EventPlan) -> np.ndarray:

@@ -177,14 +177,10 @@ class EventArrays:
             nav_from.append(len(navs))
         assert self.code is not None
         code, ints, floats = self.code
-        columns = np.array(simple or [(0,) * 10], np.int64).T.copy()
-        if not simple:
-            columns = np.zeros((10, 0), np.int64)
         program_columns = np.array(programs, np.int64).reshape(-1, 3).T.copy()
         nav_columns = np.array(navs, np.int64).reshape(-1, 3).T.copy()
-        compare, floating, a, a_valid, a_side, a_at, b, b_valid, b_side, b_at = columns
         return joins.Tests(
-            compare, floating, a, a_valid, a_side, a_at, b, b_valid, b_side, b_at,
+            np.array(simple, np.int64).reshape(-1, 10),
             program_columns[0], program_columns[1], program_columns[2], np.array(nav_from, np.int64),
             nav_columns[0], nav_columns[1], nav_columns[2], len(self.assembler.navigations.numbers),
             code, self.assembler.registers, ints, floats,

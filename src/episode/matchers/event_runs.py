@@ -42,7 +42,6 @@ def automaton_arrays(plan: EventPlan, arrays: EventArrays) -> kernel.Automaton:
         test_of.append(len(tests))
         program_of.append(-1)
         tests.append((comparison.compare, int(comparison.floating), *sides))
-    columns = np.array(tests, np.int64).reshape(-1, 8).T.copy()
     program_columns = np.array(programs, np.int64).reshape(-1, 3).T.copy()
     nav_from, nav_ids = _ragged(nav_lists)
     navs = list(navigations.numbers)
@@ -56,13 +55,10 @@ def automaton_arrays(plan: EventPlan, arrays: EventArrays) -> kernel.Automaton:
         back=np.array([check.back for check in automaton.checks], np.int64),
         test=np.array(test_of, np.int64),
         program=np.array(program_of, np.int64),
-        compare=columns[0], floating=columns[1], a=columns[2], a_valid=columns[3], a_nav=columns[4],
-        b=columns[5], b_valid=columns[6], b_nav=columns[7],
+        tests=np.array(tests, np.int64).reshape(-1, 8),
         program_from=program_columns[0], program_to=program_columns[1], program_result=program_columns[2],
         nav_from=nav_from, nav_ids=nav_ids,
-        nav_variable=np.array([_variable(nav, bit) for nav in navs], np.int64),
-        nav_first=np.array([nav.first for nav in navs], np.bool_),
-        nav_offset=np.array([nav.offset for nav in navs], np.int64),
+        navs=np.array([(_variable(nav, bit), nav.first, nav.offset) for nav in navs], np.int64).reshape(-1, 3),
         code=code, registers=arrays.assembler.registers, const_i=ints, const_f=floats,
         agg_function=np.array([FUNCTIONS[running.function] for running in runnings], np.int64),
         agg_variable=np.array([_only(running.labels, bit) for running in runnings], np.int64),

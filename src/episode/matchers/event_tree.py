@@ -62,17 +62,26 @@ class Counted:
 
 @dataclass
 class Found:
-    """Matches: single events in `rows` (columns: variables), groups as lists."""
+    """Matches: single events in `rows` (columns: variables), groups as lists. from_: where each partition's begin, as
+    long as none has been left out."""
 
     variables: tuple[str, ...]
-    group: np.ndarray
+    from_: np.ndarray
     start: np.ndarray
     end: np.ndarray
     rows: np.ndarray
     groups: dict[str, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
+    _group: np.ndarray | None = None
+
+    @property
+    def group(self) -> np.ndarray:
+        """The partition of each match."""
+        if self._group is None:
+            self._group = np.repeat(np.arange(len(self.from_) - 1), np.diff(self.from_))
+        return self._group
 
     def select(self, which: np.ndarray) -> None:
-        self.group, self.start, self.end = self.group[which], self.start[which], self.end[which]
+        self._group, self.start, self.end = self.group[which], self.start[which], self.end[which]
         self.rows = self.rows[which]
         self.groups = {name: _select_lists(lists, which) for name, lists in self.groups.items()}
 
@@ -143,20 +152,22 @@ class TreeRun:
         assert tree is not None
         done = self._everything if self.waits else self.round.done
         buffer = self._buffer(tree, done)
-        found = Found(
-            buffer.variables,
-            np.repeat(np.arange(len(buffer.from_) - 1), np.diff(buffer.from_)),
-            buffer.start,
-            buffer.end,
-            buffer.rows,
-        )
-        if not (self.waits and self._has_leading_group()):
+        found = Found(buffer.variables, *buffer.arrays)
+        if not (self.waits and self._has_leading_group()) and not self._surely_decided():
             found.select(np.flatnonzero(self._decided(found)))
         self._groups(found)
         self._absences(found)
         if self.waits and self._has_leading_group():
             found.select(np.flatnonzero(self._decided(found)))
         return found
+
+    def _surely_decided(self) -> bool:
+        """Are all records of the root decided in this round? Joins put out only those behind `done`."""
+        if self.waits or not isinstance(self.plan.tree, (InSequence, Together)):
+            return False
+        parts = self.plan.tree.places if isinstance(self.plan.tree, InSequence) else self.plan.tree.parts
+        last = self.round.from_[1:] - 1
+        return len(parts) > 1 and int(self.round.end[last].max()) <= self.round.until
 
     def _decided(self, found: Found) -> np.ndarray:
         """Is a match decided in this round? With something behind its last event, when its window has passed."""
@@ -227,7 +238,8 @@ class TreeRun:
         if isinstance(shape, int):
             return parts[shape]
         left = self._joined(shape[0], parts, gaps, tests, self._everything)
-        right = self._joined(shape[1], parts, gaps, tests, self._everything)
+        # A sequence ends with its right part.
+        right = self._joined(shape[1], parts, gaps, tests, self._everything if gaps is None else done)
         mine = [
             test
             for test in tests
@@ -275,12 +287,13 @@ class TreeRun:
     def _codes(self, test: JoinTest, left: Buffer, right: Buffer) -> tuple[np.ndarray, np.ndarray] | None:
         """What the hash table is built on and looked up with; None for floating point numbers."""
         compiled = self.arrays.tests([test], left.variables, right.variables)
-        if len(compiled.compare) != 1 or compiled.floating[0]:
+        if len(compiled.plain) != 1 or compiled.plain[0, joins.FLOATING]:
             return None
         ints = self.arrays.lanes.ints
+        only = compiled.plain[0]
         sides = {
-            int(compiled.a_side[0]): (compiled.a[0], compiled.a_at[0]),
-            int(compiled.b_side[0]): (compiled.b[0], compiled.b_at[0]),
+            int(only[joins.A_SIDE]): (only[joins.A], only[joins.A_AT]),
+            int(only[joins.B_SIDE]): (only[joins.B], only[joins.B_AT]),
         }
         out = []
         for side, buffer in ((0, left), (1, right)):
