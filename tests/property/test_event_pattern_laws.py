@@ -10,15 +10,19 @@ from hypothesis import strategies as st
 
 from episode.errors import EpisodeUnsupportedError
 from episode.lang.event_syntax import Strategy
+from episode.matchers.columns import from_bytes, to_bytes
 from episode.matchers.event_pattern import EventPatternSpec
+from episode.matchers.live import LiveRules, LiveShard
+from episode.matchers.protocol import StateChunk
 from episode.plan.event_cost import PhysicalPlan, Shape
 from episode.plan.event_tree import InSequence, Node, OneOf, Together
-from tests.in_process_events import Bound, events_until, run_in_pieces, run_whole, spec_of
+from tests.in_process_events import Bound, bound, events_until, run_in_pieces, run_whole, spec_of, table_of
 from tests.reference.event_patterns import Event
 from tests.reference.generate_events import Case, Features, cases
 
 SETTINGS = settings(deadline=None, suppress_health_check=list(HealthCheck))
 LASTING = Features(intervals=True)
+END = 1_000
 
 
 def planned(case: Case, **options: Any) -> EventPatternSpec:
@@ -147,3 +151,27 @@ def test_state_forgets_events_that_nothing_precedes() -> None:
     spec = spec_of("PATTERN A; B; C WITHIN 50")
     held = [rows for rows, _ in events_until(spec, chunks=10, per_chunk=40, classes="BC")]
     assert held == [0] * 10
+
+
+@SETTINGS
+@given(cases(), st.data())
+def test_a_stream_equals_a_table(case: Case, data: st.DataObject) -> None:
+    """Through the reorder buffer of streams, in micro-batches, with restarts: as over the whole."""
+    spec = planned(case)
+    shard = LiveShard(spec, LiveRules(end=END))
+    state: dict[str, StateChunk] = {}
+    cuts = sorted(data.draw(st.sets(st.integers(0, len(case.events)), max_size=4)))
+    found: list[Bound] = []
+    watermark = -1
+    for begin, end in zip([0, *cuts], [*cuts, len(case.events)], strict=True):
+        table = table_of(case.events[begin:end])
+        found += bound(spec, shard.step([(to_bytes(table), table)] if table.num_rows else [], watermark).matches)
+        # Events of the last time may still have others of that time behind them.
+        watermark = max([watermark, *(event.te - 1 for event in case.events[:end])])
+        if data.draw(st.booleans()):
+            shard.snapshot().apply(state)
+            last = shard.watermark
+            shard = LiveShard(spec, LiveRules(end=END))
+            shard.restore(list(state.values()), last, False, from_bytes)
+    found += bound(spec, shard.step([], END).matches)
+    assert sorted(found) == sorted(run_whole(spec, case.events))
