@@ -10,19 +10,22 @@ import gc
 import multiprocessing
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
 from bench.harness import median, say
 from episode.lang.event_pattern import parse_event_query
 from episode.lang.event_syntax import classes_of
+from episode.match import event_pattern
 from episode.match.event_pattern import EventPatternMatcher, EventPatternSpec
 from episode.match.keys import KeyCoder
 from episode.match.ordering import events_of
-from episode.match.protocol import END_OF_TIME, EventBatch
+from episode.match.protocol import END_OF_TIME
 from episode.plan.event_classes import EventClasses
 from episode.plan.event_cost import PhysicalPlan, Shape, Statistics, cost_of, left_deep
 from episode.plan.event_pattern import EventPlan, plan_event_pattern
@@ -48,7 +51,11 @@ class Query:
     def plan(self) -> EventPlan:
         query = parse_event_query(self.text)
         classes = EventClasses(
-            query, InputSchema(self.types), self.type_column, {}, {one.variable: one for one in classes_of(query.pattern)}
+            query,
+            InputSchema(self.types),
+            self.type_column,
+            {},
+            {one.variable: one for one in classes_of(query.pattern)},
         )
         return plan_event_pattern(query, classes, EventTimes(self.time, None, "bigint"), (), None)
 
@@ -66,30 +73,27 @@ class Contender:
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """One run. parts: seconds for each of the tables that were fed one after the other."""
-
-    parts: tuple[float, ...]
-    matches: int
-    matcher: EventPatternMatcher
-
-    @property
-    def seconds(self) -> float:
-        return sum(self.parts)
-
-
-@dataclass(frozen=True)
 class Measured:
-    """Medians of the counted runs of one contender."""
+    """A run, or the medians of several. parts: seconds for each of the tables that were fed one after the other.
+    preparing: seconds of them that went into columns and conditions on single events, which all plans share."""
 
-    name: str
     parts: tuple[float, ...]
+    preparing: float
     matches: int
     matcher: EventPatternMatcher
 
     @property
     def seconds(self) -> float:
         return sum(self.parts)
+
+    @property
+    def matching(self) -> float:
+        return self.seconds - self.preparing
+
+    @property
+    def tried(self) -> int:
+        """Pairs that the joins of a tree tried."""
+        return sum(tried for tried, _ in self.matcher.adaptation.counted.values())
 
 
 def one_core() -> None:
@@ -144,47 +148,62 @@ def estimated(contender: Contender, statistics: Statistics) -> float:
 # ---- running ---------------------------------------------------------------------------------------------
 
 
-def run(contender: Contender, tables: Sequence[pa.Table]) -> Outcome:
+def run(contender: Contender, tables: Sequence[pa.Table]) -> Measured:
     """Feed the tables one after the other."""
     spec = contender.spec
     coder = KeyCoder(spec.input_order.keys)
     batches = [events_of(table.select(list(spec.input_columns)), spec.input_order, coder) for table in tables]
     matcher, parts, matches = spec.open(), [], 0
     gc.collect()
-    for number, batch in enumerate(batches):
-        until = END_OF_TIME if number == len(batches) - 1 else int(batch.time.max())
+    with _clocked() as preparing:
+        for number, batch in enumerate(batches):
+            until = END_OF_TIME if number == len(batches) - 1 else int(batch.time.max())
+            begin = time.process_time()
+            for _, found in matcher.matches_in(batch, until):
+                matches += len(found)
+            parts.append(time.process_time() - begin)
+    return Measured(tuple(parts), sum(preparing), matches, matcher)
+
+
+@contextmanager
+def _clocked() -> Iterator[list[float]]:
+    """The seconds that each batch takes to be prepared."""
+    kept, seconds = event_pattern.prepare_events, []
+
+    def prepare(*arguments: Any) -> Any:
         begin = time.process_time()
-        matches += _count(matcher, batch, until)
-        parts.append(time.process_time() - begin)
-    return Outcome(tuple(parts), matches, matcher)
+        arrays = kept(*arguments)
+        seconds.append(time.process_time() - begin)
+        return arrays
 
-
-def _count(matcher: EventPatternMatcher, batch: EventBatch, until: int) -> int:
-    found = 0
-    for _, matches in matcher.matches_in(batch, until):
-        found += len(matches)
-    return found
+    event_pattern.prepare_events = prepare
+    try:
+        yield seconds
+    finally:
+        event_pattern.prepare_events = kept
 
 
 def side_by_side(
     contenders: Sequence[Contender], tables: Sequence[pa.Table], runs: int, setting: str
 ) -> dict[str, Measured]:
     """Every contender once without counting, then all in turns. All must find as many matches."""
-    outcomes: dict[str, list[Outcome]] = {one.name: [] for one in contenders}
+    taken: dict[str, list[Measured]] = {one.name: [] for one in contenders}
     for turn in range(runs + 1):
         for one in contenders:
-            outcome = run(one, tables)
+            measured = run(one, tables)
             if turn:
-                outcomes[one.name].append(outcome)
-    measured = {}
-    for name, found in outcomes.items():
-        parts = tuple(median(part) for part in zip(*(outcome.parts for outcome in found), strict=True))
-        measured[name] = Measured(name, parts, found[0].matches, found[-1].matcher)
-        say(f"{setting}, {name}: {sum(parts):.3f} s, {found[0].matches:,} matches")
-    counts = {name: one.matches for name, one in measured.items()}
-    if len(set(counts.values())) != 1:
-        raise SystemExit(f"{setting}: the plans disagree on the number of matches: {counts}")
-    return measured
+                taken[one.name].append(measured)
+    found = {name: _medians(several) for name, several in taken.items()}
+    for name, one in found.items():
+        say(f"{setting}, {name}: {one.seconds:.3f} s, {one.matches:,} matches")
+    if len({one.matches for one in found.values()}) != 1:
+        raise SystemExit(f"{setting}: the plans disagree: { {name: one.matches for name, one in found.items()} }")
+    return found
+
+
+def _medians(several: list[Measured]) -> Measured:
+    parts = tuple(median(part) for part in zip(*(one.parts for one in several), strict=True))
+    return Measured(parts, median([one.preparing for one in several]), several[0].matches, several[-1].matcher)
 
 
 # ---- memory ----------------------------------------------------------------------------------------------

@@ -56,7 +56,7 @@ class LeftDeepTree:
     def run(self, events: Iterable[Event]) -> int:
         """The number of matches in a stream of events."""
         count = 0
-        for count, event in enumerate(events, start=1):  # noqa: B007
+        for count, event in enumerate(events, start=1):
             self._insert(event)
             if count % BATCH == 0:
                 self._round()

@@ -42,7 +42,10 @@ def weblog(records: int = RECORDS) -> pa.Table:
     addresses = np.array([f"10.{n >> 16 & 255}.{n >> 8 & 255}.{n & 255}" for n in range(VISITORS)], object)
     names = np.array(kinds, object)
     urls = np.array([f"/{kind.lower()}/index.html" for kind in kinds], object)
-    columns = [pa.array(time), *(pa.array(values, pa.string()) for values in (addresses[visitor], names[code], urls[code]))]
+    columns = [
+        pa.array(time),
+        *(pa.array(values, pa.string()) for values in (addresses[visitor], names[code], urls[code])),
+    ]
     return pa.Table.from_arrays(columns, schema=SCHEMA)
 
 
