@@ -136,7 +136,6 @@ def _average(old: Statistics, new: Statistics) -> Statistics:
 
 def _statistics(plan: EventPlan, arrays: EventArrays, round_: Round, seed: int) -> Statistics:
     low, high = int(round_.from_[0]), int(round_.from_[-1])
-    groups = len(round_.from_) - 1
     windows = _windows(plan, round_)
     bits = round_.bits[low:high]
     rows = {}
@@ -144,24 +143,29 @@ def _statistics(plan: EventPlan, arrays: EventArrays, round_: Round, seed: int) 
     for number, name in enumerate(plan.variables):
         mine = np.flatnonzero(bits & np.uint64(1 << number)) + low
         rows[name] = mine
-        cards[name] = len(mine) / windows
+        cards[name] = _seen(np.diff(np.searchsorted(mine, round_.from_)), windows)
     random = np.random.default_rng(seed)
     selectivity = {}
     for number, test in enumerate(plan.tests):
         share = _selectivity(plan, arrays, round_, test, rows, random)
         if share is not None:
             selectivity[number] = share
-    return Statistics(cards, selectivity, max(1.0, (high - low) / max(windows, groups)))
+    return Statistics(cards, selectivity, max(1.0, _seen(np.diff(round_.from_), windows)))
 
 
-def _windows(plan: EventPlan, round_: Round) -> float:
-    """How many windows the round's events span, over all partitions."""
+def _windows(plan: EventPlan, round_: Round) -> np.ndarray:
+    """How many windows the events of each partition span; at least one."""
     groups = len(round_.from_) - 1
     if plan.within is None:
-        return float(groups)
+        return np.ones(groups)
     first, last = round_.from_[:-1], round_.from_[1:] - 1
-    spans = round_.end[last] - round_.end[first]
-    return max(float(groups), float((spans / max(plan.within, 1)).sum()))
+    return np.maximum(1.0, (round_.end[last] - round_.end[first]) / max(plan.within, 1))
+
+
+def _seen(counts: np.ndarray, windows: np.ndarray) -> float:
+    """Events per window as an event sees them: where few partitions have most of the events, those count."""
+    total = counts.sum()
+    return float((counts * (counts / windows)).sum() / total) if total else 0.0
 
 
 def _selectivity(

@@ -1,25 +1,30 @@
 """The cost of tree plans, after ZStream (SIGMOD 2009, section 5), and the search for the cheapest tree.
 
-Cost of an operator: C_i + n k C_i + p C_o: pairs tried, tests evaluated on them, records put out. Cardinalities are per
-window and partition. The search is dynamic programming over ranges of places; bushy trees are among the candidates.
+Cost of an operator: C_i + n k C_i + p C_o: pairs tried, tests evaluated on them, records put out; about a nanosecond
+each. Cardinalities are per window of time and partition. The search is dynamic programming over ranges of places; bushy
+trees are among the candidates.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Union
 
 from episode.plan.event_pattern import EventPlan, JoinTest
 from episode.plan.event_tree import Absent, Gap, Group, InSequence, Leaf, Node, OneOf, Together, variables_of
 from episode.plan.expressions import Apply, Load
 
-PREDICATE_WEIGHT = 0.25
-OUTPUT_WEIGHT = 1.0
-TIME_SELECTIVITY = 0.5
+PREDICATE_WEIGHT, OUTPUT_WEIGHT = 0.5, 5.0
+"""k and p of the paper, where they are 0.25 and 1: measured, here a pair is tried in little more than a nanosecond, and
+a record is written in six (`make bench-zstream-plans`)."""
+ACCESS_WEIGHT, HASH_WEIGHT = 10.0, 20.0
+"""A record of the right side looks for the left ones in its time; enters a hash table, or is looked up in it."""
 EQUALITY_SELECTIVITY, OTHER_SELECTIVITY = 0.1, 0.5
 """Of tests before anything is known of the data."""
-SCAN_WEIGHT = 0.3
-"""Passing over an event in the automaton, against trying a pair in a join."""
+SCAN_WEIGHT, RUN_WEIGHT = 2.0, 100.0
+"""The automaton passes over an event; takes one."""
 
 Shape = Union[int, tuple["Shape", "Shape"]]
 """A binary tree over the places of a sequence (or the parts of a conjunction)."""
@@ -104,18 +109,31 @@ def cost_of(plan: EventPlan, statistics: Statistics, physical: PhysicalPlan) -> 
     return Costs(plan, statistics, dict(physical.shapes)).cheapest(plan.tree).cost
 
 
+@cache
+def time_selectivity(left: int, right: int) -> tuple[float, float]:
+    """Pt of Table 1: the share of pairs in time, tried and put out, where records of so many events are joined.
+
+    Of k events of a window, one in (k - 1)! orders of the others before the last is the right one, and the times of a
+    record of r events leave 1 / r of the window before it, on average. Pairs whose window is too long are tried too.
+    """
+    put_out = math.factorial(left - 1) * math.factorial(right - 1) / math.factorial(left + right - 1)
+    return 1.0 / right, put_out
+
+
 def automaton_cost(plan: EventPlan, statistics: Statistics) -> float:
     """Every prefix of a match looks at the rest of its window."""
     assert plan.tree is not None
     names = variables_of(plan.tree)
     total, prefixes = statistics.rows * SCAN_WEIGHT, 1.0
-    for count, name in enumerate(names[:-1], start=1):
-        prefixes *= statistics.card(name) * (TIME_SELECTIVITY if count > 1 else 1.0)
+    for count, name in enumerate(names, start=1):
+        prefixes *= statistics.card(name) / max(1, count - 1)
+        total += prefixes * RUN_WEIGHT
         known = set(names[:count])
         for number, test in enumerate(plan.tests):
             if name in test.variables and test.variables <= known:
                 prefixes *= statistics.selectivity.get(number, OTHER_SELECTIVITY)
-        total += prefixes * statistics.rows * TIME_SELECTIVITY * SCAN_WEIGHT
+        if count < len(names):
+            total += prefixes * statistics.rows / count * SCAN_WEIGHT
     return total
 
 
@@ -204,7 +222,6 @@ class Costs:
         self, left: tuple[float, float, Shape, int], right: tuple[float, float, Shape, int], gap: Gap | None
     ) -> tuple[float, float]:
         """(records, cost) of one join; gap None: a conjunction."""
-        pairs = left[0] * right[0] * (1.0 if gap is None else TIME_SELECTIVITY)
         both, passing, tests, hashed = left[3] | right[3], 1.0, 0, 1.0
         for mask, selectivity, equality in self.tests:
             if mask & ~both == 0 and mask & left[3] and mask & right[3]:
@@ -212,26 +229,32 @@ class Costs:
                 tests += 1
                 if equality and hashed == 1.0 and gap is not None:
                     hashed = selectivity
-        extra = 0.0
+        if gap is None:
+            in_time = 2.0, 2.0  # either side may be the later one
+        else:
+            in_time = time_selectivity(left[3].bit_count(), right[3].bit_count())
+        pairs = left[0] * right[0]
+        access = right[0] * ACCESS_WEIGHT
+        if hashed < 1.0:
+            access += (left[0] + right[0]) * HASH_WEIGHT
         for item in gap or ():
-            survives = self._survives(item)
-            extra += right[0]
-            pairs *= survives
-        tried = pairs * hashed
-        out = pairs * passing
-        return out, tried * (1.0 + tests * PREDICATE_WEIGHT) + OUTPUT_WEIGHT * out + extra
+            access += right[0] * ACCESS_WEIGHT
+            pairs *= self._survives(item)
+        tried = pairs * in_time[0] * hashed
+        out = pairs * in_time[1] * passing
+        return out, access + tried * (1.0 + tests * PREDICATE_WEIGHT) + OUTPUT_WEIGHT * out
 
     def _survives(self, item: Absent | Group) -> float:
-        """The share of neighbours with none (negation) or enough (closure) of the events between them."""
+        """The share of neighbours with none (negation) or some (closure) of the events between them."""
         between = self.cheapest(item.node).card if isinstance(item, Absent) else self.statistics.card(item.variable)
-        between *= TIME_SELECTIVITY * TIME_SELECTIVITY
+        none = (1.0 - math.exp(-between)) / between if between > 0 else 1.0
         if isinstance(item, Absent):
-            return 1.0 / (1.0 + between)
-        return 1.0 if item.minimum == 0 and item.count is None else between / (1.0 + between)
+            return none
+        return 1.0 if item.minimum == 0 and item.count is None else 1.0 - none
 
     def _edges(self, items: tuple[Absent | Group, ...], card: float, cost: float) -> tuple[float, float]:
         for item in items:
-            cost += card
+            cost += card * ACCESS_WEIGHT
             card *= self._survives(item)
         return card, cost
 
