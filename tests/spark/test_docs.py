@@ -61,7 +61,9 @@ def test_reference(query: str, expected: str, tables: dict[str, object], capsys:
 
 
 @pytest.mark.parametrize("document", ["reference-event-patterns.md", "how-plans-are-chosen.md"])
-def test_event_patterns(document: str, spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_event_patterns(
+    document: str, spark: SparkSession, rocksdb: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """The Python of a document is one program, its SQL runs over the same tables; each prints the text below it."""
     tables = {
         "log": spark.createDataFrame(LOG, "ts int, kind string, host string, x int"),
@@ -103,6 +105,37 @@ def test_tutorial(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_how_to(query: str, samples_directory: Path) -> None:
     ticks, clicks = str(samples_directory / "ticks.parquet"), str(samples_directory / "clicks.parquet")
     assert episode.sql(query, ticks=ticks, clicks=clicks).limit(1).collect()
+
+
+def test_how_to_in_python(samples_directory: Path, tmp_path: Path) -> None:
+    """The Python of the recipes is one program over the same two tables; its last table is not empty."""
+    program = "".join(text for kind, text in blocks("how-to.md") if kind == "python")
+    (tmp_path / "how_to.py").write_text(program)
+    clicks = episode.sql("SELECT * FROM clicks", clicks=str(samples_directory / "clicks.parquet"))
+    names = runpy.run_path(str(tmp_path / "how_to.py"), {"episode": episode, "clicks": clicks})
+    assert names["twice"].limit(1).collect()
+
+
+def test_readme(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The event pattern of the README prints what stands below it."""
+    found = blocks("../README.md")
+    program, expected = next(
+        (text, below) for (kind, text), (_, below) in pairwise(found) if kind == "python" and "episode.match" in text
+    )
+    (tmp_path / "readme.py").write_text(program)
+    events = episode.sql(
+        """
+        SELECT timestamp(ts) AS ts, type, job_id, seconds FROM VALUES
+          ('2026-01-01 00:00:00', 'JobStart', 1, NULL), ('2026-01-01 00:01:00', 'JobStart', 2, NULL),
+          ('2026-01-01 00:02:00', 'Task', 1, 70), ('2026-01-01 00:03:00', 'Checkpoint', 2, NULL),
+          ('2026-01-01 00:04:00', 'Task', 2, 80), ('2026-01-01 00:05:00', 'Task', 1, 30),
+          ('2026-01-01 00:06:00', 'Task', 1, 90), ('2026-01-01 00:08:00', 'JobEnd', 2, NULL),
+          ('2026-01-01 00:10:00', 'JobEnd', 1, NULL)
+        AS events(ts, type, job_id, seconds)
+        """
+    )
+    runpy.run_path(str(tmp_path / "readme.py"), {"episode": episode, "events": events})
+    assert capsys.readouterr().out.strip() == expected.strip()
 
 
 @pytest.fixture(scope="module")
