@@ -21,11 +21,11 @@ import pyarrow as pa
 from bench.harness import median, say
 from episode.lang.event_pattern import parse_event_query
 from episode.lang.event_syntax import classes_of
-from episode.match import event_pattern
-from episode.match.event_pattern import EventPatternMatcher, EventPatternSpec
-from episode.match.keys import KeyCoder
-from episode.match.ordering import events_of
-from episode.match.protocol import END_OF_TIME
+from episode.matchers import event_pattern
+from episode.matchers.event_pattern import EventPatternMatcher, EventPatternSpec
+from episode.matchers.keys import KeyCoder
+from episode.matchers.ordering import events_of
+from episode.matchers.protocol import END_OF_TIME
 from episode.plan.event_classes import EventClasses
 from episode.plan.event_cost import PhysicalPlan, Shape, Statistics, cost_of, left_deep
 from episode.plan.event_pattern import EventPlan, plan_event_pattern

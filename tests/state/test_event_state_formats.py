@@ -26,7 +26,16 @@ RULES = LiveRules(end=10_000)
 
 def envelope(begin: int, end: int) -> tuple[bytes, pa.Table]:
     rows = [
-        {"pos": t, "ts": t, "te": t, "type": "AABCD"[(t * 3 + t // 7) % 5], "k": t % 3, "x": t * 7 % 11, "y": 1, "s": ""}
+        {
+            "pos": t,
+            "ts": t,
+            "te": t,
+            "type": "AABCD"[(t * 3 + t // 7) % 5],
+            "k": t % 3,
+            "x": t * 7 % 11,
+            "y": 1,
+            "s": "",
+        }
         for t in range(begin, end)
     ]
     table = pa.Table.from_pylist(rows, schema=SCHEMA)
