@@ -41,6 +41,8 @@ class Options:
     step_budget: steps of matching from one start row before an explosion is reported.
     shards: into how many shards the keys are spread (None: chosen from the size of the input).
     shard_bytes: memory that a shard may take in a worker before it is split or streamed (None: the default).
+    counters: the name under which a stream's counters are observed; results of several streaming patterns in one query
+        need different ones.
     match_times: two more columns, match_start and match_end: the event times of a match's first and last row.
 
     For streams:
@@ -66,6 +68,7 @@ class Options:
     max_state_rows: int | None = None
     when_full: str = "error"
     match_times: bool = False
+    counters: str = "episode"
 
     def live(self) -> LiveOptions:
         """The options of streams."""
@@ -176,7 +179,7 @@ def _planned_match(
                 "match needs events and a pattern.",
                 hint="Write match(df, 'PATTERN …', time='ts') or match('PATTERN …', time='ts', A=df_a, B=df_b).",
             )
-        query = parse_event_query(events)
+        query = parse_event_query(events, _strategy(strategy))
         session = _session(spark, tables)
         frames = {
             name: keyword_table(session, name, _path(table) if isinstance(table, (str, PathLike)) else table)
@@ -189,7 +192,7 @@ def _planned_match(
                 f"match has one DataFrame of all events, and tables besides: {', '.join(tables)}.",
                 hint="Give one of the two.",
             )
-        query = parse_event_query(text)
+        query = parse_event_query(text, _strategy(strategy))
         session = _session(spark, {"events": events})
         table = _path(events) if isinstance(events, (str, PathLike)) else events
         source = EventSource(keyword_table(session, "events", table), {})
@@ -209,7 +212,8 @@ def _planned_match(
         type_column or query.input.type_column,
         _strategy(strategy),
     )
-    return _plan_events(session, query, source, wanted, options or Options(), "episode")
+    options = options or Options()
+    return _plan_events(session, query, source, wanted, options, options.counters)
 
 
 def _plan_events(
@@ -384,10 +388,15 @@ class _Query:
             shard_bytes=self.options.shard_bytes,
             live=self.options.live(),
             match_times=self.options.match_times,
-            metrics="episode" if not self.planned else f"episode_{len(self.planned) + 1}",
+            metrics=self._counters(),
         )
         self.planned[pattern.span.start] = planned
         return planned.frame()
+
+    def _counters(self) -> str:
+        """The name of a stream's counters: the first pattern's is the plain one."""
+        name = self.options.counters
+        return name if not self.planned else f"{name}_{len(self.planned) + 1}"
 
     # ---- event patterns ------------------------------------------------------------------------------
 
@@ -399,10 +408,9 @@ class _Query:
             source = EventSource(self._table(query.input.table, position), {})
         else:
             names = dict.fromkeys(one.name for one in classes_of(query.pattern))
-            source = one_stream(query, {name: self._table(quote(name), position) for name in names})
+            source = one_stream(query, {name: self._class_table(query, name, position) for name in names})
         wanted = EventOptions(query.input.time, None, query.input.partition_by, query.input.type_column, None)
-        metrics = "episode" if not self.planned else f"episode_{len(self.planned) + 1}"
-        planned = _plan_events(self.spark, query, source, wanted, self.options, metrics)
+        planned = _plan_events(self.spark, query, source, wanted, self.options, self._counters())
         self.planned[position] = planned
         return planned.frame()
 
@@ -416,7 +424,33 @@ class _Query:
         ):
             return self.frames[plain]
         query = self._with_common_tables(f"SELECT * FROM {_escape(name)}", position)
-        return self._run(self._with_keyword_tables(query))
+        frame = self._run(self._with_keyword_tables(query))
+        if frame.isStreaming and f"{{{_PATTERN}" in query:
+            raise EpisodeUnsupportedError(
+                "One pattern over the matches of another is not possible in one streaming query.",
+                source=self.statement.source,
+                position=position,
+                hint="Write the matches of the first to a table or a topic; run the second as a query of its own.",
+            )
+        return frame
+
+    def _class_table(self, query: EventQuery, name: str, position: int) -> DataFrame:
+        """The table of a class."""
+        try:
+            return self._table(quote(name), position)
+        except EpisodeAnalysisError:
+            if name in self.tables or any(
+                self._name_of(table.span) == name.lower() for table in self.statement.common_tables
+            ):
+                raise
+            place = next(one.span for one in classes_of(query.pattern) if one.name == name)
+            raise EpisodeAnalysisError(
+                f"There is no table {name} for the class {name}.",
+                source=query.source,
+                position=place.start,
+                length=place.end - place.start,
+                hint="Give it as a keyword, or name the table of all events: FROM events TYPE BY column PATTERN …",
+            ) from None
 
     def _name_of(self, span: Span) -> str:
         token = next(token for token in self.statement.tokens if token.start == span.start)

@@ -51,22 +51,24 @@ ITEM = "A column of RETURN is written expression AS name."
 TIMES = ("match_start", "match_end")
 
 
-def parse_event_query(text: str) -> EventQuery:
-    """A whole text that is an event pattern, with or without FROM before it."""
+def parse_event_query(text: str, strategy: Strategy | None = None) -> EventQuery:
+    """A whole text that is an event pattern, with or without FROM before it. strategy: where WHERE has none."""
     tokens = tokenize(text)
-    return parse_event_tokens(text, tokens, 0, len(tokens) - 1)
+    return parse_event_tokens(text, tokens, 0, len(tokens) - 1, strategy)
 
 
-def parse_event_tokens(source: str, tokens: list[Token], begin: int, end: int) -> EventQuery:
+def parse_event_tokens(
+    source: str, tokens: list[Token], begin: int, end: int, strategy: Strategy | None = None
+) -> EventQuery:
     """The event pattern in tokens[begin:end] of a larger query."""
     cursor = Cursor(source, tokens, begin, end)
     try:
-        return _query(cursor)
+        return _query(cursor, strategy)
     except EpisodeSyntaxError as error:
         raise _with_suggestion(error, tokens, begin, end) from None
 
 
-def _query(cursor: Cursor) -> EventQuery:
+def _query(cursor: Cursor, strategy: Strategy | None) -> EventQuery:
     if cursor.at_end:
         cursor.fail("The query is empty.", None, EXAMPLE)
     begin, end = cursor.index, cursor.end
@@ -81,7 +83,7 @@ def _query(cursor: Cursor) -> EventQuery:
     check_pattern(cursor.source, pattern)
     variables = variables_of(cursor.source, pattern)
     where = parse_conditions(clauses["WHERE"], variables) if "WHERE" in clauses else Conditions()
-    if where.strategy in (None, Strategy.ANY):
+    if (where.strategy or strategy) in (None, Strategy.ANY):
         check_groups(cursor.source, pattern)
     return EventQuery(
         pattern=pattern,

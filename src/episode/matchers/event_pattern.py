@@ -77,7 +77,9 @@ class EventPatternSpec:
         query = self.plan.query
         text = " ".join(query.source[query.span.start : query.span.end].split())
         columns = [f"{field.name} {field.type}" for field in self.input_schema if field.name in self.input_columns]
-        parts = [text, self.plan.strategy.value, *self.plan.keys, self.plan.times.end, *columns]
+        local = [f"{name}: {parts}" for name, parts in self.plan.local.items()]
+        times = [self.plan.times.end, self.plan.times.start or ""]
+        parts = [text, self.plan.strategy.value, *self.plan.keys, *times, *columns, *local]
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 
     def open(self) -> EventPatternMatcher:
@@ -431,7 +433,7 @@ class EventPatternMatcher:
             events,
             row,
             f"is in a window with more than {MOST_RECORDS:,} matches or partial matches",
-            "Shorten WITHIN, narrow the conditions, or relate the events by [attribute].",
+            "Shorten WITHIN, narrow the conditions, relate the events by [attribute], or use skip-till-next-match.",
         )
 
     def _budget_spent(self, events: EventBatch, row: int) -> EpisodeDataError:

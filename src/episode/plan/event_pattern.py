@@ -261,7 +261,7 @@ class _Planner:
             raise self._error(
                 f"The event time {self.times.end} is a number; a duration with a unit does not fit it.",
                 within.span,
-                f"Write a plain number: WITHIN {within.amount}.",
+                "Write a plain number, in the unit of the time itself: WITHIN 200.",
             )
         if not integer and within.unit is None:
             raise self._error(

@@ -45,6 +45,7 @@ from episode.plan.measures import (
     substitute,
 )
 from episode.plan.schema import InputSchema, quote
+from episode.plan.types import decimal_of, is_float
 
 MATCH_START, MATCH_END = "match_start", "match_end"
 KEEP = "__keep_"
@@ -213,7 +214,8 @@ class Returns(Measures):
             "min": "array_min({0})", "max": "array_max({0})", "first_value": "try_element_at({0}, 1)",
             "last_value": "try_element_at({0}, -1)",
             "count": "CAST(size(filter({0}, x -> x IS NOT NULL)) AS BIGINT)",
-            "sum": "aggregate(filter({0}, x -> x IS NOT NULL), CAST(NULL AS {1}), (s, x) -> coalesce(s + x, x))",
+            "sum": "aggregate(filter({0}, x -> x IS NOT NULL), CAST(NULL AS {1}), "
+            "(s, x) -> CAST(coalesce(s + x, x) AS {1}))",
             "avg": "(aggregate(filter({0}, x -> x IS NOT NULL), CAST(0 AS DOUBLE), (s, x) -> s + x) / "
             "nullif(size(filter({0}, x -> x IS NOT NULL)), 0))",
         }  # fmt: skip
@@ -226,8 +228,9 @@ class Returns(Measures):
         (inner,) = event_atoms(scalar)
         assert isinstance(inner, EventColumn)
         array = self._array(replace(inner, index=Index.ALL))
-        type_ = self.schema.columns.get(inner.path[0], "double")
-        total = "DOUBLE" if type_ in ("float", "double") else "BIGINT"
+        value = self.rows.load(self.classes.column(inner.variable, inner.path, inner.span), Current(0))
+        decimal = decimal_of(value.type)
+        total = "DOUBLE" if is_float(value.type) else f"DECIMAL(38, {decimal[1]})" if decimal else "BIGINT"
         return forms[atom.function].format(f"slice({array}, 1, {length})", total)
 
 

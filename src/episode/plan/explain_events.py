@@ -17,7 +17,7 @@ from episode.plan.event_cost import (
     search,
 )
 from episode.plan.event_pattern import EventPlan
-from episode.plan.event_tree import Absent, Gap, Group, Leaf, Node, OneOf, Together, variables_of
+from episode.plan.event_tree import Absent, Gap, Group, InSequence, Leaf, Node, OneOf, Together, variables_of
 from episode.plan.expressions import render
 
 MOST_LINES = 60
@@ -27,7 +27,9 @@ def explain_event_pattern(plan: EventPlan) -> list[str]:
     """Lines for one event pattern, before any event has been seen."""
     query = plan.query
     written = query.source[query.pattern_span.start : query.pattern_span.end]
-    within = "no window" if query.within is None else f"window {plan.within:,} {query.within.unit or 'units'}"
+    within = "no window"
+    if query.within is not None:
+        within = f"window {query.source[query.within.span.start : query.within.span.end]}"
     lines = [
         f"EVENTS: {' '.join(written.split())}",
         f"  {plan.strategy.value}, {within}; event time {plan.times.end}"
@@ -101,6 +103,14 @@ class _Tree:
         first, last = node.gaps[0], node.gaps[-1]
         return [*self._edge((*first, *last), indent), *self._shape(shape, node.places, node.gaps, indent, about)]
 
+    def _between(self, item: Absent | Group, left: frozenset[str], right: frozenset[str]) -> str:
+        """A gap's item, and whether it is found here or only on finished matches."""
+        tests = self.plan.absent_tests[item.name] if isinstance(item, Absent) else ()
+        outside = frozenset(name for test in tests for name in test.variables) - frozenset(variables_of(item))
+        if outside <= left or outside <= right:
+            return _item(item)
+        return f"{_item(item).replace(' (NSEQ)', '')} (looked at on finished matches)"
+
     def _edge(self, gap: Gap | tuple[Absent, ...], indent: str) -> list[str]:
         return [f"{indent}at the edge: {_item(item)}" for item in gap]
 
@@ -118,7 +128,8 @@ class _Tree:
             and not test.variables <= _variables(right, places)
         ]
         gap = () if gaps is None else gaps[first_place(right)]
-        between = "".join(f"; {_item(item)}" for item in gap)
+        inside = _variables(left, places), _variables(right, places)
+        between = "".join(f"; {self._between(item, *inside)}" for item in gap)
         on = f" on {' AND '.join(mine)}" if mine else ""
         return [
             f"{indent}{'AND' if gaps is None else 'SEQ'}{between}{on}{about}",
@@ -168,7 +179,16 @@ def _state_bound(plan: EventPlan) -> str:
         return "not bounded: there is no WITHIN (a table is matched as a whole; a stream is refused)"
     contiguous = plan.strategy in (Strategy.STRICT, Strategy.PARTITION)
     which = "all events" if contiguous else "the events that qualify for a variable"
-    return f"{which} of the last window per partition"
+    return f"{which} of the last {'two windows' if _waits(plan) else 'window'} per partition"
+
+
+def _waits(plan: EventPlan) -> bool:
+    """Are matches decided only when their window has passed? Then what lies before them must be kept for as long."""
+    if plan.tree is None:
+        return plan.automaton is not None and plan.automaton.waits
+    return bool(isinstance(plan.tree, InSequence) and plan.tree.gaps[-1]) or bool(
+        isinstance(plan.tree, Together) and plan.tree.absent
+    )
 
 
 def explain_reports(reports: list[str]) -> list[str]:

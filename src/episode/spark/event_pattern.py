@@ -9,7 +9,7 @@ from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from episode.errors import EpisodeAnalysisError
+from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
 from episode.matchers.event_pattern import EventPatternSpec
 from episode.matchers.row_pattern import StateLimit
 from episode.plan.clause import EventQuery, Strategy
@@ -23,6 +23,9 @@ from episode.spark.batch import Batch, plan_batch
 from episode.spark.row_pattern import input_schema
 from episode.spark.stream import LiveOptions, Stream, plan_stream
 from episode.spark.tables import first_line
+
+MATCHES = "episode.matches"
+"""In the metadata of a stream's columns: they are matches, and have no watermark that a further pattern could use."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +84,8 @@ class EventPatternQuery:
                 ) from None
             if measure.name.startswith(KEEP):
                 conditions.append(column)
+            elif isinstance(self.run, Stream):
+                columns.append(column.alias(measure.name, metadata={MATCHES: True}))
             else:
                 columns.append(column.alias(measure.name))
         for condition in conditions:
@@ -165,6 +170,13 @@ def plan_events_on_spark(
         return EventPatternSpec(plan, arrow, step_budget, limit)
 
     if frame.isStreaming:
+        if any(MATCHES in field.metadata for field in frame.schema.fields):
+            raise EpisodeUnsupportedError(
+                "One pattern over the matches of another is not possible in one streaming query.",
+                source=query.source,
+                position=query.pattern_span.start,
+                hint="Write the matches of the first to a table or a topic; run the second as a query of its own.",
+            )
         if plan.within is None:
             raise EpisodeAnalysisError(
                 "An event pattern over a stream needs WITHIN: without it every event is held forever.",
