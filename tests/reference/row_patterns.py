@@ -47,6 +47,7 @@ from episode.lang.syntax import (
     Scalar,
     SkipTo,
 )
+from tests.reference import arrays
 
 Row = dict[str, Any]
 
@@ -580,6 +581,8 @@ def _aggregate(function: str, inputs: list[tuple], on_failure: OnFailure) -> Any
     values = [value for (value,) in inputs if value is not None]  # all others ignore nulls
     if function in ("array_agg", "collect_list"):
         return values
+    if function == "collect_set":
+        return arrays.call("array_distinct", [values], _order)
     if function == "count_if":
         return sum(values)
     if not values:
@@ -636,17 +639,37 @@ def _squares(values: list) -> float:
 # ---- scalar expressions, as Spark computes them ---------------------------------------------------
 
 
-def _scalar(tree: exp.Expression, atom: Callable[[str], Any], on_failure: OnFailure) -> Any:
-    """The value of a sqlglot tree whose columns are placeholders of atoms. Null is None."""
+def _scalar(
+    tree: exp.Expression, atom: Callable[[str], Any], on_failure: OnFailure, variables: dict[str, Any] | None = None
+) -> Any:
+    """The value of a sqlglot tree whose columns are placeholders of atoms. Null is None.
+
+    `variables` are those of the lambdas around it.
+    """
+    known = variables or {}
 
     def value(node: exp.Expression) -> Any:
-        return _scalar(node, atom, on_failure)
+        return _scalar(node, atom, on_failure, known)
+
+    def function(node: exp.Lambda) -> Callable[..., Any]:
+        names = [name.name.lower() for name in node.expressions]
+        return lambda *values: _scalar(node.this, atom, on_failure, {**known, **dict(zip(names, values))})
 
     match tree:
         case exp.Column():
             return atom(tree.name)
         case exp.Paren():
             return value(tree.this)
+        case exp.Identifier():
+            return known[tree.name.lower()]
+        case exp.Lambda():
+            return function(tree)
+        case exp.Anonymous():
+            return arrays.call(tree.name.lower(), [value(each) for each in tree.expressions], _order)
+        case exp.Transform():
+            return arrays.call("transform", [value(tree.this), value(tree.expression)], _order)
+        case exp.Bracket():
+            return arrays.call("[]", [value(tree.this), value(tree.expressions[0])], _order)
         case exp.Literal():
             return _literal(tree)
         case exp.Boolean():
@@ -715,6 +738,8 @@ def _scalar(tree: exp.Expression, atom: Callable[[str], Any], on_failure: OnFail
             return None if left is None or right is None else _arithmetic(type(tree), left, right, on_failure)
         case exp.DPipe():
             left, right = value(tree.left), value(tree.right)
+            if isinstance(left, list):
+                return arrays.call("||", [left, right], _order)
             if not isinstance(left, str | None) or not isinstance(right, str | None):
                 raise NotImplementedError("|| of something else than strings")
             return None if left is None or right is None else left + right
@@ -828,6 +853,8 @@ def _rank(value: Any) -> tuple:
 
 def _order(left: Any, right: Any) -> int:
     """-1, 0 or 1. NaN equals NaN and is greater than everything else."""
+    if isinstance(left, list):
+        return arrays.compare(left, right, _order)
     left, right = (_rank(value) for value in _aligned(left, right))
     return (left > right) - (left < right)
 
