@@ -13,6 +13,8 @@ from typing import Any
 
 from sqlglot import exp
 
+from tests.reference import arrays
+
 OnFailure = Callable[[str], None]  # what a division by zero or an overflow does: give null, or raise
 
 
@@ -43,7 +45,7 @@ def aggregate_value(function: str, inputs: list[tuple], on_failure: OnFailure) -
     if function in ("array_agg", "collect_list"):
         return values
     if function == "collect_set":
-        return list({grouping(value): value for value in reversed(values)}.values())[::-1]  # in order of appearance
+        return arrays.call("array_distinct", [values], compare)
     if function == "count_if":
         return sum(values)
     if not values:
@@ -100,17 +102,37 @@ def _squares(values: list) -> float:
 # ---- scalar expressions, as Spark computes them ---------------------------------------------------
 
 
-def scalar_value(tree: exp.Expression, atom: Callable[[str], Any], on_failure: OnFailure) -> Any:
-    """The value of a sqlglot tree whose columns are placeholders of atoms. Null is None."""
+def scalar_value(
+    tree: exp.Expression, atom: Callable[[str], Any], on_failure: OnFailure, variables: dict[str, Any] | None = None
+) -> Any:
+    """The value of a sqlglot tree whose columns are placeholders of atoms. Null is None.
+
+    `variables` are those of the lambdas around it.
+    """
+    known = variables or {}
 
     def value(node: exp.Expression) -> Any:
-        return scalar_value(node, atom, on_failure)
+        return scalar_value(node, atom, on_failure, known)
+
+    def function(node: exp.Lambda) -> Callable[..., Any]:
+        names = [name.name.lower() for name in node.expressions]
+        return lambda *values: scalar_value(node.this, atom, on_failure, {**known, **dict(zip(names, values))})
 
     match tree:
         case exp.Column():
             return atom(tree.name)
         case exp.Paren():
             return value(tree.this)
+        case exp.Identifier():
+            return known[tree.name.lower()]
+        case exp.Lambda():
+            return function(tree)
+        case exp.Anonymous():
+            return arrays.call(tree.name.lower(), [value(each) for each in tree.expressions], compare)
+        case exp.Transform():
+            return arrays.call("transform", [value(tree.this), value(tree.expression)], compare)
+        case exp.Bracket():
+            return arrays.call("[]", [value(tree.this), value(tree.expressions[0])], compare)
         case exp.Literal():
             return _literal(tree)
         case exp.Boolean():
@@ -179,6 +201,8 @@ def scalar_value(tree: exp.Expression, atom: Callable[[str], Any], on_failure: O
             return None if left is None or right is None else _arithmetic(type(tree), left, right, on_failure)
         case exp.DPipe():
             left, right = value(tree.left), value(tree.right)
+            if isinstance(left, list):
+                return arrays.call("||", [left, right], compare)
             if not isinstance(left, str | None) or not isinstance(right, str | None):
                 raise NotImplementedError("|| of something else than strings")
             return None if left is None or right is None else left + right
@@ -292,6 +316,8 @@ def rank(value: Any) -> tuple:
 
 def compare(left: Any, right: Any) -> int:
     """-1, 0 or 1. NaN equals NaN and is greater than everything else."""
+    if isinstance(left, list):
+        return arrays.compare(left, right, compare)
     left, right = (rank(value) for value in _aligned(left, right))
     return (left > right) - (left < right)
 

@@ -44,7 +44,8 @@ def automaton_arrays(plan: EventPlan, arrays: EventArrays) -> kernel.Automaton:
         tests.append((comparison.compare, int(comparison.floating), *sides))
     program_columns = np.array(programs, np.int64).reshape(-1, 3).T.copy()
     nav_from, nav_ids = _ragged(nav_lists)
-    navs = list(navigations.numbers)
+    navs = [nav for nav in navigations.numbers if isinstance(nav, Navigated)]
+    assert len(navs) == len(navigations.numbers)
     runnings = list(arrays.assembler.runnings)
     arguments = [arrays.argument(running) for running in runnings]
     code, ints, floats = arrays.code

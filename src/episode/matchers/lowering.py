@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -20,6 +21,7 @@ from episode.plan.expressions import (
     Number,
     RowRef,
     Running,
+    walk,
 )
 from episode.plan.types import INTEGER_LIMITS, lane_of
 
@@ -48,9 +50,9 @@ def is_float_lane(type_: str) -> bool:
 
 @dataclass
 class Navigations:
-    """Distinct navigations of a query, numbered."""
+    """Distinct rows that the conditions of a query navigate to, numbered."""
 
-    numbers: dict[Navigated, int] = field(default_factory=dict)
+    numbers: dict[RowRef, int] = field(default_factory=dict)
 
     def number(self, at: RowRef) -> int:
         """The row under trial is the last row of the match so far."""
@@ -61,17 +63,35 @@ class Navigations:
 
 @dataclass
 class Assembler:
-    """Emits instructions; constants and running aggregates are pooled over all programs of a query."""
+    """Emits instructions; constants and running aggregates are pooled over all programs of a query.
+
+    values: variables and results of array programs, by number; they stand behind the running aggregates.
+    sets: sets of labels, by number.
+    """
 
     lanes: Lanes
     navigations: Navigations = field(default_factory=Navigations)
     runnings: dict[Running, int] = field(default_factory=dict)
+    values: dict[Expression, int] = field(default_factory=dict)
+    sets: list[frozenset[str] | None] = field(default_factory=lambda: [None])
     code: list[tuple[int, ...]] = field(default_factory=list)
     ints: list[int] = field(default_factory=lambda: [INT64_MAX])
     floats: list[float] = field(default_factory=lambda: [0.0])
     registers: int = 1
     _next: int = 0
     _known: dict[Expression, int] = field(default_factory=dict)
+
+    def number_runnings(self, expressions: Iterable[Expression]) -> None:
+        """Give numbers to all running aggregates, those that only say where a row is included."""
+        for expression in expressions:
+            for node in walk(expression):
+                if isinstance(node, Running):
+                    self.runnings.setdefault(node, len(self.runnings))
+
+    def set_number(self, labels: frozenset[str] | None) -> int:
+        if labels not in self.sets:
+            self.sets.append(labels)
+        return self.sets.index(labels)
 
     def program(self, expression: Expression) -> tuple[int, int, int]:
         """(first instruction, end, register of the result)."""
@@ -126,7 +146,7 @@ class Assembler:
             return self._put(oc.EXISTS_NAV, self.navigations.number(expression.at))
         if isinstance(expression, Number):
             return self._put(oc.MATCH_NUMBER)
-        number = self.runnings.setdefault(expression, len(self.runnings))
+        number = self.runnings[expression] if isinstance(expression, Running) else self.values[expression]
         return self._put(oc.RUNNING_F if is_float_lane(expression.type) else oc.RUNNING_I, number)
 
     def _load(self, load: Load) -> int:
@@ -174,9 +194,13 @@ def simple_test(expression: Expression) -> tuple[int, Load, Load] | None:
     if not isinstance(expression, Apply) or expression.operation not in COMPARE:
         return None
     left, right = expression.operands
-    if isinstance(left, Load) and isinstance(right, Load) and left.missing is None and right.missing is None:
+    if isinstance(left, Load) and isinstance(right, Load) and _is_plain(left) and _is_plain(right):
         return COMPARE[expression.operation], left, right
     return None
+
+
+def _is_plain(load: Load) -> bool:
+    return load.missing is None and isinstance(load.at, (Current, Navigated))
 
 
 def conjunction(parts: tuple[Expression, ...]) -> Expression:

@@ -11,10 +11,23 @@ import pyarrow as pa
 from episode.kernels import machine
 from episode.kernels import opcodes as oc
 from episode.kernels import rows as kernel
+from episode.matchers.array_programs import ArrayAssembler
 from episode.matchers.encoding import Lanes, encode
 from episode.matchers.lowering import Assembler, conjunction, is_float_lane, simple_test
 from episode.plan.conditions import Condition
-from episode.plan.expressions import Constant, Current, Expression, LabelAt, Load, Running, is_row_local, walk
+from episode.plan.expressions import (
+    Constant,
+    Current,
+    ElementRow,
+    Expression,
+    ExtremeRow,
+    LabelAt,
+    Load,
+    Navigated,
+    Running,
+    is_row_local,
+    walk,
+)
 from episode.plan.labels import Labels
 from episode.plan.measures import Extreme, Gathered, MeasurePlan, RowAggregate
 from episode.plan.native import to_float
@@ -23,6 +36,7 @@ from episode.plan.types import lane_of
 FUNCTIONS = {
     "count": oc.COUNT, "count_if": oc.COUNT_IF, "sum": oc.SUM, "avg": oc.AVG, "min": oc.MIN, "max": oc.MAX,
     "var_samp": oc.VAR_SAMP, "var_pop": oc.VAR_POP, "stddev_samp": oc.STDDEV_SAMP, "stddev_pop": oc.STDDEV_POP,
+    "min_by": oc.MIN_BY, "max_by": oc.MAX_BY,
 }  # fmt: skip
 FLOAT_FUNCTIONS = ("avg", "var_samp", "var_pop", "stddev_samp", "stddev_pop")
 
@@ -147,7 +161,9 @@ def prepare(plan: Evaluated, needs: Needs, table: pa.Table, key: np.ndarray) -> 
     room = (len(needs.computed) - floats, floats)
     lanes = encode(table, needs.columns, needs.null_tests, needs.constants, room)
     assembler = Assembler(lanes)
+    assembler.number_runnings(part for condition in plan.conditions.values() for part in condition.residual)
     label_count = max(1, len(plan.labels.names))
+    arrays = ArrayAssembler(assembler)
     row_local: list[tuple[int, Expression]] = []
     tests: list[tuple[int, ...]] = []
     test_from = np.zeros(label_count + 1, np.int64)
@@ -158,6 +174,7 @@ def prepare(plan: Evaluated, needs: Needs, table: pa.Table, key: np.ndarray) -> 
     for number, label in enumerate(plan.labels.names):
         condition = plan.conditions.get(label)
         program = (0, 0, 0)
+        arrays.next_label()
         if condition is not None:
             row_local += [(number, part) for part in condition.row_local]
             rest = []
@@ -168,13 +185,17 @@ def prepare(plan: Evaluated, needs: Needs, table: pa.Table, key: np.ndarray) -> 
                 else:
                     tests.append(_test(assembler, *test))
             if rest:
-                program = assembler.program(conjunction(tuple(rest)))
-                nav_ids += _navigations_of(assembler, program)
+                condition_holds = conjunction(tuple(rest))
+                evaluated = arrays.prepare_for(condition_holds)
+                program = assembler.program(condition_holds)
+                nav_ids += _navigations_of(assembler, [*evaluated, program])
         programs.append(program)
         test_from[number + 1] = len(tests)
         nav_from[number + 1] = len(nav_ids)
+    arrays.next_label()
     pushed = _pushed_programs(assembler)
     row_local_program = assembler.program_of_all([part for _, part in row_local])
+    placed = arrays.place()
     code, ints, reals = assembler.arrays()
     prepared = Prepared(lanes, np.full(len(key), np.uint64(2**64 - 1), np.uint64), {})
     shared = (assembler.registers, key, lanes.ints, lanes.floats, lanes.valid, ints, reals)
@@ -193,7 +214,8 @@ def prepare(plan: Evaluated, needs: Needs, table: pa.Table, key: np.ndarray) -> 
         "nav_from": nav_from, "nav_ids": np.array(nav_ids, np.int64),
         **_navigation_arrays(assembler, plan.labels),
         "label_codes": np.array([lanes.ranks.get(("string", name), -1) for name in plan.labels.names] or [0], np.int64),
-        **_aggregate_arrays(assembler, prepared, plan.labels, pushed),
+        **_aggregate_arrays(assembler, prepared, pushed),
+        **placed,
     }  # fmt: skip
     return prepared
 
@@ -230,35 +252,36 @@ def _tests_arrays(tests: list[tuple[int, ...]], test_from: np.ndarray) -> dict[s
     return {"test_from": test_from, **{name: columns[index] for index, name in enumerate(names)}}
 
 
-def _navigations_of(assembler: Assembler, program: tuple[int, int, int]) -> list[int]:
-    """Numbers of the navigations that a program reads."""
+def _navigations_of(assembler: Assembler, programs: list[tuple[int, int, int]]) -> list[int]:
+    """Numbers of the navigations that programs read; the rows of elements are the array programs' to find."""
     found: dict[int, None] = {}
-    for instruction in assembler.code[program[0] : program[1]]:
-        if instruction[0] in (oc.LOAD_NAV_I, oc.LOAD_NAV_F):
-            found[instruction[4]] = None
-        elif instruction[0] in (oc.LABEL_AT, oc.EXISTS_NAV):
-            found[instruction[2]] = None
-    return list(found)
+    for start, stop, _ in programs:
+        for instruction in assembler.code[start:stop]:
+            if instruction[0] in (oc.LOAD_NAV_I, oc.LOAD_NAV_F):
+                found[instruction[4]] = None
+            elif instruction[0] in (oc.LABEL_AT, oc.EXISTS_NAV):
+                found[instruction[2]] = None
+    elements = {number for at, number in assembler.navigations.numbers.items() if isinstance(at, ElementRow)}
+    return [number for number in found if number not in elements]
 
 
 def _navigation_arrays(assembler: Assembler, labels: Labels) -> dict[str, Any]:
     number = {label: index for index, label in enumerate(labels.names)}
-    navigations = list(assembler.navigations.numbers)
-    sets: list[frozenset[str] | None] = [None]
+    navigations: list[Navigated] = []
     nav_label, nav_set = [], []
-    for navigation in navigations:
-        members = navigation.labels
-        if members is None:
-            nav_label.append(-1)
+    for at in assembler.navigations.numbers:
+        if isinstance(at, Navigated):
+            members = at.labels
+            navigations.append(at)
+            nav_label.append(-1 if members is None else number[next(iter(members))] if len(members) == 1 else -2)
+            nav_set.append(assembler.set_number(members))
+        else:  # not by labels: the row of an extreme, and the row of an element, which array programs set
+            offset = assembler.runnings[at.by] if isinstance(at, ExtremeRow) else 0
+            navigations.append(Navigated(None, False, offset, 0))
+            nav_label.append(kernel.EXTREME)
             nav_set.append(0)
-            continue
-        nav_label.append(number[next(iter(members))] if len(members) == 1 else -2)
-        if members not in sets:
-            sets.append(members)
-        nav_set.append(sets.index(members))
     for running in assembler.runnings:
-        if running.labels not in sets:
-            sets.append(running.labels)
+        assembler.set_number(running.labels)
     return {
         "nav_first": np.array([n.first for n in navigations], np.bool_),
         "nav_offset": np.array([n.offset for n in navigations], np.int64),
@@ -272,8 +295,7 @@ def _navigation_arrays(assembler: Assembler, labels: Labels) -> dict[str, Any]:
             ],
             np.bool_,
         ),
-        "sets": membership(sets, labels),
-        "set_list": sets,
+        "sets": membership(assembler.sets, labels),
         "track": any(label >= 0 for label in nav_label),
     }
 
@@ -296,9 +318,8 @@ def _pushed_programs(assembler: Assembler) -> dict[Running, tuple[int, int, int]
 
 
 def _aggregate_arrays(
-    assembler: Assembler, prepared: Prepared, labels: Labels, pushed: dict[Running, tuple[int, int, int]]
+    assembler: Assembler, prepared: Prepared, pushed: dict[Running, tuple[int, int, int]]
 ) -> dict[str, np.ndarray]:
-    sets = _navigation_arrays(assembler, labels)["set_list"]
     rows = []
     for running in assembler.runnings:
         argument = running_argument(running)
@@ -307,14 +328,22 @@ def _aggregate_arrays(
         if running in pushed:
             assert argument is not None
             program = pushed[running]
-            navigation = next(iter(_navigations_of(assembler, program)), -1)
+            navigation = next(iter(_navigations_of(assembler, [program])), -1)
             floating, column = is_float_lane(argument.type), kernel.PUSHED
         elif argument is not None:
             floating, column, check = prepared.column(argument)
             if running.function == "count":
                 floating, column = False, 0
         rows.append(
-            (FUNCTIONS[running.function], sets.index(running.labels), column, check, floating, *program, navigation)
+            (
+                FUNCTIONS[running.function],
+                assembler.set_number(running.labels),
+                column,
+                check,
+                floating,
+                *program,
+                navigation,
+            )
         )
     columns = list(zip(*rows, strict=True)) if rows else [()] * 9
     names = (

@@ -232,7 +232,8 @@ class RowPatternMatcher:
         timed_out = clause.timed_out is not None
         skip_members = plan.labels.members(clause.skip_label)
         sets = np.vstack([k["sets"], membership([skip_members], plan.labels)])
-        work = WorkArrays.sized(int((hi - lo).max(initial=0)), len(events), len(k["agg_function"]))
+        longest = int((hi - lo).max(initial=0))
+        work = WorkArrays.sized(longest, len(events), len(k["agg_function"]), k["arrays"], k["array_room"](longest))
         while True:
             status = kernel.match_partitions(
                 p.op, p.first, p.second, p.label_of, p.entry_bits, p.loop_choice, p.slot,
@@ -248,6 +249,7 @@ class RowPatternMatcher:
                 k["nav_plain"], sets, k["label_codes"],
                 k["agg_function"], k["agg_set"], k["agg_column"], k["agg_valid"], k["agg_float"],
                 k["agg_from"], k["agg_to"], k["agg_result"], k["agg_nav"],
+                k["array_from"],
                 MODES[clause.match_mode], SKIPS[clause.skip_to], len(sets) - 1, MEMORY[plan.memory],
                 clause.rows_per_match is RowsPerMatch.ALL_WITH_UNMATCHED, k["track"], self.spec.step_budget,
                 prepared.bits, events.time, events.key, prepared.lanes.ints, prepared.lanes.floats,

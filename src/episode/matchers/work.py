@@ -34,9 +34,10 @@ class WorkArrays:
     longest: int
 
     @staticmethod
-    def sized(longest: int, rows: int, aggregates: int) -> WorkArrays:
-        """For partitions of at most `longest` rows, `rows` in all."""
+    def sized(longest: int, rows: int, aggregates: int, arrays: int, array_room: int) -> WorkArrays:
+        """For partitions of at most `longest` rows, `rows` in all, and arrays of at most `array_room` elements."""
         outputs, deep = max(1024, rows // 4), longest + 2
+        running = (aggregates + arrays, max(deep, array_room) + 1)
         return WorkArrays(
             kind=np.empty(outputs, np.uint8),
             start=np.empty(outputs, np.int64),
@@ -56,10 +57,10 @@ class WorkArrays:
             end_taken=np.zeros(deep, np.int64),
             pending=np.empty(deep, np.int64),
             running=(
-                np.empty((aggregates, deep), np.int64),
-                np.empty((aggregates, deep), np.float64),
-                np.empty((aggregates, deep), np.float64),
-                np.empty((aggregates, deep), np.int64),
+                np.empty(running, np.int64),
+                np.empty(running, np.float64),
+                np.empty(running, np.float64),
+                np.empty(running, np.int64),
             ),
             longest=longest,
         )

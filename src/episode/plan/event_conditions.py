@@ -11,7 +11,18 @@ from episode.lang.event_syntax import EventAggregate, EventAtom, EventColumn, In
 from episode.lang.syntax import ColumnRef, Scalar
 from episode.plan.conditions import ACROSS_ROWS, RowLocalScalars, running_aggregate
 from episode.plan.event_classes import EventClasses
-from episode.plan.expressions import Apply, Constant, Current, Expression, Load, Navigated, RowRef, Running
+from episode.plan.expressions import (
+    Apply,
+    Constant,
+    Current,
+    Exists,
+    Expression,
+    Load,
+    Navigated,
+    RowRef,
+    Running,
+    walk,
+)
 from episode.plan.native import Mistake, NativeCompiler, NotNative
 from episode.plan.places import is_placeholder, place_of, placeholders_in
 from episode.plan.types import VOID
@@ -129,6 +140,8 @@ class EventScalars:
                 scalar.span,
                 "Compare it with something: a.x > 0.",
             )
+        if any(not isinstance(node, (Load, Constant, Apply, Running, Exists)) for node in walk(expression)):
+            return None
         return _without_stand_ins(expression)
 
     def not_evaluated(self, scalar: Scalar) -> EpisodeUnsupportedError:
@@ -159,7 +172,7 @@ class EventScalars:
             atoms = tuple((name, self.column(inner)) for name, inner in scalar.atoms if isinstance(inner, EventColumn))
             return self.rows.compile(replace(scalar, atoms=atoms), at, None)
         if atom.function in ("collect_list", "collect_set", "max_by", "min_by"):
-            raise self.rows.unsupported(f"{atom.function} is not evaluated in WHERE.", atom.span, "It works in RETURN.")
+            raise NotNative(exp.Null(), f"{atom.function} is evaluated on finished matches only")
         value = running_aggregate(self.rows, atom.function, members, self.argument(atom.arguments[0]), atom.span)
         return _reaching(value, atom.reach)
 

@@ -15,6 +15,7 @@ from episode.lang.syntax import (
     SkipTo,
     Span,
 )
+from episode.plan.arrays import Collected
 from episode.plan.conditions import Condition, plan_conditions
 from episode.plan.derived import DerivedColumns
 from episode.plan.expressions import Current, Exists, Expression, LabelAt, Load, Navigated, Number, Running, walk
@@ -235,7 +236,8 @@ def _reach(conditions: dict[str, Condition], measures: MeasurePlan) -> tuple[int
     for expression in expressions_of(_parts(conditions), measures):
         for node in walk(expression):
             if isinstance(node, (Load, LabelAt, Exists)):
-                shifts.append(node.at.offset if isinstance(node.at, Current) else node.at.shift)
+                at = node.at
+                shifts.append(at.offset if isinstance(at, Current) else at.shift if isinstance(at, Navigated) else 0)
     for atom in measures.atoms:
         if isinstance(atom, (ColumnAtPlace, LabelAtPlace, PlaceExists)):
             shifts.append(atom.place.shift)
@@ -252,6 +254,8 @@ def _memory(clause: MatchRecognize, conditions: dict[str, Condition], within: in
                 labels: frozenset[str] | None = None
                 if isinstance(node, (Load, Exists)) and isinstance(node.at, Navigated):
                     labels = node.at.labels
+                elif isinstance(node, Collected):
+                    labels = node.labels
                 elif isinstance(node, Running):
                     labels = node.labels
                     if node.argument is not None and any(isinstance(inner, LabelAt) for inner in walk(node.argument)):
