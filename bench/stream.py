@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 import episode
 from bench.harness import RESULTS, Report, local_session, say, verdict
 from episode.api import Options
-from episode.match.columns import from_bytes, to_bytes
+from episode.matchers.columns import from_bytes, to_bytes
 from episode.spark.stream import COUNTERS, ROCKSDB, ShardProcessor, Stream, open_matches
 
 ROWS, BATCHES, KEYS, RUNS = 1_000_000, 6, 1_000, 2

@@ -3,13 +3,28 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
+from episode.lang.event_syntax import (
+    Closure,
+    Conjunction,
+    Disjunction,
+    EventAggregate,
+    EventClass,
+    EventColumn,
+    EventPattern,
+    EventQuery,
+    Index,
+    Negation,
+    Reach,
+    Sequence,
+    WholeEvent,
+)
 from episode.lang.statement import Statement
 from episode.lang.syntax import (
     Aggregate,
     Alternation,
     Anchor,
-    Atom,
     Classifier,
     ColumnRef,
     Concatenation,
@@ -39,6 +54,11 @@ def statement_text(statement: Statement) -> str:
     for pattern in statement.patterns:
         lines.append(f"input {at(pattern.input)}; alias {pattern.alias}; name {pattern.name}")
         lines += [f"  {line}" for line in clause_lines(pattern.clause)]
+    for events in statement.events:
+        lines.append(f"events {at(events.span)}")
+        lines += [f"  {line}" for line in event_lines(events.query)]
+    if statement.whole is not None:
+        lines += ["the whole is an event pattern", *(f"  {line}" for line in event_lines(statement.whole))]
     return "\n".join(lines)
 
 
@@ -97,7 +117,9 @@ def output_text(atom: OutputAtom) -> str:
     return re.sub(r"Load\(column='(\w+)', at=Current\(offset=0\), type='[^']*', missing=None\)", r"\1", text)
 
 
-def atom_text(atom: Atom) -> str:
+def atom_text(atom: Any) -> str:
+    if isinstance(atom, (EventColumn, EventAggregate, WholeEvent)):
+        return event_atom_text(atom)
     if isinstance(atom, ColumnRef):
         return ".".join([atom.label or "*", *atom.path])
     if isinstance(atom, Classifier):
@@ -113,3 +135,61 @@ def atom_text(atom: Atom) -> str:
     if atom.star:
         return f"{mode}count rows of {atom.star_label or '*'}"
     return f"{mode}{atom.function} {', '.join(scalar_text(argument) for argument in atom.arguments)}"
+
+
+# ---- event patterns ----------------------------------------------------------------------------------
+
+
+def event_lines(query: EventQuery) -> list[str]:
+    lines = []
+    if query.input.table is not None:
+        lines.append(f"from {query.input.table}")
+    if query.input.partition_by:
+        lines.append(f"partition by {', '.join(query.input.partition_by)}")
+    if query.input.time is not None:
+        lines.append(f"order by {query.input.time}")
+    if query.input.type_column is not None:
+        lines.append(f"type by {query.input.type_column}")
+    lines.append(f"pattern {event_pattern_text(query.pattern)}")
+    lines += [f"where {scalar_text(condition)}" for condition in query.conditions]
+    lines += [f"same {'.'.join(same.path)}" for same in query.same]
+    if query.strategy is not None:
+        lines.append(query.strategy.value)
+    if query.within is not None:
+        lines.append(f"within {query.within.amount} {query.within.unit or 'units'}")
+    lines += [f"return {item.name} = {scalar_text(item.expression)}" for item in query.returns or ()]
+    return lines
+
+
+def event_pattern_text(pattern: EventPattern) -> str:
+    """Sequences, conjunctions and alternatives in brackets; closures: all of a group, or any choice."""
+    if isinstance(pattern, EventClass):
+        return pattern.name if pattern.name == pattern.variable else f"{pattern.name} {pattern.variable}"
+    if isinstance(pattern, Negation):
+        return f"!{event_pattern_text(pattern.part)}"
+    if isinstance(pattern, Closure):
+        sign = "*+"[pattern.minimum] if pattern.count is None else f"^{pattern.count}"
+        return f"{'all' if pattern.groups else 'any'}{{{event_pattern_text(pattern.part)}}}{sign}"
+    parts = [event_pattern_text(part) for part in pattern.parts]
+    if isinstance(pattern, Sequence):
+        return f"[{'; '.join(parts)}]"
+    assert isinstance(pattern, (Conjunction, Disjunction))
+    return f"[{' & '.join(parts)}]" if isinstance(pattern, Conjunction) else f"<{' | '.join(parts)}>"
+
+
+def event_atom_text(atom: EventColumn | EventAggregate | WholeEvent) -> str:
+    if isinstance(atom, EventAggregate):
+        reach = {Reach.ALL: "", Reach.BEFORE: " before i", Reach.CURRENT: " up to i"}[atom.reach]
+        arguments = ", ".join(scalar_text(argument) for argument in atom.arguments) or "events"
+        return f"{atom.function} over {atom.variable}{reach}: {arguments}"
+    brackets = {
+        Index.PLAIN: "",
+        Index.EACH: "[i]",
+        Index.BACK: f"[i-{atom.number}]",
+        Index.AT: f"[{atom.number}]",
+        Index.LAST: "[last]",
+        Index.ALL: "[]",
+    }
+    if isinstance(atom, WholeEvent):
+        return f"event {atom.variable}{brackets[atom.index]}"
+    return ".".join([f"{atom.variable}{brackets[atom.index]}", *atom.path])

@@ -24,7 +24,7 @@ PARQUET_FILES = ("edge_data", "ordering", "papers", "partitions", "types", "with
 """Features whose answer may depend on how the data are read."""
 
 
-SPARK_FILES = ("classifier_match_number", "functions", "papers", "statements", "types")
+SPARK_FILES = ("arrays", "classifier_match_number", "functions", "papers", "statements", "types")
 """Features in which Spark has a part of its own."""
 
 FIRST_CASES = 5

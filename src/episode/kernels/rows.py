@@ -14,6 +14,7 @@ import numpy as np
 from numba import njit
 
 from episode.kernels import opcodes as oc
+from episode.kernels.arrays import run_arrays
 from episode.kernels.machine import compare_floats, run
 
 PREFERRED, MAXIMAL, INCREMENTAL, ALL = range(4)
@@ -26,6 +27,9 @@ TIMED_OUT = 0
 """The number of a match that was cut off by its window; real ones count from 1."""
 
 PUSHED = -2
+EXTREME = -3
+"""The label of a navigation to the row of a running min_by or max_by; its offset is the aggregate's number."""
+
 ZERO, ONE = np.uint64(0), np.uint64(1)
 MEMORY_AFTER = 256
 STEPS_PER_ROW = 64
@@ -76,7 +80,8 @@ def _take_into_aggregates(
 ):  # fmt: skip
     """Running aggregates with one more row: column depth + 1 of agg_* from column depth.
 
-    agg_n counts; agg_i and agg_f hold sums, extremes or means; agg_m sums (AVG), squares (variance), overflow (SUM).
+    agg_n counts; agg_i and agg_f hold sums, extremes or means; agg_m sums (AVG), squares (variance), overflow (SUM),
+    the row of the extreme (MIN_BY, MAX_BY: the last of equal ones).
     """
     for j in range(len(agg_function)):
         ai, af, am, an = agg_i[j, depth], agg_f[j, depth], agg_m[j, depth], agg_n[j, depth]
@@ -111,6 +116,14 @@ def _take_into_aggregates(
             elif function == oc.AVG:
                 an += 1
                 am += value
+            elif function >= oc.MIN_BY:
+                if agg_float[j]:
+                    order = compare_floats(value, af)
+                else:
+                    order = 1 if whole > ai else -1 if whole < ai else 0
+                if an == 0 or (order <= 0 if function == oc.MIN_BY else order >= 0):
+                    ai, af, am = whole, value, float(row)
+                an += 1
             elif function >= oc.VAR_SAMP:
                 an += 1
                 delta = value - af
@@ -148,13 +161,17 @@ def _residual_holds(
     label, depth, start, row, lo, hi, number, program_from, program_to, program_result, nav_from, nav_ids,
     nav_first, nav_offset, nav_shift, nav_label, nav_set, sets, label_codes, label_of, path, first_row, last_row,
     agg_function, agg_float, agg_i, agg_f, agg_m, agg_n, nav_rows, nav_labels, code, ri, rf, rn, key, cols_i,
-    cols_f, valid, const_i, const_f, run_i, run_f, run_n,
+    cols_f, valid, const_i, const_f, run_i, run_f, run_n, array_from,
 ):  # fmt: skip
     """Does the label's program hold for the row under trial?"""
     for at in range(nav_from[label], nav_from[label + 1]):
         nav = nav_ids[at]
-        target = _navigate(nav_first[nav], nav_offset[nav], nav_shift[nav], nav_label[nav], sets, nav_set[nav],
-                           start, row, lo, hi, path, label_of, first_row, last_row)  # fmt: skip
+        if nav_label[nav] == EXTREME:
+            by = nav_offset[nav]
+            target = np.int64(agg_m[by, depth + 1]) if agg_n[by, depth + 1] else -1
+        else:
+            target = _navigate(nav_first[nav], nav_offset[nav], nav_shift[nav], nav_label[nav], sets, nav_set[nav],
+                               start, row, lo, hi, path, label_of, first_row, last_row)  # fmt: skip
         nav_rows[nav] = target
         nav_labels[nav] = label_codes[label_of[path[target - start]]] if start <= target <= row else -1
     for j in range(len(agg_function)):
@@ -170,7 +187,7 @@ def _residual_holds(
             run_n[j] = 1
         elif function == oc.AVG:
             run_f[j] = agg_m[j, depth + 1] / an if an else 0.0
-        elif function >= oc.VAR_SAMP and an:
+        elif oc.VAR_SAMP <= function <= oc.STDDEV_POP and an:
             sample = function == oc.VAR_SAMP or function == oc.STDDEV_SAMP
             if sample and an == 1:
                 run_n[j] = 1
@@ -178,6 +195,10 @@ def _residual_holds(
                 run_f[j] = agg_m[j, depth + 1] / (an - 1 if sample else an)
                 if function >= oc.STDDEV_SAMP:
                     run_f[j] = np.sqrt(run_f[j])
+    if array_from[label] < array_from[label + 1]:
+        run_arrays(array_from[label], array_from[label + 1], start, row, number, path, label_of, sets, label_codes,
+                   nav_rows, nav_labels, code, ri, rf, rn, key, cols_i, cols_f, valid, const_i, const_f,
+                   run_i, run_f, run_n, agg_i, agg_f, agg_m, agg_n)  # fmt: skip
     run(code, program_from[label], program_to[label], ri, rf, rn, 1, row, key, cols_i, cols_f, valid,
         const_i, const_f, nav_rows, nav_labels, run_i, run_f, run_n, number + 1)  # fmt: skip
     register = program_result[label]
@@ -254,6 +275,7 @@ def match_partitions(
     program_from, program_to, program_result, code, registers, const_i, const_f,
     nav_from, nav_ids, nav_first, nav_offset, nav_shift, nav_label, nav_set, nav_plain, sets, label_codes,
     agg_function, agg_set, agg_column, agg_valid, agg_float, agg_from, agg_to, agg_result, agg_nav,
+    array_from,
     mode, skip, skip_set, memory, with_unmatched, track, budget,
     bits, time, key, cols_i, cols_f, valid, within, emit_timed_out, until, final, lookahead,
     key_lo, key_hi, at_start, next_start, numbers, covered, explored_start, explored_to,
@@ -268,7 +290,9 @@ def match_partitions(
     slot int32 (memory slot of a SPLIT or -1);
     loop_from, loop_ids: loops around each instruction. Labels: first_bits/follow_bits: what a start row and its
     successor must offer. Residuals by label: simple tests (comparison of two loads, a nav of -1 is the current row) and
-    machine programs. Navigations and running aggregates as arrays. Rows: bits, time, key, columns.
+    machine programs. Navigations and running aggregates as arrays. Array programs (see kernels.arrays) by label from
+    array_from on; behind the bounds of the last label stands how many values they need beside the running aggregates.
+    Rows: bits, time, key, columns.
     Partitions: key_lo/key_hi row ranges; at_start: is key_lo the true start of the partition?; next_start, numbers,
     covered, explored_start, explored_to are updated in place (rows are absolute in this call).
     emit_timed_out: a start row that finds nothing because its window ended gives the rows until then, numbered
@@ -288,9 +312,10 @@ def match_partitions(
     last_row = np.full(labels, -1, np.int64)
     loop_rows = np.full(loops + 1, -1, np.int64)
     aggs = len(agg_function)
-    run_i = np.zeros(aggs, np.int64)
-    run_f = np.zeros(aggs, np.float64)
-    run_n = np.zeros(aggs, np.uint8)
+    values = aggs + array_from[len(array_from) - 1]
+    run_i = np.zeros(values, np.int64)
+    run_f = np.zeros(values, np.float64)
+    run_n = np.zeros(values, np.uint8)
     navs = len(nav_first)
     nav_rows = np.full(navs, -1, np.int64)
     nav_labels = np.full(navs, -1, np.int64)
@@ -519,7 +544,7 @@ def match_partitions(
                                         program_result, nav_from, nav_ids, nav_first, nav_offset, nav_shift, nav_label,
                                         nav_set, sets, label_codes, label_of, path, first_row, last_row, agg_function,
                                         agg_float, agg_i, agg_f, agg_m, agg_n, nav_rows, nav_labels, code, ri, rf, rn,
-                                        key, cols_i, cols_f, valid, const_i, const_f, run_i, run_f, run_n,
+                                        key, cols_i, cols_f, valid, const_i, const_f, run_i, run_f, run_n, array_from,
                                     )  # fmt: skip
 
                             if failed:

@@ -1,11 +1,17 @@
-"""Where MATCH_RECOGNIZE stands in a Spark SQL statement: its input table, its clause, and the CTEs in its scope."""
+"""Where patterns stand in a Spark SQL statement.
+
+MATCH_RECOGNIZE: its input table, its clause, and the CTEs in its scope. EVENTS ( … ): an event pattern where a table
+may stand. A text that begins with PATTERN, or with FROM and has PATTERN where SQL has SELECT, is one event pattern.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
 from episode.errors import EpisodeSyntaxError, EpisodeUnsupportedError
-from episode.lang.cursor import Cursor, describe
+from episode.lang.cursor import Cursor, closest, describe
+from episode.lang.event_pattern import INPUT_WORDS, parse_event_tokens
+from episode.lang.event_syntax import EventQuery
 from episode.lang.lexer import Kind, Token, tokenize
 from episode.lang.row_pattern import parse_clause_tokens
 from episode.lang.syntax import MatchRecognize, Span
@@ -75,8 +81,19 @@ class TablePattern:
 
 
 @dataclass(frozen=True)
+class TableEvents:
+    """One `EVENTS ( [FROM …] PATTERN … )` in the place of a table. `span` covers all of it, but no alias."""
+
+    span: Span
+    query: EventQuery
+
+
+@dataclass(frozen=True)
 class Statement:
-    """A statement with its row patterns in order of appearance and its common tables."""
+    """A statement with its row patterns and event patterns in order of appearance, and its common tables.
+
+    whole: the event pattern that the text is, where it is nothing else.
+    """
 
     source: str
     patterns: tuple[TablePattern, ...]
@@ -84,18 +101,27 @@ class Statement:
     first_word: str
     body_start: int
     tokens: tuple[Token, ...] = field(repr=False, compare=False, default=())
+    events: tuple[TableEvents, ...] = ()
+    whole: EventQuery | None = None
 
 
 def parse_statement(source: str) -> Statement:
-    """Find and parse every MATCH_RECOGNIZE of the statement."""
+    """Find and parse every MATCH_RECOGNIZE and every event pattern of the statement."""
     tokens = tokenize(source)
+    if _is_event_pattern(tokens, 0, len(tokens) - 1):
+        query = parse_event_tokens(source, tokens, 0, len(tokens) - 1)
+        return Statement(source, (), (), tokens[0].upper, tokens[0].start, tuple(tokens), (), query)
     if tokens[-2:-1] and tokens[-2].is_symbol(";"):
         tokens = [*tokens[:-2], Token(Kind.END, "", tokens[-2].start, tokens[-2].start)]
     if len(tokens) == 1:
         hint = "Write SELECT … FROM table MATCH_RECOGNIZE ( … )."
         raise EpisodeSyntaxError("The query is empty.", source=source, position=0, hint=hint)
     partners = _bracket_partners(source, tokens)
-    semicolon = next((token for token in tokens if token.is_symbol(";")), None)
+    events = _events(source, tokens, partners)
+    semicolon = next(
+        (token for token in tokens if token.is_symbol(";") and not _is_inside(token, events)),
+        None,
+    )
     if semicolon is not None:
         raise EpisodeSyntaxError(
             "Only one statement at a time.",
@@ -108,9 +134,10 @@ def parse_statement(source: str) -> Statement:
         for index, token in enumerate(tokens)
         if token.upper == "MATCH_RECOGNIZE" and not tokens[index - 1].is_symbol(".") and _is_clause(tokens, index)
     ]
-    if found and tokens[0].upper not in QUERY_WORDS:
+    if (found or events) and tokens[0].upper not in QUERY_WORDS:
+        clause = "MATCH_RECOGNIZE" if found else "EVENTS"
         raise EpisodeUnsupportedError(
-            f"MATCH_RECOGNIZE is evaluated inside queries and INSERT, not inside {tokens[0].text}.",
+            f"{clause} is evaluated inside queries and INSERT, not inside {tokens[0].text}.",
             source=source,
             position=tokens[0].start,
             length=len(tokens[0].text),
@@ -119,8 +146,61 @@ def parse_statement(source: str) -> Statement:
     patterns = tuple(_table_pattern(source, tokens, partners, index) for index in found)
     _check_nesting(source, patterns)
     return Statement(
-        source, patterns, tuple(_common_tables(tokens, partners)), tokens[0].upper, tokens[0].start, tuple(tokens)
+        source,
+        patterns,
+        tuple(_common_tables(tokens, partners)),
+        tokens[0].upper,
+        tokens[0].start,
+        tuple(tokens),
+        events,
     )
+
+
+# ---- event patterns ----------------------------------------------------------------------------------
+
+
+def _is_event_pattern(tokens: list[Token], begin: int, end: int) -> bool:
+    """Is this PATTERN …, or FROM … PATTERN …? `FROM t pattern SELECT x` is SQL, DEFINE belongs to other patterns."""
+    first, second = tokens[begin].upper, tokens[min(begin + 1, end)]
+    if first not in INPUT_WORDS:
+        misspelt = second.kind in (Kind.NAME, Kind.QUOTED) and closest(first, ["PATTERN"]) is not None
+        name = second.kind is Kind.SYMBOL and second.text in ".,="
+        return (first == "PATTERN" and not name) or misspelt
+    if first != "FROM" and second.upper != "BY":
+        return False
+    depth, found = 0, False
+    for index in range(begin, end):
+        token, before = tokens[index], tokens[index - 1]
+        if token.kind is Kind.SYMBOL:
+            depth += (token.text in "([{") - (token.text in ")]}")
+            if depth == 0 and token.text == ">" and before.is_symbol("|"):
+                return False
+        elif depth == 0:
+            if token.upper in ("SELECT", "INSERT", "MATCH_RECOGNIZE", "DEFINE"):
+                return False
+            found |= token.upper == "PATTERN" and not before.is_symbol(".") and before.upper != "AS"
+    return found
+
+
+def _events(source: str, tokens: list[Token], partners: dict[int, int]) -> tuple[TableEvents, ...]:
+    """Every EVENTS ( … ) with an event pattern inside; a table or function of that name is left alone."""
+    found = []
+    for index, token in enumerate(tokens):
+        if token.upper != "EVENTS" or not tokens[index + 1].is_symbol("(") or not _may_precede_table(tokens, index - 1):
+            continue
+        closing = partners[index + 1]
+        if _is_event_pattern(tokens, index + 2, closing):
+            if index == 0:
+                hint = "Write SELECT * FROM EVENTS ( … ), or PATTERN … without EVENTS."
+                message = "EVENTS ( … ) is a table, not a query."
+                raise EpisodeSyntaxError(message, source=source, position=token.start, length=6, hint=hint)
+            query = parse_event_tokens(source, tokens, index + 2, closing)
+            found.append(TableEvents(Span(token.start, tokens[closing].end), query))
+    return tuple(found)
+
+
+def _is_inside(token: Token, events: tuple[TableEvents, ...]) -> bool:
+    return any(event.span.start <= token.start < event.span.end for event in events)
 
 
 def _check_nesting(source: str, patterns: tuple[TablePattern, ...]) -> None:
@@ -166,29 +246,32 @@ def _bracket_partners(source: str, tokens: list[Token]) -> dict[int, int]:
 
 
 def _unclosed(tokens: list[Token], unclosed: list[int]) -> Token:
-    """The bracket that was most likely forgotten: one with the next part of MATCH_RECOGNIZE inside it."""
+    """The bracket that was most likely forgotten: one with the next part of the clause around it inside."""
     stack: list[int] = []
     for index, token in enumerate(tokens):
         if token.is_symbol("("):
             stack.append(index)
         elif token.is_symbol(")"):
             stack.pop()
-        elif _begins_part(tokens, index) and len(stack) > 1:
-            around = [opening for opening in stack if tokens[opening - 1].upper == "MATCH_RECOGNIZE"]
+        elif len(stack) > 1 and (clause := _clause_of_part(tokens, index)):
+            around = [opening for opening in stack if tokens[opening - 1].upper == clause]
             if around and around[-1] != stack[-1]:
                 return tokens[stack[-1]]
     return tokens[unclosed[-1]]
 
 
-def _begins_part(tokens: list[Token], index: int) -> bool:
-    """A keyword that can hardly be anything else."""
+def _clause_of_part(tokens: list[Token], index: int) -> str | None:
+    """The clause that this keyword belongs to, where it can hardly be anything else."""
     word, following = tokens[index].upper, tokens[min(index + 1, len(tokens) - 1)]
-    return (
+    if word == "RETURN" or (word == "WITHIN" and following.kind is Kind.NUMBER):
+        return "EVENTS"
+    begins = (
         word in ("DEFINE", "MEASURES", "SUBSET")
         or (word == "PATTERN" and following.is_symbol("("))
         or (word in ("ONE", "ALL") and following.upper in ("ROW", "ROWS"))
         or (word == "AFTER" and following.upper == "MATCH")
     )
+    return "MATCH_RECOGNIZE" if begins else None
 
 
 def _table_pattern(source: str, tokens: list[Token], partners: dict[int, int], index: int) -> TablePattern:

@@ -1,5 +1,6 @@
-"""The parts of a clause that matchers and runtimes speak of, so that they need not know the language."""
+"""The parts of queries that matchers and runtimes speak of, so that they need not know the languages."""
 
+from episode.lang.event_syntax import EventQuery, Strategy
 from episode.lang.syntax import MatchMode, MatchRecognize, RowsPerMatch, SkipTo
 
-__all__ = ["MatchMode", "MatchRecognize", "RowsPerMatch", "SkipTo"]
+__all__ = ["EventQuery", "MatchMode", "MatchRecognize", "RowsPerMatch", "SkipTo", "Strategy"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -23,13 +24,17 @@ from episode.lang.syntax import (
     Scalar,
     Span,
 )
+from episode.plan.array_functions import ArrayFunctions, Source
+from episode.plan.arrays import Collected
 from episode.plan.derived import DerivedColumns
 from episode.plan.expressions import (
     Apply,
     Constant,
     Current,
+    ElementRow,
     Exists,
     Expression,
+    ExtremeRow,
     LabelAt,
     Load,
     Navigated,
@@ -46,6 +51,7 @@ from episode.plan.places import is_placeholder, place_of, placeholders_in
 from episode.plan.schema import InputSchema, quote
 from episode.plan.types import NARROW_DECIMAL, VOID, decimal_of, is_float, is_integer, is_numeric, lane_of
 
+COLLECTING = ("collect_list", "collect_set")
 BOOLEAN_AGGREGATES = {"bool_and": "min", "bool_or": "max"}
 MAXIMUM_DEPTH = 150
 NUMBERS = "It takes numbers: cast the argument, for example to double."
@@ -155,7 +161,7 @@ class RowLocalScalars:
             return None
         return self.spark_load(node, {name: atoms[name] for name in names}, at, scalar)
 
-    def spark_load(self, node: exp.Expression, atoms: dict[str, Atom], at: RowRef, scalar: Scalar) -> Expression:
+    def spark_load(self, node: exp.Expression, atoms: Mapping[str, Atom], at: RowRef, scalar: Scalar) -> Expression:
         """A column that Spark computes from the columns of one row; `scalar` is what the node is a part of."""
 
         def text(null: bool) -> str:
@@ -178,7 +184,7 @@ class RowLocalScalars:
             raise self.unsupported(error.message, span, error.hint) from None
         name, type_ = self.add_derived(present, span)
         missing = None
-        if at != Current(0):
+        if at != Current(0) and not isinstance(at, ElementRow):
             missing = self.add_derived(absent, span)[0]
         return Load(name, at, type_, missing)
 
@@ -220,9 +226,11 @@ class _Conditions:
         self.condition = definition.condition
         self.rows = RowLocalScalars(clause, schema, derived)
         self.atoms = dict(self.condition.atoms)
+        self.arrays = ArrayFunctions(self._is_collected, self.rows.by_spark)
+        self._collected: dict[tuple[frozenset[str] | None, Expression], Collected] = {}
 
     def plan(self) -> Condition:
-        compiler = NativeCompiler(self._resolve, self._fallback, self.schema.utc)
+        compiler = NativeCompiler(self._resolve, self._fallback, self.schema.utc, self.arrays)
         try:
             expression = self.rows.not_too_deep(compiler.compile(self.condition.tree), self.condition)
         except Mistake as error:
@@ -272,6 +280,8 @@ class _Conditions:
 
     def _fallback(self, node: exp.Expression) -> Expression | None:
         """A column computed by Spark, where everything in the subtree is read at one row as plain columns."""
+        if self.arrays.free_variables(node):
+            return self.arrays.of_one_element(node)
         names = placeholders_in(node)
         if is_placeholder(node):
             return None
@@ -331,7 +341,11 @@ class _Conditions:
         label = common_label(self.clause, (atom.argument,), "navigation", atom.span)
         require_column(self.rows, atom.argument, atom.span, "navigation")
         at = self._row(self.labels.members(label), atom.logical == "FIRST", atom.logical_offset, atom.physical_offset)
-        value = self.rows.compile(atom.argument, at, self._label_at(at))
+        return self._at(atom.argument, at)
+
+    def _at(self, scalar: Scalar, at: RowRef) -> Expression:
+        """A scalar at a row; null where there is no such row."""
+        value = self.rows.compile(scalar, at, self._label_at(at))
         if at == Current(0) or (isinstance(value, (Load, LabelAt)) and getattr(value, "missing", None) is None):
             return value
         return Apply("if", (Exists(at), value, Constant(None, value.type)), value.type)
@@ -344,14 +358,32 @@ class _Conditions:
         if atom.function in ("first_value", "last_value"):
             first = atom.function == "first_value"
             require_column(self.rows, atom.arguments[0], atom.span, "aggregate")
-            at = self._row(members, first, 0, 0)
-            return self.rows.compile(atom.arguments[0], at, self._label_at(at))
-        if atom.function in ("collect_list", "collect_set", "max_by", "min_by"):
-            raise self.rows.unsupported(
-                f"{atom.function} is not evaluated in DEFINE.", atom.span, "It works in MEASURES."
-            )
-        argument = self.rows.compile(atom.arguments[0], Current(0), LabelAt(Current(0)))
+            return self._at(atom.arguments[0], self._row(members, first, 0, 0))
+        argument = self.rows.compile(atom.arguments[-1], Current(0), LabelAt(Current(0)))
+        if atom.function in ("max_by", "min_by"):
+            self.rows.require(lane_of(argument.type) is not None, atom.function, argument.type, atom.span)
+            return self._at(atom.arguments[0], ExtremeRow(Running(atom.function, members, argument, argument.type)))
+        if atom.function in COLLECTING:
+            array = self._array(atom, members, argument)
+            return array if atom.function == "collect_list" else self.arrays.distinct(array)
         return running_aggregate(self.rows, atom.function, members, argument, atom.span)
+
+    def _is_collected(self, name: str) -> bool:
+        atom = self.atoms[name]
+        return isinstance(atom, Aggregate) and atom.function in COLLECTING
+
+    def _array(self, atom: Aggregate, members: frozenset[str] | None, argument: Expression) -> Collected:
+        """The array of a value over rows; `argument` is the value at the current row. Equal arrays are one."""
+        if (members, argument) not in self._collected:
+            row = self.arrays.new_row()
+            element = self.rows.compile(atom.arguments[0], row, LabelAt(row))
+
+            def running(function: str) -> Expression:
+                return running_aggregate(self.rows, function, members, argument, atom.span)
+
+            array = Collected(members, element, row, f"array<{element.type}>")
+            self._collected[members, argument] = self.arrays.collect(array, Source(atom.arguments[0], running))
+        return self._collected[members, argument]
 
 
 def require_column(rows: RowLocalScalars, scalar: Scalar, span: Span, call: str) -> None:

@@ -24,7 +24,21 @@ class Navigated:
     shift: int
 
 
-RowRef = Union[Current, Navigated]
+@dataclass(frozen=True)
+class ExtremeRow:
+    """The row where a running min_by or max_by has its least or greatest value so far."""
+
+    by: Running
+
+
+@dataclass(frozen=True)
+class ElementRow:
+    """The row that the element under the hand of an array function comes from. Every walk has a number of its own."""
+
+    number: int
+
+
+RowRef = Union[Current, Navigated, ExtremeRow, ElementRow]
 
 
 @dataclass(frozen=True)
@@ -82,23 +96,61 @@ class Number:
 
 @dataclass(frozen=True)
 class Running:
-    """A running aggregate over rows of labels (None: every label). `argument` is row-local; None for count of rows."""
+    """A running aggregate over rows of labels (None: every label). `argument` is row-local; None for count of rows.
+
+    reach: in event patterns, whether all rows are covered, those before the current one, or those up to it.
+    min_by and max_by stand for the row of their extreme `argument`: `ExtremeRow` reads other values there.
+    """
 
     function: str
     labels: frozenset[str] | None
     argument: Expression | None
     type: str
+    reach: str = "all"
 
 
-Expression = Union[Load, Constant, Apply, LabelAt, Exists, Number, Running]
+@dataclass(frozen=True)
+class Variable:
+    """What a lambda calls an element, its place or the result so far: it changes as an array is walked."""
+
+    number: int
+    type: str
+
+
+class ArrayExpression:
+    """Arrays of values of a match, and what is made of them: see `plan.arrays`. `parts` are the expressions inside."""
+
+    type: str
+
+    @property
+    def parts(self) -> tuple[Expression, ...]:
+        raise NotImplementedError
+
+    @property
+    def title(self) -> str:
+        """What it is, for `explain`."""
+        return type(self).__name__.lower()
+
+
+Expression = Union[Load, Constant, Apply, LabelAt, Exists, Number, Running, Variable, ArrayExpression]
+
+
+def parts_of(expression: Expression) -> tuple[Expression, ...]:
+    """What stands directly below an expression, aggregates' arguments excluded."""
+    if isinstance(expression, Apply):
+        return expression.operands
+    if isinstance(expression, ArrayExpression):
+        return expression.parts
+    if isinstance(expression, (Load, LabelAt, Exists)) and isinstance(expression.at, ExtremeRow):
+        return (expression.at.by,)
+    return ()
 
 
 def walk(expression: Expression) -> Iterator[Expression]:
     """The expression and everything below it, aggregates' arguments excluded."""
     yield expression
-    if isinstance(expression, Apply):
-        for operand in expression.operands:
-            yield from walk(operand)
+    for part in parts_of(expression):
+        yield from walk(part)
 
 
 def depth(expression: Expression) -> int:
@@ -107,17 +159,16 @@ def depth(expression: Expression) -> int:
     while pending:
         node, level = pending.pop()
         deepest = max(deepest, level)
-        if isinstance(node, Apply):
-            pending += [(operand, level + 1) for operand in node.operands]
+        pending += [(part, level + 1) for part in parts_of(node)]
     return deepest
 
 
 def is_row_local(expression: Expression) -> bool:
     """Does it depend on one row and rows at fixed offsets of it only?"""
     for node in walk(expression):
-        if isinstance(node, (LabelAt, Number, Running)):
+        if isinstance(node, (LabelAt, Number, Running, Variable, ArrayExpression)):
             return False
-        if isinstance(node, (Load, Exists)) and isinstance(node.at, Navigated):
+        if isinstance(node, (Load, Exists)) and not isinstance(node.at, Current):
             return False
     return True
 
@@ -145,6 +196,10 @@ def render(expression: Expression) -> str:
         over = "*" if expression.labels is None else "|".join(sorted(expression.labels))
         argument = "*" if expression.argument is None else render(expression.argument)
         return f"{expression.function}({argument} over {over})"
+    if isinstance(expression, Variable):
+        return f"${expression.number}"
+    if isinstance(expression, ArrayExpression):
+        return f"{expression.title}({', '.join(render(part) for part in expression.parts)})"
     operands = [render(operand) for operand in expression.operands]
     symbol = SYMBOLS.get(expression.operation)
     if symbol is not None and len(operands) == 2:
@@ -166,6 +221,10 @@ def _render_load(load: Load) -> str:
 def render_row(at: RowRef) -> str:
     if isinstance(at, Current):
         return "row" if at.offset == 0 else f"row{at.offset:+d}"
+    if isinstance(at, ExtremeRow):
+        return f"row of {render(at.by)}"
+    if isinstance(at, ElementRow):
+        return f"element {at.number}"
     over = "match" if at.labels is None else "|".join(sorted(at.labels))
     text = f"{'first' if at.first else 'last'} {over}"
     if at.offset:

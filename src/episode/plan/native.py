@@ -8,10 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from decimal import Decimal
+from typing import Protocol
 
 from sqlglot import exp
 
-from episode.plan.expressions import Apply, Constant, Expression, LabelAt, Load, Running
+from episode.plan.expressions import (
+    Apply,
+    ArrayExpression,
+    Constant,
+    Expression,
+    LabelAt,
+    Load,
+    Running,
+    Variable,
+)
 from episode.plan.places import is_placeholder
 from episode.plan.types import (
     DAY_TIME,
@@ -82,18 +92,30 @@ Resolver = Callable[[str], Expression]
 Fallback = Callable[[exp.Expression], "Expression | None"]
 
 
+class OverArrays(Protocol):
+    """Array functions: see `plan.array_functions`."""
+
+    def compile(self, native: NativeCompiler, node: exp.Expression) -> Expression: ...
+
+    def compare(
+        self, native: NativeCompiler, node: exp.Expression, operation: str, left: Expression, right: Expression
+    ) -> Expression: ...
+
+
 class NativeCompiler:
     """Compiles one scalar.
 
     resolve: the meaning of a placeholder.
     fallback: a column that Spark computes for a subtree of one row; None where the subtree relates several rows.
     utc: does the session's calendar have no daylight saving?
+    arrays: functions over arrays of values of several rows, where there may be such arrays.
     """
 
-    def __init__(self, resolve: Resolver, fallback: Fallback, utc: bool) -> None:
+    def __init__(self, resolve: Resolver, fallback: Fallback, utc: bool, arrays: OverArrays | None = None) -> None:
         self.resolve = resolve
         self.fallback = fallback
         self.utc = utc
+        self.arrays = arrays
         self._purely = False
 
     def compile(self, node: exp.Expression) -> Expression:
@@ -126,21 +148,23 @@ class NativeCompiler:
             return Constant(None, VOID)
         if isinstance(node, (exp.And, exp.Or)):
             operation = "and" if isinstance(node, exp.And) else "or"
-            return Apply(operation, tuple(self._boolean(part) for part in chain(node)), "boolean")
+            return Apply(operation, tuple(self.boolean(part) for part in chain(node)), "boolean")
         if isinstance(node, exp.Not):
-            return Apply("not", (self._boolean(node.this),), "boolean")
+            return Apply("not", (self.boolean(node.this),), "boolean")
         for kind, operation in COMPARISONS.items():
             if type(node) is kind:
-                return self._comparison(node, operation, self.compile(node.this), self.compile(node.expression))
+                return self.comparison(node, operation, self.compile(node.this), self.compile(node.expression))
         for kind, operation in ARITHMETIC.items():
             if type(node) is kind:
                 return self._arithmetic(node, operation, self.compile(node.this), self.compile(node.expression))
         handler = HANDLERS.get(type(node))
+        if handler is None and self.arrays is not None:
+            return self.arrays.compile(self, node)
         if handler is None:
             raise NotNative(node, "this is Spark's to evaluate, and Spark sees one row at a time")
         return handler(self, node)
 
-    def _boolean(self, node: exp.Expression) -> Expression:
+    def boolean(self, node: exp.Expression) -> Expression:
         value = self.compile(node)
         if value.type == VOID:
             return Constant(None, "boolean")
@@ -294,7 +318,9 @@ class NativeCompiler:
 
     # ---- comparison ----------------------------------------------------------------------------------
 
-    def _comparison(self, node: exp.Expression, operation: str, left: Expression, right: Expression) -> Expression:
+    def comparison(self, node: exp.Expression, operation: str, left: Expression, right: Expression) -> Expression:
+        if self.arrays is not None and isinstance(left, ArrayExpression) and left.type.startswith("array<"):
+            return self.arrays.compare(self, node, operation, left, right)
         left, right = self._comparable(node, left, right)
         return Apply(operation, (left, right), "boolean")
 
@@ -320,7 +346,7 @@ class NativeCompiler:
     def _codes(self, node: exp.Expression, left: Expression, right: Expression) -> tuple[Expression, Expression]:
         for side in (left, right):
             chosen = isinstance(side, Apply) and side.operation in CHOICES
-            if not chosen and not isinstance(side, (Load, Constant, LabelAt, Running)):
+            if not chosen and not isinstance(side, (Load, Constant, LabelAt, Running, Variable, ArrayExpression)):
                 raise NotNative(node, f"comparing computed values of type {side.type}")
         return left, right
 
@@ -366,8 +392,8 @@ class NativeCompiler:
     def _between(self, node: exp.Between) -> Expression:
         if node.args.get("symmetric"):
             raise NotNative(node, "BETWEEN SYMMETRIC")
-        low = self._comparison(node, "ge", self.compile(node.this), self.compile(node.args["low"]))
-        high = self._comparison(node, "le", self.compile(node.this), self.compile(node.args["high"]))
+        low = self.comparison(node, "ge", self.compile(node.this), self.compile(node.args["low"]))
+        high = self.comparison(node, "le", self.compile(node.this), self.compile(node.args["high"]))
         return Apply("and", (low, high), "boolean")
 
     def _in(self, node: exp.In) -> Expression:
@@ -376,7 +402,7 @@ class NativeCompiler:
             raise NotNative(node, "this form of IN")
         _check_length(node, len(options))
         value = self.compile(node.this)
-        tests = [self._comparison(node, "eq", value, self.compile(option)) for option in options]
+        tests = [self.comparison(node, "eq", value, self.compile(option)) for option in options]
         return tests[0] if len(tests) == 1 else Apply("or", tuple(tests), "boolean")
 
     def _case(self, node: exp.Case) -> Expression:
@@ -385,27 +411,27 @@ class NativeCompiler:
         branches = []
         for branch in node.args["ifs"]:
             if subject is None:
-                condition = self._boolean(branch.this)
+                condition = self.boolean(branch.this)
             else:
-                condition = self._comparison(node, "eq", self.compile(subject), self.compile(branch.this))
+                condition = self.comparison(node, "eq", self.compile(subject), self.compile(branch.this))
             branches.append((condition, self.compile(branch.args["true"])))
         otherwise = self.compile(default) if default is not None else Constant(None, VOID)
-        values = self._unify(node, [value for _, value in branches] + [otherwise])
+        values = self.unify(node, [value for _, value in branches] + [otherwise])
         result = values[-1]
         for (condition, _), value in zip(reversed(branches), reversed(values[:-1]), strict=True):
             result = Apply("if", (condition, value, result), value.type)
         return result
 
     def _if(self, node: exp.If) -> Expression:
-        condition = self._boolean(node.this)
+        condition = self.boolean(node.this)
         otherwise = node.args.get("false")
-        values = self._unify(
+        values = self.unify(
             node, [self.compile(node.args["true"]), self.compile(otherwise) if otherwise else Constant(None, VOID)]
         )
         return Apply("if", (condition, *values), values[0].type)
 
     def _coalesce(self, node: exp.Coalesce) -> Expression:
-        values = self._unify(node, [self.compile(part) for part in [node.this, *node.expressions]])
+        values = self.unify(node, [self.compile(part) for part in [node.this, *node.expressions]])
         result = values[-1]
         for value in reversed(values[:-1]):
             result = Apply("coalesce", (value, result), value.type)
@@ -415,20 +441,20 @@ class NativeCompiler:
         value, other = self.compile(node.this), self.compile(node.expression)
         if lane_of(value.type) == "code":
             raise NotNative(node, f"nullif of {value.type}")
-        equal = self._comparison(node, "eq", value, other)
+        equal = self.comparison(node, "eq", value, other)
         return Apply("if", (equal, Constant(None, value.type), value), value.type)
 
     def _extreme(self, node: exp.Expression) -> Expression:
         operation = "greatest" if isinstance(node, exp.Greatest) else "least"
         if node.args.get("ignore_nulls") is False:
             raise NotNative(node, operation)
-        values = self._unify(node, [self.compile(part) for part in [node.this, *node.expressions]])
+        values = self.unify(node, [self.compile(part) for part in [node.this, *node.expressions]])
         result = values[0]
         for value in values[1:]:
             result = Apply(operation, (result, value), value.type)
         return result
 
-    def _unify(self, node: exp.Expression, values: list[Expression]) -> list[Expression]:
+    def unify(self, node: exp.Expression, values: list[Expression]) -> list[Expression]:
         """The branches of a conditional in one type."""
         _check_length(node, len(values))
         types = {value.type for value in values if value.type != VOID}

@@ -15,6 +15,7 @@ from episode.lang.syntax import (
     SkipTo,
     Span,
 )
+from episode.plan.arrays import Collected
 from episode.plan.conditions import Condition, plan_conditions
 from episode.plan.derived import DerivedColumns
 from episode.plan.expressions import Current, Exists, Expression, LabelAt, Load, Navigated, Number, Running, walk
@@ -103,7 +104,7 @@ def _plan(clause: MatchRecognize, schema: InputSchema, table_names: tuple[str, .
             clause.pattern_span,
             "Add MEASURES, PARTITION BY or ALL ROWS PER MATCH.",
         )
-    read = _columns_read(conditions, measures)
+    read = columns_read(expressions_of(_parts(conditions), measures), measures)
     needed = [*keys, *(column.column for column in order), *outputs, *read]
     derived_types = {name: type_ for _, (name, type_) in derived.by_sql.items()}
     lookback, lookahead = _reach(conditions, measures)
@@ -198,11 +199,9 @@ def _outputs(
 # ---- what is read, and how far --------------------------------------------------------------------------
 
 
-def expressions_of(conditions: dict[str, Condition], measures: MeasurePlan) -> list[Expression]:
+def expressions_of(conditions: list[Expression], measures: MeasurePlan) -> list[Expression]:
     """All machine expressions of a plan, aggregates' arguments included."""
-    found: list[Expression] = []
-    for condition in conditions.values():
-        found += [*condition.row_local, *condition.residual]
+    found = list(conditions)
     for atom in measures.atoms:
         if isinstance(atom, RowAggregate) and atom.argument is not None:
             found.append(atom.argument)
@@ -215,9 +214,14 @@ def expressions_of(conditions: dict[str, Condition], measures: MeasurePlan) -> l
     return found
 
 
-def _columns_read(conditions: dict[str, Condition], measures: MeasurePlan) -> list[str]:
+def _parts(conditions: dict[str, Condition]) -> list[Expression]:
+    return [part for condition in conditions.values() for part in (*condition.row_local, *condition.residual)]
+
+
+def columns_read(expressions: list[Expression], measures: MeasurePlan) -> list[str]:
+    """Input columns that expressions and measures read."""
     columns: list[str] = []
-    for expression in expressions_of(conditions, measures):
+    for expression in expressions:
         for node in walk(expression):
             if isinstance(node, Load):
                 columns += [node.column] if node.missing is None else [node.column, node.missing]
@@ -229,10 +233,11 @@ def _columns_read(conditions: dict[str, Condition], measures: MeasurePlan) -> li
 
 def _reach(conditions: dict[str, Condition], measures: MeasurePlan) -> tuple[int, int]:
     shifts = [0]
-    for expression in expressions_of(conditions, measures):
+    for expression in expressions_of(_parts(conditions), measures):
         for node in walk(expression):
             if isinstance(node, (Load, LabelAt, Exists)):
-                shifts.append(node.at.offset if isinstance(node.at, Current) else node.at.shift)
+                at = node.at
+                shifts.append(at.offset if isinstance(at, Current) else at.shift if isinstance(at, Navigated) else 0)
     for atom in measures.atoms:
         if isinstance(atom, (ColumnAtPlace, LabelAtPlace, PlaceExists)):
             shifts.append(atom.place.shift)
@@ -249,6 +254,8 @@ def _memory(clause: MatchRecognize, conditions: dict[str, Condition], within: in
                 labels: frozenset[str] | None = None
                 if isinstance(node, (Load, Exists)) and isinstance(node.at, Navigated):
                     labels = node.at.labels
+                elif isinstance(node, Collected):
+                    labels = node.labels
                 elif isinstance(node, Running):
                     labels = node.labels
                     if node.argument is not None and any(isinstance(inner, LabelAt) for inner in walk(node.argument)):

@@ -51,3 +51,9 @@ NULL)
 SELECT k, n FROM t MATCH_RECOGNIZE (PARTITION BY k ORDER BY ts MEASURES count(B.v) AS n PATTERN (A B*) WITHIN
 200 DEFINE A AS v > 0, B AS B.v > 0 AND B.v < 1e3 AND B.s IN ('a', A.s)) WHERE n > 1 GROUP BY k, n ORDER BY 1
 LIMIT 3
+;
+SELECT * FROM t MATCH_RECOGNIZE (ORDER BY ts MEASURES count(*) AS n PATTERN (A B+ C?) DEFINE A AS max_by(A.v, A.f) > 1,
+B AS array_contains(array_agg(B.s), 'a') AND exists(collect_set(v), x -> x > A.v) AND size(filter(array_agg(f), (x, i)
+-> x > i)) < 3 AND element_at(array_sort(array_agg(B.v)), -1) < 9, C AS aggregate(array_agg(v), 0, (s, x) -> s + x, s
+-> s * 2) > 3 AND transform(array_agg(B.v), x -> x + 1)[0] <> min_by(v, f) AND forall(array_agg(A.s), x ->
+array_contains(array_agg(s), x)))

@@ -1,0 +1,231 @@
+"""Syntax trees of event patterns (`PATTERN … WHERE … WITHIN … RETURN …`): immutable, with their place in the query.
+
+Both concrete syntaxes give one tree: ZStream's `A; !B; C*; D` and SASE's `SEQ(A a, ~B b, C+ c[], D d)`. They differ in
+what a closure means, and a Closure says which one it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Union, cast
+
+from episode.lang.syntax import NOWHERE, Duration, Scalar, Span
+
+
+class Strategy(str, Enum):
+    """Which events a match may pass over."""
+
+    STRICT = "strict-contiguity"
+    PARTITION = "partition-contiguity"
+    NEXT = "skip-till-next-match"
+    ANY = "skip-till-any-match"
+
+
+# ---- patterns -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class EventClass:
+    """One event. `variable` is what conditions call it: the name given, else the name of the class."""
+
+    name: str
+    variable: str
+    span: Span = field(default=NOWHERE, compare=False)
+    variable_span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True)
+class Sequence:
+    """`A; B; C` or `SEQ(A, B, C)`: each part begins strictly after the part before it has ended."""
+
+    parts: tuple[EventPattern, ...]
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True)
+class Conjunction:
+    """`A & B`: all parts, in any order."""
+
+    parts: tuple[EventPattern, ...]
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True)
+class Disjunction:
+    """`A | B`, or `SEQ(…) U SEQ(…)`: one of the parts."""
+
+    parts: tuple[EventPattern, ...]
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True)
+class Negation:
+    """`!A` or `~A`: no such event (or sub-pattern) between the neighbours."""
+
+    part: EventPattern
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True)
+class Closure:
+    """`A*` (minimum 0), `A+` (minimum 1), `A^n` (minimum and count n).
+
+    groups: ZStream's meaning (outside SEQ): `*` and `+` take all qualifying events between the neighbours,
+    `^n` every run of n successive ones. Otherwise SASE's meaning (inside SEQ): every choice of events, in order.
+    """
+
+    part: EventPattern
+    minimum: int
+    count: int | None
+    groups: bool
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+EventPattern = Union[EventClass, Sequence, Conjunction, Disjunction, Negation, Closure]
+
+
+def children(pattern: EventPattern) -> tuple[EventPattern, ...]:
+    if isinstance(pattern, EventClass):
+        return ()
+    return (pattern.part,) if isinstance(pattern, (Negation, Closure)) else pattern.parts
+
+
+def classes_of(pattern: EventPattern) -> Iterator[EventClass]:
+    """All classes of a pattern, in order of appearance, negated ones too."""
+    if isinstance(pattern, EventClass):
+        yield pattern
+    for part in children(pattern):
+        yield from classes_of(part)
+
+
+# ---- atoms of scalar expressions ----------------------------------------------------------------------
+
+
+class Index(str, Enum):
+    """Which event of a variable is meant.
+
+    PLAIN: `a.x`, no brackets. EACH: `b[i].x`. BACK: `b[i-k].x`. AT: `b[k].x`, counted from 1. LAST: `b[last].x`.
+    ALL: `b[].x`.
+    """
+
+    PLAIN = "plain"
+    EACH = "i"
+    BACK = "i-k"
+    AT = "k"
+    LAST = "last"
+    ALL = "all"
+
+
+@dataclass(frozen=True)
+class EventColumn:
+    """An attribute of an event of a variable; `path` is the column and its struct fields, as written.
+
+    number: the k of BACK and AT, else 0.
+    """
+
+    variable: str
+    index: Index
+    number: int
+    path: tuple[str, ...]
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+class Reach(str, Enum):
+    """The events of a variable that an aggregate covers.
+
+    ALL: `sum(b[].x)`, `sum(b.x)`. BEFORE: `max(b[..i-1].x)` or `max(b[1..i-1].x)`. CURRENT: `max(b[..i].x)`.
+    """
+
+    ALL = "all"
+    BEFORE = "before"
+    CURRENT = "current"
+
+
+@dataclass(frozen=True)
+class EventAggregate:
+    """An aggregate over the events of one variable. `function` is lower case, synonyms resolved as in row patterns.
+
+    arguments: scalars whose atoms are EventColumns of that variable with Index.PLAIN. `count(b[])`, `count(b)` and
+    `count(b.*)` count events: no arguments.
+    """
+
+    function: str
+    variable: str
+    reach: Reach
+    arguments: tuple[Scalar, ...]
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True)
+class WholeEvent:
+    """`a` or `b[]` in RETURN: the event as a struct, the events of a closure as an array of structs.
+
+    index: PLAIN, ALL (`b[]`), AT (`b[2]`) or LAST.
+    """
+
+    variable: str
+    index: Index
+    number: int
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+EventAtom = Union[EventColumn, EventAggregate, WholeEvent]
+
+
+def event_atoms(scalar: Scalar) -> tuple[EventAtom, ...]:
+    """The atoms of a scalar of an event pattern, in order of appearance."""
+    return tuple(cast(EventAtom, atom) for _, atom in scalar.atoms)
+
+
+# ---- the query --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class SameAttribute:
+    """`[attr]`: equal in all events of the match, closures' and negated ones too."""
+
+    path: tuple[str, ...]
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True)
+class ReturnItem:
+    """One output column; its name is the alias, the attribute or variable where it is one alone, else its text."""
+
+    expression: Scalar
+    name: str
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True)
+class EventInput:
+    """`FROM table [PARTITION BY …] [ORDER BY time] [TYPE BY column]` before PATTERN, in SQL; all may be left out."""
+
+    table: str | None = None
+    table_span: Span = field(default=NOWHERE, compare=False)
+    partition_by: tuple[str, ...] = ()
+    time: str | None = None
+    type_column: str | None = None
+
+
+@dataclass(frozen=True)
+class EventQuery:
+    """The query as written; nothing is resolved yet.
+
+    conditions: the conjuncts of WHERE, chained equalities (`a.x = b.x = c.x`) split into pairs, percentages as numbers.
+    returns: None where there is no RETURN: every event that is not negated, as structs.
+    """
+
+    pattern: EventPattern
+    conditions: tuple[Scalar, ...]
+    same: tuple[SameAttribute, ...]
+    strategy: Strategy | None
+    within: Duration | None
+    returns: tuple[ReturnItem, ...] | None
+    input: EventInput = EventInput()
+    source: str = field(default="", compare=False, repr=False)
+    span: Span = field(default=NOWHERE, compare=False)
+    pattern_span: Span = field(default=NOWHERE, compare=False)
+    strategy_span: Span = field(default=NOWHERE, compare=False)

@@ -1,0 +1,548 @@
+"""Spark's functions over arrays that a condition collects from the rows of a match: array_contains(array_agg(A.x), 3).
+
+Each function becomes walks over the array. A lambda's body is compiled like the rest of the condition, with its
+variables in scope; a part of it that only Spark can evaluate is computed by Spark on the row that the element comes
+from, if nothing but the element is in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from sqlglot import exp
+
+from episode.lang.syntax import Scalar
+from episode.plan.arrays import (
+    ASCENDING,
+    ASCENDING_NULLS_FIRST,
+    DESCENDING,
+    DISTINCT,
+    REVERSED,
+    Collected,
+    Contains,
+    ElementOf,
+    Folded,
+    Joined,
+    Listed,
+    Mapped,
+    Order,
+    Rearranged,
+    Size,
+    Walk,
+    element_type,
+    is_array,
+)
+from episode.plan.expressions import Apply, Constant, ElementRow, Expression, RowRef, Running, Variable
+from episode.plan.native import COMPARISONS, Mistake, NativeCompiler, NotNative
+from episode.plan.places import placeholders_in
+from episode.plan.types import is_integer, lane_of
+
+NO, YES = Constant(0, "boolean"), Constant(1, "boolean")
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a collected array comes from: the argument of array_agg, and other aggregates of it by name."""
+
+    scalar: Scalar
+    running: Callable[[str], Expression]
+
+
+@dataclass(frozen=True)
+class _Origin:
+    """What the elements of an array are on their rows, in terms of the argument of array_agg."""
+
+    tree: exp.Expression
+    scalar: Scalar
+
+
+@dataclass(frozen=True)
+class _Bound:
+    """The meaning of a lambda's variable; for elements also where they come from."""
+
+    value: Expression
+    row: ElementRow | None = None
+    origin: _Origin | None = None
+
+
+@dataclass
+class ArrayFunctions:
+    """The array functions of one condition.
+
+    is_collected: does a placeholder stand for an array that the condition collects?
+    by_spark: a column that Spark computes from the columns of one row.
+    """
+
+    is_collected: Callable[[str], bool]
+    by_spark: Callable[[exp.Expression, Scalar, RowRef], Expression | None]
+    sources: dict[Expression, Source] = field(default_factory=dict)
+    origins: dict[Expression, _Origin] = field(default_factory=dict)
+    scope: dict[str, _Bound] = field(default_factory=dict)
+    _numbers: int = 0
+    _inside: int = 0
+
+    # ---- arrays and variables ------------------------------------------------------------------------
+
+    def new_row(self) -> ElementRow:
+        return ElementRow(self._next())
+
+    def collect(self, array: Collected, source: Source) -> Collected:
+        """Take note of an array that is collected from the rows of a match."""
+        self.sources[array] = source
+        self.origins[array] = _Origin(source.scalar.tree, source.scalar)
+        return array
+
+    def distinct(self, array: Expression) -> Expression:
+        """The array with each element once, where it first stands."""
+        return self._keep_origin(Rearranged(DISTINCT, array, array.type), array)
+
+    def _next(self) -> int:
+        self._numbers += 1
+        return self._numbers
+
+    def _variable(self, type_: str) -> Variable:
+        return Variable(self._next(), type_)
+
+    def _walk(self, array: Expression) -> Walk:
+        return Walk(self._variable(element_type(array.type)), self._variable("int"), self.new_row())
+
+    # ---- dispatch ------------------------------------------------------------------------------------
+
+    def compile(self, native: NativeCompiler, node: exp.Expression) -> Expression:
+        """A call of an array function, or a variable of the lambda around it."""
+        if isinstance(node, exp.Identifier) and node.name.lower() in self.scope:
+            return self.scope[node.name.lower()].value
+        name, arguments = _call(node)
+        handler = self.HANDLERS.get(name) if self._inside or self._reads_rows(node) else None
+        if name == "array" and type(node.parent) in COMPARISONS and self._reads_rows(node.parent):
+            handler = self.HANDLERS[name]  # array_agg(A.x) = array(1, 2)
+        if handler is None:
+            if any(self.is_collected(each) for each in placeholders_in(node)):
+                raise NotNative(node, "this is Spark's to evaluate, and the array is of several rows", WORKING)
+            raise NotNative(node, "this is Spark's to evaluate, and Spark sees one row at a time")
+        self._inside += 1
+        try:
+            return handler(self, native, node, arguments)
+        finally:
+            self._inside -= 1
+
+    def compare(
+        self, native: NativeCompiler, node: exp.Expression, operation: str, left: Expression, right: Expression
+    ) -> Expression:
+        """Arrays compare element by element."""
+        left, right = self._alike(native, node, [self._checked(node, left), self._checked(node, right)])
+        operation = "eq" if operation == "same" else operation
+        return Apply(operation, (Order(left, right), Constant(0, "int")), "boolean")
+
+    def _reads_rows(self, node: exp.Expression) -> bool:
+        return bool(self.free_variables(node)) or any(self.is_collected(name) for name in placeholders_in(node))
+
+    # ---- what Spark computes for one element ---------------------------------------------------------
+
+    def free_variables(self, node: exp.Expression) -> set[str]:
+        """Variables of lambdas around the node that it reads."""
+        return {name for name in _variables_in(node, frozenset()) if name in self.scope}
+
+    def of_one_element(self, node: exp.Expression) -> Expression | None:
+        """A column that Spark computes on the rows of the elements, where the node reads one element and no more."""
+        names = self.free_variables(node)
+        bound = [self.scope[name] for name in names]
+        origin, row = (bound[0].origin, bound[0].row) if len(bound) == 1 else (None, None)
+        if origin is None or row is None or placeholders_in(node):
+            return None
+        tree = _substituted(node, names.pop(), origin.tree)
+        return None if tree is None else self.by_spark(tree, origin.scalar, row)
+
+    @contextmanager
+    def _bind(self, names: list[str], bound: list[_Bound]) -> Iterator[None]:
+        before = self.scope
+        self.scope = {**before, **dict(zip(names, bound))}
+        try:
+            yield
+        finally:
+            self.scope = before
+
+    def _applied(
+        self, native: NativeCompiler, node: exp.Expression, bound: list[_Bound], *, least: int | None = None
+    ) -> Expression:
+        """The body of a lambda with its variables bound; it may leave out the last ones down to `least`."""
+        names = [name.name.lower() for name in node.expressions] if isinstance(node, exp.Lambda) else []
+        if not (least or len(bound)) <= len(names) <= len(bound):
+            example = "x -> x > 0" if len(bound) == 1 else "(x, y) -> x + y"
+            raise Mistake(node, "A function of the elements is needed here.", f"Write for example {example}.")
+        with self._bind(names, bound[: len(names)]):
+            return native.compile(node.this)
+
+    def _of_element(self, array: Expression, walk: Walk) -> _Bound:
+        return _Bound(walk.element, walk.row, self.origins.get(array))
+
+    # ---- operands ------------------------------------------------------------------------------------
+
+    def _array(self, native: NativeCompiler, node: exp.Expression) -> Expression:
+        return self._checked(node, native.compile(node))
+
+    def _checked(self, node: exp.Expression, array: Expression) -> Expression:
+        """An array of values that the machine holds, made of rows of the match."""
+        if not is_array(array.type) or not isinstance(array, (Collected, Listed, Mapped, Rearranged, Joined)):
+            raise NotNative(node, f"{array.type} of one row in a function over arrays of several rows", WORKING)
+        if lane_of(element_type(array.type)) is None:
+            raise NotNative(node, f"arrays of type {element_type(array.type)} of several rows", ATOMIC)
+        return array
+
+    def _keep_origin(self, array: Expression, source: Expression) -> Expression:
+        if source in self.origins:
+            self.origins[array] = self.origins[source]
+        return array
+
+    def _alike(self, native: NativeCompiler, node: exp.Expression, arrays: list[Expression]) -> list[Expression]:
+        """Arrays with elements of one type."""
+        walks = [self._walk(array) for array in arrays]
+        values = native.unify(node, [walk.element for walk in walks])
+        return [
+            array if value == walk.element else Mapped(array, walk, None, value, f"array<{value.type}>")
+            for array, walk, value in zip(arrays, walks, values)
+        ]
+
+    def _fold(self, array: Expression, walk: Walk, start: Expression, step: Callable[[Variable], Expression]) -> Folded:
+        result = self._variable(start.type)
+        return Folded(array, walk, result, start, step(result), start.type)
+
+    def _contains(
+        self, native: NativeCompiler, node: exp.Expression, array: Expression, value: Expression, operation: str = "eq"
+    ) -> Expression:
+        """Is the value among the elements? Null if it is not, but may be one that is null."""
+        array = _in_any_order(array)
+        walk = self._walk(array)
+        equal = native.comparison(node, operation, walk.element, value)
+        if equal == Apply("eq", (walk.element, value), "boolean"):
+            return Contains(array, value)
+        return self._fold(array, walk, NO, lambda result: Apply("or", (result, equal), "boolean"))
+
+    # ---- functions that give a value -----------------------------------------------------------------
+
+    def _size(self, native: NativeCompiler, node: exp.Expression, arguments: list[exp.Expression]) -> Expression:
+        array = native.compile(_exactly(node, arguments, 1)[0])
+        if array in self.sources:
+            return Apply("copy", (self.sources[array].running("count"),), "int")
+        return Size(self._checked(node, array))
+
+    def _extreme(self, native: NativeCompiler, node: exp.Expression, arguments: list[exp.Expression]) -> Expression:
+        array = _in_any_order(self._array(native, _exactly(node, arguments, 1)[0]))
+        least = _call(node)[0] == "array_min"
+        if array in self.sources:
+            return self.sources[array].running("min" if least else "max")
+        walk = self._walk(array)
+        type_ = element_type(array.type)
+        return self._fold(
+            array,
+            walk,
+            Constant(None, type_),
+            lambda result: Apply("least" if least else "greatest", (result, walk.element), type_),
+        )
+
+    def _array_contains(
+        self, native: NativeCompiler, node: exp.Expression, arguments: list[exp.Expression]
+    ) -> Expression:
+        array, value = self._array_and_value(native, node, arguments)
+        return _unless_null(value, self._contains(native, node, array, value))
+
+    def _array_position(
+        self, native: NativeCompiler, node: exp.Expression, arguments: list[exp.Expression]
+    ) -> Expression:
+        array, value = self._array_and_value(native, node, arguments)
+        walk = self._walk(array)
+        equal = native.comparison(node, "eq", walk.element, value)
+        place = Apply("add", (walk.place, Constant(1, "bigint")), "bigint")
+
+        def step(result: Variable) -> Expression:
+            missing = Apply("eq", (result, Constant(0, "bigint")), "boolean")
+            return Apply("if", (Apply("and", (missing, equal), "boolean"), place, result), "bigint")
+
+        return _unless_null(value, self._fold(array, walk, Constant(0, "bigint"), step))
+
+    def _array_and_value(
+        self, native: NativeCompiler, node: exp.Expression, arguments: list[exp.Expression]
+    ) -> tuple[Expression, Expression]:
+        first, second = _exactly(node, arguments, 2)
+        return self._array(native, first), native.compile(second)
+
+    def _element_at(self, native: NativeCompiler, node: exp.Expression, arguments: list[exp.Expression]) -> Expression:
+        """From 1 on, or from the last on with -1; null outside, as faults are in conditions."""
+        array, number = self._array_and_value(native, node, arguments)
+        _require_integer(node, number)
+        from_start = Apply("subtract", (number, Constant(1, "bigint")), "bigint")
+        from_end = Apply("add", (Size(array), number), "bigint")
+        is_positive = Apply("gt", (number, Constant(0, "int")), "boolean")
+        place: Expression = Apply("if", (is_positive, from_start, from_end), "bigint")
+        if isinstance(number, Constant) and isinstance(number.value, int):
+            place = Constant(number.value - 1, "bigint") if number.value > 0 else from_end
+        return ElementOf(array, place, element_type(array.type))
+
+    def _get(self, native: NativeCompiler, node: exp.Expression, arguments: list[exp.Expression]) -> Expression:
+        array, place = self._array_and_value(native, node, arguments)
+        _require_integer(node, place)
+        return ElementOf(array, place, element_type(array.type))
+
+    def _any_or_all(self, native: NativeCompiler, node: exp.Expression, arguments: list[exp.Expression]) -> Expression:
+        first, function = _exactly(node, arguments, 2)
+        array = _in_any_order(self._array(native, first))
+        walk = self._walk(array)
+        holds = _condition(function, self._applied(native, function, [self._of_element(array, walk)]))
+        operation, start = ("and", YES) if _call(node)[0] == "forall" else ("or", NO)
+        return self._fold(array, walk, start, lambda result: Apply(operation, (result, holds), "boolean"))
+
+    def _aggregate(self, native: NativeCompiler, node: exp.Expression, arguments: list[exp.Expression]) -> Expression:
+        if not 3 <= len(arguments) <= 4:
+            raise Mistake(
+                node, "aggregate takes an array, a start and a function.", "Write aggregate(xs, 0, (s, x) -> s + x)."
+            )
+        array, start = self._array(native, arguments[0]), native.compile(arguments[1])
+        if lane_of(start.type) is None:
+            raise NotNative(node, f"a result of type {start.type}", WORKING)
+        walk, result = self._walk(array), self._variable(start.type)
+        step = self._applied(native, arguments[2], [_Bound(result), self._of_element(array, walk)])
+        if step.type != start.type:
+            raise Mistake(
+                arguments[2],
+                f"The result of aggregate starts as {start.type} and becomes {step.type}.",
+                f"Cast the start or the step: CAST(0 AS {step.type.upper()}).",
+            )
+        total = Folded(array, walk, result, start, step, start.type)
+        return total if len(arguments) == 3 else self._applied(native, arguments[3], [_Bound(total)])
+
+    def _overlap(self, native: NativeCompiler, node: exp.Expression, arguments: list[exp.Expression]) -> Expression:
+        left, right = (self._array(native, argument) for argument in _exactly(node, arguments, 2))
+        walk = self._walk(left)
+        shared = self._contains(native, node, right, walk.element)
+        return self._fold(left, walk, NO, lambda result: Apply("or", (result, shared), "boolean"))
+
+    # ---- functions that give an array ----------------------------------------------------------------
+
+    def _list(self, native: NativeCompiler, node: exp.Expression, arguments: list[exp.Expression]) -> Expression:
+        values = native.unify(node, [native.compile(argument) for argument in arguments])
+        return Listed(tuple(values), f"array<{values[0].type if values else 'void'}>")
+
+    def _filter(self, native: NativeCompiler, node: exp.Expression, arguments: list[exp.Expression]) -> Expression:
+        first, function = _exactly(node, arguments, 2)
+        array = self._array(native, first)
+        walk = self._walk(array)
+        bound = [self._of_element(array, walk), _Bound(walk.place)]
+        keep = _condition(function, self._applied(native, function, bound, least=1))
+        return self._keep_origin(Mapped(array, walk, keep, walk.element, array.type), array)
+
+    def _transform(self, native: NativeCompiler, node: exp.Expression, arguments: list[exp.Expression]) -> Expression:
+        first, function = _exactly(node, arguments, 2)
+        array = self._array(native, first)
+        walk = self._walk(array)
+        element = self._of_element(array, walk)
+        value = self._applied(native, function, [element, _Bound(walk.place)], least=1)
+        result = self._checked(node, Mapped(array, walk, None, value, f"array<{value.type}>"))
+        name = function.expressions[0].name.lower()
+        only_element = not placeholders_in(function.this) and {*_variables_in(function.this, frozenset())} <= {name}
+        if element.origin is not None and only_element:
+            tree = _substituted(function.this, name, element.origin.tree)
+            if tree is not None:
+                self.origins[result] = _Origin(tree, element.origin.scalar)
+        return result
+
+    def _rearrange(self, native: NativeCompiler, node: exp.Expression, arguments: list[exp.Expression]) -> Expression:
+        name = _call(node)[0]
+        arrangement = {"array_distinct": DISTINCT, "reverse": REVERSED, "array_sort": ASCENDING}.get(name)
+        if name == "array_sort" and len(arguments) == 2:
+            raise NotNative(node, "array_sort by a function", "Sort by the values themselves: array_sort(xs).")
+        if arrangement is None:
+            arrangement = ASCENDING_NULLS_FIRST
+            if len(arguments) == 2:
+                if not isinstance(arguments[1], exp.Boolean):
+                    raise NotNative(node, "sort_array in an order that is not written out", "Write true or false.")
+                arrangement = ASCENDING_NULLS_FIRST if arguments[1].this else DESCENDING
+                arguments = arguments[:1]
+        array = self._array(native, _exactly(node, arguments, 1)[0])
+        return self._keep_origin(Rearranged(arrangement, array, array.type), array)
+
+    def _slice(self, native: NativeCompiler, node: exp.Expression, arguments: list[exp.Expression]) -> Expression:
+        """From 1 on, or from the last on with -1; what lies outside is left out."""
+        first, begin, count = _exactly(node, arguments, 3)
+        array, start, length = self._array(native, first), native.compile(begin), native.compile(count)
+        for number in (start, length):
+            _require_integer(node, number)
+            if not _is_never_null(number):
+                raise NotNative(node, MAY_BE_NULL, "Write numbers, or sizes of arrays.")
+        if start == Constant(0, "int") or (isinstance(length, Constant) and int(length.value or 0) < 0):
+            raise Mistake(
+                node, "slice takes elements from 1 on, or from the last on with -1, and none or more of them."
+            )
+        walk = self._walk(array)
+        is_positive = Apply("gt", (start, Constant(0, "int")), "boolean")
+        from_start = Apply("subtract", (start, Constant(1, "bigint")), "bigint")
+        from_end = Apply("add", (Size(array), start), "bigint")
+        low = Apply("if", (is_positive, from_start, from_end), "bigint")
+        high = Apply("add", (low, length), "bigint")
+        keep = Apply(
+            "and",
+            (
+                Apply("ge", (low, Constant(0, "int")), "boolean"),
+                Apply("ge", (walk.place, low), "boolean"),
+                Apply("lt", (walk.place, high), "boolean"),
+            ),
+            "boolean",
+        )
+        return self._keep_origin(Mapped(array, walk, keep, walk.element, array.type), array)
+
+    def _compact(self, native: NativeCompiler, node: exp.Expression, arguments: list[exp.Expression]) -> Expression:
+        array = self._array(native, _exactly(node, arguments, 1)[0])
+        walk = self._walk(array)
+        keep = Apply("not", (Apply("is_null", (walk.element,), "boolean"),), "boolean")
+        return self._keep_origin(Mapped(array, walk, keep, walk.element, array.type), array)
+
+    def _join(self, native: NativeCompiler, node: exp.Expression, arguments: list[exp.Expression]) -> Expression:
+        name = _call(node)[0]
+        if name in ("array_append", "array_prepend"):
+            array, value = self._array_and_value(native, node, arguments)
+            one = Listed((value,), f"array<{value.type}>")
+            arrays = [array, one] if name == "array_append" else [one, array]
+        else:
+            arrays = [self._array(native, argument) for argument in arguments]
+        arrays = self._alike(native, node, arrays)
+        joined = Joined(tuple(arrays), arrays[0].type)
+        return self.distinct(joined) if name == "array_union" else joined
+
+    def _chosen(self, native: NativeCompiler, node: exp.Expression, arguments: list[exp.Expression]) -> Expression:
+        """Elements that are (array_intersect) or are not (array_except) in another array, each once."""
+        arrays = [self._array(native, argument) for argument in _exactly(node, arguments, 2)]
+        left, right = self._alike(native, node, arrays)
+        walk = self._walk(left)
+        keep = self._contains(native, node, right, walk.element, "same")
+        if _call(node)[0] == "array_except":
+            keep = Apply("not", (keep,), "boolean")
+        return self.distinct(Mapped(left, walk, keep, walk.element, left.type))
+
+    def _remove(self, native: NativeCompiler, node: exp.Expression, arguments: list[exp.Expression]) -> Expression:
+        """array_remove leaves out what equals the value; nulls stay."""
+        array, value = self._array_and_value(native, node, arguments)
+        if not _is_never_null(value):
+            raise NotNative(node, MAY_BE_NULL, "Write filter(xs, x -> x <> y) where y may be null.")
+        walk = self._walk(array)
+        equal = native.comparison(node, "eq", walk.element, value)
+        keep = Apply("not", (Apply("coalesce", (equal, NO), "boolean"),), "boolean")
+        return self._keep_origin(Mapped(array, walk, keep, walk.element, array.type), array)
+
+    HANDLERS: ClassVar[dict[str, Callable[..., Expression]]] = {
+        **dict.fromkeys(("size", "cardinality", "array_size"), _size),
+        **dict.fromkeys(("array_min", "array_max"), _extreme),
+        "array_contains": _array_contains,
+        "array_position": _array_position,
+        **dict.fromkeys(("element_at", "try_element_at"), _element_at),
+        **dict.fromkeys(("get", "[]"), _get),
+        **dict.fromkeys(("exists", "forall"), _any_or_all),
+        **dict.fromkeys(("aggregate", "reduce"), _aggregate),
+        "arrays_overlap": _overlap,
+        "array": _list,
+        "filter": _filter,
+        "transform": _transform,
+        **dict.fromkeys(("array_distinct", "reverse", "array_sort", "sort_array"), _rearrange),
+        "slice": _slice,
+        "array_compact": _compact,
+        "array_remove": _remove,
+        **dict.fromkeys(("concat", "||", "array_append", "array_prepend", "array_union"), _join),
+        **dict.fromkeys(("array_intersect", "array_except"), _chosen),
+    }
+
+
+WORKING = (
+    "Over arrays of values of several rows these work in DEFINE: "
+    + ", ".join(sorted(name for name in ArrayFunctions.HANDLERS if name.isidentifier()))
+    + ", xs[0], || and comparison."
+)
+
+
+MAY_BE_NULL = "an array that would be null where a value is"
+ATOMIC = "Collect numbers, strings, times or booleans; of a struct one field after the other: array_agg(A.x.y)."
+
+
+def _call(node: exp.Expression) -> tuple[str, list[exp.Expression]]:
+    """Name and arguments of a call."""
+    if isinstance(node, exp.Anonymous):
+        return node.name.lower(), list(node.expressions)
+    if isinstance(node, exp.Transform):
+        return "transform", [node.this, node.expression]
+    if isinstance(node, exp.Bracket) and len(node.expressions) == 1:
+        return "[]", [node.this, node.expressions[0]]
+    if isinstance(node, exp.DPipe):
+        return "||", [node.this, node.expression]
+    return "", []
+
+
+def _exactly(node: exp.Expression, arguments: list[exp.Expression], count: int) -> list[exp.Expression]:
+    if len(arguments) != count:
+        wanted = "one argument" if count == 1 else f"{count} arguments"
+        raise Mistake(node, f"{_call(node)[0]} takes {wanted}, not {len(arguments)}.")
+    return arguments
+
+
+def _in_any_order(array: Expression) -> Expression:
+    """The same elements, where neither their order nor their number matters."""
+    while isinstance(array, Rearranged):
+        array = array.source
+    return array
+
+
+def _condition(node: exp.Expression, value: Expression) -> Expression:
+    if value.type != "boolean":
+        raise Mistake(node, f"A condition is needed here, but this is of type {value.type}.", "Compare it: x -> x > 0.")
+    return value
+
+
+def _require_integer(node: exp.Expression, value: Expression) -> None:
+    if not is_integer(value.type):
+        raise Mistake(node, f"A place in an array is a whole number, but this is of type {value.type}.")
+
+
+def _is_never_null(value: Expression) -> bool:
+    if isinstance(value, Constant):
+        return value.value is not None
+    if isinstance(value, Apply) and value.operation in ("copy", "add", "subtract", "multiply", "negate"):
+        return all(_is_never_null(operand) for operand in value.operands)
+    return isinstance(value, Size) or (isinstance(value, Running) and value.function in ("count", "count_if"))
+
+
+def _unless_null(value: Expression, result: Expression) -> Expression:
+    if isinstance(value, Constant) and value.value is not None:
+        return result
+    return Apply("if", (Apply("is_null", (value,), "boolean"), Constant(None, result.type), result), result.type)
+
+
+def _variables_in(node: exp.Expression, bound: frozenset[str]) -> Iterator[str]:
+    """Names that are variables of lambdas outside the node, if anything."""
+    if isinstance(node, exp.Column):
+        return
+    if isinstance(node, exp.Identifier):
+        if node.name.lower() not in bound:
+            yield node.name.lower()
+        return
+    if isinstance(node, exp.Dot):
+        yield from _variables_in(node.this, bound)
+        return
+    if isinstance(node, exp.Lambda):
+        inner = bound | {name.name.lower() for name in node.expressions}
+        yield from _variables_in(node.this, inner)
+        return
+    for child in node.iter_expressions():
+        yield from _variables_in(child, bound)
+
+
+def _substituted(node: exp.Expression, name: str, tree: exp.Expression) -> exp.Expression | None:
+    """The node with a tree in place of a variable; None where a lambda inside uses the name again."""
+    if any(name == inner.name.lower() for each in node.find_all(exp.Lambda) for inner in each.expressions):
+        return None
+
+    def replace(part: exp.Expression) -> exp.Expression:
+        if not isinstance(part, exp.Identifier) or part.name.lower() != name:
+            return part
+        is_field = isinstance(part.parent, exp.Dot) and part.arg_key == "expression"
+        return part if is_field or isinstance(part.parent, exp.Column) else exp.Paren(this=tree.copy())
+
+    return node.copy().transform(replace)

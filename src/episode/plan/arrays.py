@@ -1,0 +1,172 @@
+"""Arrays of values of a match, and what is made of them: what `array_agg` in a condition is compiled to.
+
+Arrays are made anew whenever a condition is tried. Each element remembers the row it comes from.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from episode.plan.expressions import ArrayExpression, ElementRow, Expression, Variable
+
+
+@dataclass(frozen=True)
+class Walk:
+    """One pass over the elements of an array, one after the other: an element, its place from 0, its row."""
+
+    element: Variable
+    place: Variable
+    row: ElementRow
+
+
+@dataclass(frozen=True)
+class Collected(ArrayExpression):
+    """The values of `element` on the rows of labels (None: all rows of the match so far), nulls left out."""
+
+    labels: frozenset[str] | None
+    element: Expression
+    row: ElementRow
+    type: str
+
+    @property
+    def parts(self) -> tuple[Expression, ...]:
+        return (self.element,)
+
+    @property
+    def title(self) -> str:
+        return f"array over {'*' if self.labels is None else '|'.join(sorted(self.labels))}"
+
+
+@dataclass(frozen=True)
+class Listed(ArrayExpression):
+    """`array(1, 2, x)`."""
+
+    values: tuple[Expression, ...]
+    type: str
+
+    @property
+    def parts(self) -> tuple[Expression, ...]:
+        return self.values
+
+
+@dataclass(frozen=True)
+class Mapped(ArrayExpression):
+    """`value` for each element of an array for which `keep` holds."""
+
+    source: Expression
+    walk: Walk
+    keep: Expression | None
+    value: Expression
+    type: str
+
+    @property
+    def parts(self) -> tuple[Expression, ...]:
+        return (self.source, *([self.keep] if self.keep is not None else []), self.value)
+
+
+@dataclass(frozen=True)
+class Rearranged(ArrayExpression):
+    """The elements of an array in another order, or each once: see ARRANGEMENTS."""
+
+    arrangement: str
+    source: Expression
+    type: str
+
+    @property
+    def parts(self) -> tuple[Expression, ...]:
+        return (self.source,)
+
+    @property
+    def title(self) -> str:
+        return self.arrangement
+
+
+DISTINCT, REVERSED = "distinct", "reversed"
+ASCENDING, ASCENDING_NULLS_FIRST, DESCENDING = "ascending", "ascending nulls first", "descending"
+ARRANGEMENTS = (DISTINCT, REVERSED, ASCENDING, ASCENDING_NULLS_FIRST, DESCENDING)
+
+
+@dataclass(frozen=True)
+class Joined(ArrayExpression):
+    """The elements of several arrays one after the other."""
+
+    sources: tuple[Expression, ...]
+    type: str
+
+    @property
+    def parts(self) -> tuple[Expression, ...]:
+        return self.sources
+
+
+@dataclass(frozen=True)
+class Size(ArrayExpression):
+    source: Expression
+    type: str = "int"
+
+    @property
+    def parts(self) -> tuple[Expression, ...]:
+        return (self.source,)
+
+
+@dataclass(frozen=True)
+class ElementOf(ArrayExpression):
+    """The element at a place from 0; null where there is none."""
+
+    source: Expression
+    place: Expression
+    type: str
+
+    @property
+    def parts(self) -> tuple[Expression, ...]:
+        return (self.source, self.place)
+
+
+@dataclass(frozen=True)
+class Contains(ArrayExpression):
+    """Is a value of the elements' type among them? Null if it may be one that is null. Without a walk: it is quick."""
+
+    source: Expression
+    value: Expression
+    type: str = "boolean"
+
+    @property
+    def parts(self) -> tuple[Expression, ...]:
+        return (self.source, self.value)
+
+
+@dataclass(frozen=True)
+class Folded(ArrayExpression):
+    """`step` applied to the result so far for each element, from `start` on."""
+
+    source: Expression
+    walk: Walk
+    result: Variable
+    start: Expression
+    step: Expression
+    type: str
+
+    @property
+    def parts(self) -> tuple[Expression, ...]:
+        return (self.source, self.start, self.step)
+
+
+@dataclass(frozen=True)
+class Order(ArrayExpression):
+    """-1, 0 or 1: how two arrays of one type compare, element by element; a null is less than a value."""
+
+    left: Expression
+    right: Expression
+    type: str = "int"
+
+    @property
+    def parts(self) -> tuple[Expression, ...]:
+        return (self.left, self.right)
+
+
+def is_array(type_: str) -> bool:
+    return type_.startswith("array<")
+
+
+def element_type(type_: str) -> str:
+    """T of array<T>."""
+    return type_[len("array<") : -1]
