@@ -171,8 +171,8 @@ def _report(arguments: argparse.Namespace, flink: list[FlinkRun], taken: dict[st
         f"warms up. episode on local[2], from Parquet to written Parquet, {arguments.runs} runs after a discarded "
         "one; median (least – greatest).",
         "The matches of both are compared one by one; the table says how many one has and the other has not. A "
-        "difference of one is Flink's streaming mode missing a match, on rows in order and with distinct times per key; "
-        "why is not known.",
+        "difference of one is Flink's streaming mode missing a match, on rows in order and with distinct times per "
+        "key; why is not known.",
     )
     page.table(
         ["Flink's mode", "rows", "keys", "matches", "differing", "time", "rows/s"],
