@@ -38,7 +38,7 @@ class Sequence:
                 if left_start < oldest:
                     continue
                 together = left_events + events
-                if all(predicate(together) for predicate in self.predicates):
+                if not self.predicates or all(predicate(together) for predicate in self.predicates):
                     out.append((together, left_start, end))
         self.right.clear()
         return out

@@ -1,17 +1,18 @@
 """Statistics of the events that pass, and the plan that fits them: adaptation between rounds.
 
 Rates come from the events of a round, selectivities of conditions from a sample of its events; both are running
-averages. When one of them has moved by more than CHANGE since the plan was made, the search runs again, and its plan is
-taken if it is cheaper by more than GAIN.
+averages, in which what was before counts half after HALF_LIFE events. When one of them has moved by more than CHANGE
+since the plan was made, the search runs again, and its plan is taken if it is cheaper by more than GAIN.
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from episode.kernels import census as kernel
 from episode.kernels import joins
 from episode.matchers.event_prepare import EventArrays
 from episode.matchers.event_tree import Counted, Round
@@ -26,8 +27,11 @@ from episode.plan.event_pattern import EventPlan, JoinTest
 from episode.plan.explain_events import tree_lines
 
 CHANGE, GAIN = 0.5, 0.1
-WEIGHT = 0.5
-SAMPLE = 256
+HALF_LIFE = 2_048
+SAMPLE, SAMPLE_ROWS, LEAST_ROWS = 512, 4_096, 8_192
+"""Pairs looked at for each condition, events that they are of, and events between two samples."""
+PAUSE = 0.125
+"""Windows that a pause between events counts at the most."""
 MOST_NOTES = 100
 
 
@@ -55,14 +59,20 @@ class Adaptation:
     rounds: int = 0
     matches: int = 0
     counted: dict[str, tuple[int, int]] = field(default_factory=dict)
+    unseen: int = 0
 
     def plan_for(self, arrays: EventArrays, round_: Round) -> PhysicalPlan:
         """The plan for a round."""
         self.rounds += 1
         if self.forced is not None:
             return self.forced
-        seen = _statistics(self.plan, arrays, round_, self.rounds)
-        self.statistics = seen if self.statistics is None else _average(self.statistics, seen)
+        rows = int(round_.from_[-1] - round_.from_[0])
+        self.unseen += rows
+        if self.physical is not None and self.unseen < LEAST_ROWS:
+            return self.physical
+        self.unseen = 0
+        seen = _statistics(self.plan, arrays, _shortened(round_), self.rounds)
+        self.statistics = seen if self.statistics is None else _average(self.statistics, seen, rows)
         if self.physical is None:
             before = default_statistics(self.plan)
             self._take(search(self.plan, self.statistics), "first events seen", cost_of_default(self.plan, before))
@@ -126,94 +136,66 @@ def cost_of_default(plan: EventPlan, statistics: Statistics) -> float:
     return search(plan, statistics).cost
 
 
-def _average(old: Statistics, new: Statistics) -> Statistics:
+def _average(old: Statistics, new: Statistics, rows: int) -> Statistics:
+    kept = 0.5 ** (rows / HALF_LIFE)
+
     def mixed(before: dict, now: dict) -> dict:
-        return {name: before.get(name, value) * (1 - WEIGHT) + value * WEIGHT for name, value in now.items()}
+        return {name: before.get(name, value) * kept + value * (1 - kept) for name, value in now.items()}
 
     selectivity = {**old.selectivity, **mixed(old.selectivity, new.selectivity)}
-    return Statistics(mixed(old.cards, new.cards), selectivity, old.rows * (1 - WEIGHT) + new.rows * WEIGHT)
+    return Statistics(mixed(old.cards, new.cards), selectivity, old.rows * kept + new.rows * (1 - kept))
+
+
+def _shortened(round_: Round) -> Round:
+    """The first events of a round: whole partitions, or a piece of the first one."""
+    whole = int(np.searchsorted(round_.from_, round_.from_[0] + SAMPLE_ROWS))
+    if whole == len(round_.from_):
+        return round_
+    from_ = round_.from_[:whole] if whole > 1 else round_.from_[0] + np.array([0, SAMPLE_ROWS])
+    return replace(round_, from_=from_)
 
 
 def _statistics(plan: EventPlan, arrays: EventArrays, round_: Round, seed: int) -> Statistics:
-    low, high = int(round_.from_[0]), int(round_.from_[-1])
-    windows = _windows(plan, round_)
-    bits = round_.bits[low:high]
-    rows = {}
-    cards = {}
-    for number, name in enumerate(plan.variables):
-        mine = np.flatnonzero(bits & np.uint64(1 << number)) + low
-        rows[name] = mine
-        cards[name] = _seen(np.diff(np.searchsorted(mine, round_.from_)), windows)
+    window = joins.EVER if plan.within is None else max(plan.within, 1)
+    seen, seen_rows, offsets, listed = kernel.census(
+        round_.bits, round_.from_, round_.end, len(plan.variables), window, max(1, int(window * PAUSE))
+    )
+    rows = {name: listed[offsets[number] : offsets[number + 1]] for number, name in enumerate(plan.variables)}
     random = np.random.default_rng(seed)
     selectivity = {}
     for number, test in enumerate(plan.tests):
-        share = _selectivity(plan, arrays, round_, test, rows, random)
+        share = _selectivity(arrays, round_, test, rows, window, random)
         if share is not None:
             selectivity[number] = share
-    return Statistics(cards, selectivity, max(1.0, _seen(np.diff(round_.from_), windows)))
-
-
-def _windows(plan: EventPlan, round_: Round) -> np.ndarray:
-    """How many windows the events of each partition span; at least one."""
-    groups = len(round_.from_) - 1
-    if plan.within is None:
-        return np.ones(groups)
-    first, last = round_.from_[:-1], round_.from_[1:] - 1
-    return np.maximum(1.0, (round_.end[last] - round_.end[first]) / max(plan.within, 1))
-
-
-def _seen(counts: np.ndarray, windows: np.ndarray) -> float:
-    """Events per window as an event sees them: where few partitions have most of the events, those count."""
-    total = counts.sum()
-    return float((counts * (counts / windows)).sum() / total) if total else 0.0
+    return Statistics(dict(zip(plan.variables, seen.tolist())), selectivity, max(1.0, seen_rows))
 
 
 def _selectivity(
-    plan: EventPlan,
     arrays: EventArrays,
     round_: Round,
     test: JoinTest,
     rows: dict[str, np.ndarray],
+    window: int,
     random: np.random.Generator,
 ) -> float | None:
     """The share of sampled combinations of a window for which a test holds."""
     names = tuple(sorted(test.variables))
-    first = rows[names[0]]
-    if len(first) == 0:
+    if any(len(rows[name]) == 0 for name in names):
         return None
-    chosen = [random.choice(first, SAMPLE)]
-    group = np.searchsorted(round_.from_, chosen[0], side="right") - 1
-    valid = np.ones(SAMPLE, np.bool_)
-    window = np.iinfo(np.int64).max // 4 if plan.within is None else plan.within
-    for name in names[1:]:
-        others = rows[name]
-        if len(others) == 0:
-            return None
-        low = np.searchsorted(others, round_.from_[group])
-        high = np.searchsorted(others, round_.from_[group + 1])
-        times = round_.end[others]
-        here = round_.end[chosen[0]]
-        near_low = _search_within(times, low, high, here - window)
-        near_high = _search_within(times, low, high, here + window + 1)
-        count = near_high - near_low
-        valid &= count > 0
-        at = near_low + (random.random(SAMPLE) * np.maximum(count, 1)).astype(np.int64)
-        chosen.append(others[np.minimum(at, len(others) - 1)])
-    if not valid.any():
-        return None
-    matrix = np.stack(chosen, axis=1)[valid].astype(np.int32)
-    compiled = arrays.tests([test], names, ())
-    held = joins.filtered(matrix, np.zeros((1, 1), np.int32), compiled, arrays.kernel_lanes)
-    return float((np.count_nonzero(held) + 0.5) / (len(held) + 1))
-
-
-def _search_within(times: np.ndarray, low: np.ndarray, high: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    """Per element, the first index in [low, high) whose time is at least `wanted`."""
-    low, high = low.copy(), high.copy()
-    while (low < high).any():
-        middle = (low + high) // 2
-        less = times[np.minimum(middle, len(times) - 1)] < wanted
-        open_ = low < high
-        low = np.where(open_ & less, middle + 1, low)
-        high = np.where(open_ & ~less, middle, high)
-    return low
+    compiled, lanes = arrays.tests([test], names, ()), arrays.kernel_lanes
+    dice = random.random((len(names), SAMPLE))
+    if len(names) == 2 and len(compiled.plain) == 1:
+        held, tried = kernel.pairs_that_hold(
+            rows[names[0]], rows[names[1]], round_.from_, round_.end, window, dice, compiled.plain, lanes.ints,
+            lanes.floats, lanes.valid,
+        )  # fmt: skip
+    else:
+        first = rows[names[0]][(dice[0] * len(rows[names[0]])).astype(np.int64)]
+        others = [
+            kernel.partners(first, rows[name], round_.from_, round_.end, window, dice[number])
+            for number, name in enumerate(names[1:], start=1)
+        ]
+        matrix = np.stack([first, *others], axis=1).astype(np.int32)
+        matrix = matrix[(matrix >= 0).all(axis=1)]
+        held, tried = np.count_nonzero(joins.filtered(matrix, np.zeros((1, 1), np.int32), compiled, lanes)), len(matrix)
+    return (held + 0.5) / (tried + 1) if tried else None

@@ -133,6 +133,7 @@ class EventArrays:
     places: dict[Expression, tuple[bool, int, int]]
     programs: dict[Expression, tuple[int, int, int]] = field(default_factory=dict)
     code: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
+    _compiled: dict[tuple, joins.Tests] = field(default_factory=dict)
 
     def operand(self, expression: Expression) -> tuple[int, int]:
         """(row of its lane, row of validity or -1)."""
@@ -156,6 +157,15 @@ class EventArrays:
         self, tests: tuple[JoinTest, ...] | list[JoinTest], left: tuple[str, ...], right: tuple[str, ...]
     ) -> joins.Tests:
         """The tests on a left and a right record with these variables."""
+        # By identity: the tests are those of the plan, and hashing an expression is slower than compiling it.
+        which = (tuple(id(test) for test in tests), left, right)
+        if which not in self._compiled:
+            self._compiled[which] = self._compile(tests, left, right)
+        return self._compiled[which]
+
+    def _compile(
+        self, tests: tuple[JoinTest, ...] | list[JoinTest], left: tuple[str, ...], right: tuple[str, ...]
+    ) -> joins.Tests:
         simple: list[tuple[int, ...]] = []
         programs: list[tuple[int, int, int]] = []
         nav_from, navs = [0], []
