@@ -24,6 +24,7 @@ from episode.plan.labels import Labels, labels_in, pinned_labels
 from episode.plan.measures import (
     TIMED_OUT_COLUMN,
     ColumnAtPlace,
+    DecimalAverage,
     DecimalSum,
     Extreme,
     Gathered,
@@ -223,7 +224,7 @@ def _columns_read(conditions: dict[str, Condition], measures: MeasurePlan) -> li
             if isinstance(node, Load):
                 columns += [node.column] if node.missing is None else [node.column, node.missing]
     for atom in measures.atoms:
-        if isinstance(atom, (ColumnAtPlace, DecimalSum)):
+        if isinstance(atom, (ColumnAtPlace, DecimalSum, DecimalAverage)):
             columns.append(atom.column)
     return columns
 
