@@ -234,6 +234,58 @@ def sum_decimals(low, high, has_nulls, valid, final, everywhere, members, out_ma
     return out_low, out_high, out_n
 
 
+_MOST_UPPER, _MOST_LOWER = (np.uint64(word) for word in divmod(10**38 - 1, 2**64))
+_LOW_HALF = np.uint64(0xFFFFFFFF)
+_HALF = np.uint64(32)
+
+
+@njit(cache=True, nogil=True)
+def divide_decimals(low, high, counts, factor):
+    """(low, high, overflow): 128-bit numbers times factor (at most 10000) by counts, rounded half away from zero.
+
+    overflow: did a result have more than 38 digits? Counts of 0 give 0.
+    """
+    out_low = np.zeros(len(low), np.uint64)
+    out_high = np.zeros(len(low), np.int64)
+    overflow = False
+    for j in range(len(low)):
+        n = np.uint64(counts[j])
+        if n == 0:
+            continue
+        negative = high[j] < 0
+        upper, lower = np.uint64(high[j]), low[j]
+        if negative:
+            upper, lower = ~upper, ~lower + np.uint64(1)
+            upper += np.uint64(lower == 0)
+        # Long division, bit by bit: quotient in (upper, lower), the remainder is less than n.
+        rest = np.uint64(0)
+        for _ in range(128):
+            rest = (rest << np.uint64(1)) | (upper >> np.uint64(63))
+            upper = (upper << np.uint64(1)) | (lower >> np.uint64(63))
+            lower = lower << np.uint64(1)
+            if rest >= n:
+                rest -= n
+                lower |= np.uint64(1)
+        times = np.uint64(factor)
+        digits = (rest * times * np.uint64(2) + n) // (n * np.uint64(2))
+        # (upper, lower) * factor + digits in halves of words, which leave room for what is carried.
+        carried = (lower & _LOW_HALF) * times + digits
+        first = carried & _LOW_HALF
+        carried = (lower >> _HALF) * times + (carried >> _HALF)
+        lower = first | ((carried & _LOW_HALF) << _HALF)
+        carried = (upper & _LOW_HALF) * times + (carried >> _HALF)
+        first = carried & _LOW_HALF
+        carried = (upper >> _HALF) * times + (carried >> _HALF)
+        upper = first | ((carried & _LOW_HALF) << _HALF)
+        if carried >> _HALF or upper > _MOST_UPPER or (upper == _MOST_UPPER and lower > _MOST_LOWER):
+            overflow = True
+        if negative:
+            lower = ~lower + np.uint64(1)
+            upper = ~upper + np.uint64(lower == 0)
+        out_low[j], out_high[j] = lower, np.int64(upper)
+    return out_low, out_high, overflow
+
+
 @njit(cache=True, nogil=True)
 def collect(
     has_nulls, valid, final, everywhere, members, out_match, out_position, start, length, path_from, path, label_of

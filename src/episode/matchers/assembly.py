@@ -22,6 +22,7 @@ from episode.plan.measures import (
     MATCHED_COLUMN,
     TIMED_OUT_COLUMN,
     ColumnAtPlace,
+    DecimalAverage,
     DecimalSum,
     Extreme,
     Gathered,
@@ -115,6 +116,8 @@ def _atom_field(atom: OutputAtom, input_schema: pa.Schema) -> pa.Field:
         kind = arrow_type(atom.type)
     elif isinstance(atom, DecimalSum):
         kind = pa.decimal128(38, atom.scale)
+    elif isinstance(atom, DecimalAverage):
+        kind = _average_type(atom)
     else:
         kind = pa.list_(pa.string() if atom.value is None else of(atom.value).type)
     return pa.field("", kind)
@@ -197,7 +200,9 @@ class OutputAssembler:
         if isinstance(atom, RowAggregate):
             return self._aggregate(atom)
         if isinstance(atom, DecimalSum):
-            return self._decimal_sum(atom)
+            return _decimals(*self._sum_decimals(atom), pa.decimal128(38, atom.scale))
+        if isinstance(atom, DecimalAverage):
+            return self._decimal_average(atom)
         if isinstance(atom, Extreme):
             return self._extreme(atom)
         return self._gathered(atom)
@@ -249,22 +254,27 @@ class OutputAssembler:
         kind = arrow_type(atom.type)
         return array if array.type == kind else array.view(kind) if kind.bit_width == 64 else array.cast(kind)
 
-    def _decimal_sum(self, atom: DecimalSum) -> pa.Array:
+    def _sum_decimals(self, atom: DecimalSum | DecimalAverage) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(low words, high words, counts) of sums of a decimal column."""
         array = one_chunk(self.table.column(atom.column))
         array = array.cast(pa.decimal128(array.type.precision, array.type.scale))
         words = raw_values(array, np.int64)
         valid = valid_mask(array)
-        low, high, counts = kernels.sum_decimals(
+        return kernels.sum_decimals(
             words[0::2].view(np.uint64),
             words[1::2],
             len(valid) > 0,
             valid.view(np.uint8),
             *self._over_rows(atom.labels, atom.final),
         )
-        result = np.empty((len(low), 2), np.int64)
-        result[:, 0], result[:, 1] = low.view(np.int64), high
-        total = pa.Array.from_buffers(pa.decimal128(38, atom.scale), len(low), [None, pa.py_buffer(result)])
-        return pc.if_else(pa.array(counts > 0), total, pa.scalar(None, total.type))
+
+    def _decimal_average(self, atom: DecimalAverage) -> pa.Array:
+        low, high, counts = self._sum_decimals(atom)
+        kind = _average_type(atom)
+        low, high, overflow = kernels.divide_decimals(low, high, counts, 10 ** (kind.scale - atom.scale))
+        if overflow:
+            raise EpisodeDataError(f"avg overflows {kind}.", hint="Cast the argument to double.")
+        return _decimals(low, high, counts, kind)
 
     def _extreme(self, atom: Extreme) -> pa.Array:
         function = oc.MIN if atom.function in ("min", "min_by") else oc.MAX
@@ -296,6 +306,18 @@ class OutputAssembler:
             raise EpisodeDataError("The arrays of a batch of matches hold more than 2 billion values.")
         mask = pa.array(self.unmatched) if self.unmatched.any() else None
         return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), values, mask=mask)
+
+
+def _average_type(atom: DecimalAverage) -> pa.DataType:
+    return pa.decimal128(min(38, atom.precision + 4), min(38, atom.scale + 4))
+
+
+def _decimals(low: np.ndarray, high: np.ndarray, counts: np.ndarray, kind: pa.DataType) -> pa.Array:
+    """Decimals of 128-bit words; null where nothing was counted."""
+    words = np.empty((len(low), 2), np.int64)
+    words[:, 0], words[:, 1] = low.view(np.int64), high
+    array = pa.Array.from_buffers(kind, len(low), [None, pa.py_buffer(words)])
+    return pc.if_else(pa.array(counts > 0), array, pa.scalar(None, kind))
 
 
 def _typed(values: np.ndarray, missing: np.ndarray, type_: str) -> pa.Array:

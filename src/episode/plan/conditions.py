@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -141,9 +142,20 @@ class RowLocalScalars:
         return Load(column, at, self.schema.columns[column])
 
     def add_derived(self, sql: str, span: Span) -> tuple[str, str]:
-        """A column computed by Spark; Spark's complaint is shown at the place in the query."""
-        try:
+        """A column computed by Spark."""
+        with self._complaints_at(span):
             return self.derived.add(sql)
+
+    def type_of(self, sql: str, span: Span) -> str:
+        """The type that Spark gives to an expression over the input."""
+        with self._complaints_at(span):
+            return self.schema.type_of(sql)
+
+    @contextmanager
+    def _complaints_at(self, span: Span) -> Iterator[None]:
+        """Spark's complaint is shown at the place in the query."""
+        try:
+            yield
         except (EpisodeAnalysisError, EpisodeUnsupportedError) as error:
             raise type(error)(
                 error.message,

@@ -22,6 +22,7 @@ from episode.lang.syntax import (
     Scalar,
     Span,
 )
+from episode.plan import gathered
 from episode.plan.conditions import RowLocalScalars, require_column
 from episode.plan.derived import DerivedColumns
 from episode.plan.expressions import Current, Expression, Load
@@ -36,17 +37,6 @@ TIMED_OUT_COLUMN = "timed_out"
 """The last output column with EMIT TIMED OUT MATCHES."""
 
 ROW_FUNCTION_NAMES = ("MATCH_NUMBER", "CLASSIFIER")
-ARRAY_FINISH = {
-    "count": "CAST(size(filter({0}, x -> x IS NOT NULL)) AS BIGINT)",
-    "count_if": "CAST(size(filter({0}, x -> x)) AS BIGINT)",
-    "min": "array_min({0})",
-    "max": "array_max({0})",
-    "collect_list": "filter({0}, x -> x IS NOT NULL)",
-    "collect_set": "array_distinct(filter({0}, x -> x IS NOT NULL))",
-    "bool_and": "array_min({0})",
-    "bool_or": "array_max({0})",
-}
-"""Aggregates of expressions that hold CLASSIFIER() or MATCH_NUMBER(), finished by Spark on gathered arrays."""
 
 
 @dataclass(frozen=True)
@@ -107,6 +97,17 @@ class DecimalSum:
 
 
 @dataclass(frozen=True)
+class DecimalAverage:
+    """Exact average of a decimal column in the type of Spark's avg: four more digits, rounded half up."""
+
+    column: str
+    labels: frozenset[str] | None
+    final: bool
+    precision: int
+    scale: int
+
+
+@dataclass(frozen=True)
 class Extreme:
     """`value` on the row where `by` is least or greatest: min, max, min_by, max_by. The later row wins ties of *_by."""
 
@@ -127,7 +128,17 @@ class Gathered:
     drop_nulls: bool
 
 
-OutputAtom = Union[ColumnAtPlace, LabelAtPlace, PlaceExists, NumberOfMatch, RowAggregate, DecimalSum, Extreme, Gathered]
+OutputAtom = Union[
+    ColumnAtPlace,
+    LabelAtPlace,
+    PlaceExists,
+    NumberOfMatch,
+    RowAggregate,
+    DecimalSum,
+    DecimalAverage,
+    Extreme,
+    Gathered,
+]
 
 
 @dataclass(frozen=True)
@@ -275,22 +286,22 @@ class Measures:
             self.rows.require(lane_of(arguments[1].type) is not None, function, arguments[1].type, atom.span)
             return self._output(Extreme(function, members, final, argument, arguments[1]))
         if function in ("sum", "avg"):
-            return self._sum_or_average(function, members, final, argument, atom.span)
+            return self._sum_or_average(atom, members, final, argument)
         self.rows.require(is_numeric(type_), function, type_, atom.span)
         return self._output(RowAggregate(function, members, final, self._float_argument(argument, atom.span), "double"))
 
     def _sum_or_average(
-        self, function: str, members: frozenset[str] | None, final: bool, argument: Expression, span: Span
+        self, atom: Aggregate, members: frozenset[str] | None, final: bool, argument: Expression
     ) -> str:
-        type_ = argument.type
+        function, type_ = atom.function, argument.type
         decimal = decimal_of(type_)
         if decimal is not None:
-            total = self._decimal_sum(argument, members, final, span)
+            column = self._decimal_column(atom.arguments[0], argument)
             precision, scale = decimal
             if function == "sum":
+                total = self._output(DecimalSum(column, members, final, scale))
                 return f"CAST({total} AS DECIMAL({min(38, precision + 10)}, {scale}))"
-            count = self._output(RowAggregate("count", members, final, argument, "bigint"))
-            return f"CAST(try_divide({total}, {count}) AS DECIMAL({min(38, precision + 4)}, {min(37, scale + 4)}))"
+            return self._output(DecimalAverage(column, members, final, precision, scale))
         if type_.startswith("interval") and lane_of(type_) == "int":
             total = self._output(RowAggregate("sum", members, final, argument, type_))
             if is_year_month_interval(type_):
@@ -299,56 +310,82 @@ class Measures:
                 return total
             count = self._output(RowAggregate("count", members, final, argument, "bigint"))
             return f"try_divide({total}, {count})"
-        self.rows.require(is_integer(type_) or is_float(type_), function, type_, span)
+        self.rows.require(is_integer(type_) or is_float(type_), function, type_, atom.span)
         if function == "avg":
             return self._output(RowAggregate("avg", members, final, argument, "double"))
         return self._output(RowAggregate("sum", members, final, argument, "bigint" if is_integer(type_) else "double"))
 
-    def _decimal_sum(self, argument: Expression, members: frozenset[str] | None, final: bool, span: Span) -> str:
-        if not isinstance(argument, Load):
-            raise self.rows.unsupported(
-                "Sums of computed decimals are not evaluated.",
-                span,
-                "Compute the decimal in a subquery and sum the column.",
-            )
-        decimal = decimal_of(argument.type)
-        assert decimal is not None
-        return self._output(DecimalSum(argument.column, members, final, decimal[1]))
+    def _decimal_column(self, scalar: Scalar, argument: Expression) -> str:
+        """The column of decimals to add up; Spark computes it where it is not one of the input."""
+        loaded = argument if isinstance(argument, Load) else self.rows.by_spark(scalar.tree, scalar, Current(0))
+        assert isinstance(loaded, Load)
+        return loaded.column
 
     def _float_argument(self, argument: Expression, span: Span) -> Expression:
         if lane_of(argument.type) == "code":
             raise self.rows.unsupported(f"Statistics of {argument.type} are not evaluated.", span, "Cast it to double.")
         return to_float(argument)
 
+    # ---- aggregates of expressions with CLASSIFIER() or MATCH_NUMBER() ---------------------------------
+
     def _aggregate_of_labels(self, atom: Aggregate, members: frozenset[str] | None, final: bool) -> str:
-        """Arguments with CLASSIFIER() or MATCH_NUMBER(): arrays are gathered and Spark applies the rest to each row."""
-        if atom.function not in ARRAY_FINISH:
-            raise self.rows.unsupported(
-                f"{atom.function} of an expression with CLASSIFIER() or MATCH_NUMBER() is not evaluated.",
-                atom.span,
-                f"Here these work: {', '.join(sorted(ARRAY_FINISH))}.",
-            )
-        scalar = atom.arguments[0]
+        """The matcher gathers arrays, and Spark applies the expression and the aggregate to them."""
+        function, scalar = atom.function, atom.arguments[0]
+        if function in ("first_value", "last_value"):
+            return self._at_place(scalar, Place(members, function == "first_value", 0, 0, final))
         if scalar.text.strip() == scalar.atoms[0][0] and isinstance(scalar.atoms[0][1], Classifier):
-            if atom.function == "count":
+            if function == "count":
                 return self._output(RowAggregate("count", members, final, None, "bigint"))
-            labels = self._output(Gathered(members, final, None, False))
-            return labels if atom.function == "collect_list" else ARRAY_FINISH[atom.function].format(labels)
+            if function == "collect_list":
+                return self._output(Gathered(members, final, None, False))
+        values = self._gathered(atom.arguments, members, final)
+        if function in ("min_by", "max_by"):
+            return gathered.best(function, values)
+        if function in gathered.UNTYPED:
+            return gathered.UNTYPED[function].format(values)
+        type_ = self.rows.type_of(self._with_stand_ins(scalar), atom.span)
+        self.rows.require(gathered.takes(function, type_), function, type_, atom.span)
+        if not gathered.keeps_digits(function, type_):
+            raise self.rows.unsupported(
+                f"{function} of {type_} with CLASSIFIER() or MATCH_NUMBER() is not evaluated.",
+                atom.span,
+                "Cast it to a decimal of fewer digits, or to double.",
+            )
+        return gathered.finished(function, values, type_)
+
+    def _gathered(self, scalars: tuple[Scalar, ...], members: frozenset[str] | None, final: bool) -> str:
+        """The array of a scalar's values over rows; of two scalars, an array of structs (value, by)."""
         arrays: list[str] = []
-        parts: dict[str, str] = {}
-        for name, inner in scalar.atoms:
-            if isinstance(inner, MatchNumber):
-                parts[name] = self._output(NumberOfMatch())
-                continue
-            value = self.rows.load(inner, Current(0)) if isinstance(inner, ColumnRef) else None
-            parts[name] = f"__row.`{len(arrays)}`"
-            arrays.append(self._output(Gathered(members, final, value, False)))
+
+        def of_row(atom: Atom) -> str:
+            if isinstance(atom, MatchNumber):
+                return self._output(NumberOfMatch())
+            value = self.rows.load(atom, Current(0)) if isinstance(atom, ColumnRef) else None
+            array = self._output(Gathered(members, final, value, False))
+            if array not in arrays:
+                arrays.append(array)
+            field = f"__row.`{arrays.index(array)}`"
+            months = value is not None and is_year_month_interval(value.type)
+            return f"make_ym_interval(0, {field})" if months else field
+
+        texts = [substitute(scalar.text, {name: of_row(atom) for name, atom in scalar.atoms}) for scalar in scalars]
         if not arrays:
             arrays.append(self._output(Gathered(members, final, None, False)))
         fields = ", ".join(f"'{index}', try_element_at({array}, __i)" for index, array in enumerate(arrays))
-        zipped = f"transform(filter(sequence(0, size({arrays[0]})), __i -> __i > 0), __i -> named_struct({fields}))"
-        values = f"transform({zipped}, __row -> {substitute(scalar.text, parts)})"
-        return ARRAY_FINISH[atom.function].format(values)
+        rows = f"transform(filter(sequence(0, size({arrays[0]})), __i -> __i > 0), __i -> named_struct({fields}))"
+        value = texts[0] if len(texts) == 1 else f"named_struct('value', {texts[0]}, 'by', {texts[1]})"
+        return f"transform({rows}, __row -> {value})"
+
+    def _with_stand_ins(self, scalar: Scalar) -> str:
+        """The scalar over the input, with something of their types in place of labels and numbers of matches."""
+
+        def stand_in(atom: Atom) -> str:
+            if isinstance(atom, ColumnRef):
+                column, fields = self.rows.resolve(atom)
+                return ".".join(quote(part) for part in (column, *fields))
+            return "CAST(1 AS BIGINT)" if isinstance(atom, MatchNumber) else "'A'"
+
+        return substitute(scalar.text, {name: stand_in(atom) for name, atom in scalar.atoms})
 
 
 def check_output_names(clause: MatchRecognize, taken: list[str]) -> None:

@@ -24,6 +24,7 @@ from episode.plan.labels import Labels, labels_in, pinned_labels
 from episode.plan.measures import (
     TIMED_OUT_COLUMN,
     ColumnAtPlace,
+    DecimalAverage,
     DecimalSum,
     Extreme,
     Gathered,
@@ -226,7 +227,7 @@ def columns_read(expressions: list[Expression], measures: MeasurePlan) -> list[s
             if isinstance(node, Load):
                 columns += [node.column] if node.missing is None else [node.column, node.missing]
     for atom in measures.atoms:
-        if isinstance(atom, (ColumnAtPlace, DecimalSum)):
+        if isinstance(atom, (ColumnAtPlace, DecimalSum, DecimalAverage)):
             columns.append(atom.column)
     return columns
 
