@@ -82,10 +82,11 @@ def test_sequence_is_the_plain_loop(compare: int, floating: int, turned: bool) -
         high = random.choice([joins.EVER, 8, 20], 12)
         l_low, l_high = random.integers(-5, 15, 12), random.integers(10, 40, 12)
         rest = (int(random.integers(1, 40)), done, low, high, bars, l_low, l_high)
-        status, from_, start, end, rows, _ = joins.sequence(*left, *right, *rest, tests, lanes, 1_000)
+        status, from_, start, end, rows, _ = joins.sequence(*left, *right, *rest, tests, lanes, 1_000, True)
         group = np.repeat([0, 1], np.diff(from_))
         assert status == joins.FINE
         assert sorted(zip(group, start, end, rows[:, 0], rows[:, 1])) == _joined(left, right, *rest, holds)
+        assert (joins.sequence(*left, *right, *rest, tests, lanes, 1_000, False)[4] == rows).all()
         for g in range(2):
             assert (np.diff(end[from_[g] : from_[g + 1]]) >= 0).all()
 
@@ -95,4 +96,4 @@ def test_too_many_records_are_refused() -> None:
     left, right = _leaf(random, 12, 0), _leaf(random, 12, 12)
     lanes = joins.Lanes(np.zeros((1, 24), np.int64), np.zeros((1, 24)), np.zeros((0, 24), np.uint8), np.zeros(24, int))
     free = (100, np.full(2, -9), np.full(12, joins.NEVER), np.full(12, joins.EVER), False, left[1], left[1])
-    assert joins.sequence(*left, *right, *free, _tests(), lanes, 3)[0] == joins.TOO_MANY
+    assert joins.sequence(*left, *right, *free, _tests(), lanes, 3, True)[0] == joins.TOO_MANY

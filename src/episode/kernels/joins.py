@@ -213,13 +213,13 @@ def _first_comparison(plain, ints, floats, l_rows, r_rows):
 
 @njit(cache=True, nogil=True)
 def sequence(l_from, l_start, l_end, l_rows, r_from, r_start, r_end, r_rows, window, done, r_low, r_high, l_bars, l_low,
-             l_high, tests, lanes, limit):  # fmt: skip
+             l_high, tests, lanes, limit, timed):  # fmt: skip
     """Left records that end before right records begin, within the window; sorted by end.
 
     done int64[groups]: only right records that end later are joined. r_low <= left's end < r_high, per right record;
     if l_bars, l_low < right's start <= l_high, per left record: what negations and closures between them demand.
     First the left records that fit each right one are listed (the first comparison is a range of values to be in), then
-    the records are written.
+    the records are written. timed: with their times; else `start` and `end` are empty.
     Returns (status, from, start, end, rows, pairs tried).
     """
     groups = len(l_from) - 1
@@ -291,7 +291,7 @@ def sequence(l_from, l_start, l_end, l_rows, r_from, r_start, r_end, r_rows, win
     if status != FINE:
         none = np.zeros(0, np.int64)
         return status, np.zeros(groups + 1, np.int64), none, none, np.zeros((0, 1), np.int32), tried
-    return (FINE, listed[r_from], *_written(pairs, listed, l_start, l_rows, r_end, r_rows), tried)
+    return (FINE, listed[r_from], *_written(pairs, listed, l_start, l_rows, r_end, r_rows, timed), tried)
 
 
 @njit(cache=True, nogil=True)
@@ -309,21 +309,41 @@ def _range(compare, value):
 
 
 @njit(cache=True, nogil=True)
-def _written(pairs, listed, l_start, l_rows, r_end, r_rows):
+def _written(pairs, listed, l_start, l_rows, r_end, r_rows, timed):
     """(start, end, rows) of joined records; pairs[listed[r]:listed[r + 1]]: the left records of right record r."""
     total = listed[len(r_end)]
     left_width, right_width = l_rows.shape[1], r_rows.shape[1]
     rows = np.empty((total, left_width + right_width), np.int32)
-    start, end = np.empty(total, np.int64), np.empty(total, np.int64)
+    times = total if timed else 0
+    start, end = np.empty(times, np.int64), np.empty(times, np.int64)
     for right in range(len(r_end)):
-        for i in range(listed[right], listed[right + 1]):
-            left = pairs[i]
-            start[i] = l_start[left]
-            end[i] = r_end[right]
-            for c in range(left_width):
-                rows[i, c] = l_rows[left, c]
-            for c in range(right_width):
-                rows[i, left_width + c] = r_rows[right, c]
+        first, stop = listed[right], listed[right + 1]
+        if timed:
+            for i in range(first, stop):
+                start[i] = l_start[pairs[i]]
+                end[i] = r_end[right]
+        if left_width == 1 and right_width == 1:
+            for i in range(first, stop):
+                rows[i, 0] = l_rows[pairs[i], 0]
+                rows[i, 1] = r_rows[right, 0]
+        elif left_width == 2 and right_width == 1:
+            for i in range(first, stop):
+                left = pairs[i]
+                rows[i, 0] = l_rows[left, 0]
+                rows[i, 1] = l_rows[left, 1]
+                rows[i, 2] = r_rows[right, 0]
+        elif left_width == 1 and right_width == 2:
+            for i in range(first, stop):
+                rows[i, 0] = l_rows[pairs[i], 0]
+                rows[i, 1] = r_rows[right, 0]
+                rows[i, 2] = r_rows[right, 1]
+        else:
+            for i in range(first, stop):
+                left = pairs[i]
+                for c in range(left_width):
+                    rows[i, c] = l_rows[left, c]
+                for c in range(right_width):
+                    rows[i, left_width + c] = r_rows[right, c]
     return start, end, rows
 
 

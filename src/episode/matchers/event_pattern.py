@@ -40,7 +40,7 @@ STRATEGIES = {
     Strategy.ANY: runs_kernel.ANY, Strategy.NEXT: runs_kernel.NEXT,
     Strategy.STRICT: runs_kernel.CONTIGUOUS, Strategy.PARTITION: runs_kernel.CONTIGUOUS,
 }  # fmt: skip
-FIRST_ROWS, ROUND_ROWS = 1 << 12, 1 << 16
+FIRST_ROWS, ROUND_ROWS = 1 << 10, 1 << 16
 """Rows of the first round, and at the most."""
 MOST_RECORDS = 1 << 21
 """Records of one buffer in one round; a round with more is cut in two."""
@@ -277,9 +277,9 @@ class EventPatternMatcher:
             return self._run_automaton(events, arrays, round_, reduced)
         run = TreeRun(self.plan, physical, arrays, reduced, MOST_RECORDS)
         found = run.matches()
-        self.adaptation.note(run.counted, len(found.end))
+        self.adaptation.note(run.counted, len(found.rows))
         self._fit_rounds(round_, max((one.records for one in run.counted), default=0))
-        return FoundMatches(len(found.end), partial(_flattened, self.plan, found))
+        return FoundMatches(len(found.rows), partial(_flattened, self.plan, found))
 
     def _fit_rounds(self, round_: Round, records: int) -> None:
         """Rounds of fewer or more rows, after what one has made of its rows."""
@@ -480,7 +480,7 @@ class FoundMatches:
 def _flattened(plan: EventPlan, found: Found) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Single events and groups of each match, one after the other: (offsets, rows, variables)."""
     number = {name: index for index, name in enumerate(plan.variables)}
-    count = len(found.end)
+    count = len(found.rows)
     codes = np.array([number[name] for name in found.variables], np.int32)
     if not found.groups and (len(found.rows) == 0 or found.rows.min() >= 0):
         width = len(codes)

@@ -22,7 +22,8 @@ class TooManyRecords(Exception):
 
 @dataclass(frozen=True)
 class Buffer:
-    """Records of a node, sorted by (partition, end): see kernels/joins.py. variables: what the columns of rows hold."""
+    """Records of a node, sorted by (partition, end): see kernels/joins.py. variables: what the columns of rows hold.
+    start, end: empty for matches of whose times nobody asks."""
 
     variables: tuple[str, ...]
     from_: np.ndarray
@@ -31,7 +32,7 @@ class Buffer:
     rows: np.ndarray
 
     def __len__(self) -> int:
-        return len(self.end)
+        return len(self.rows)
 
     @property
     def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -142,6 +143,7 @@ class TreeRun:
         self.edges = list(edges(plan.tree))
         self.waits = any(not edge.right for edge in self.edges)
         self.pushed: set[str] = set()
+        self._untimed = False
         self.counted: list[Counted] = []
         self._everything = np.full(len(round_.done), joins.NEVER, np.int64)
         self._leaves: dict[str, Buffer] = {}
@@ -151,9 +153,11 @@ class TreeRun:
         tree = self.plan.tree
         assert tree is not None
         done = self._everything if self.waits else self.round.done
+        decided = self._surely_decided()
+        self._untimed = decided and not self.edges
         buffer = self._buffer(tree, done)
         found = Found(buffer.variables, *buffer.arrays)
-        if not (self.waits and self._has_leading_group()) and not self._surely_decided():
+        if not (self.waits and self._has_leading_group()) and not decided:
             found.select(np.flatnonzero(self._decided(found)))
         self._groups(found)
         self._absences(found)
@@ -266,7 +270,9 @@ class TreeRun:
         rest = (self.window, done, low, high, bars, l_low, l_high, compiled, self.arrays.kernel_lanes, self.limit)
         codes = None if hashed is None else self._codes(hashed, left, right)
         if codes is None:
-            status, from_, start, end, rows, tried = joins.sequence(*left.arrays, *right.arrays, *rest)
+            last = len(left.variables) + len(right.variables) == len(variables_of(self.plan.tree))  # type: ignore[arg-type]
+            timed = not (last and self._untimed)
+            status, from_, start, end, rows, tried = joins.sequence(*left.arrays, *right.arrays, *rest, timed)
         else:
             status, from_, start, end, rows, tried = joins.sequence_by_hash(
                 *left.arrays, codes[0], *right.arrays, codes[1], *rest
@@ -280,7 +286,7 @@ class TreeRun:
             raise TooManyRecords
         variables = (*left.variables, *right.variables)
         self.counted.append(
-            Counted(f"[{', '.join(left.variables)}]{operator}[{', '.join(right.variables)}]", tried, len(out[2]))
+            Counted(f"[{', '.join(left.variables)}]{operator}[{', '.join(right.variables)}]", tried, len(out[3]))
         )
         return Buffer(variables, *out)
 
@@ -417,7 +423,7 @@ class TreeRun:
 
     def _absences(self, found: Found) -> None:
         for edge in self.edges:
-            if not isinstance(edge.item, Absent) or edge.item.name in self.pushed or len(found.end) == 0:
+            if not isinstance(edge.item, Absent) or edge.item.name in self.pushed or len(found.rows) == 0:
                 continue
             low, high = self._bounds(edge, found)
             buffer, tests = self._between(edge.item)
