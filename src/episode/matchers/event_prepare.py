@@ -206,6 +206,7 @@ def prepare_events(plan: EventPlan, needs: EventNeeds, table: pa.Table, key: np.
     floats = sum(is_float_lane(expression.type) for expression in needs.computed)
     lanes = encode(table, needs.columns, needs.null_tests, needs.constants, (len(needs.computed) - floats, floats))
     assembler = Assembler(lanes)
+    assembler.number_runnings(_conditions(plan))
     computed = [(expression, assembler.program(expression)) for expression in needs.computed]
     local = [(number, part) for number, name in enumerate(plan.variables) for part in plan.local[name]]
     local_program = assembler.program_of_all([part for _, part in local])
