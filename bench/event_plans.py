@@ -6,6 +6,7 @@ clock counts the seconds that the core worked for this process.
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import multiprocessing
 import os
@@ -238,6 +239,8 @@ def peak_memory(contender: Contender, tables: Sequence[pa.Table]) -> int:
 
 def _grow(contender: Contender, tables: Sequence[pa.Table], sending) -> None:  # type: ignore[no-untyped-def]
     run(contender, [table.slice(0, 200) for table in tables[:1]])
+    gc.collect()
+    ctypes.CDLL("libc.so.6").malloc_trim(0)  # freed memory that is kept for later would hide what is needed
     Path("/proc/self/clear_refs").write_text("5")  # the high-water mark starts anew
     before = _status("VmRSS")
     run(contender, tables)

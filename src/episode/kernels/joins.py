@@ -36,6 +36,7 @@ Lanes = namedtuple("Lanes", ["ints", "floats", "valid", "key"])
 FINE, TOO_MANY = 0, 1
 NEVER, EVER = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 LEAST_ROOM = 1024
+NEAR = 8
 
 
 @njit(cache=True, nogil=True)
@@ -234,6 +235,7 @@ def sequence(l_from, l_start, l_end, l_rows, r_from, r_start, r_end, r_rows, win
     count, tried, status = 0, 0, FINE
     for g in range(groups):
         low, stop = l_from[g], l_from[g + 1]
+        high, last, before = low, low, NEVER
         for right in range(r_from[g], r_from[g + 1]):
             listed[right + 1] = count
             if low == stop or r_end[right] <= done[g]:
@@ -241,10 +243,20 @@ def sequence(l_from, l_start, l_end, l_rows, r_from, r_start, r_end, r_rows, win
             oldest = r_end[right] - window if window < EVER else NEVER
             while low < stop and l_end[low] < oldest:
                 low += 1
+            while high < stop and l_end[high] < r_end[right]:
+                high += 1
             first = low
             if r_low[right] > oldest:
-                first = first_at_least(l_end, low, stop, r_low[right])
-            last = first_at_least(l_end, first, stop, min(r_start[right], r_high[right]))
+                first = first_at_least(l_end, low, high, r_low[right])
+            # Right records with one end begin one after the other: most often the last left one is near the last last.
+            bound = min(r_start[right], r_high[right])
+            last = max(low, last if bound >= before else low)
+            before = bound
+            near = min(high, last + NEAR)
+            while last < near and l_end[last] < bound:
+                last += 1
+            if last == near:
+                last = first_at_least(l_end, last, high, bound)
             if last <= first:
                 continue
             tried += last - first
