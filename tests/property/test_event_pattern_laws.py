@@ -175,3 +175,11 @@ def test_a_stream_equals_a_table(case: Case, data: st.DataObject) -> None:
             shard.restore(list(state.values()), last, False, from_bytes)
     found += bound(spec, shard.step([], END).matches)
     assert sorted(found) == sorted(run_whole(spec, case.events))
+
+
+def test_a_negation_in_a_conjunction_ends_where_a_group_begins() -> None:
+    spec = spec_of("PATTERN A; A v2 & !B; B+ v4")
+    events = [
+        Event(i, i, i, {"type": kind, "k": 1, "x": 1, "y": 1, "s": "a"}) for i, kind in enumerate("AABBAA", start=1)
+    ]
+    assert run_whole(spec, events) == [(("A", (1,)), ("v2", (2,)), ("v4", (3, 4)))]

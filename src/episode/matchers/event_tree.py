@@ -102,28 +102,38 @@ class _Edge:
     behind: Gap
 
 
-def edges(node: Node, left: tuple[str, ...] = (), right: tuple[str, ...] = ()) -> Iterator[_Edge]:
-    """All negations and groups of a tree."""
+def edges(
+    node: Node, left: tuple[str, ...] = (), right: tuple[str, ...] = (), before: Gap = (), behind: Gap = ()
+) -> Iterator[_Edge]:
+    """All negations and groups of a tree. left, right: variables of the places around it; before, behind: what lies
+    between them and it."""
     if isinstance(node, InSequence):
         names = [variables_of(place) for place in node.places]
         own = variables_of(node)
         for at, gap in enumerate(node.gaps):
-            before = names[at - 1] if at else left
-            behind = names[at] if at < len(names) else right
+            first = names[at - 1] if at else left
+            second = names[at] if at < len(names) else right
             for index, item in enumerate(gap):
-                yield _Edge(item, before, behind, own, gap[:index], gap[index + 1 :])
+                nearer = gap[:index] if at else (*before, *gap[:index])
+                farther = gap[index + 1 :] if at < len(names) else (*gap[index + 1 :], *behind)
+                yield _Edge(item, first, second, own, nearer, farther)
         for at, place in enumerate(node.places):
-            before = names[at - 1] if at else left
-            behind = names[at + 1] if at + 1 < len(names) else right
-            yield from edges(place, before, behind)
+            last = at + 1 == len(names)
+            yield from edges(
+                place,
+                names[at - 1] if at else left,
+                right if last else names[at + 1],
+                node.gaps[at] if at else (*before, *node.gaps[0]),
+                (*node.gaps[at + 1], *behind) if last else node.gaps[at + 1],
+            )
     elif isinstance(node, Together):
         for item in node.absent:
-            yield _Edge(item, left, right, variables_of(node), (), ())
+            yield _Edge(item, left, right, variables_of(node), before, behind)
         for part in node.parts:
-            yield from edges(part, left, right)
+            yield from edges(part, left, right, before, behind)
     elif isinstance(node, OneOf):
         for part in node.parts:
-            yield from edges(part, left, right)
+            yield from edges(part, left, right, before, behind)
 
 
 class TreeRun:
