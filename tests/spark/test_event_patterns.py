@@ -69,7 +69,6 @@ def test_listings_give_in_a_stream_what_they_give_in_batch(
     spark: SparkSession, tmp_path: Path, in_batch: dict[str, list[Any]], names: list[str]
 ) -> None:
     sources = {data: _files(spark, tmp_path / data, data, pieces=2) for data in DATA}
-    running = []
     for number, name in enumerate(names):
         listing = LISTINGS[name]
         stream = spark.readStream.schema(sources[listing.data][1]).option("maxFilesPerTrigger", 1)
@@ -85,13 +84,7 @@ def test_listings_give_in_a_stream_what_they_give_in_batch(
             .trigger(availableNow=True)
             .start()
         )
-        running.append((name, place, query))
-        if len(running) % 5 == 0:
-            for _, _, started in running:
-                started.awaitTermination()
-    for _, _, query in running:
         query.awaitTermination()
-    for name, place, _ in running:
         assert rows_of(spark.read.parquet(str(place))) == in_batch[name], name
 
 
