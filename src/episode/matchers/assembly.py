@@ -88,13 +88,13 @@ def output_schema(plan: OutputPlan, input_schema: pa.Schema) -> pa.Schema:
     if plan.clause.rows_per_match is RowsPerMatch.ALL_WITH_UNMATCHED:
         fields.append(pa.field(MATCHED_COLUMN, pa.bool_()))
     for atom, name in plan.measures.atoms.items():
-        fields.append(_atom_field(atom, input_schema).with_name(name).with_nullable(True))
+        fields.append(atom_field(atom, input_schema).with_name(name).with_nullable(True))
     if plan.clause.timed_out is not None:
         fields.append(pa.field(TIMED_OUT_COLUMN, pa.bool_()))
     return pa.schema(fields or [pa.field(ROW_COLUMN, pa.bool_())])
 
 
-def _atom_field(atom: OutputAtom, input_schema: pa.Schema) -> pa.Field:
+def atom_field(atom: OutputAtom, input_schema: pa.Schema) -> pa.Field:
     """Type of an atom, with the metadata of the column it hands through."""
 
     def of(expression: Expression) -> pa.Field:
@@ -117,7 +117,7 @@ def _atom_field(atom: OutputAtom, input_schema: pa.Schema) -> pa.Field:
     elif isinstance(atom, DecimalSum):
         kind = pa.decimal128(38, atom.scale)
     elif isinstance(atom, DecimalAverage):
-        kind = _average_type(atom)
+        kind = average_type(atom)
     else:
         kind = pa.list_(pa.string() if atom.value is None else of(atom.value).type)
     return pa.field("", kind)
@@ -200,7 +200,7 @@ class OutputAssembler:
         if isinstance(atom, RowAggregate):
             return self._aggregate(atom)
         if isinstance(atom, DecimalSum):
-            return _decimals(*self._sum_decimals(atom), pa.decimal128(38, atom.scale))
+            return decimals(*self._sum_decimals(atom), pa.decimal128(38, atom.scale))
         if isinstance(atom, DecimalAverage):
             return self._decimal_average(atom)
         if isinstance(atom, Extreme):
@@ -270,11 +270,11 @@ class OutputAssembler:
 
     def _decimal_average(self, atom: DecimalAverage) -> pa.Array:
         low, high, counts = self._sum_decimals(atom)
-        kind = _average_type(atom)
+        kind = average_type(atom)
         low, high, overflow = kernels.divide_decimals(low, high, counts, 10 ** (kind.scale - atom.scale))
         if overflow:
             raise EpisodeDataError(f"avg overflows {kind}.", hint="Cast the argument to double.")
-        return _decimals(low, high, counts, kind)
+        return decimals(low, high, counts, kind)
 
     def _extreme(self, atom: Extreme) -> pa.Array:
         function = oc.MIN if atom.function in ("min", "min_by") else oc.MAX
@@ -292,7 +292,7 @@ class OutputAssembler:
         empty = len(source) == 0
         values = np.zeros(len(rows), source.dtype) if empty else source[inside]
         missing = (rows < 0) | (True if empty else lanes.valid[check][inside] == 0)
-        return _typed(values, missing, value.type)
+        return typed(values, missing, value.type)
 
     def _gathered(self, atom: Gathered) -> pa.Array:
         has_nulls, valid = False, NO_FLAGS
@@ -308,11 +308,11 @@ class OutputAssembler:
         return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), values, mask=mask)
 
 
-def _average_type(atom: DecimalAverage) -> pa.DataType:
+def average_type(atom: DecimalAverage) -> pa.DataType:
     return pa.decimal128(min(38, atom.precision + 4), min(38, atom.scale + 4))
 
 
-def _decimals(low: np.ndarray, high: np.ndarray, counts: np.ndarray, kind: pa.DataType) -> pa.Array:
+def decimals(low: np.ndarray, high: np.ndarray, counts: np.ndarray, kind: pa.DataType) -> pa.Array:
     """Decimals of 128-bit words; null where nothing was counted."""
     words = np.empty((len(low), 2), np.int64)
     words[:, 0], words[:, 1] = low.view(np.int64), high
@@ -320,7 +320,7 @@ def _decimals(low: np.ndarray, high: np.ndarray, counts: np.ndarray, kind: pa.Da
     return pc.if_else(pa.array(counts > 0), array, pa.scalar(None, kind))
 
 
-def _typed(values: np.ndarray, missing: np.ndarray, type_: str) -> pa.Array:
+def typed(values: np.ndarray, missing: np.ndarray, type_: str) -> pa.Array:
     kind = arrow_type(type_)
     if type_ == "boolean":
         return pa.array(values != 0, mask=missing)

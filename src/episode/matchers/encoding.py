@@ -80,7 +80,7 @@ def encode(
     for name in by_lane["int"]:
         array = one_chunk(table.column(name))
         lanes.at[name] = row = lanes.next_int()
-        ints[row] = _as_int64(array)
+        ints[row] = as_int64(array)
         note_nulls(name, array)
     for name in by_lane["float"]:
         array = one_chunk(table.column(name))
@@ -109,7 +109,7 @@ def _group(type_: str) -> str:
     return "string" if lane_of(type_) == "code" and not type_.startswith(("binary", "decimal")) else type_
 
 
-def _as_int64(array: pa.Array) -> np.ndarray:
+def as_int64(array: pa.Array) -> np.ndarray:
     if pa.types.is_null(array.type):
         return np.zeros(len(array), np.int64)
     if pa.types.is_decimal(array.type):

@@ -32,8 +32,10 @@ class KeptRows:
     """Which held rows are in which chunk of the state: a row is written once, and chunks go with their last row.
 
     Where few rows of the written ones are still held, they are written anew into one chunk.
+    prefix: of the names of the chunks.
     """
 
+    prefix: str = _ROWS
     chunk: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
     sizes: dict[int, int] = field(default_factory=dict)
     next_chunk: int = 0
@@ -50,7 +52,7 @@ class KeptRows:
     def changes(self, held: EventBatch | None) -> tuple[tuple[StateChunk, ...], tuple[str, ...]]:
         """Chunks to write and names of chunks to forget, so that the state has the held rows."""
         if held is None or len(held) == 0:
-            removed = tuple(f"{_ROWS}{chunk}" for chunk in self.sizes)
+            removed = tuple(f"{self.prefix}{chunk}" for chunk in self.sizes)
             self.sizes.clear()
             return (), removed
         live = set(np.unique(self.chunk[self.chunk != _NOT_KEPT]).tolist())
@@ -59,7 +61,7 @@ class KeptRows:
         if written > _COMPACTION * kept + _LEAST_COMPACTION:
             live = set()
             self.chunk[:] = _NOT_KEPT
-        removed = tuple(f"{_ROWS}{chunk}" for chunk in self.sizes if chunk not in live)
+        removed = tuple(f"{self.prefix}{chunk}" for chunk in self.sizes if chunk not in live)
         self.sizes = {chunk: size for chunk, size in self.sizes.items() if chunk in live}
         rows = np.flatnonzero(self.chunk == _NOT_KEPT)
         if len(rows) == 0:
@@ -70,12 +72,12 @@ class KeptRows:
         self.sizes[number] = len(rows)
         table = held.table if len(rows) == len(held) else take(held.table, rows)
         table = table.append_column(_KEY, pa.array(held.key[rows])).append_column(_TIME, pa.array(held.time[rows]))
-        return (StateChunk(f"{_ROWS}{number}", STATE_VERSION, to_bytes(table)),), removed
+        return (StateChunk(f"{self.prefix}{number}", STATE_VERSION, to_bytes(table)),), removed
 
     def restore(self, chunks: Sequence[StateChunk], key_codes: np.ndarray, held_rows: np.ndarray) -> EventBatch | None:
         """The held rows: of each key's rows in the chunks the last ones, as many as the key holds (keys in order)."""
         mine = sorted(
-            (int(chunk.name[len(_ROWS) :]), from_bytes(chunk.data)) for chunk in chunks if chunk.name.startswith(_ROWS)
+            (int(chunk.name[len(self.prefix) :]), from_bytes(chunk.data)) for chunk in chunks if chunk.name.startswith(self.prefix)
         )
         if not mine:
             return None
