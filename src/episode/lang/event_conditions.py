@@ -7,7 +7,6 @@ Conjuncts are separated by AND, ∧ or a further WHERE, also inside brackets aro
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import NoReturn
@@ -15,7 +14,7 @@ from typing import NoReturn
 from sqlglot import exp
 
 from episode.errors import EpisodeSyntaxError
-from episode.lang.cursor import Cursor, closest, describe
+from episode.lang.cursor import Cursor, closest, describe, top_level
 from episode.lang.event_references import Variables
 from episode.lang.event_scalar import parse_event_scalar
 from episode.lang.event_syntax import (
@@ -83,33 +82,14 @@ def _check_depth(cursor: Cursor) -> None:
 # ---- splitting ---------------------------------------------------------------------------------------
 
 
-def _top_level(cursor: Cursor, begin: int, end: int) -> Iterator[int]:
-    """Indices of the tokens outside brackets and CASE … END; names behind a dot are left out."""
-    at = Cursor(cursor.source, cursor.tokens, begin, end)
-    cases = 0
-    while not at.at_end:
-        token, behind_dot = at.token, at.index > begin and at.peek(-1).is_symbol(".")
-        if token.kind is Kind.SYMBOL and token.text in "([{":
-            at.skip_group()
-            continue
-        if not behind_dot:
-            if token.upper == "CASE":
-                cases += 1
-            elif token.upper == "END" and cases:
-                cases -= 1
-            elif not cases:
-                yield at.index
-        at.advance()
-
-
 def _wheres(cursor: Cursor) -> list[int]:
-    return [index for index in _top_level(cursor, cursor.index, cursor.end) if cursor.tokens[index].upper == "WHERE"]
+    return [index for index in top_level(cursor, cursor.index, cursor.end) if cursor.tokens[index].upper == "WHERE"]
 
 
 def _ands(cursor: Cursor, begin: int, end: int) -> list[int]:
     """Where a conjunction is split: not at the AND of BETWEEN, and not at all if OR stands beside it."""
     found, betweens = [], 0
-    for index in _top_level(cursor, begin, end):
+    for index in top_level(cursor, begin, end):
         token = cursor.tokens[index]
         if token.upper == "OR":
             return []
@@ -138,7 +118,7 @@ def _without_brackets(cursor: Cursor, begin: int, end: int) -> Range:
     while cursor.tokens[begin].is_symbol("("):
         at = Cursor(cursor.source, cursor.tokens, begin, end)
         closing = at.skip_group()
-        listed = any(cursor.tokens[index].is_symbol(",") for index in _top_level(cursor, begin + 1, closing))
+        listed = any(cursor.tokens[index].is_symbol(",") for index in top_level(cursor, begin + 1, closing))
         if not at.at_end or closing == begin + 1 or listed:
             break
         begin, end = begin + 1, closing
@@ -281,7 +261,7 @@ def _scalars(cursor: Cursor, variables: Variables) -> list[Scalar]:
 
 def _chain(cursor: Cursor) -> list[Range]:
     """The operands of a chain of =; other chains of comparisons are refused."""
-    words = {cursor.tokens[index].upper for index in _top_level(cursor, cursor.index, cursor.end)}
+    words = {cursor.tokens[index].upper for index in top_level(cursor, cursor.index, cursor.end)}
     operators = _comparisons(cursor)
     if len(operators) < 2 or words & {"OR", "AND", "BETWEEN"}:
         return []
@@ -301,7 +281,7 @@ def _chain(cursor: Cursor) -> list[Range]:
 def _comparisons(cursor: Cursor) -> list[Range]:
     """Comparison operators outside brackets; each is a run of signs without blanks."""
     runs: list[Range] = []
-    for index in _top_level(cursor, cursor.index, cursor.end):
+    for index in top_level(cursor, cursor.index, cursor.end):
         token = cursor.tokens[index]
         if token.kind is not Kind.SYMBOL or token.text not in "=<>!≥≤≠":
             continue

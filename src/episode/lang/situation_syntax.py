@@ -1,4 +1,4 @@
-"""Syntax trees of situation patterns (`DEFINE … PATTERN … WITHIN … RETURN …`): immutable, with their place in the query."""
+"""Syntax trees of situation patterns (`DEFINE … PATTERN … WITHIN … RETURN …`): immutable, with their places."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def situation_atoms(scalar: Scalar) -> tuple[SituationAtom, ...]:
 
 
 @dataclass(frozen=True)
-class SituationDefinition:
+class Definition:
     """`A AS condition [AT LEAST d | AT MOST d | BETWEEN d AND d]`: the atoms of the condition are SituationColumns."""
 
     symbol: str
@@ -110,7 +110,7 @@ class SituationQuery:
     returns: None where there is no RETURN.
     """
 
-    definitions: tuple[SituationDefinition, ...]
+    definitions: tuple[Definition, ...]
     constraints: tuple[Constraint, ...]
     within: Duration | None = None
     returns: tuple[ReturnItem, ...] | None = None

@@ -62,6 +62,14 @@ EVENT_PATTERNS = Surroundings(
     names="A column of RETURN is written expression AS name.",
     stars=("* is only allowed in count(b.*).", "Name the attribute that is meant; in RETURN, b is the whole event."),
 )
+SITUATION_PATTERNS = Surroundings(
+    name="a situation pattern",
+    smaller="Compute parts of it as columns of the input first.",
+    subqueries="Join what it computes to the input first.",
+    windows="Conditions are over one event; in RETURN, aggregates cover the events of a situation: avg(A.x).",
+    names="A column of RETURN is written expression AS name.",
+    stars=("* is only allowed in count(A.*).", "Name the column that is meant."),
+)
 
 
 class SparkExpressions(Spark):
