@@ -64,7 +64,7 @@ class Case:
 def cases(draw: st.DrawFn, max_events: int = 14, max_keys: int = 3, detect: str | None = None) -> Case:
     """max_events: of each key. detect: this detection only; None: any."""
     keyed = draw(st.sampled_from([True, True, True, False]))
-    keys = list(range(draw(st.sampled_from([1, 2, 1, 3][:max_keys])))) if keyed else [None]
+    keys = list(range(draw(st.integers(1, max_keys)))) if keyed else [None]
     all_events = draw(events(keys, max_events))
     count = draw(st.integers(2, 4))
     plain = [Definition(symbol, column) for symbol, column in zip(SYMBOLS, draw(_columns(count)))]
@@ -153,7 +153,7 @@ def _limited(draw: st.DrawFn, definition: Definition, witness: dict[str, Situati
         near = witness[definition.symbol].end - witness[definition.symbol].start
     low = max(1, near - draw(st.sampled_from([0, 1, 2, 0, -1])))
     high = max(low, near + draw(st.sampled_from([0, 1, 3, 2, -1])))
-    match draw(st.sampled_from(["", "", "", "at least", "at least", "at most", "between"])):
+    match draw(st.sampled_from(["", "", "", "", "at least", "at least", "at most", "between"])):
         case "at least":
             return replace(definition, at_least=low)
         case "at most":
