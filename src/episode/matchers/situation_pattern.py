@@ -253,7 +253,8 @@ class SituationPatternMatcher:
                 opened[known, number] = at[known]
                 open_start[known, number] = _integers(symbol.lasting, _START)[at[known]]
                 open_seen[known, number] = np.asarray(symbol.lasting.column(_SEEN))[at[known]]
-        room = kernel.count_starts(bits, from_, symbols) + (held_to - held_from).sum(axis=1) + 1
+        room = kernel.count_starts(bits, from_, symbols) + (held_to - held_from).sum(axis=1)
+        room += (opened >= 0).sum(axis=0) + 1
         base = np.concatenate([[0], np.cumsum(room)]).astype(np.int64)
         size = int(base[-1])
         buffers = kernel.Buffers(*(np.zeros(size, np.int64) for _ in range(4)))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
 from episode.lang import allen
-from episode.lang.situation_syntax import SituationDefinition, SituationQuery
+from episode.lang.situation_syntax import Definition, SituationQuery
 from episode.lang.syntax import Duration, MatchRecognize, Span
 from episode.plan.conditions import Condition, RowLocalScalars
 from episode.plan.derived import DerivedColumns
@@ -122,7 +122,7 @@ class _Planner:
             types={**self.schema.columns, **derived_types},
         )
 
-    def _condition(self, definition: SituationDefinition) -> Condition:
+    def _condition(self, definition: Definition) -> Condition:
         scalar = with_columns(definition.condition, None)
         expression = self.rows.compile(scalar, Current(0), None)
         if expression.type == VOID:
