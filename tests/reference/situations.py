@@ -228,11 +228,11 @@ def earliest_matches(pattern: Pattern, events: list[Event]) -> list[Match]:
     events: in order of time. The last instant of the input is an instant like the others: its events are all there.
     """
     found = []
-    certain: list[dict[str, Time]] = []
+    certain: set[tuple[Time, ...]] = set()
     for now in instants(events):
         prefix = [event for event in events if event.time <= now]
         for starts in _certain_starts(pattern, prefix, known=certain):
-            certain.append(starts)
+            certain.add(tuple(starts.values()))
             chosen = {d.symbol: _starting_at(starts[d.symbol], d, prefix) for d in pattern.definitions}
             if _fits(pattern, chosen, now):
                 found.append(_match(pattern, chosen, now, prefix))
@@ -243,13 +243,15 @@ def instants(events: list[Event]) -> list[Time]:
     return sorted({event.time for event in events})
 
 
-def _certain_starts(pattern: Pattern, prefix: list[Event], known: list[dict[str, Time]]) -> Iterator[dict[str, Time]]:
+def _certain_starts(pattern: Pattern, prefix: list[Event], known: set[tuple[Time, ...]]) -> Iterator[dict[str, Time]]:
     """The matches, by the starts of their situations, that are in every continuation of the prefix, without `known`."""
     pattern, prefix = _with_own_columns(pattern, prefix)
     # One continuation first, in which everything ends at once: what it does not contain is not certain.
     for chosen in complete_choices(pattern, _continued(pattern, prefix, {})):
         starts = {symbol: situation.start for symbol, situation in chosen.items()}
-        if starts not in known and all(_contains(c, pattern, starts) for c in _continuations(pattern, prefix, starts)):
+        if tuple(starts.values()) in known:
+            continue
+        if all(_contains(events, pattern, starts) for events in _continuations(pattern, prefix, starts)):
             yield starts
 
 
