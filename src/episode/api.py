@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any, Union
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
 from episode.lang.event_pattern import parse_event_query
 from episode.lang.event_syntax import EventQuery, Strategy, classes_of
-from episode.lang.statement import Statement, TableEvents, TablePattern, parse_statement
+from episode.lang.statement import Statement, TablePattern, parse_statement
 from episode.lang.syntax import Span
+from episode.lang.table_patterns import TableEvents
 from episode.plan.explain import explain_row_pattern
 from episode.plan.explain_events import explain_event_pattern
 from episode.plan.schema import quote
@@ -289,7 +290,7 @@ class _Query:
 
     def result(self) -> DataFrame:
         statement = self.statement
-        if statement.whole is not None:
+        if isinstance(statement.whole, EventQuery):
             return self._evaluate_events(statement.whole, statement.body_start)
         if statement.patterns and statement.first_word not in QUERY_WORDS:
             raise EpisodeUnsupportedError(

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from functools import lru_cache
+from functools import cache, lru_cache
 
 
 class Relation(str, Enum):
@@ -53,13 +53,15 @@ def mask(relations: Iterable[Relation]) -> int:
     return sum({1 << BITS[relation] for relation in relations})
 
 
-def relations_of(mask: int) -> tuple[Relation, ...]:
+def relations_of(relations: int) -> tuple[Relation, ...]:
     """The relations of a mask, in the order of the enum."""
-    return tuple(relation for relation in RELATIONS if mask >> BITS[relation] & 1)
+    return tuple(relation for relation in RELATIONS if relations >> BITS[relation] & 1)
 
 
-def mirror_mask(mask_: int) -> int:
-    return mask(mirror(relation) for relation in relations_of(mask_))
+@cache
+def mirror_mask(relations: int) -> int:
+    """What B can be to A where this is what A can be to B."""
+    return mask(mirror(relation) for relation in relations_of(relations))
 
 
 def relation_of(a_start: int, a_end: int, b_start: int, b_end: int) -> Relation:
@@ -107,13 +109,11 @@ COMPOSITION = _composition_table()
 def compose(first: int, second: int) -> int:
     """The relations of A to C that the masks of A to B and of B to C allow."""
     found = 0
-    for row, allowed in zip(COMPOSITION, range(len(RELATIONS))):
-        if first >> allowed & 1:
-            for number, cell in enumerate(row):
-                if second >> number & 1:
+    for one, row in enumerate(COMPOSITION):
+        if first >> one & 1:
+            for other, cell in enumerate(row):
+                if second >> other & 1:
                     found |= cell
-        if found == EVERY:
-            break
     return found
 
 
@@ -245,12 +245,14 @@ def _explained(
     component: list[int],
     contradicts: Callable[[Sequence[RelationOfPair]], bool],
 ) -> Contradiction:
-    """Constraints are taken out as long as the others still contradict each other."""
-    left = list(component)
-    for number in component:
-        others = [other for other in left if other != number]
-        if others and contradicts([constraints[other] for other in others]):
-            left = others
+    """Constraints are taken out as long as the others still contradict each other, first many at a time, then few."""
+    left, size = list(component), len(component)
+    while size > 1:
+        size = (size + 1) // 2
+        for chunk in [left[at : at + size] for at in range(0, len(left), size)]:
+            others = [number for number in left if number not in chunk]
+            if others and contradicts([constraints[number] for number in others]):
+                left = others
     return Contradiction(tuple(left), _reason([constraints[number] for number in left]))
 
 
@@ -266,7 +268,8 @@ def _reason(constraints: Sequence[RelationOfPair]) -> str:
             what = _shown(last[0], last[1], relations_of(follows)) if follows.bit_count() <= MANY else ""
             therefore = f"follows {what}, " if what else "follows another relation of these two, "
             return f"from {listed} {therefore}not {_shown(*last)}"
-    return f"{listed} and {_shown(*last)} cannot {'both' if len(others) == 1 else 'all'} hold"
+    every = _enumerated([_shown(*each) for each in constraints])
+    return f"{every} cannot {'both' if len(others) == 1 else 'all'} hold"
 
 
 def _shown(left: str, right: str, relations: Collection[Relation]) -> str:

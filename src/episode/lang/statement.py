@@ -1,7 +1,7 @@
 """Where patterns stand in a Spark SQL statement.
 
-MATCH_RECOGNIZE: its input table, its clause, and the CTEs in its scope. EVENTS ( … ): an event pattern where a table
-may stand. A text that begins with PATTERN, or with FROM and has PATTERN where SQL has SELECT, is one event pattern.
+MATCH_RECOGNIZE: its input table, its clause, and the CTEs in its scope. EVENTS ( … ) and SITUATIONS ( … ): an event
+pattern or a situation pattern where a table may stand. The whole text may be one of these two as well.
 """
 
 from __future__ import annotations
@@ -9,18 +9,24 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from episode.errors import EpisodeSyntaxError, EpisodeUnsupportedError
-from episode.lang.cursor import Cursor, closest, describe
-from episode.lang.event_pattern import INPUT_WORDS, parse_event_tokens
+from episode.lang.cursor import Cursor, describe
 from episode.lang.event_syntax import EventQuery
 from episode.lang.lexer import Kind, Token, tokenize
 from episode.lang.row_pattern import parse_clause_tokens
+from episode.lang.situation_syntax import SituationQuery
 from episode.lang.syntax import MatchRecognize, Span
+from episode.lang.table_patterns import (
+    TableEvents,
+    TableSituations,
+    may_precede_table,
+    table_patterns,
+    whole_pattern,
+)
 
 QUERY_WORDS = ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "INSERT", "")
 USE_DATAFRAME = "Run the query alone, and write its DataFrame where it should go."
 USE_EXPLAIN = "Pass the query itself to episode.explain."
 MAXIMUM_NESTING = 50
-BEFORE_TABLES = ("FROM", "JOIN", "LATERAL", "STREAM", "TABLE", "USING")
 NOT_TABLE_NAMES = frozenset(
     [
         "MATCH_RECOGNIZE",
@@ -81,18 +87,10 @@ class TablePattern:
 
 
 @dataclass(frozen=True)
-class TableEvents:
-    """One `EVENTS ( [FROM …] PATTERN … )` in the place of a table. `span` covers all of it, but no alias."""
-
-    span: Span
-    query: EventQuery
-
-
-@dataclass(frozen=True)
 class Statement:
-    """A statement with its row patterns and event patterns in order of appearance, and its common tables.
+    """A statement with its patterns in order of appearance, and its common tables.
 
-    whole: the event pattern that the text is, where it is nothing else.
+    whole: the event pattern or situation pattern that the text is, where it is nothing else.
     """
 
     source: str
@@ -102,26 +100,25 @@ class Statement:
     body_start: int
     tokens: tuple[Token, ...] = field(repr=False, compare=False, default=())
     events: tuple[TableEvents, ...] = ()
-    whole: EventQuery | None = None
+    whole: EventQuery | SituationQuery | None = None
+    situations: tuple[TableSituations, ...] = ()
 
 
 def parse_statement(source: str) -> Statement:
-    """Find and parse every MATCH_RECOGNIZE and every event pattern of the statement."""
+    """Find and parse every pattern of the statement."""
     tokens = tokenize(source)
-    if _is_event_pattern(tokens, 0, len(tokens) - 1):
-        query = parse_event_tokens(source, tokens, 0, len(tokens) - 1)
-        return Statement(source, (), (), tokens[0].upper, tokens[0].start, tuple(tokens), (), query)
+    whole = whole_pattern(source, tokens)
+    if whole is not None:
+        return Statement(source, (), (), tokens[0].upper, tokens[0].start, tuple(tokens), (), whole)
     if tokens[-2:-1] and tokens[-2].is_symbol(";"):
         tokens = [*tokens[:-2], Token(Kind.END, "", tokens[-2].start, tokens[-2].start)]
     if len(tokens) == 1:
         hint = "Write SELECT … FROM table MATCH_RECOGNIZE ( … )."
         raise EpisodeSyntaxError("The query is empty.", source=source, position=0, hint=hint)
     partners = _bracket_partners(source, tokens)
-    events = _events(source, tokens, partners)
-    semicolon = next(
-        (token for token in tokens if token.is_symbol(";") and not _is_inside(token, events)),
-        None,
-    )
+    events, situations = table_patterns(source, tokens, partners)
+    inside = [*(table.span for table in events), *(table.span for table in situations)]
+    semicolon = next((token for token in tokens if token.is_symbol(";") and not _is_inside(token, inside)), None)
     if semicolon is not None:
         raise EpisodeSyntaxError(
             "Only one statement at a time.",
@@ -134,8 +131,8 @@ def parse_statement(source: str) -> Statement:
         for index, token in enumerate(tokens)
         if token.upper == "MATCH_RECOGNIZE" and not tokens[index - 1].is_symbol(".") and _is_clause(tokens, index)
     ]
-    if (found or events) and tokens[0].upper not in QUERY_WORDS:
-        clause = "MATCH_RECOGNIZE" if found else "EVENTS"
+    if (found or events or situations) and tokens[0].upper not in QUERY_WORDS:
+        clause = "MATCH_RECOGNIZE" if found else "EVENTS" if events else "SITUATIONS"
         raise EpisodeUnsupportedError(
             f"{clause} is evaluated inside queries and INSERT, not inside {tokens[0].text}.",
             source=source,
@@ -153,54 +150,12 @@ def parse_statement(source: str) -> Statement:
         tokens[0].start,
         tuple(tokens),
         events,
+        situations=situations,
     )
 
 
-# ---- event patterns ----------------------------------------------------------------------------------
-
-
-def _is_event_pattern(tokens: list[Token], begin: int, end: int) -> bool:
-    """Is this PATTERN …, or FROM … PATTERN …? `FROM t pattern SELECT x` is SQL, DEFINE belongs to other patterns."""
-    first, second = tokens[begin].upper, tokens[min(begin + 1, end)]
-    if first not in INPUT_WORDS:
-        misspelt = second.kind in (Kind.NAME, Kind.QUOTED) and closest(first, ["PATTERN"]) is not None
-        name = second.kind is Kind.SYMBOL and second.text in ".,="
-        return (first == "PATTERN" and not name) or misspelt
-    if first != "FROM" and second.upper != "BY":
-        return False
-    depth, found = 0, False
-    for index in range(begin, end):
-        token, before = tokens[index], tokens[index - 1]
-        if token.kind is Kind.SYMBOL:
-            depth += (token.text in "([{") - (token.text in ")]}")
-            if depth == 0 and token.text == ">" and before.is_symbol("|"):
-                return False
-        elif depth == 0:
-            if token.upper in ("SELECT", "INSERT", "MATCH_RECOGNIZE", "DEFINE"):
-                return False
-            found |= token.upper == "PATTERN" and not before.is_symbol(".") and before.upper != "AS"
-    return found
-
-
-def _events(source: str, tokens: list[Token], partners: dict[int, int]) -> tuple[TableEvents, ...]:
-    """Every EVENTS ( … ) with an event pattern inside; a table or function of that name is left alone."""
-    found = []
-    for index, token in enumerate(tokens):
-        if token.upper != "EVENTS" or not tokens[index + 1].is_symbol("(") or not _may_precede_table(tokens, index - 1):
-            continue
-        closing = partners[index + 1]
-        if _is_event_pattern(tokens, index + 2, closing):
-            if index == 0:
-                hint = "Write SELECT * FROM EVENTS ( … ), or PATTERN … without EVENTS."
-                message = "EVENTS ( … ) is a table, not a query."
-                raise EpisodeSyntaxError(message, source=source, position=token.start, length=6, hint=hint)
-            query = parse_event_tokens(source, tokens, index + 2, closing)
-            found.append(TableEvents(Span(token.start, tokens[closing].end), query))
-    return tuple(found)
-
-
-def _is_inside(token: Token, events: tuple[TableEvents, ...]) -> bool:
-    return any(event.span.start <= token.start < event.span.end for event in events)
+def _is_inside(token: Token, spans: list[Span]) -> bool:
+    return any(span.start <= token.start < span.end for span in spans)
 
 
 def _check_nesting(source: str, patterns: tuple[TablePattern, ...]) -> None:
@@ -253,25 +208,27 @@ def _unclosed(tokens: list[Token], unclosed: list[int]) -> Token:
             stack.append(index)
         elif token.is_symbol(")"):
             stack.pop()
-        elif len(stack) > 1 and (clause := _clause_of_part(tokens, index)):
-            around = [opening for opening in stack if tokens[opening - 1].upper == clause]
+        elif len(stack) > 1 and (clauses := _clauses_of_part(tokens, index)):
+            around = [opening for opening in stack if tokens[opening - 1].upper in clauses]
             if around and around[-1] != stack[-1]:
                 return tokens[stack[-1]]
     return tokens[unclosed[-1]]
 
 
-def _clause_of_part(tokens: list[Token], index: int) -> str | None:
-    """The clause that this keyword belongs to, where it can hardly be anything else."""
+def _clauses_of_part(tokens: list[Token], index: int) -> tuple[str, ...]:
+    """The clauses that this keyword may belong to, where it can hardly be anything else."""
     word, following = tokens[index].upper, tokens[min(index + 1, len(tokens) - 1)]
     if word == "RETURN" or (word == "WITHIN" and following.kind is Kind.NUMBER):
-        return "EVENTS"
+        return ("EVENTS", "SITUATIONS")
+    if word == "DEFINE":
+        return ("MATCH_RECOGNIZE", "SITUATIONS")
     begins = (
-        word in ("DEFINE", "MEASURES", "SUBSET")
+        word in ("MEASURES", "SUBSET")
         or (word == "PATTERN" and following.is_symbol("("))
         or (word in ("ONE", "ALL") and following.upper in ("ROW", "ROWS"))
         or (word == "AFTER" and following.upper == "MATCH")
     )
-    return "MATCH_RECOGNIZE" if begins else None
+    return ("MATCH_RECOGNIZE",) if begins else ()
 
 
 def _table_pattern(source: str, tokens: list[Token], partners: dict[int, int], index: int) -> TablePattern:
@@ -313,7 +270,7 @@ def _input_table(
     elif token is not None and _is_table_name(token):
         start = _path_start(tokens, primary_end)
         name = None if chained else token.identifier
-    if start >= 0 and _may_precede_table(tokens, start - 1):
+    if start >= 0 and may_precede_table(tokens, start - 1):
         return start, last, alias, name
     raise EpisodeSyntaxError(
         "MATCH_RECOGNIZE needs a table before it.",
@@ -330,12 +287,6 @@ def _clause_ending_at(tokens: list[Token], partners: dict[int, int], index: int)
         return None
     keyword = partners[index] - 1
     return keyword if keyword >= 0 and tokens[keyword].upper == "MATCH_RECOGNIZE" else None
-
-
-def _may_precede_table(tokens: list[Token], index: int) -> bool:
-    """Is this where a table stands? In `WHERE x MATCH_RECOGNIZE ( … )` it is not."""
-    before = tokens[index] if index >= 0 else None
-    return before is None or before.upper in BEFORE_TABLES or (before.kind is Kind.SYMBOL and before.text in "(,")
 
 
 def _is_table_name(token: Token) -> bool:
