@@ -1,7 +1,7 @@
 """Aggregates over the events of situations so far.
 
-The asked-for (first row, last row) of a symbol come in order, those of one situation together: each goes on from the one
-before it, so a situation's rows are read once however often it is asked for. opened: where a situation began in an
+The asked-for (first row, last row) of a symbol come in order, those of one situation together: each goes on from the
+one before it, so a situation's rows are read once however often it is asked for. opened: where a situation began in an
 earlier batch, the number of what it had then, else -1. A last row before the first asks for just that.
 """
 

@@ -39,8 +39,8 @@ Rows = namedtuple("Rows", ["from_", "until_row", "time", "bits"])
 """from_ int64[groups + 1]; until_row int64[groups]: rows of a group from here on are left for later."""
 
 Before = namedtuple("Before", ["open_start", "open_seen", "held_from", "held_to", "held_start", "held_end"])
-"""What earlier batches left: open_start int64[groups, S] (NEVER: none lasts), open_seen whether it was visible; finished
-situations of symbol s and group g at held_from[s, g]:held_to[s, g]."""
+"""What earlier batches left: open_start int64[groups, S] (NEVER: none lasts), open_seen whether it was visible;
+finished situations of symbol s and group g at held_from[s, g]:held_to[s, g]."""
 
 Buffers = namedtuple("Buffers", ["start", "end", "first", "last"])
 """Slots. first: first row in this batch (-1: it began before it). last: last row (-1: before this batch; -2 - i: it is
@@ -115,7 +115,7 @@ def complete_rows(from_, time, until):
 
 @njit(cache=True, nogil=True, inline="always")
 def _first_at_least(values, lo, hi, limit):
-    """The first slot of lo:hi with a value >= limit, else hi. Looks from the end first: what is asked is often recent."""
+    """The first slot of lo:hi with a value >= limit, else hi. Looks from the end: what is asked is often recent."""
     step = 1
     high = hi
     while hi - step >= lo and values[hi - step] >= limit:
@@ -334,8 +334,8 @@ def detect(pattern, orders, rows, before, buffers, place, groups, statistics, so
     """Go on through the rows until all are done, there are soft_limit matches, or the plan should be made anew.
 
     orders int64[S, S - 1]: for each symbol, the order in which the others are searched when a situation of it is new.
-    Returns (status, matches int64[n, S + 1]: slots and which of them last as bits, rows int64[n, 2]: the last row of the
-    instant at which each became certain, and its group).
+    Returns (status, matches int64[n, S + 1]: slots and which of them last as bits, rows int64[n, 2]: the last row of
+    the instant at which each became certain, and its group).
     """
     masks, at_least, at_most, window = pattern.masks, pattern.at_least, pattern.at_most, pattern.window
     starts, ends, firsts, lasts_row = buffers.start, buffers.end, buffers.first, buffers.last
@@ -446,7 +446,7 @@ def detect(pattern, orders, rows, before, buffers, place, groups, statistics, so
                 if starts[slot] >= oldest:
                     useful = pattern.on_start[s] if kind == STARTED else pattern.on_end[s]
                     if useful and kind == ENDED_SEEN:
-                        # Something must have become certain: a partner that lasted beside it, in more ways than allowed.
+                        # Something became certain only if a partner lasted beside it, in more ways than allowed.
                         useful = False
                         for y in range(symbols):
                             if y != s and (candidate[y] or ended_seen[y] >= 0):

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from episode.errors import EpisodeSyntaxError
 from episode.lang.cursor import closest
 from episode.lang.event_pattern import INPUT_WORDS, parse_event_tokens
-from episode.lang.event_syntax import EventQuery
-from episode.lang.lexer import Kind, Token
+from episode.lang.event_syntax import EventQuery, Strategy
+from episode.lang.lexer import Kind, Token, tokenize
 from episode.lang.situation_pattern import parse_situation_tokens
 from episode.lang.situation_relations import RELATIONS
 from episode.lang.situation_syntax import SituationQuery
@@ -44,6 +44,15 @@ def whole_pattern(source: str, tokens: list[Token]) -> EventQuery | SituationQue
     if _is_situation_pattern(tokens, 0, end):
         return parse_situation_tokens(source, tokens, 0, end)
     return parse_event_tokens(source, tokens, 0, end) if _is_event_pattern(tokens, 0, end) else None
+
+
+def pattern_of(text: str, strategy: Strategy | None = None) -> EventQuery | SituationQuery:
+    """A text that can be nothing but one of the two. strategy: of an event pattern whose WHERE has none."""
+    tokens = tokenize(text)
+    end = len(tokens) - 1
+    if _is_situation_pattern(tokens, 0, end):
+        return parse_situation_tokens(text, tokens, 0, end)
+    return parse_event_tokens(text, tokens, 0, end, strategy)
 
 
 def table_patterns(

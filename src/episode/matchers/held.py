@@ -77,7 +77,9 @@ class KeptRows:
     def restore(self, chunks: Sequence[StateChunk], key_codes: np.ndarray, held_rows: np.ndarray) -> EventBatch | None:
         """The held rows: of each key's rows in the chunks the last ones, as many as the key holds (keys in order)."""
         mine = sorted(
-            (int(chunk.name[len(self.prefix) :]), from_bytes(chunk.data)) for chunk in chunks if chunk.name.startswith(self.prefix)
+            (int(chunk.name[len(self.prefix) :]), from_bytes(chunk.data))
+            for chunk in chunks
+            if chunk.name.startswith(self.prefix)
         )
         if not mine:
             return None

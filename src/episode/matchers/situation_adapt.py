@@ -1,4 +1,4 @@
-"""Orders of search for one shard, made anew where buffers and selectivities have moved away from what they were made for."""
+"""Orders of search for one shard, made anew where buffers or selectivities are no longer what they were made for."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Orders:
         costs = initial_costs(plan.masks)
         chosen = forced or tuple(best_order(plan.masks, costs, symbol) for symbol in range(symbols))
         self.initial = chosen
-        self.orders = np.array(chosen, np.int64).reshape(symbols, symbols - 1)
+        self.orders: np.ndarray = np.array(chosen, np.int64).reshape(symbols, symbols - 1)
         self.plans = 1
         self.changes: list[str] = []
         self.statistics = Statistics(

@@ -143,9 +143,7 @@ class SituationPatternMatcher:
         lasting = [pa.field(_KEY, pa.int64()), pa.field(_START, pa.int64()), pa.field(_SEEN, pa.bool_()), *fields]
         nothing = np.zeros(0, np.int64)
         kept = KeptRows(f"finished.{self.plan.symbols.index(symbol)}.")
-        return _Symbol(
-            atoms, fields, EventBatch(finished, nothing, nothing), pa.schema(lasting).empty_table(), kept
-        )
+        return _Symbol(atoms, fields, EventBatch(finished, nothing, nothing), pa.schema(lasting).empty_table(), kept)
 
     # ---- protocol ------------------------------------------------------------------------------------------------
 
@@ -371,7 +369,10 @@ class SituationPatternMatcher:
                 arrays.append(pa.array(np.ones(len(found), np.bool_)))
             else:
                 arrays.append(values[name])
-        cast = [array if array.type == one.type else array.cast(one.type) for array, one in zip(arrays, self._schema, strict=True)]
+        cast = [
+            array if array.type == one.type else array.cast(one.type)
+            for array, one in zip(arrays, self._schema, strict=True)
+        ]
         return pa.Table.from_arrays(cast, schema=self._schema)
 
     def _times(self, times: np.ndarray, missing: np.ndarray | None, kind: pa.DataType) -> pa.Array:
@@ -428,7 +429,9 @@ class SituationPatternMatcher:
         index = np.concatenate([others, index])[order]
         start = np.concatenate([_integers(old.table, _START)[others], feed.buffers.start[slots]])[order]
         end = np.concatenate([old.time[others], feed.buffers.end[slots]])[order]
-        table = pa.table([pa.array(start), *(column.take(pa.array(index)) for column in columns)], schema=old.table.schema)
+        table = pa.table(
+            [pa.array(start), *(column.take(pa.array(index)) for column in columns)], schema=old.table.schema
+        )
         room = int(index.max()) + 1 - len(old) if len(index) else 0
         symbol.kept.extend(max(0, room))
         symbol.kept.select(index)

@@ -10,9 +10,11 @@ from episode.matchers.keys import KeyCoder
 from episode.matchers.ordering import events_of
 from episode.matchers.protocol import END_OF_TIME, InputOrder
 from episode.matchers.row_pattern import RowPatternSpec
+from episode.matchers.situation_pattern import SituationPatternSpec
 from episode.plan.event_cost import PhysicalPlan, default_statistics, search
 from episode.plan.event_pattern import EventPlan
 from episode.plan.row_pattern import RowPatternPlan
+from episode.plan.situation_pattern import SituationPlan
 
 SAMPLE_CLAUSE = """
     PARTITION BY k ORDER BY ts
@@ -33,6 +35,14 @@ SAMPLE_EVENTS = (
 """Event patterns that need every kernel of theirs, over SAMPLE_EVENT_TYPES; each runs as a tree, if it can."""
 
 SAMPLE_EVENT_TYPES = {**SAMPLE_TYPES, "type": "string"}
+
+
+SAMPLE_SITUATIONS = """
+    DEFINE A AS v > 2, B AS v < 3 AT LEAST 1 PATTERN A overlaps B; A before B WITHIN 9
+    RETURN count(A.v) AS n, sum(A.v) AS total, avg(B.v) AS mean, stddev(B.v) AS deviation, max(A.v) AS most,
+        sum(A.ts) AS whole
+"""
+"""A situation pattern that needs every kernel of its, over SAMPLE_TYPES."""
 
 
 def compile_kernels(plan: RowPatternPlan) -> None:
@@ -59,3 +69,15 @@ def compile_event_kernels(plans: list[EventPlan]) -> None:
             spec = EventPatternSpec(plan, table.schema, forced=choice)
             chosen = table.select(list(spec.input_columns))
             spec.open().feed(events_of(chosen, spec.input_order, KeyCoder(spec.input_order.keys)), END_OF_TIME)
+
+
+def compile_situation_kernels(plan: SituationPlan) -> None:
+    """Run a small plan of SAMPLE_SITUATIONS in process."""
+    values = [3.0, 2.5, 2.0, 3.0, 3.0, 1.0, 3.0, 1.0]
+    count = len(values)
+    table = pa.table({"k": [1] * count, "ts": list(range(count)), "v": values})
+    spec = SituationPatternSpec(plan, table.schema)
+    matcher, coder = spec.open(), KeyCoder(spec.input_order.keys)
+    for half in (table.slice(0, 4), table.slice(4)):
+        events = events_of(half.select(list(spec.input_columns)), spec.input_order, coder)
+        matcher.feed(events, int(events.time[-1]))

@@ -21,6 +21,7 @@ from episode.lang.event_syntax import (
     children,
     classes_of,
 )
+from episode.lang.situation_syntax import SituationQuery
 from episode.lang.syntax import ColumnRef, MatchRecognize, Span
 from episode.plan.conditions import Condition, RowLocalScalars
 from episode.plan.derived import DerivedColumns
@@ -574,7 +575,7 @@ def _always(pattern: EventPattern) -> list[str]:
     return [name for part in children(pattern) for name in _always(part)]
 
 
-def time_column(query: EventQuery, schema: InputSchema, name: str | None, what: str) -> str:
+def time_column(query: EventQuery | SituationQuery, schema: InputSchema, name: str | None, what: str) -> str:
     """The column of event time that was asked for; an error that lists what there is."""
     if name is None:
         times = [column for column, type_ in schema.columns.items() if type_.startswith("timestamp")]

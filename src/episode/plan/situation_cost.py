@@ -6,8 +6,8 @@ partial match so far, and what it finds:
     cost = sum over steps i of |R(i-1)| * find(|B(i)|) + |R(i)|,    |R(i)| = |R(i-1)| * |B(i)| * s(i)
 
 s(i) is the product of the selectivities of the constraints between the step's buffer and those before it; the
-selectivity of a constraint with several relations is the sum of theirs. |R| of a set of buffers does not depend on their
-order, so dynamic programming over sets finds the best order.
+selectivity of a constraint with several relations is the sum of theirs. |R| of a set of buffers does not depend on
+their order, so dynamic programming over sets finds the best order.
 """
 
 from __future__ import annotations
@@ -67,9 +67,7 @@ def initial_selectivity(mask: int) -> float:
 
 
 def initial_costs(masks: tuple[tuple[int, ...], ...]) -> Costs:
-    return Costs(
-        (INITIAL_SIZE,) * len(masks), tuple(tuple(initial_selectivity(mask) for mask in row) for row in masks)
-    )
+    return Costs((INITIAL_SIZE,) * len(masks), tuple(tuple(initial_selectivity(mask) for mask in row) for row in masks))
 
 
 def best_order(masks: tuple[tuple[int, ...], ...], costs: Costs, first: int) -> tuple[int, ...]:
@@ -117,7 +115,9 @@ def every_order(masks: tuple[tuple[int, ...], ...], first: int) -> list[tuple[in
     return orders
 
 
-def triggers(masks: tuple[tuple[int, ...], ...], at_most: tuple[int | None, ...], eager: bool) -> list[tuple[bool, bool]]:
+def triggers(
+    masks: tuple[tuple[int, ...], ...], at_most: tuple[int | None, ...], eager: bool
+) -> list[tuple[bool, bool]]:
     """For each symbol: can the start of its situation make a match certain, and can its end?
 
     At its start, the others have ended, or last beside it and the constraint allows all that they may become. At its
@@ -139,7 +139,9 @@ def triggers(masks: tuple[tuple[int, ...], ...], at_most: tuple[int | None, ...]
     for symbol, row in enumerate(masks):
         others = [mask for other, mask in enumerate(row) if other != symbol]
         early = eager and at_most[symbol] is None
-        on_start = early and all(mask & ended_first or any(mask & group == group for group in groups) for mask in others)
+        on_start = early and all(
+            mask & ended_first or any(mask & group == group for group in groups) for mask in others
+        )
         on_end = all(mask & ~begun_later for mask in others)
         found.append((on_start, on_end))
     return found

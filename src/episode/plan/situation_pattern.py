@@ -101,7 +101,7 @@ class _Planner:
         parts = [part for condition in conditions.values() for part in condition.row_local]
         read = columns_read(expressions_of(parts, measures), measures)
         needed = dict.fromkeys([*self.keys, self.time, *read])
-        derived_types = {name: type_ for name, type_ in self.derived.by_sql.values()}
+        derived_types = dict(self.derived.by_sql.values())
         return SituationPlan(
             query=query,
             symbols=query.symbols,
