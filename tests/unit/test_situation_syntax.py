@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 
 import pytest
@@ -412,6 +413,30 @@ def test_every_cut_and_every_word_left_out_is_read_or_refused():
     places = [(error.position, len(text)) for error, text in zip(errors, texts) if error is not None]
     assert all(position is not None and 0 <= position <= length for position, length in places)
     assert 0 < len(places) < len(texts)
+
+
+PIECES = (
+    "FROM t AS PARTITION BY ORDER DEFINE A , AT LEAST MOST BETWEEN 5s AND 4 mph 8m/s2 PATTERN meets ; OR met - by",
+    "( ) [ ] { } WITHIN 5 minutes RETURN first . A.start count * NOT CASE WHEN END 'text' `q` % ∧ -> :: SITUATIONS",
+    "SELECT INTERVAL 1e3 ^ /",
+)
+
+
+def test_texts_like_queries_are_read_or_refused():
+    rng = random.Random(5)
+    pieces = " ".join(PIECES).split()
+    for _ in range(500):
+        words = LISTING_1.replace("(", " ( ").replace(")", " ) ").replace(".", " . ").split()
+        for _ in range(rng.randint(1, 4)):
+            at, kind = rng.randrange(len(words)), rng.random()
+            words[at : at + (kind < 0.6)] = [] if kind < 0.3 else [rng.choice(pieces)]
+        error = error_of(" ".join(words))
+        assert error is None or (error.position is not None and "__episode" not in error.message)
+
+
+def test_deep_conditions_are_refused_quickly():
+    with pytest.raises(EpisodeSyntaxError, match="nested too deeply"):
+        definition_of(f"{'(' * 3000}x{')' * 3000} BETWEEN 4 AND 5")
 
 
 def error_of(text: str) -> EpisodeError | None:

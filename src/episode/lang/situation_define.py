@@ -19,6 +19,7 @@ from episode.lang.duration import PLAIN_UNITS, parse_duration
 from episode.lang.lexer import Kind, Token
 from episode.lang.situation_scalar import Symbols, parse_condition
 from episode.lang.situation_syntax import Definition
+from episode.lang.spark_expression import MAXIMUM_DEPTH
 from episode.lang.syntax import Duration, Span
 
 MAXIMUM_DEFINITIONS = 32
@@ -132,7 +133,9 @@ def _are_durations(cursor: Cursor, begin: int, end: int) -> bool:
 def _is_condition(cursor: Cursor, begin: int, end: int) -> bool:
     """Rule 2."""
     begin = _last_conjunct(cursor, begin, end)
-    while begin < end and cursor.tokens[begin].is_symbol("("):
+    for _ in range(MAXIMUM_DEPTH):
+        if begin >= end or not cursor.tokens[begin].is_symbol("("):
+            break
         inner = Cursor(cursor.source, cursor.tokens, begin, end)
         closing = inner.skip_group()
         if not inner.at_end:
