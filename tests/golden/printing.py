@@ -20,6 +20,14 @@ from episode.lang.event_syntax import (
     Sequence,
     WholeEvent,
 )
+from episode.lang.situation_syntax import (
+    Constraint,
+    Definition,
+    SituationAggregate,
+    SituationColumn,
+    SituationQuery,
+    SituationTime,
+)
 from episode.lang.statement import Statement
 from episode.lang.syntax import (
     Aggregate,
@@ -57,8 +65,13 @@ def statement_text(statement: Statement) -> str:
     for events in statement.events:
         lines.append(f"events {at(events.span)}")
         lines += [f"  {line}" for line in event_lines(events.query)]
-    if statement.whole is not None:
+    for situations in statement.situations:
+        lines.append(f"situations {at(situations.span)}")
+        lines += [f"  {line}" for line in situation_lines(situations.query)]
+    if isinstance(statement.whole, EventQuery):
         lines += ["the whole is an event pattern", *(f"  {line}" for line in event_lines(statement.whole))]
+    if isinstance(statement.whole, SituationQuery):
+        lines += ["the whole is a situation pattern", *(f"  {line}" for line in situation_lines(statement.whole))]
     return "\n".join(lines)
 
 
@@ -120,6 +133,8 @@ def output_text(atom: OutputAtom) -> str:
 def atom_text(atom: Any) -> str:
     if isinstance(atom, (EventColumn, EventAggregate, WholeEvent)):
         return event_atom_text(atom)
+    if isinstance(atom, (SituationColumn, SituationAggregate, SituationTime)):
+        return situation_atom_text(atom)
     if isinstance(atom, ColumnRef):
         return ".".join([atom.label or "*", *atom.path])
     if isinstance(atom, Classifier):
@@ -193,3 +208,42 @@ def event_atom_text(atom: EventColumn | EventAggregate | WholeEvent) -> str:
     if isinstance(atom, WholeEvent):
         return f"event {atom.variable}{brackets[atom.index]}"
     return ".".join([f"{atom.variable}{brackets[atom.index]}", *atom.path])
+
+
+# ---- situation patterns ------------------------------------------------------------------------------
+
+
+def situation_lines(query: SituationQuery) -> list[str]:
+    lines = []
+    if query.input.table is not None:
+        lines.append(f"from {query.input.table}{f' as {query.input.alias}' if query.input.alias else ''}")
+    if query.input.partition_by:
+        lines.append(f"partition by {', '.join(query.input.partition_by)}")
+    if query.input.time is not None:
+        lines.append(f"order by {query.input.time}")
+    lines += [f"define {definition_text(definition)}" for definition in query.definitions]
+    lines += [f"constraint {constraint_text(constraint)}" for constraint in query.constraints]
+    if query.within is not None:
+        lines.append(f"within {query.within.amount} {query.within.unit or 'units'}")
+    lines += [f"return {item.name} = {scalar_text(item.expression)}" for item in query.returns or ()]
+    return lines
+
+
+def definition_text(definition: Definition) -> str:
+    limits = [("at least", definition.at_least), ("at most", definition.at_most)]
+    shown = [f" {word} {limit.amount} {limit.unit or 'units'}" for word, limit in limits if limit is not None]
+    return f"{definition.symbol} = {scalar_text(definition.condition)}{''.join(shown)}"
+
+
+def constraint_text(constraint: Constraint) -> str:
+    relations = "|".join(relation.value for relation in constraint.relations)
+    return f"{constraint.left} {relations} {constraint.right}"
+
+
+def situation_atom_text(atom: SituationColumn | SituationAggregate | SituationTime) -> str:
+    if isinstance(atom, SituationColumn):
+        return ".".join(atom.path)
+    if isinstance(atom, SituationTime):
+        return f"{atom.what.value} of {atom.symbol}"
+    arguments = ", ".join(scalar_text(argument) for argument in atom.arguments) or "events"
+    return f"{atom.function} over {atom.symbol}: {arguments}"

@@ -7,6 +7,7 @@ import re
 import pytest
 
 from episode.errors import EpisodeError
+from episode.lang.event_syntax import EventQuery
 from episode.lang.statement import parse_statement
 from episode.plan.row_pattern import plan_row_pattern
 from episode.plan.schema import InputSchema
@@ -21,7 +22,7 @@ def plan(query: str) -> None:
         names = tuple(name for name in (pattern.alias or pattern.name,) if name)
         plan_row_pattern(pattern.clause, InputSchema(SCHEMA), names)
     events = [table.query for table in statement.events]
-    for event_query in [*events, *([statement.whole] if statement.whole is not None else [])]:
+    for event_query in [*events, *([statement.whole] if isinstance(statement.whole, EventQuery) else [])]:
         plan_events(event_query)
 
 

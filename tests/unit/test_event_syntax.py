@@ -13,6 +13,7 @@ from episode.lang.event_syntax import (
     EventClass,
     EventColumn,
     EventInput,
+    EventQuery,
     Index,
     Negation,
     Reach,
@@ -561,6 +562,6 @@ def test_events_beside_match_recognize() -> None:
 )
 def test_whole_statements(text: str, first_word: str) -> None:
     statement = parse_statement(text)
-    assert statement.whole is not None
+    assert isinstance(statement.whole, EventQuery)
     assert event_pattern_text(statement.whole.pattern) == "[A; B]"
     assert (statement.patterns, statement.events, statement.first_word) == ((), (), first_word)

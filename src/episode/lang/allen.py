@@ -265,9 +265,9 @@ def _reason(constraints: Sequence[RelationOfPair]) -> str:
     if len(others) > 1 and network is not None and last[0] in places and last[1] in places:
         follows = network[places[last[0]]][places[last[1]]]
         if follows & mask(last[2]) == 0:
-            what = _shown(last[0], last[1], relations_of(follows)) if follows.bit_count() <= MANY else ""
-            therefore = f"follows {what}, " if what else "follows another relation of these two, "
-            return f"from {listed} {therefore}not {_shown(*last)}"
+            if follows.bit_count() > MANY:
+                return f"from {listed} follows that {_shown(*last)} cannot hold"
+            return f"from {listed} follows {_shown(last[0], last[1], relations_of(follows))}, not {_shown(*last)}"
     every = _enumerated([_shown(*each) for each in constraints])
     return f"{every} cannot {'both' if len(others) == 1 else 'all'} hold"
 

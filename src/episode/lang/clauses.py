@@ -108,8 +108,11 @@ def _fail_without_first(cursor: Cursor, grammar: Grammar) -> NoReturn:
     token, first = cursor.token, grammar.first
     if token.upper in grammar.inputs:
         cursor.fail(f"{describe(token)} is not expected here.", None, grammar.input_hint)
-    behind = [cursor.tokens[index] for index in range(cursor.index, cursor.end)]
-    if not any(other.upper == first for other in behind) and (token.upper in grammar.clauses or cursor.at_end):
+    _refuse_other_clause(cursor, grammar)
+    later = any(cursor.tokens[index].upper == first for index in range(cursor.index, cursor.end))
+    if token.upper in grammar.clauses and later:
+        cursor.fail(f"{first} must come before {token.upper}.", None, grammar.order_hint)
+    if token.upper in grammar.clauses or cursor.at_end:
         cursor.fail(f"{first} is missing.", None, grammar.example)
     cursor.fail(f"Expected {first}, found {describe(token)}.", None, grammar.example)
 
@@ -208,10 +211,16 @@ def read_within(cursor: Cursor, grammar: Grammar) -> Duration:
         cursor.fail(f"Expected a duration behind WITHIN, found {describe(cursor.token)}.", None, EXAMPLES)
     duration = parse_duration(cursor)
     if not cursor.at_end:
-        if cursor.token.kind is Kind.NAME and cursor.peek(-1).kind is Kind.NUMBER:
-            cursor.fail(f"{describe(cursor.token)} is not a unit of time.", None, UNITS)
+        refuse_unit(cursor)
         cursor.fail(f"Unexpected {describe(cursor.token)} behind WITHIN.", None, grammar.order_hint)
     return duration
+
+
+def refuse_unit(cursor: Cursor) -> None:
+    """A name behind a number without a unit was meant to be one."""
+    before = cursor.peek(-1)
+    if cursor.token.kind is Kind.NAME and before.kind is Kind.NUMBER and not before.text[-1].isalpha():
+        cursor.fail(f"{describe(cursor.token)} is not a unit of time.", None, UNITS)
 
 
 def split_list(cursor: Cursor, what: str, hint: str) -> Iterator[Cursor]:

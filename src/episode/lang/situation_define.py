@@ -13,12 +13,13 @@ AT LEAST and AT MOST are never SQL.
 from __future__ import annotations
 
 from episode.errors import EpisodeSyntaxError
-from episode.lang.clauses import split_list
+from episode.lang.clauses import refuse_unit, split_list
 from episode.lang.cursor import Cursor, describe, top_level
-from episode.lang.duration import PLAIN_UNITS, UNITS, parse_duration
+from episode.lang.duration import PLAIN_UNITS, parse_duration
 from episode.lang.lexer import Kind, Token
 from episode.lang.situation_scalar import Symbols, parse_condition
 from episode.lang.situation_syntax import Definition
+from episode.lang.spark_expression import MAXIMUM_DEPTH
 from episode.lang.syntax import Duration, Span
 
 MAXIMUM_DEFINITIONS = 32
@@ -132,7 +133,9 @@ def _are_durations(cursor: Cursor, begin: int, end: int) -> bool:
 def _is_condition(cursor: Cursor, begin: int, end: int) -> bool:
     """Rule 2."""
     begin = _last_conjunct(cursor, begin, end)
-    while begin < end and cursor.tokens[begin].is_symbol("("):
+    for _ in range(MAXIMUM_DEPTH):
+        if begin >= end or not cursor.tokens[begin].is_symbol("("):
+            break
         inner = Cursor(cursor.source, cursor.tokens, begin, end)
         closing = inner.skip_group()
         if not inner.at_end:
@@ -167,11 +170,11 @@ def _last_conjunct(cursor: Cursor, begin: int, end: int) -> int:
 def _read_limit(cursor: Cursor, symbol: str) -> tuple[Duration | None, Duration | None]:
     found: dict[str, Duration] = {}
     if cursor.accept_words("BETWEEN"):
-        found["LEAST"] = read_positive(cursor)
+        found["LEAST"] = _positive(cursor)
         if not cursor.accept_words("AND"):
-            _fail_unit(cursor)
+            refuse_unit(cursor)
             cursor.fail(f"Expected AND between the two durations, found {describe(cursor.token)}.", None, LIMIT)
-        found["MOST"] = read_positive(cursor)
+        found["MOST"] = _positive(cursor)
     while not cursor.at_end and (not found or cursor.at_words("AND", "AT") or cursor.at_words("AT")):
         if found and not cursor.accept_words("AND"):
             cursor.fail("Expected AND between the two limits.", None, LIMIT)
@@ -183,21 +186,17 @@ def _read_limit(cursor: Cursor, symbol: str) -> tuple[Duration | None, Duration 
             kind = "least" if word.upper == "LEAST" else "greatest"
             place = Token(Kind.NAME, "", cursor.peek(-2).start, word.end)
             cursor.fail(f"The {kind} duration of {symbol} is given twice.", place, "Keep one of them.")
-        found[word.upper] = read_positive(cursor)
-    _fail_unit(cursor)
+        found[word.upper] = _positive(cursor)
     if not cursor.at_end:
+        if cursor.token.upper not in RESERVED:
+            refuse_unit(cursor)
         hint = "The limit of the duration is the last part of a definition; a comma separates definitions."
         cursor.fail(f"Unexpected {describe(cursor.token)} behind the duration of {symbol}.", None, hint)
     _check_limits(cursor, symbol, found.get("LEAST"), found.get("MOST"))
     return found.get("LEAST"), found.get("MOST")
 
 
-def _fail_unit(cursor: Cursor) -> None:
-    if cursor.token.kind is Kind.NAME and cursor.token.upper not in RESERVED and cursor.peek(-1).kind is Kind.NUMBER:
-        cursor.fail(f"{describe(cursor.token)} is not a unit of time.", None, UNITS)
-
-
-def read_positive(cursor: Cursor) -> Duration:
+def _positive(cursor: Cursor) -> Duration:
     """A duration that is not zero."""
     duration = parse_duration(cursor)
     if duration.amount == 0:

@@ -21,6 +21,7 @@ from episode.lang.clauses import (
     read_table,
     read_time,
     read_within,
+    refuse_keyword,
     split_list,
     split_name,
     with_suggestion,
@@ -63,8 +64,9 @@ def parse_situation_tokens(source: str, tokens: list[Token], begin: int, end: in
     try:
         return _query(Cursor(source, tokens, begin, end))
     except EpisodeSyntaxError as error:
-        words = (*GRAMMAR.clauses, *GRAMMAR.inputs)
-        raise with_suggestion(error, tokens, begin, end, words) from None
+        define = next((token.start for token in tokens[begin:end] if token.upper == "DEFINE"), 0)
+        inputs = GRAMMAR.inputs if (error.position or 0) < define else ()
+        raise with_suggestion(error, tokens, begin, end, (*GRAMMAR.clauses, *inputs)) from None
 
 
 def _query(cursor: Cursor) -> SituationQuery:
@@ -109,6 +111,7 @@ def _input(cursor: Cursor) -> SituationInput:
     if cursor.accept_words("FROM"):
         table, table_span = read_table(cursor, GRAMMAR)
         if cursor.accept_words("AS"):
+            refuse_keyword(cursor, "a name for the table", GRAMMAR)
             alias = cursor.expect_identifier("a name for the table", GRAMMAR.input_hint).identifier
         elif cursor.token.kind is Kind.QUOTED or (
             cursor.token.kind is Kind.NAME and cursor.token.upper not in (*GRAMMAR.clauses, *GRAMMAR.inputs, "WHERE")

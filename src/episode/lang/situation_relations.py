@@ -140,8 +140,11 @@ def _may_go_on(cursor: Cursor) -> bool:
 
 def _symbol(cursor: Cursor, symbols: Symbols) -> str:
     token, before = cursor.token, cursor.tokens[cursor.index - 1].text
+    if token.upper == "NOT":
+        cursor.fail("NOT is not allowed in PATTERN.", None, "List the relations that are wanted, as alternatives.")
     if not is_name(token) or token.upper in ("AND", "OR"):
-        cursor.fail(f"Expected a situation behind '{before}', found {describe(token)}.", None, known_symbols(symbols))
+        hint = JOINED if before == ";" else known_symbols(symbols)
+        cursor.fail(f"Expected a situation behind '{before}', found {describe(token)}.", None, hint)
     symbol = symbols.get(token.identifier.lower())
     if symbol is None:
         if token.text.lower() in RELATIONS:

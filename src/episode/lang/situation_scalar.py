@@ -93,11 +93,18 @@ class ConditionAtoms:
             return text
         if _called(cursor) in OF_OTHER_PATTERNS:
             self._fail_aggregate(cursor)
-        if cursor.token.upper == "AT" and cursor.peek().upper in ("LEAST", "MOST"):
-            limit = Token(Kind.NAME, "", cursor.token.start, cursor.peek().end)
-            hint = f"Write {self.symbol} AS condition AT LEAST 5 seconds."
-            cursor.fail("A limit of the duration stands behind the whole condition.", limit, hint)
+        if cursor.token.upper == "AT":
+            self._refuse_limit(cursor)
         return None
+
+    def _refuse_limit(self, cursor: Cursor) -> None:
+        """AT LEAST inside brackets, or a misspelt one."""
+        word, hint = cursor.peek(), f"Write {self.symbol} AS condition AT LEAST 5 seconds."
+        if word.upper in ("LEAST", "MOST"):
+            limit = Token(Kind.NAME, "", cursor.token.start, word.end)
+            cursor.fail("A limit of the duration stands behind the whole condition.", limit, hint)
+        if word.kind is Kind.NUMBER or closest(word.upper, ("LEAST", "MOST")) is not None:
+            cursor.fail(f"Expected LEAST or MOST behind AT, found {describe(word)}.", word, hint)
 
     def _fail_aggregate(self, cursor: Cursor) -> NoReturn:
         name = cursor.token
@@ -159,7 +166,7 @@ class ReturnAtoms:
             symbol, place = self.symbols[fields[0].lower()], Token(Kind.NAME, "", span.start, span.end)
             hint = f"Write {symbol}.start, {symbol}.end, {symbol}.duration or an aggregate: first({symbol}.x)."
             cursor.fail(f"{symbol} is a situation, not a value.", place, hint)
-        _fail_unbound(cursor, fields, span, self.symbols, self.qualifiers)
+        _fail_unbound(cursor, fields, span, self.symbols, self.qualifiers, "first")
 
     def _fail_column(self, cursor: Cursor, symbol: str, path: tuple[str, ...], span: Span) -> NoReturn:
         shown, place = ".".join([symbol, *path]), Token(Kind.NAME, "", span.start, span.end)
@@ -175,16 +182,16 @@ def _symbol_at(cursor: Cursor, symbols: Symbols) -> str | None:
 
 
 def _fail_unbound(
-    cursor: Cursor, fields: tuple[str, ...], span: Span, symbols: Symbols, qualifiers: tuple[str, ...]
+    cursor: Cursor, fields: tuple[str, ...], span: Span, symbols: Symbols, qualifiers: tuple[str, ...], function: str
 ) -> NoReturn:
-    """A column of no situation."""
+    """A column of no situation. function: an aggregate for the example."""
     place = Token(Kind.NAME, "", span.start, span.end)
     written = next(iter(symbols.values()))
     qualified = len(fields) > 1 and fields[0].lower() in [name.lower() for name in qualifiers]
     if qualified or len(fields) == 1:
         name = ".".join(fields[1:] if qualified else fields)
         message = f"It is not said which situation's {name} is meant."
-        cursor.fail(message, place, f"Write for example first({written}.{name}). {known_symbols(symbols)}")
+        cursor.fail(message, place, f"Write for example {function}({written}.{name}). {known_symbols(symbols)}")
     similar = closest(fields[0], symbols.values())
     hint = f"Did you mean {similar}?" if similar is not None else known_symbols(symbols)
     cursor.fail(f"{fields[0]} is not a situation of this query.", place, hint)
@@ -245,7 +252,7 @@ class _ArgumentAtoms:
             hint = f"Name a column, {symbol}.x; count({symbol}) counts events."
             place = Token(Kind.NAME, "", span.start, span.end)
             cursor.fail(f"{self.name.upper} needs a value, not a situation.", place, hint)
-        _fail_unbound(cursor, fields, span, self.symbols, self.qualifiers)
+        _fail_unbound(cursor, fields, span, self.symbols, self.qualifiers, self.name.text)
 
 
 def _parse_aggregate(cursor: Cursor, symbols: Symbols, qualifiers: tuple[str, ...]) -> SituationAggregate:
