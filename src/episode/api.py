@@ -357,6 +357,8 @@ class _Query:
 
     def result(self) -> DataFrame:
         statement = self.statement
+        if isinstance(statement.whole, SituationQuery):
+            return self._evaluate_situations(statement.whole, statement.body_start)
         if isinstance(statement.whole, EventQuery):
             return self._evaluate_events(statement.whole, statement.body_start)
         if statement.patterns and statement.first_word not in QUERY_WORDS:

@@ -53,9 +53,10 @@ Groups = namedtuple("Groups", ["lo", "hi", "open_slot", "open_seen"])
 """How every group ends: [groups, S]. open_slot -1: none lasts."""
 
 Statistics = namedtuple("Statistics", ["smoothing", "threshold", "size", "selectivity", "size_then", "selectivity_then",
-                                       "partial", "searches"])  # fmt: skip
-"""Moving averages of buffer sizes float64[S] and selectivities float64[S, S], those that the plan was made for, and
-counts: partial int64[S, S] records per (pinned symbol, step), searches int64[S]."""
+                                       "sizes_seen", "shares_seen", "partial", "searches"])  # fmt: skip
+"""Moving averages of buffer sizes float64[S] and selectivities float64[S, S], those that the plan was made for, of how
+many values each is (the first ones count alike), and counts: partial int64[S, S] records per (pinned symbol, step),
+searches int64[S]."""
 
 ENDED_SEEN, ENDED, STARTED = range(3)
 
@@ -260,7 +261,10 @@ def _search(pinned, order, masks, starts, ends, lo, hi, candidate, open_slot, en
                 for r in range(matching):
                     kept += scratch[0, r, 1] - scratch[0, r, 0]
                 share = kept / (hi[y] - lo[y])
-                statistics.selectivity[y, z] += statistics.smoothing * (share - statistics.selectivity[y, z])
+                statistics.shares_seen[y, z] += 1
+                statistics.shares_seen[z, y] += 1
+                weight = max(statistics.smoothing, 1.0 / statistics.shares_seen[y, z])
+                statistics.selectivity[y, z] += weight * (share - statistics.selectivity[y, z])
                 statistics.selectivity[z, y] = statistics.selectivity[y, z]
                 n = _intersect(ranges[step], n, scratch[0], matching, scratch[1])
                 for r in range(n):
@@ -478,8 +482,10 @@ def detect(pattern, orders, rows, before, buffers, place, groups, statistics, so
                 found_row = _grown(found_row, first_found)
             for n in range(first_found, count):
                 found_row[n, 0], found_row[n, 1] = i - 1, group
+            statistics.sizes_seen[0] += 1
+            weight = max(statistics.smoothing, 1.0 / statistics.sizes_seen[0])
             for s in range(symbols):
-                statistics.size[s] += statistics.smoothing * (hi[s] - lo[s] - statistics.size[s])
+                statistics.size[s] += weight * (hi[s] - lo[s] - statistics.size[s])
             status = DONE
             if count >= soft_limit:
                 status = FULL

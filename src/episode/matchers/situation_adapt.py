@@ -36,6 +36,8 @@ class Orders:
             np.array(costs.selectivities),
             np.array(costs.sizes),
             np.array(costs.selectivities),
+            np.zeros(1, np.int64),
+            np.zeros((symbols, symbols), np.int64),
             np.zeros((symbols, symbols), np.int64),
             np.zeros(symbols, np.int64),
         )
