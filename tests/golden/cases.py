@@ -20,10 +20,12 @@ from pathlib import Path
 import pytest
 
 from episode.lang.event_syntax import EventQuery
+from episode.lang.situation_syntax import SituationQuery
 from episode.plan.event_classes import EventClasses
 from episode.plan.event_pattern import EventPlan, plan_event_pattern, time_column
 from episode.plan.event_returns import EventTimes
 from episode.plan.schema import InputSchema
+from episode.plan.situation_pattern import SituationPlan, plan_situation_pattern
 
 HERE = Path(__file__).parent
 UPDATE = os.environ.get("EPISODE_UPDATE_GOLDEN", "") not in ("", "0")
@@ -47,6 +49,13 @@ def plan_events(query: EventQuery) -> EventPlan:
     type_column = query.input.type_column
     classes = EventClasses(query, schema, type_column)
     return plan_event_pattern(query, classes, EventTimes(time, None, SCHEMA[time]), query.input.partition_by)
+
+
+def plan_situations(query: SituationQuery) -> SituationPlan:
+    """The plan of a situation pattern over SCHEMA."""
+    schema = InputSchema(SCHEMA)
+    time = time_column(query, schema, query.input.time, "Say time='ts'.")
+    return plan_situation_pattern(query, schema, time, query.input.partition_by)
 
 
 @dataclass(frozen=True)

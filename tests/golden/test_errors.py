@@ -8,10 +8,11 @@ import pytest
 
 from episode.errors import EpisodeError
 from episode.lang.event_syntax import EventQuery
+from episode.lang.situation_syntax import SituationQuery
 from episode.lang.statement import parse_statement
 from episode.plan.row_pattern import plan_row_pattern
 from episode.plan.schema import InputSchema
-from tests.golden.cases import SCHEMA, Case, check, parametrized, plan_events
+from tests.golden.cases import SCHEMA, Case, check, parametrized, plan_events, plan_situations
 
 LEAKS = re.compile(r"sqlglot|__episode|__derived|__atom|<class|Token\(|Traceback|object at 0x|None\b|exp\.")
 
@@ -24,6 +25,9 @@ def plan(query: str) -> None:
     events = [table.query for table in statement.events]
     for event_query in [*events, *([statement.whole] if isinstance(statement.whole, EventQuery) else [])]:
         plan_events(event_query)
+    situations = [table.query for table in statement.situations]
+    for situation_query in [*situations, *([statement.whole] if isinstance(statement.whole, SituationQuery) else [])]:
+        plan_situations(situation_query)
 
 
 def error_of(query: str) -> str:

@@ -58,7 +58,9 @@ Statistics = namedtuple("Statistics", ["smoothing", "threshold", "size", "select
 many values each is (the first ones count alike), and counts: partial int64[S, S] records per (pinned symbol, step),
 searches int64[S]."""
 
-ENDED_SEEN, ENDED, STARTED = range(3)
+ENDED_IN_VAIN, ENDED_SEEN, ENDED, STARTED = range(4)
+"""What is new at an instant, in the order of searching: ends of situations that were visible (without and with
+something that they may make certain), ends of others, situations that are visible from now on."""
 
 
 @njit(cache=True, nogil=True, inline="always")
@@ -79,6 +81,13 @@ def relation(a_start, a_end, b_start, b_end):
 def both_last(a_start, b_start):
     """The relations that two lasting situations may come to have."""
     return BOTH_LAST_FIRST if a_start < b_start else BOTH_LAST_TOGETHER if a_start == b_start else BOTH_LAST_SECOND
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _undecided(mask, a_start, b_start):
+    """Could two situations that both last come to have a relation that is not allowed?"""
+    group = both_last(a_start, b_start)
+    return mask & group != group
 
 
 @njit(cache=True, nogil=True)
@@ -193,10 +202,8 @@ def _was_certain(masks, starts, lasted, chosen):
     for a in range(symbols):
         if lasted[a]:
             for b in range(a + 1, symbols):
-                if lasted[b]:
-                    group = both_last(starts[chosen[a]], starts[chosen[b]])
-                    if masks[a, b] & group != group:
-                        return False
+                if lasted[b] and _undecided(masks[a, b], starts[chosen[a]], starts[chosen[b]]):
+                    return False
     return True
 
 
@@ -354,6 +361,7 @@ def detect(pattern, orders, rows, before, buffers, place, groups, statistics, so
     candidate = np.zeros(symbols, np.bool_)
     top = np.zeros(symbols, np.int64)
     ended_seen = np.full(symbols, -1, np.int64)
+    ending = np.full(symbols, -1, np.int64)
     item_symbol = np.zeros(2 * symbols, np.int64)
     item_kind = np.zeros(2 * symbols, np.int64)
     ranges = np.zeros((symbols, RANGES, 2), np.int64)
@@ -419,13 +427,34 @@ def detect(pattern, orders, rows, before, buffers, place, groups, statistics, so
                 i += 1
                 if i >= stop or rows.time[i] != now:
                     break
+            oldest = NEVER if window == EVER else now - window
             items = 0
-            for kind in (ENDED_SEEN, ENDED):
-                which = ended_visible if kind == ENDED_SEEN else ended & ~ended_visible
+            if ended:
                 for s in range(symbols):
-                    if which >> s & 1:
-                        item_symbol[items], item_kind[items] = s, kind
-                        items += 1
+                    ending[s] = hi[s] - 1 if ended_visible >> s & 1 and starts[hi[s] - 1] >= oldest else -1
+                    candidate[s] = False
+                    if open_ >> s & 1 and seen[s]:
+                        candidate[s] = starts[hi[s]] >= oldest
+                # Ends that make nothing certain come first, so that what the others make certain may hold them.
+                decisive = np.int64(0)
+                for s in range(symbols):
+                    if ended_visible >> s & 1 and pattern.on_end[s]:
+                        for y in range(symbols):
+                            if y != s and (
+                                (candidate[y] and _undecided(masks[s, y], starts[hi[s] - 1], starts[hi[y]]))
+                                or (ending[y] >= 0 and _undecided(masks[s, y], starts[hi[s] - 1], starts[ending[y]]))
+                            ):
+                                decisive |= np.int64(1) << s
+                for kind in (ENDED_IN_VAIN, ENDED_SEEN, ENDED):
+                    which = ended_visible & ~decisive
+                    if kind == ENDED_SEEN:
+                        which = decisive
+                    elif kind == ENDED:
+                        which = ended & ~ended_visible
+                    for s in range(symbols):
+                        if which >> s & 1:
+                            item_symbol[items], item_kind[items] = s, kind
+                            items += 1
             if unseen:
                 for s in range(symbols):
                     if unseen >> s & 1 and now - starts[hi[s]] >= at_least[s]:
@@ -434,7 +463,6 @@ def detect(pattern, orders, rows, before, buffers, place, groups, statistics, so
                         items += 1
             if items == 0:
                 continue
-            oldest = NEVER if window == EVER else now - window
             for s in range(symbols):
                 ended_seen[s] = -1
                 while lo[s] < hi[s] and starts[lo[s]] < oldest:
@@ -448,18 +476,7 @@ def detect(pattern, orders, rows, before, buffers, place, groups, statistics, so
                 s, kind = item_symbol[n], item_kind[n]
                 slot = hi[s] if kind == STARTED else hi[s] - 1
                 if starts[slot] >= oldest:
-                    useful = pattern.on_start[s] if kind == STARTED else pattern.on_end[s]
-                    if useful and kind == ENDED_SEEN:
-                        # Something became certain only if a partner lasted beside it, in more ways than allowed.
-                        useful = False
-                        for y in range(symbols):
-                            if y != s and (candidate[y] or ended_seen[y] >= 0):
-                                other = hi[y] if candidate[y] else ended_seen[y]
-                                both = both_last(starts[slot], starts[other])
-                                if masks[s, y] & both != both:
-                                    useful = True
-                                if candidate[y] and ended_seen[y] >= 0:
-                                    useful = True
+                    useful = pattern.on_start[s] if kind == STARTED else pattern.on_end[s] and kind != ENDED_IN_VAIN
                     if useful:
                         statistics.searches[s] += 1
                         chosen[s], lasts[s], lasted[s] = slot, kind == STARTED, kind != ENDED
@@ -474,7 +491,7 @@ def detect(pattern, orders, rows, before, buffers, place, groups, statistics, so
                         candidate[s] = True
                     else:
                         top[s] = hi[s]
-                        if kind == ENDED_SEEN:
+                        if kind != ENDED:
                             ended_seen[s] = slot
                 if kind == STARTED:
                     seen[s] = True

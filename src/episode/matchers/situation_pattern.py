@@ -124,7 +124,7 @@ class SituationPatternMatcher:
         self._schema = spec.output_schema
         self._pending: EventBatch | None = None
         self._kept_pending = KeptRows()
-        starts, ends = zip(*triggers(plan.masks, plan.at_most, plan.eager), strict=True)
+        starts, ends = zip(*triggers(plan.masks, plan.at_least, plan.at_most, plan.eager), strict=True)
         self._pattern = kernel.Pattern(
             np.array(plan.masks, np.int64),
             np.array([limit or 0 for limit in plan.at_least], np.int64),

@@ -38,7 +38,7 @@ def explain_situation_pattern(plan: SituationPlan) -> list[str]:
                 lines.append(f"    {plan.symbols[left]} to {plan.symbols[right]}: {names}")
     lines.append("  searches (what can make a match certain, and the order of buffers to begin with):")
     costs = initial_costs(plan.masks)
-    for symbol, (on_start, on_end) in enumerate(triggers(plan.masks, plan.at_most, plan.eager)):
+    for symbol, (on_start, on_end) in enumerate(triggers(plan.masks, plan.at_least, plan.at_most, plan.eager)):
         moments = [word for word, is_one in (("start", on_start), ("end", on_end)) if is_one]
         if on_start and plan.at_least[symbol] is not None:
             moments[0] = "start, once it has lasted long enough"

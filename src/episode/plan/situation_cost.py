@@ -116,32 +116,38 @@ def every_order(masks: tuple[tuple[int, ...], ...], first: int) -> list[tuple[in
 
 
 def triggers(
-    masks: tuple[tuple[int, ...], ...], at_most: tuple[int | None, ...], eager: bool
+    masks: tuple[tuple[int, ...], ...],
+    at_least: tuple[int | None, ...],
+    at_most: tuple[int | None, ...],
+    eager: bool,
 ) -> list[tuple[bool, bool]]:
     """For each symbol: can the start of its situation make a match certain, and can its end?
 
     At its start, the others have ended, or last beside it and the constraint allows all that they may become. At its
-    end, the others have begun.
+    end, the others have begun; and if it was known from its start, another must last or end with it.
     """
-    ended_first = allen.mask(
-        (Relation.AFTER, Relation.MET_BY, Relation.OVERLAPPED_BY, Relation.STARTED_BY, Relation.CONTAINS)
+    ended_before = (Relation.AFTER, Relation.MET_BY)
+    ended_since = (Relation.OVERLAPPED_BY, Relation.STARTED_BY, Relation.CONTAINS)
+    together_or_later = (
+        (Relation.STARTS, Relation.EQUALS, Relation.STARTED_BY),
+        (Relation.DURING, Relation.FINISHED_BY, Relation.OVERLAPPED_BY),
     )
+    earlier = (Relation.OVERLAPS, Relation.FINISHES, Relation.CONTAINS)
     begun_later = allen.mask((Relation.BEFORE, Relation.MEETS))
-    groups = [
-        allen.mask(names)
-        for names in (
-            (Relation.OVERLAPS, Relation.FINISHES, Relation.CONTAINS),
-            (Relation.STARTS, Relation.EQUALS, Relation.STARTED_BY),
-            (Relation.DURING, Relation.FINISHED_BY, Relation.OVERLAPPED_BY),
-        )
-    ]
+    outlasted = (Relation.OVERLAPS, Relation.STARTS, Relation.DURING)
+    decided_at_end = allen.mask((*outlasted, Relation.FINISHES, Relation.EQUALS, Relation.FINISHED_BY))
     found = []
     for symbol, row in enumerate(masks):
         others = [mask for other, mask in enumerate(row) if other != symbol]
         early = eager and at_most[symbol] is None
-        on_start = early and all(
-            mask & ended_first or any(mask & group == group for group in groups) for mask in others
-        )
+        known = early and at_least[symbol] is None
+        # A start that counts only once the situation has lasted for a while leaves others time to begin and end.
+        ended = allen.mask(ended_before if known else (*ended_before, *ended_since))
+        groups = [allen.mask(names) for names in (together_or_later if known else (*together_or_later, earlier))]
+        possible = (mask & ended or any(mask & group == group for group in groups) for mask in others)
+        on_start = early and all(possible)
+        related = [mask for mask in others if mask != allen.EVERY]
         on_end = all(mask & ~begun_later for mask in others)
+        on_end = on_end and (not known or any(mask & decided_at_end for mask in related))
         found.append((on_start, on_end))
     return found

@@ -131,7 +131,9 @@ class _Planner:
             raise self._error(
                 f"The condition of {definition.symbol} must be true or false, but it is of type {expression.type}.",
                 scalar.span,
-                "Compare it with something: x > 0.",
+                "Compare it with something: x > 0."
+                if definition.at_most is None
+                else "What follows it was read as a limit of the duration; SQL's BETWEEN needs brackets around it.",
             )
         return Condition(definition.symbol, tuple(conjuncts(expression)), ())
 
@@ -154,7 +156,7 @@ class _Planner:
             raise self._error(
                 f"The event time {self.time} is a number; a duration with a unit does not fit it.",
                 duration.span,
-                f"Write a plain number, in the unit of the time itself: {duration.amount}.",
+                "Write a plain number, in the unit of the time itself, for example 300.",
             )
         if not integer and duration.unit is None:
             raise self._error(

@@ -1,0 +1,19 @@
+"""How situation patterns are planned: triggers, orders of search, estimates."""
+
+from __future__ import annotations
+
+from episode.lang.situation_syntax import SituationQuery
+from episode.lang.statement import parse_statement
+from episode.plan.explain_situations import explain_situation_pattern
+from tests.golden.cases import Case, check, parametrized, plan_situations
+
+
+def words(text: str) -> str:
+    query = parse_statement(text).whole
+    assert isinstance(query, SituationQuery)
+    return "\n".join(explain_situation_pattern(plan_situations(query)))
+
+
+@parametrized("situation_plan")
+def test_plan(case: Case) -> None:
+    check(case, words)
