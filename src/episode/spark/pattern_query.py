@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -16,8 +15,8 @@ from episode.plan.event_returns import KEEP
 from episode.plan.measures import MeasurePlan
 from episode.plan.schema import InputSchema
 from episode.spark.batch import Batch
+from episode.spark.measures import check_measures
 from episode.spark.stream import Stream
-from episode.spark.tables import first_line
 
 MATCHES = "episode.matches"
 """In the metadata of a stream's columns: they are matches, and have no watermark that a further pattern could use."""
@@ -60,18 +59,10 @@ class PatternQuery:
     def frame(self) -> DataFrame:
         """RETURN's columns, then the times of the match."""
         matched = self.run.frame()
+        check_measures(matched, self.plan.measures, self.plan.query.source, lambda measure: measure.original)
         columns, conditions = [], []
         for measure in self.plan.measures.measures:
             column = F.expr(measure.sql)
-            try:
-                matched.select(column).schema  # noqa: B018 - analysis of this column alone
-            except (AnalysisException, ParseException) as error:
-                raise EpisodeAnalysisError(
-                    f"{measure.original} cannot be computed: {_without_atoms(first_line(error), self.plan)}",
-                    source=self.plan.query.source,
-                    position=measure.span.start,
-                    length=measure.span.end - measure.span.start,
-                ) from None
             if measure.name.startswith(KEEP):
                 conditions.append(column)
             elif isinstance(self.run, Stream):
@@ -81,13 +72,6 @@ class PatternQuery:
         for condition in conditions:
             matched = matched.where(condition)
         return matched.select(*columns)
-
-
-def _without_atoms(message: str, plan: Plan) -> str:
-    """Spark's message without the names of the matcher's own columns."""
-    for name in sorted(plan.measures.atoms.values(), key=len, reverse=True):
-        message = message.replace(f"`{name}`", "a value of the match").replace(name, "a value of the match")
-    return message
 
 
 def key_columns(schema: InputSchema, names: tuple[str, ...]) -> tuple[str, ...]:

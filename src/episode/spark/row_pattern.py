@@ -17,6 +17,7 @@ from episode.plan.row_pattern import RowPatternPlan, plan_row_pattern
 from episode.plan.schema import InputSchema, quote
 from episode.plan.stream import event_time_of, warn_if_unbounded, with_match_times
 from episode.spark.batch import Batch, plan_batch
+from episode.spark.measures import check_measures
 from episode.spark.stream import LiveOptions, Stream, plan_stream
 from episode.spark.tables import first_line
 
@@ -39,28 +40,10 @@ class RowPatternQuery:
         plan = self.plan
         matched = self.run.frame()
         columns = [F.col(quote(name)) for name in plan.outputs]
-        measures = []
-        for measure in plan.measures.measures:
-            column = F.expr(measure.sql).alias(measure.name)
-            try:
-                matched.select(column).schema  # noqa: B018 - analysis of this measure alone
-            except (AnalysisException, ParseException) as error:
-                raise EpisodeAnalysisError(
-                    f"The measure {measure.name} cannot be computed: {_without_atoms(first_line(error), plan)}",
-                    source=plan.clause.source,
-                    position=measure.span.start,
-                    length=measure.span.end - measure.span.start,
-                ) from None
-            measures.append(column)
+        check_measures(matched, plan.measures, plan.clause.source, lambda measure: f"The measure {measure.name}")
+        measures = [F.expr(measure.sql).alias(measure.name) for measure in plan.measures.measures]
         flag = [F.col(TIMED_OUT_COLUMN)] if plan.clause.timed_out is not None else []
         return matched.select(*columns[: plan.before], *measures, *columns[plan.before :], *flag)
-
-
-def _without_atoms(message: str, plan: RowPatternPlan) -> str:
-    """Spark's message without the names of the matcher's own columns."""
-    for name in sorted(plan.measures.atoms.values(), key=len, reverse=True):
-        message = message.replace(f"`{name}`", "a value of the match").replace(name, "a value of the match")
-    return message
 
 
 def plan_on_spark(
