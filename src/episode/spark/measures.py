@@ -16,7 +16,7 @@ from episode.spark.tables import first_line
 def check_measures(
     matched: DataFrame, plan: MeasurePlan, source: str, name_of: Callable[[PlannedMeasure], str]
 ) -> None:
-    """An error at the first measure that Spark cannot compute. All are analysed at once; only if that fails, one by one.
+    """An error at the first measure that Spark cannot compute. All are analysed at once; if that fails, one by one.
 
     name_of: what a measure is called in the message.
     """
