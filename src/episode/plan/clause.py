@@ -1,5 +1,5 @@
 """The parts of a clause that matchers and runtimes speak of, so that they need not know the language."""
 
-from episode.lang.syntax import MatchMode, MatchRecognize, RowsPerMatch, SkipTo
+from episode.lang.syntax import MatchMode, MatchRecognize, RowsPerMatch, SkipTo, Span
 
-__all__ = ["MatchMode", "MatchRecognize", "RowsPerMatch", "SkipTo"]
+__all__ = ["MatchMode", "MatchRecognize", "RowsPerMatch", "SkipTo", "Span"]

@@ -13,7 +13,7 @@ from episode.errors import EpisodeAnalysisError
 from episode.match.row_pattern import RowPatternSpec, StateLimit
 from episode.plan.clause import MatchRecognize
 from episode.plan.measures import TIMED_OUT_COLUMN
-from episode.plan.row_pattern import RowPatternPlan, plan_row_pattern
+from episode.plan.row_pattern import RowPatternPlan, for_workers, plan_row_pattern
 from episode.plan.schema import InputSchema, quote
 from episode.plan.stream import event_time_of, warn_if_unbounded, with_match_times
 from episode.spark.batch import Batch, plan_batch
@@ -79,13 +79,13 @@ def plan_on_spark(
     """Bind a clause to a DataFrame, of a table or of a stream."""
     if match_times:
         clause = with_match_times(clause)
-    schema = _input_schema(spark, frame, clause)
+    schema = input_schema(spark, frame, clause)
     plan = plan_row_pattern(clause, schema, table_names)
 
     limit = StateLimit(live.max_state_rows, live.gives_up) if frame.isStreaming and live.max_state_rows else None
 
     def spec_of(input_schema: pa.Schema) -> RowPatternSpec:
-        return RowPatternSpec(plan, input_schema, step_budget, limit)
+        return RowPatternSpec(for_workers(plan), input_schema, step_budget, limit)
 
     if frame.isStreaming:
         time = event_time_of(plan, schema.columns)
@@ -97,7 +97,8 @@ def plan_on_spark(
     return RowPatternQuery(plan, batch)
 
 
-def _input_schema(spark: SparkSession, frame: DataFrame, clause: MatchRecognize) -> InputSchema:
+def input_schema(spark: SparkSession, frame: DataFrame, clause: MatchRecognize) -> InputSchema:
+    """The columns of a DataFrame as the planner sees them; Spark says what types expressions over them have."""
     fields = frame.schema.fields
     columns = {field.name: field.dataType.simpleString() for field in fields}
     if len({name.lower() for name in columns}) < len(fields):
