@@ -3,7 +3,7 @@
 
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-long test-kafka lint types unit bench-rows bench-kernel bench-flink bench-growth bench-stream test-kill clean
+.PHONY: help setup demo test test-long test-kafka lint types unit bench-rows bench-kernel bench-flink bench-growth bench-stream bench-zstream bench-zstream-selectivity bench-zstream-rates bench-zstream-plans bench-zstream-adaptation bench-zstream-negation bench-zstream-web bench-zstream-speed test-kill clean
 
 BIN := .venv/bin
 # Spark's workers use the interpreter of .venv, and Java is found where it usually lives.
@@ -11,7 +11,7 @@ RUN = JAVA_HOME="$$(scripts/java-home)" PYSPARK_PYTHON="$(CURDIR)/$(BIN)/python"
 	SPARK_LOCAL_IP=127.0.0.1
 
 help:  ## this list
-	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
+	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 33
 
 setup:  ## create or refresh .venv (the other targets do it by themselves)
 	@scripts/setup
@@ -52,6 +52,30 @@ bench-growth: setup  ## how cost grows with rows and keys
 
 bench-stream: setup  ## micro-batches: throughput, latency, windows, state
 	$(RUN) $(BIN)/python -m bench.stream
+
+bench-zstream: setup  ## ZStream's evaluation again: all of the following
+	$(RUN) $(BIN)/python -m bench.zstream
+
+bench-zstream-selectivity: setup  ## Figures 8 and 9: selectivity of a predicate
+	$(RUN) $(BIN)/python -m bench.zstream selectivity
+
+bench-zstream-rates: setup  ## Figures 10 and 11: event rates
+	$(RUN) $(BIN)/python -m bench.zstream rates
+
+bench-zstream-plans: setup  ## Figures 12 and 13, Table 3: plans, the choice, memory
+	$(RUN) $(BIN)/python -m bench.zstream plans
+
+bench-zstream-adaptation: setup  ## Figure 14: plans that adapt
+	$(RUN) $(BIN)/python -m bench.zstream adaptation
+
+bench-zstream-negation: setup  ## Figures 15 and 16: negation pushed down
+	$(RUN) $(BIN)/python -m bench.zstream negation
+
+bench-zstream-web: setup  ## Figure 17: a month of web accesses
+	$(RUN) $(BIN)/python -m bench.zstream web
+
+bench-zstream-speed: setup  ## against a tree in plain Python; where matches are rare
+	$(RUN) $(BIN)/python -m bench.zstream speed
 
 test-kill: setup  ## kill a streaming query twenty times; nothing is lost, nothing repeated
 	$(RUN) $(BIN)/python -m tests.kill.run

@@ -26,11 +26,11 @@ from bench.queries import RARE, TICK, TICK_MAXIMAL
 from bench.ticks import SCHEMA, ticks
 from episode.kernels import rows as kernel
 from episode.lang.row_pattern import parse_clause
-from episode.match import row_pattern
-from episode.match.keys import KeyCoder
-from episode.match.ordering import events_of
-from episode.match.protocol import END_OF_TIME, EventBatch
-from episode.match.row_pattern import RowPatternSpec
+from episode.matchers import row_pattern
+from episode.matchers.keys import KeyCoder
+from episode.matchers.ordering import events_of
+from episode.matchers.protocol import END_OF_TIME, EventBatch
+from episode.matchers.row_pattern import RowPatternSpec
 from episode.plan.row_pattern import plan_row_pattern
 from episode.plan.schema import InputSchema
 from episode.spark.worker import prepare_worker

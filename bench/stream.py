@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 import episode
 from bench.harness import RESULTS, Report, local_session, say, verdict
 from episode.api import Options
-from episode.match.columns import from_bytes, to_bytes
+from episode.matchers.columns import from_bytes, to_bytes
 from episode.spark.session import ROCKSDB, STATE_STORE
 from episode.spark.stream import COUNTERS, ShardProcessor, Stream, open_matches
 

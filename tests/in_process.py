@@ -9,14 +9,14 @@ import pyarrow as pa
 import sqlglot
 
 from episode.lang.row_pattern import parse_clause
-from episode.match.keys import KeyCoder
-from episode.match.ordering import events_of
-from episode.match.protocol import END_OF_TIME, EventBatch, StateChunk
-from episode.match.row_pattern import RowPatternSpec
+from episode.matchers.keys import KeyCoder
+from episode.matchers.ordering import events_of
+from episode.matchers.protocol import END_OF_TIME, EventBatch, StateChunk
+from episode.matchers.row_pattern import RowPatternSpec
 from episode.plan.measures import MATCHED_COLUMN, TIMED_OUT_COLUMN
 from episode.plan.row_pattern import plan_row_pattern
 from episode.plan.schema import InputSchema
-from tests.reference.row_patterns import _fail, _scalar
+from tests.reference.scalars import fail, scalar_value
 
 SPARK_TYPES = {"k": "int", "ts": "bigint", "v": "int", "f": "double", "s": "string"}
 ARROW_TYPES = {"k": pa.int32(), "ts": pa.int64(), "v": pa.int32(), "f": pa.float64(), "s": pa.string()}
@@ -70,7 +70,7 @@ def finished(spec: RowPatternSpec, output: pa.Table) -> list[dict[str, Any]]:
         result = {name: row[name] for name in plan.outputs[: plan.before]}
         for name, tree in trees:
             unmatched = row.get(MATCHED_COLUMN) is False
-            result[name] = None if unmatched else _scalar(tree, lambda column, row=row: row[column], _fail)
+            result[name] = None if unmatched else scalar_value(tree, lambda column, row=row: row[column], fail)
         result.update({name: row[name] for name in plan.outputs[plan.before :]})
         if plan.clause.timed_out is not None:
             result[TIMED_OUT_COLUMN] = row[TIMED_OUT_COLUMN]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from episode.api import Options, compile_kernels, explain, sql
+from episode.api import Options, compile_kernels, explain, explain_match, match, sql
 from episode.errors import (
     EpisodeAnalysisError,
     EpisodeDataError,
@@ -25,5 +25,7 @@ __all__ = [
     "__version__",
     "compile_kernels",
     "explain",
+    "explain_match",
+    "match",
     "sql",
 ]

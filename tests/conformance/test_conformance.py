@@ -9,7 +9,7 @@ import pytest
 
 from episode import errors
 from episode.lang.statement import parse_statement
-from episode.match.row_pattern import RowPatternSpec
+from episode.matchers.row_pattern import RowPatternSpec
 from episode.plan.row_pattern import plan_row_pattern
 from episode.plan.schema import InputSchema
 from tests import in_process

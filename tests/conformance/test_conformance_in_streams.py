@@ -17,11 +17,11 @@ import pytest
 
 from episode.errors import EpisodeError
 from episode.lang.statement import parse_statement
-from episode.match.envelope import Packing, opened, pack
-from episode.match.live import NO_WATERMARK, LiveRules, LiveShard
-from episode.match.ordering import order_image
-from episode.match.protocol import StateChunk
-from episode.match.row_pattern import RowPatternSpec
+from episode.matchers.envelope import Packing, opened, pack
+from episode.matchers.live import NO_WATERMARK, LiveRules, LiveShard
+from episode.matchers.ordering import order_image
+from episode.matchers.protocol import StateChunk
+from episode.matchers.row_pattern import RowPatternSpec
 from episode.plan.row_pattern import plan_row_pattern
 from episode.plan.schema import InputSchema
 from episode.plan.stream import event_time_of

@@ -19,6 +19,12 @@ from pathlib import Path
 
 import pytest
 
+from episode.lang.event_syntax import EventQuery
+from episode.plan.event_classes import EventClasses
+from episode.plan.event_pattern import EventPlan, plan_event_pattern, time_column
+from episode.plan.event_returns import EventTimes
+from episode.plan.schema import InputSchema
+
 HERE = Path(__file__).parent
 UPDATE = os.environ.get("EPISODE_UPDATE_GOLDEN", "") not in ("", "0")
 SCHEMA = {
@@ -32,6 +38,15 @@ SCHEMA = {
     "day": "date",
     "ok": "boolean",
 }
+
+
+def plan_events(query: EventQuery) -> EventPlan:
+    """The plan of an event pattern over SCHEMA; without a TYPE BY the names of classes are aliases of any row."""
+    schema = InputSchema(SCHEMA)
+    time = time_column(query, schema, query.input.time, "Say time='ts'.")
+    type_column = query.input.type_column
+    classes = EventClasses(query, schema, type_column)
+    return plan_event_pattern(query, classes, EventTimes(time, None, SCHEMA[time]), query.input.partition_by)
 
 
 @dataclass(frozen=True)

@@ -3,13 +3,36 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
+from episode.lang.event_syntax import (
+    Closure,
+    Conjunction,
+    Disjunction,
+    EventAggregate,
+    EventClass,
+    EventColumn,
+    EventPattern,
+    EventQuery,
+    Index,
+    Negation,
+    Reach,
+    Sequence,
+    WholeEvent,
+)
+from episode.lang.situation_syntax import (
+    Constraint,
+    Definition,
+    SituationAggregate,
+    SituationColumn,
+    SituationQuery,
+    SituationTime,
+)
 from episode.lang.statement import Statement
 from episode.lang.syntax import (
     Aggregate,
     Alternation,
     Anchor,
-    Atom,
     Classifier,
     ColumnRef,
     Concatenation,
@@ -39,6 +62,16 @@ def statement_text(statement: Statement) -> str:
     for pattern in statement.patterns:
         lines.append(f"input {at(pattern.input)}; alias {pattern.alias}; name {pattern.name}")
         lines += [f"  {line}" for line in clause_lines(pattern.clause)]
+    for events in statement.events:
+        lines.append(f"events {at(events.span)}")
+        lines += [f"  {line}" for line in event_lines(events.query)]
+    for situations in statement.situations:
+        lines.append(f"situations {at(situations.span)}")
+        lines += [f"  {line}" for line in situation_lines(situations.query)]
+    if isinstance(statement.whole, EventQuery):
+        lines += ["the whole is an event pattern", *(f"  {line}" for line in event_lines(statement.whole))]
+    if isinstance(statement.whole, SituationQuery):
+        lines += ["the whole is a situation pattern", *(f"  {line}" for line in situation_lines(statement.whole))]
     return "\n".join(lines)
 
 
@@ -97,7 +130,11 @@ def output_text(atom: OutputAtom) -> str:
     return re.sub(r"Load\(column='(\w+)', at=Current\(offset=0\), type='[^']*', missing=None\)", r"\1", text)
 
 
-def atom_text(atom: Atom) -> str:
+def atom_text(atom: Any) -> str:
+    if isinstance(atom, (EventColumn, EventAggregate, WholeEvent)):
+        return event_atom_text(atom)
+    if isinstance(atom, (SituationColumn, SituationAggregate, SituationTime)):
+        return situation_atom_text(atom)
     if isinstance(atom, ColumnRef):
         return ".".join([atom.label or "*", *atom.path])
     if isinstance(atom, Classifier):
@@ -113,3 +150,100 @@ def atom_text(atom: Atom) -> str:
     if atom.star:
         return f"{mode}count rows of {atom.star_label or '*'}"
     return f"{mode}{atom.function} {', '.join(scalar_text(argument) for argument in atom.arguments)}"
+
+
+# ---- event patterns ----------------------------------------------------------------------------------
+
+
+def event_lines(query: EventQuery) -> list[str]:
+    lines = []
+    if query.input.table is not None:
+        lines.append(f"from {query.input.table}")
+    if query.input.partition_by:
+        lines.append(f"partition by {', '.join(query.input.partition_by)}")
+    if query.input.time is not None:
+        lines.append(f"order by {query.input.time}")
+    if query.input.type_column is not None:
+        lines.append(f"type by {query.input.type_column}")
+    lines.append(f"pattern {event_pattern_text(query.pattern)}")
+    lines += [f"where {scalar_text(condition)}" for condition in query.conditions]
+    lines += [f"same {'.'.join(same.path)}" for same in query.same]
+    if query.strategy is not None:
+        lines.append(query.strategy.value)
+    if query.within is not None:
+        lines.append(f"within {query.within.amount} {query.within.unit or 'units'}")
+    lines += [f"return {item.name} = {scalar_text(item.expression)}" for item in query.returns or ()]
+    return lines
+
+
+def event_pattern_text(pattern: EventPattern) -> str:
+    """Sequences, conjunctions and alternatives in brackets; closures: all of a group, or any choice."""
+    if isinstance(pattern, EventClass):
+        return pattern.name if pattern.name == pattern.variable else f"{pattern.name} {pattern.variable}"
+    if isinstance(pattern, Negation):
+        return f"!{event_pattern_text(pattern.part)}"
+    if isinstance(pattern, Closure):
+        sign = "*+"[pattern.minimum] if pattern.count is None else f"^{pattern.count}"
+        return f"{'all' if pattern.groups else 'any'}{{{event_pattern_text(pattern.part)}}}{sign}"
+    parts = [event_pattern_text(part) for part in pattern.parts]
+    if isinstance(pattern, Sequence):
+        return f"[{'; '.join(parts)}]"
+    assert isinstance(pattern, (Conjunction, Disjunction))
+    return f"[{' & '.join(parts)}]" if isinstance(pattern, Conjunction) else f"<{' | '.join(parts)}>"
+
+
+def event_atom_text(atom: EventColumn | EventAggregate | WholeEvent) -> str:
+    if isinstance(atom, EventAggregate):
+        reach = {Reach.ALL: "", Reach.BEFORE: " before i", Reach.CURRENT: " up to i"}[atom.reach]
+        arguments = ", ".join(scalar_text(argument) for argument in atom.arguments) or "events"
+        return f"{atom.function} over {atom.variable}{reach}: {arguments}"
+    brackets = {
+        Index.PLAIN: "",
+        Index.EACH: "[i]",
+        Index.BACK: f"[i-{atom.number}]",
+        Index.AT: f"[{atom.number}]",
+        Index.LAST: "[last]",
+        Index.ALL: "[]",
+    }
+    if isinstance(atom, WholeEvent):
+        return f"event {atom.variable}{brackets[atom.index]}"
+    return ".".join([f"{atom.variable}{brackets[atom.index]}", *atom.path])
+
+
+# ---- situation patterns ------------------------------------------------------------------------------
+
+
+def situation_lines(query: SituationQuery) -> list[str]:
+    lines = []
+    if query.input.table is not None:
+        lines.append(f"from {query.input.table}{f' as {query.input.alias}' if query.input.alias else ''}")
+    if query.input.partition_by:
+        lines.append(f"partition by {', '.join(query.input.partition_by)}")
+    if query.input.time is not None:
+        lines.append(f"order by {query.input.time}")
+    lines += [f"define {definition_text(definition)}" for definition in query.definitions]
+    lines += [f"constraint {constraint_text(constraint)}" for constraint in query.constraints]
+    if query.within is not None:
+        lines.append(f"within {query.within.amount} {query.within.unit or 'units'}")
+    lines += [f"return {item.name} = {scalar_text(item.expression)}" for item in query.returns or ()]
+    return lines
+
+
+def definition_text(definition: Definition) -> str:
+    limits = [("at least", definition.at_least), ("at most", definition.at_most)]
+    shown = [f" {word} {limit.amount} {limit.unit or 'units'}" for word, limit in limits if limit is not None]
+    return f"{definition.symbol} = {scalar_text(definition.condition)}{''.join(shown)}"
+
+
+def constraint_text(constraint: Constraint) -> str:
+    relations = "|".join(relation.value for relation in constraint.relations)
+    return f"{constraint.left} {relations} {constraint.right}"
+
+
+def situation_atom_text(atom: SituationColumn | SituationAggregate | SituationTime) -> str:
+    if isinstance(atom, SituationColumn):
+        return ".".join(atom.path)
+    if isinstance(atom, SituationTime):
+        return f"{atom.what.value} of {atom.symbol}"
+    arguments = ", ".join(scalar_text(argument) for argument in atom.arguments) or "events"
+    return f"{atom.function} over {atom.symbol}: {arguments}"

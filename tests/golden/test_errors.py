@@ -7,18 +7,23 @@ import re
 import pytest
 
 from episode.errors import EpisodeError
+from episode.lang.event_syntax import EventQuery
 from episode.lang.statement import parse_statement
 from episode.plan.row_pattern import plan_row_pattern
 from episode.plan.schema import InputSchema
-from tests.golden.cases import SCHEMA, Case, check, parametrized
+from tests.golden.cases import SCHEMA, Case, check, parametrized, plan_events
 
 LEAKS = re.compile(r"sqlglot|__episode|__derived|__atom|<class|Token\(|Traceback|object at 0x|None\b|exp\.")
 
 
 def plan(query: str) -> None:
-    for pattern in parse_statement(query).patterns:
+    statement = parse_statement(query)
+    for pattern in statement.patterns:
         names = tuple(name for name in (pattern.alias or pattern.name,) if name)
         plan_row_pattern(pattern.clause, InputSchema(SCHEMA), names)
+    events = [table.query for table in statement.events]
+    for event_query in [*events, *([statement.whole] if isinstance(statement.whole, EventQuery) else [])]:
+        plan_events(event_query)
 
 
 def error_of(query: str) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from episode.match.keys import KeyCoder
+from episode.matchers.keys import KeyCoder
 from tests.in_process import events_in, spec_of
 
 KEYS = 3

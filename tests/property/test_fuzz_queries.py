@@ -22,7 +22,7 @@ import pytest
 
 from episode.errors import EpisodeError
 from episode.lang.statement import TablePattern, parse_statement
-from episode.match.row_pattern import RowPatternSpec
+from episode.matchers.row_pattern import RowPatternSpec
 from episode.plan.explain import explain_row_pattern
 from episode.plan.row_pattern import plan_row_pattern
 from episode.plan.schema import InputSchema

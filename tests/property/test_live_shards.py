@@ -10,10 +10,10 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from episode.errors import EpisodeDataError
-from episode.match.columns import from_bytes, to_bytes
-from episode.match.live import LiveRules, LiveShard
-from episode.match.protocol import StateChunk
-from episode.match.row_pattern import StateLimit
+from episode.matchers.columns import from_bytes, to_bytes
+from episode.matchers.live import LiveRules, LiveShard
+from episode.matchers.protocol import StateChunk
+from episode.matchers.row_pattern import StateLimit
 from tests.in_process import ARROW_TYPES, run_whole, spec_of
 from tests.property.test_row_pattern_laws import canonical, finished, planned
 from tests.reference.generate import clauses, tables

@@ -16,9 +16,9 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from episode.match.columns import from_bytes, to_bytes
-from episode.match.protocol import END_OF_TIME, EventBatch, InputOrder, Matcher, OrderKey, Snapshot, StateChunk
-from episode.match.row_pattern import RowPatternSpec
+from episode.matchers.columns import from_bytes, to_bytes
+from episode.matchers.protocol import END_OF_TIME, EventBatch, InputOrder, Matcher, OrderKey, Snapshot, StateChunk
+from episode.matchers.row_pattern import RowPatternSpec
 
 COLUMNS = ("query", "key", "time", "rank", "row")
 NO_QUERY = -1

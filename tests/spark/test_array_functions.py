@@ -10,7 +10,7 @@ import sqlglot
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from tests.property.test_arrays_in_conditions import ARRAYS, CONDITIONS
-from tests.reference.row_patterns import _scalar
+from tests.reference.scalars import scalar_value
 
 from episode.lang.spark_expression import SparkExpressions
 
@@ -45,5 +45,5 @@ def test_every_function_of_the_property_tests(spark: SparkSession, type_: str) -
         values = {"xs": xs, "ys": ys, "x": x}
         for text, actual in zip(texts, row):
             tree = sqlglot.parse_one(text, read=SparkExpressions)
-            expected = _scalar(tree, values.__getitem__, lambda why: None)
+            expected = scalar_value(tree, values.__getitem__, lambda why: None)
             assert comparable(actual) == comparable(expected), (text, values)

@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import YearMonthIntervalType
 
 from episode.errors import EpisodeDataError, EpisodeUnsupportedError
-from episode.match.protocol import EventBatch, InputOrder, OrderKey
+from episode.matchers.protocol import EventBatch, InputOrder, OrderKey
 from episode.spark.batch import Batch, plan_batch, plan_shards, run_batch
 from episode.spark.errors import translate
 

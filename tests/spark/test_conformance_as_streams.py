@@ -32,11 +32,11 @@ from tests.spark.test_conformance_on_spark import frame_of
 import episode
 from episode.api import Options
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
-from episode.match.columns import from_bytes, to_bytes
-from episode.match.keys import KeyCoder
-from episode.match.ordering import events_of, order_image
-from episode.match.protocol import END_OF_TIME
-from episode.match.row_pattern import RowPatternSpec
+from episode.matchers.columns import from_bytes, to_bytes
+from episode.matchers.keys import KeyCoder
+from episode.matchers.ordering import events_of, order_image
+from episode.matchers.protocol import END_OF_TIME
+from episode.matchers.row_pattern import RowPatternSpec
 from episode.plan.row_pattern import plan_row_pattern
 from episode.plan.schema import InputSchema
 from episode.plan.stream import EventTime, event_time_of
@@ -147,7 +147,7 @@ def more_runs(spark: SparkSession, utc: None, runs: list[Run]) -> list[Run]:
     for case in CASES:
         if case.id not in known:
             frame = frame_of(spark, _table(case))
-            found += _planned(case, input_schema(spark, frame, case.clause().clause), frame)
+            found += _planned(case, input_schema(spark, frame, case.text, 0, "MATCH_RECOGNIZE"), frame)
     assert len(found) >= 420
     return found
 

@@ -8,6 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
 import episode
 from episode import samples
@@ -16,6 +17,14 @@ pytestmark = pytest.mark.spark
 
 DOCS = Path(__file__).parents[2] / "docs"
 PRICES = {"ACME": [20, 18, 15, 17, 21, 21, 19, 22], "BOLT": [7, 6, 8]}
+LOG = [
+    (1, "A", "n", 1), (2, "B", "n", 10), (3, "B", "s", 20), (4, "C", "n", 5), (5, "B", "n", 15),
+    (6, "B", "n", 25), (7, "D", "n", 2), (8, "A", "s", 3), (9, "C", "s", 8), (10, "D", "s", 4),
+]  # fmt: skip
+STOCK = [
+    (1, "IBM", 100.0, 10), (2, "Sun", 20.0, 5), (3, "Google", 95.0, 70), (4, "IBM", 95.0, 3), (5, "Google", 92.0, 80),
+    (6, "Oracle", 40.0, 2), (7, "IBM", 70.0, 4), (8, "Google", 110.0, 60), (9, "Sun", 25.0, 1), (10, "IBM", 130.0, 9),
+]  # fmt: skip
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -51,6 +60,47 @@ def test_reference(query: str, expected: str, tables: dict[str, object], capsys:
     assert capsys.readouterr().out.strip() == expected.strip()
 
 
+@pytest.mark.parametrize("document", ["reference-event-patterns.md", "how-plans-are-chosen.md"])
+def test_event_patterns(
+    document: str, spark: SparkSession, rocksdb: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The Python of a document is one program, its SQL runs over the same tables; each prints the text below it."""
+    tables = {
+        "log": spark.createDataFrame(LOG, "ts int, kind string, host string, x int"),
+        "stock": spark.createDataFrame(STOCK, "ts int, name string, price double, volume int"),
+    }
+    names: dict[str, object] = {"episode": episode, "spark": spark, **tables}
+    (tmp_path / "incoming").mkdir()
+    for (kind, text), (next_kind, below) in pairwise([*blocks(document), ("", "")]):
+        if kind == "python":
+            (tmp_path / "part.py").write_text(text.replace("incoming/", str(tmp_path / "incoming")))
+            names = runpy.run_path(str(tmp_path / "part.py"), names)
+        elif kind == "sql":
+            show(text, tables)
+        output = capsys.readouterr().out
+        if kind in ("python", "sql") and next_kind == "text":
+            assert _in_any_order(output) == _in_any_order(below), text
+
+
+def _in_any_order(output: str) -> list[str]:
+    """The lines, rows of tables sorted: matches come in any order."""
+    lines, rows = [], []
+    for line in output.strip("\n").split("\n"):
+        if line.startswith("|"):
+            rows.append(line)
+            continue
+        lines += [*sorted(rows), line]
+        rows = []
+    return lines + sorted(rows)
+
+
+def show(query: str, tables: dict[str, object]) -> None:
+    try:
+        episode.sql(query, **tables).show(truncate=False)
+    except episode.EpisodeError as error:
+        print(f"error: {error}")
+
+
 def test_tutorial(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """All Python of the tutorial is one program; its text blocks appear in its output, in order."""
     program = "".join(text for kind, text in blocks("tutorial.md") if kind == "python")
@@ -67,6 +117,37 @@ def test_tutorial(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_how_to(query: str, samples_directory: Path) -> None:
     ticks, clicks = str(samples_directory / "ticks.parquet"), str(samples_directory / "clicks.parquet")
     assert episode.sql(query, ticks=ticks, clicks=clicks).limit(1).collect()
+
+
+def test_how_to_in_python(samples_directory: Path, tmp_path: Path) -> None:
+    """The Python of the recipes is one program over the same two tables; its last table is not empty."""
+    program = "".join(text for kind, text in blocks("how-to.md") if kind == "python")
+    (tmp_path / "how_to.py").write_text(program)
+    clicks = episode.sql("SELECT * FROM clicks", clicks=str(samples_directory / "clicks.parquet"))
+    names = runpy.run_path(str(tmp_path / "how_to.py"), {"episode": episode, "clicks": clicks})
+    assert names["twice"].limit(1).collect()
+
+
+def test_readme(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The event pattern of the README prints what stands below it."""
+    found = blocks("../README.md")
+    program, expected = next(
+        (text, below) for (kind, text), (_, below) in pairwise(found) if kind == "python" and "episode.match" in text
+    )
+    (tmp_path / "readme.py").write_text(program)
+    events = episode.sql(
+        """
+        SELECT timestamp(ts) AS ts, type, job_id, seconds FROM VALUES
+          ('2026-01-01 00:00:00', 'JobStart', 1, NULL), ('2026-01-01 00:01:00', 'JobStart', 2, NULL),
+          ('2026-01-01 00:02:00', 'Task', 1, 70), ('2026-01-01 00:03:00', 'Checkpoint', 2, NULL),
+          ('2026-01-01 00:04:00', 'Task', 2, 80), ('2026-01-01 00:05:00', 'Task', 1, 30),
+          ('2026-01-01 00:06:00', 'Task', 1, 90), ('2026-01-01 00:08:00', 'JobEnd', 2, NULL),
+          ('2026-01-01 00:10:00', 'JobEnd', 1, NULL)
+        AS events(ts, type, job_id, seconds)
+        """
+    )
+    runpy.run_path(str(tmp_path / "readme.py"), {"episode": episode, "events": events})
+    assert capsys.readouterr().out.strip() == expected.strip()
 
 
 @pytest.fixture(scope="module")

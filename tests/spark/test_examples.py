@@ -20,7 +20,12 @@ def run(name: str, capsys: pytest.CaptureFixture[str]) -> list[list[str]]:
 
 
 def test_there_is_a_test_for_every_example() -> None:
-    assert {path.name for path in EXAMPLES.glob("*.py")} == {"v_shape.py", "funnel.py", "stream.py"}
+    assert {path.name for path in EXAMPLES.glob("*.py")} == {
+        "v_shape.py",
+        "funnel.py",
+        "stream.py",
+        "event_patterns.py",
+    }
 
 
 def test_v_shape(capsys: pytest.CaptureFixture[str]) -> None:
@@ -43,4 +48,20 @@ def test_stream(capsys: pytest.CaptureFixture[str], rocksdb: None) -> None:
         ["sensor", "since", "readings", "degrees"],
         ["north", "2026-01-01 00:01:00", "3", "90"],
         ["south", "2026-01-01 00:04:00", "3", "88"],
+    ]
+
+
+def test_event_patterns(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("event_patterns.py", capsys) == [
+        ["job_id", "mappers", "average", "longest"],
+        ["job1", "3", "42.7", "60"],
+        ["job2", "5", "35.8", "56"],
+        ["job3", "4", "37.8", "55"],
+        ["job4", "3", "44.3", "56"],
+        ["task_id", "loads"],
+        ["reducer1", "[0.05, 0.75]"],
+        ["reducer2", "[0.23, 0.71, 0.84]"],
+        ["reducer3", "[0.15, 0.16, 0.79]"],
+        ["name", "before", "google_volume", "after", "match_start", "match_end"],
+        ["IBM", "90.0", "1050", "110.0", "2026-01-01 00:00:00", "2026-01-01 00:00:05"],
     ]

@@ -14,10 +14,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from episode.match.columns import from_bytes, to_bytes
-from episode.match.live import BUFFER_VERSION, LiveRules, LiveShard
-from episode.match.protocol import StateChunk
-from episode.match.row_pattern import STATE_VERSION
+from episode.matchers.columns import from_bytes, to_bytes
+from episode.matchers.live import BUFFER_VERSION, LiveRules, LiveShard
+from episode.matchers.protocol import StateChunk
+from episode.matchers.row_pattern import STATE_VERSION
 from tests.in_process import ARROW_TYPES, finished, run_whole, spec_of
 
 FORMATS = Path(__file__).with_name("formats")

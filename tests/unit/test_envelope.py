@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from episode.match.columns import concat
-from episode.match.envelope import Packing, in_groups, pack, unpack
-from episode.match.protocol import InputOrder, OrderKey
+from episode.matchers.columns import concat
+from episode.matchers.envelope import Packing, in_groups, pack, unpack
+from episode.matchers.protocol import InputOrder, OrderKey
 
 INT64 = st.none() | st.integers(-(2**63), 2**63 - 1) | st.integers(-5, 5)
 INT16 = st.none() | st.integers(-(2**15), 2**15 - 1)

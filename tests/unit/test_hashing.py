@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from episode.kernels import hashing
-from episode.match.columns import key_hashes
+from episode.matchers.columns import key_hashes
 
 MASK = 2**64 - 1
 NOTHING = np.empty(0, np.bool_)

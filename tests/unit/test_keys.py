@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from episode.errors import EpisodeUnsupportedError
-from episode.match.keys import KeyCoder
-from episode.match.protocol import StateChunk
+from episode.matchers.keys import KeyCoder
+from episode.matchers.protocol import StateChunk
 
 INTS = st.none() | st.integers(-3, 3) | st.integers(-(2**63), 2**63 - 1)
 TEXTS = st.none() | st.text(max_size=3)

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from episode.errors import EpisodeDataError, EpisodeUnsupportedError
-from episode.match.keys import KeyCoder
-from episode.match.ordering import events_of, has_lasting_image, order_image
-from episode.match.protocol import InputOrder, OrderKey
+from episode.matchers.keys import KeyCoder
+from episode.matchers.ordering import events_of, has_lasting_image, order_image
+from episode.matchers.protocol import InputOrder, OrderKey
 
 UTC = datetime.timezone.utc
 ASCENDING_VALUES = {

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from episode.errors import EpisodeDataError
-from episode.match.protocol import END_OF_TIME, EventBatch, InputOrder, OrderKey
-from episode.match.shard import run_shard
+from episode.matchers.protocol import END_OF_TIME, EventBatch, InputOrder, OrderKey
+from episode.matchers.shard import run_shard
 
 OUTPUT = pa.schema([("k", pa.int64()), ("t", pa.int64()), ("id", pa.int64()), ("number", pa.int64())])
 

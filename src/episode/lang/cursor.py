@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from difflib import get_close_matches
 from typing import NoReturn
 
@@ -111,6 +111,25 @@ class Cursor:
 
     def fail(self, message: str, token: Token | None = None, hint: str | None = None) -> NoReturn:
         raise self.error(message, token, hint)
+
+
+def top_level(cursor: Cursor, begin: int, end: int) -> Iterator[int]:
+    """Indices of the tokens outside brackets and CASE … END; names behind a dot are left out."""
+    at = Cursor(cursor.source, cursor.tokens, begin, end)
+    cases = 0
+    while not at.at_end:
+        token, behind_dot = at.token, at.index > begin and at.peek(-1).is_symbol(".")
+        if token.kind is Kind.SYMBOL and token.text in "([{":
+            at.skip_group()
+            continue
+        if not behind_dot:
+            if token.upper == "CASE":
+                cases += 1
+            elif token.upper == "END" and cases:
+                cases -= 1
+            elif not cases:
+                yield at.index
+        at.advance()
 
 
 def describe(token: Token) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Union
+from typing import Union, cast
 
 from episode.lang.syntax import NOWHERE, Duration, Scalar, Span
 
@@ -33,6 +33,7 @@ class EventClass:
     name: str
     variable: str
     span: Span = field(default=NOWHERE, compare=False)
+    variable_span: Span = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ class Negation:
 
 @dataclass(frozen=True)
 class Closure:
-    """`A*` (minimum 0), `A+` (minimum 1), `A^n` (count n).
+    """`A*` (minimum 0), `A+` (minimum 1), `A^n` (minimum and count n).
 
     groups: ZStream's meaning (outside SEQ): `*` and `+` take all qualifying events between the neighbours,
     `^n` every run of n successive ones. Otherwise SASE's meaning (inside SEQ): every choice of events, in order.
@@ -171,6 +172,12 @@ class WholeEvent:
 
 
 EventAtom = Union[EventColumn, EventAggregate, WholeEvent]
+
+
+def event_atoms(scalar: Scalar) -> tuple[EventAtom, ...]:
+    """The atoms of a scalar of an event pattern, in order of appearance."""
+    return tuple(cast(EventAtom, atom) for _, atom in scalar.atoms)
+
 
 # ---- the query --------------------------------------------------------------------------------------
 

@@ -1,25 +1,22 @@
-"""Scalar expressions: what episode evaluates is lifted out as atoms, the rest stays the user's own Spark SQL.
-
-Steps: (1) navigation, aggregates, CLASSIFIER and MATCH_NUMBER calls are found in the tokens and replaced by
-placeholders; (2) sqlglot parses the text, which checks it and finds the columns; (3) the columns become
-placeholders as well; (4) the final text is parsed once more, so tree and text agree.
-"""
+"""Scalar expressions of row patterns: navigation, aggregates, CLASSIFIER and MATCH_NUMBER calls, columns of labels."""
 
 from __future__ import annotations
 
-import re
-from bisect import bisect_right
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from sqlglot import exp
-from sqlglot.dialects.spark import Spark
-
-from episode.errors import EpisodeSyntaxError, EpisodeUnsupportedError
-from episode.lang.cursor import Cursor, describe, label_name
+from episode.errors import EpisodeUnsupportedError
+from episode.lang.cursor import Cursor, label_name
 from episode.lang.functions import AGGREGATES, NAVIGATIONS, OTHER_SPARK_AGGREGATES, ROW_FUNCTIONS, SYNONYMS
-from episode.lang.lexer import Kind, Token, tokenize
-from episode.lang.spark_expression import Unreadable, read_expression
+from episode.lang.lexer import Kind, Token
+from episode.lang.lifting import (
+    KEYWORDS,
+    lift_scalar,
+    refuse_modifiers_behind,
+    refuse_modifiers_inside,
+    split_arguments,
+)
+from episode.lang.spark_expression import ROW_PATTERNS, Surroundings
 from episode.lang.syntax import (
     Aggregate,
     Atom,
@@ -32,9 +29,6 @@ from episode.lang.syntax import (
     Span,
 )
 
-PLACEHOLDER = "__episode_"
-KEYWORDS = frozenset(word for word in Spark.Tokenizer.KEYWORDS if word.isalpha())
-"""Words that may not be a plain name to sqlglot."""
 MAXIMUM_OFFSET = 2**31 - 1
 SORTED = "The values come in the order of the rows; sort an array with array_sort or sort_array."
 WITHOUT_NULLS = "array_agg leaves nulls out: try_element_at(array_agg(x), 1) is the first value that is not null."
@@ -47,103 +41,29 @@ MODIFIERS = {
     ("IGNORE", "NULLS"): WITHOUT_NULLS,
     ("RESPECT", "NULLS"): "Nulls are respected anyway; leave it out.",
 }
-"""What may follow or enter an aggregate in Spark but not here, and what to write instead."""
 
 
-@dataclass
-class _Text:
-    """Text under construction, with the way back from its offsets to the query's."""
+@dataclass(frozen=True)
+class RowAtoms:
+    """Navigation, aggregates, CLASSIFIER, MATCH_NUMBER, and columns of labels."""
 
-    pieces: list[str] = field(default_factory=list)
-    starts: list[int] = field(default_factory=list)
-    origins: list[Span] = field(default_factory=list)
-    length: int = 0
+    labels: frozenset[str]
+    inside: str | None
+    surroundings: Surroundings = ROW_PATTERNS
 
-    def copy(self, source: str, start: int, end: int) -> None:
-        """Text of the query, as it is."""
-        self._add(source[start:end], Span(start, end))
+    def read(self, cursor: Cursor) -> Atom | None:
+        return _call_at(cursor, self.labels, self.inside) or _labelled_column(cursor, self.labels)
 
-    def put(self, piece: str, origin: Span) -> None:
-        """Something else in place of a part of the query."""
-        self._add(f" {piece} ", origin)
-
-    def _add(self, piece: str, origin: Span) -> None:
-        self.starts.append(self.length)
-        self.origins.append(origin)
-        self.pieces.append(piece)
-        self.length += len(piece)
-
-    def place(self, start: int, end: int) -> Span:
-        """The part of the query behind a range of this text."""
-        return Span(self._origin(start, first=True), self._origin(max(start, end - 1), first=False))
-
-    def _origin(self, offset: int, first: bool) -> int:
-        index = bisect_right(self.starts, offset) - 1
-        origin, within = self.origins[index], offset - self.starts[index]
-        if len(self.pieces[index]) != origin.end - origin.start or self.pieces[index].startswith(" " + PLACEHOLDER):
-            return origin.start if first else origin.end
-        return origin.start + within + (0 if first else 1)
-
-    def __str__(self) -> str:
-        return "".join(self.pieces)
+    def column(self, _cursor: Cursor, fields: tuple[str, ...], quoted: bool, span: Span) -> Atom:
+        name = fields[0] if quoted else fields[0].upper()
+        if len(fields) > 1 and name in self.labels:
+            return ColumnRef(name, fields[1:], span)
+        return ColumnRef(None, fields, span)
 
 
 def parse_scalar(cursor: Cursor, labels: frozenset[str], inside: str | None = None) -> Scalar:
     """The expression between the cursor and its end. `inside` names the call that this is an argument of."""
-    if cursor.at_end:
-        cursor.fail(f"Expected an expression here, found {describe(cursor.token)}.")
-    start, stop = cursor.token.start, cursor.tokens[cursor.end - 1].end
-    _refuse_reserved(cursor)
-    atoms: list[Atom] = []
-    text = _lift_calls(cursor, labels, inside, atoms)
-    lifted = str(text)
-    replacements = _column_replacements(lifted, text, cursor, labels, atoms)
-    text_final, ordered = _splice(lifted, replacements, atoms)
-    tree = _read(text_final, cursor, None, Span(start, stop))
-    return Scalar(text_final, tree, ordered, cursor.source[start:stop], Span(start, stop))
-
-
-def _refuse_reserved(cursor: Cursor) -> None:
-    """Placeholders are found by their name, so the user's text may not hold it, not even in a string."""
-    for token in cursor.tokens[cursor.index : cursor.end]:
-        if PLACEHOLDER in token.text:
-            cursor.fail(f"Names and strings with {PLACEHOLDER} in them are reserved.", token, "Use another name.")
-
-
-def _read(text: str, cursor: Cursor, origin: _Text | None, span: Span) -> exp.Expression:
-    """The tree of a text; what is wrong with it is shown at its place in the query."""
-    try:
-        return read_expression(text, tokenize(text))
-    except Unreadable as problem:
-        place = span
-        if origin is not None and problem.start is not None and problem.end is not None:
-            place = origin.place(problem.start, problem.end)
-        shown = cursor.source[place.start : place.end]
-        message = re.sub(rf"'?{PLACEHOLDER}\d+'?", lambda _: describe(Token(Kind.NAME, shown, 0, 0)), problem.message)
-        raise EpisodeSyntaxError(
-            message, source=cursor.source, position=place.start, length=place.end - place.start, hint=problem.hint
-        ) from None
-
-
-# ---- step 1: calls that are episode's own ------------------------------------------------------------
-
-
-def _lift_calls(cursor: Cursor, labels: frozenset[str], inside: str | None, atoms: list[Atom]) -> _Text:
-    source = cursor.source
-    text = _Text()
-    at = cursor.token.start
-    while not cursor.at_end:
-        token = cursor.token
-        atom = _call_at(cursor, labels, inside) or _labelled_column(cursor, labels)
-        if atom is None:
-            cursor.advance()
-            continue
-        text.copy(source, at, token.start)
-        at = cursor.tokens[cursor.index - 1].end
-        text.put(f"{PLACEHOLDER}{len(atoms)}", Span(token.start, at))
-        atoms.append(atom)
-    text.copy(source, at, cursor.tokens[cursor.end - 1].end)
-    return text
+    return lift_scalar(cursor, RowAtoms(labels, inside))
 
 
 def _call_at(cursor: Cursor, labels: frozenset[str], inside: str | None) -> Atom | None:
@@ -209,11 +129,8 @@ def _call(
     opening_index = cursor.index
     closing_index = cursor.skip_group()
     span = cursor.span_from(first.start)
-    following = cursor.token
-    for words, hint in MODIFIERS.items():
-        if cursor.at_words(*words) and (len(words) > 1 or words == ("OVER",) or cursor.peek().is_symbol("(")):
-            cursor.fail(f"{' '.join(words)} is not allowed after {name.text} in MATCH_RECOGNIZE.", following, hint)
-    arguments = _split_arguments(cursor, opening_index + 1, closing_index)
+    refuse_modifiers_behind(cursor, name, MODIFIERS, ROW_PATTERNS.name)
+    arguments = split_arguments(cursor, opening_index + 1, closing_index)
     word = name.upper
     if word == "CLASSIFIER":
         return _classifier(cursor, name, arguments, labels, span)
@@ -224,28 +141,6 @@ def _call(
     if word in NAVIGATIONS:
         return _navigation(cursor, name, arguments, mode, labels, span)
     return _aggregate(cursor, name, arguments, mode, labels, span)
-
-
-def _split_arguments(cursor: Cursor, start: int, stop: int) -> list[tuple[int, int]]:
-    """Token ranges of the arguments between two token indices."""
-    if start == stop:
-        return []
-    ranges, depth, begin = [], 0, start
-    for index in range(start, stop):
-        token = cursor.tokens[index]
-        if token.kind is Kind.SYMBOL:
-            if token.text in "([{":
-                depth += 1
-            elif token.text in ")]}":
-                depth -= 1
-            elif token.text == "," and depth == 0:
-                ranges.append((begin, index))
-                begin = index + 1
-    ranges.append((begin, stop))
-    for begin, end in ranges:
-        if begin == end:
-            cursor.fail(f"Expected an argument here, found {describe(cursor.tokens[begin])}.", cursor.tokens[begin])
-    return ranges
 
 
 def _classifier(
@@ -286,7 +181,7 @@ def _navigation(
     physical = word in ("PREV", "NEXT")
     offset = _offset(cursor, arguments[1], word) if len(arguments) == 2 else (1 if physical else 0)
     begin, end = arguments[0]
-    _refuse_modifiers(cursor, begin, end, name)
+    refuse_modifiers_inside(cursor, begin, end, name, MODIFIERS, ROW_PATTERNS.name)
     if physical and mode is not None:
         cursor.fail(f"{mode.value} does not apply to {word}.", name, f"Write {word}({mode.value} LAST(A.x)).")
     argument = parse_scalar(Cursor(cursor.source, cursor.tokens, begin, end), labels, inside=word)
@@ -323,25 +218,6 @@ def _offset(cursor: Cursor, argument: tuple[int, int], word: str) -> int:
     return int(token.text)
 
 
-def _refuse_modifiers(cursor: Cursor, begin: int, end: int, name: Token) -> None:
-    """DISTINCT, ORDER BY and IGNORE NULLS inside a call are not part of row pattern recognition."""
-    depth = 0
-    for index in range(begin, end):
-        token = cursor.tokens[index]
-        if token.kind is Kind.SYMBOL and token.text in "([":
-            depth += 1
-        elif token.kind is Kind.SYMBOL and token.text in ")]":
-            depth -= 1
-        elif depth == 0:
-            word, following = token.upper, cursor.tokens[index + 1].upper if index + 1 < end else ""
-            bad = (word == "DISTINCT" and index == begin) or (word == "ORDER" and following == "BY")
-            if bad or (word in ("IGNORE", "RESPECT") and following == "NULLS"):
-                words = (word,) if word == "DISTINCT" else (word, following)
-                cursor.fail(
-                    f"{' '.join(words)} is not allowed inside {name.text} in MATCH_RECOGNIZE.", token, MODIFIERS[words]
-                )
-
-
 def _aggregate(
     cursor: Cursor,
     name: Token,
@@ -369,7 +245,7 @@ def _aggregate(
         cursor.fail(f"{word} takes {wanted}, not {len(arguments)}.", name, f"Write for example {example}.")
     parsed = []
     for begin, end in arguments:
-        _refuse_modifiers(cursor, begin, end, name)
+        refuse_modifiers_inside(cursor, begin, end, name, MODIFIERS, ROW_PATTERNS.name)
         parsed.append(parse_scalar(Cursor(cursor.source, cursor.tokens, begin, end), labels, inside=word))
     return Aggregate(function, tuple(parsed), False, None, mode, span)
 
@@ -386,61 +262,3 @@ def _labelled_column(cursor: Cursor, labels: frozenset[str]) -> ColumnRef | None
         return None
     cursor.index += 3
     return ColumnRef(label_name(token), (name.identifier,), Span(token.start, name.end))
-
-
-# ---- steps 2 to 4: columns ---------------------------------------------------------------------------
-
-
-def _column_replacements(
-    lifted: str, text: _Text, cursor: Cursor, labels: frozenset[str], atoms: list[Atom]
-) -> list[tuple[int, int, int]]:
-    """(start, end, atom number) in the lifted text for every column that is not a placeholder yet."""
-    span = Span(text.origins[0].start, text.origins[-1].end)
-    tree = _read(lifted, cursor, text, span)
-    found: list[tuple[int, int, int]] = []
-    for node in tree.walk():
-        if not isinstance(node, exp.Column):
-            continue
-        parts = node.parts
-        chain: exp.Expression = node
-        fields = [part.name for part in parts]
-        last = parts[-1]
-        while isinstance(chain.parent, exp.Dot) and isinstance(chain.parent.expression, exp.Identifier):
-            chain = chain.parent
-            last = chain.expression
-            fields.append(last.name)
-        if fields[0].startswith(PLACEHOLDER):
-            continue
-        start, end = parts[0].meta.get("start"), last.meta.get("end")
-        if start is None or end is None:
-            raise EpisodeUnsupportedError(
-                f"The column {'.'.join(fields)} cannot be located in this expression.",
-                source=cursor.source,
-                position=span.start,
-                length=span.end - span.start,
-            )
-        quoted = parts[0].args.get("quoted", False)
-        name = fields[0] if quoted else fields[0].upper()
-        place = text.place(start, end + 1)
-        if len(fields) > 1 and name in labels:
-            atoms.append(ColumnRef(name, tuple(fields[1:]), place))
-        else:
-            atoms.append(ColumnRef(None, tuple(fields), place))
-        found.append((start, end + 1, len(atoms) - 1))
-    return sorted(found)
-
-
-def _splice(
-    lifted: str, replacements: list[tuple[int, int, int]], atoms: list[Atom]
-) -> tuple[str, tuple[tuple[str, Atom], ...]]:
-    """Replace the columns, then number all placeholders in order of appearance."""
-    pieces, at = [], 0
-    for start, end, number in replacements:
-        pieces += [lifted[at:start], f"{PLACEHOLDER}{number}"]
-        at = end
-    pieces.append(lifted[at:])
-    joined = "".join(pieces)
-    order = [int(found) for found in re.findall(rf"\b{PLACEHOLDER}(\d+)\b", joined)]
-    renumbered = {old: new for new, old in enumerate(order)}
-    text = re.sub(rf"\b{PLACEHOLDER}(\d+)\b", lambda m: f"{PLACEHOLDER}{renumbered[int(m.group(1))]}", joined)
-    return text, tuple((f"{PLACEHOLDER}{new}", atoms[old]) for new, old in enumerate(order))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import sqlglot
 from sqlglot import exp
@@ -17,14 +18,7 @@ MAXIMUM_DEPTH = 100
 CHAINS = (exp.And, exp.Or)
 """A AND B AND C … may be long: chains of these are flattened, so that they do not count as depth."""
 
-TOO_DEEP = (
-    "This expression is nested too deeply.",
-    "Compute parts of it as columns in a subquery: FROM (SELECT …) MATCH_RECOGNIZE (…).",
-)
-ROWS_OF_LABELS = (
-    "Other rows are read with PREV, NEXT, FIRST and LAST, or with aggregates over the rows of a label: avg(A.x)."
-)
-SUBQUERIES = "Join what it computes to the input first: FROM (SELECT …) MATCH_RECOGNIZE (…)."
+TOO_DEEP = "This expression is nested too deeply."
 MISSING_OPERATOR = "An operator or a comma may be missing before it."
 BINARY_WORDS = frozenset(["AND", "OR", "LIKE", "ILIKE", "RLIKE", "REGEXP", "IN", "IS", "BETWEEN", "DIV"])
 
@@ -36,6 +30,46 @@ KNOWN_FUNCTIONS = (
     "UNIX_TIMESTAMP",
 )  # fmt: skip
 """What the machine may evaluate itself, or takes a keyword as argument. All other calls stay as they are written."""
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What messages say of the query that an expression is part of: its name, and what to write there instead."""
+
+    name: str
+    smaller: str
+    subqueries: str
+    windows: str
+    names: str
+    stars: tuple[str, str]
+
+
+ROW_PATTERNS = Surroundings(
+    name="MATCH_RECOGNIZE",
+    smaller="Compute parts of it as columns in a subquery: FROM (SELECT …) MATCH_RECOGNIZE (…).",
+    subqueries="Join what it computes to the input first: FROM (SELECT …) MATCH_RECOGNIZE (…).",
+    windows=(
+        "Other rows are read with PREV, NEXT, FIRST and LAST, or with aggregates over the rows of a label: avg(A.x)."
+    ),
+    names="A measure is written expression AS name.",
+    stars=("* is only allowed in count(*) and count(label.*).", "Name the column that is meant."),
+)
+EVENT_PATTERNS = Surroundings(
+    name="an event pattern",
+    smaller="Compute parts of it as columns of the input first.",
+    subqueries="Join what it computes to the input first.",
+    windows="Other events are read by their variables, b[i-1].x or b[last].x, or with aggregates: avg(b[].x).",
+    names="A column of RETURN is written expression AS name.",
+    stars=("* is only allowed in count(b.*).", "Name the attribute that is meant; in RETURN, b is the whole event."),
+)
+SITUATION_PATTERNS = Surroundings(
+    name="a situation pattern",
+    smaller="Compute parts of it as columns of the input first.",
+    subqueries="Join what it computes to the input first.",
+    windows="Conditions are over one event; in RETURN, aggregates cover the events of a situation: avg(A.x).",
+    names="A column of RETURN is written expression AS name.",
+    stars=("* is only allowed in count(A.*).", "Name the column that is meant."),
+)
 
 
 class SparkExpressions(Spark):
@@ -59,20 +93,20 @@ class Unreadable(Exception):
         self.end = end
 
 
-def read_expression(text: str, tokens: Sequence[Token]) -> exp.Expression:
+def read_expression(text: str, tokens: Sequence[Token], where: Surroundings = ROW_PATTERNS) -> exp.Expression:
     """The tree of one scalar expression. `tokens` are those of the text, for the place of what is wrong."""
-    _check_brackets(tokens)
+    _check_brackets(tokens, where)
     try:
         tree = sqlglot.parse_one(text, read=SparkExpressions, into=exp.Condition, error_message_context=len(text))
     except ParseError as error:
         raise _complaint(dict(error.errors[0]) if error.errors else {}, tokens) from None
     except RecursionError:
-        raise Unreadable(*TOO_DEEP) from None
+        raise Unreadable(TOO_DEEP, where.smaller) from None
     except (SqlglotError, ValueError, AttributeError, TypeError, IndexError, KeyError):
         raise Unreadable("This expression cannot be read.", "Expressions are written as in Spark SQL.") from None
-    _check_depth(tree)
+    _check_depth(tree, where)
     for node in tree.walk():
-        _check_node(node, tokens)
+        _check_node(node, tokens, where)
     return tree
 
 
@@ -81,7 +115,7 @@ def write_expression(tree: exp.Expression) -> str:
     try:
         return str(tree.sql("spark", unsupported_level=ErrorLevel.RAISE, normalize_functions=False))
     except RecursionError:
-        raise Unreadable(*TOO_DEEP) from None
+        raise Unreadable(TOO_DEEP, ROW_PATTERNS.smaller) from None
     except SqlglotError:
         raise Unreadable("This expression cannot be handed to Spark.", "Compute it in a subquery.") from None
 
@@ -141,47 +175,41 @@ def _is_binary(token: Token) -> bool:
 # ---- what sqlglot takes but an expression may not hold ------------------------------------------------
 
 
-def _check_brackets(tokens: Sequence[Token]) -> None:
+def _check_brackets(tokens: Sequence[Token], where: Surroundings) -> None:
     """Brackets are what a parser's stack grows with; sqlglot itself gives up at about half of this."""
     depth = 0
     for token in tokens:
         if token.kind is Kind.SYMBOL:
             depth += (token.text in "([{") - (token.text in ")]}")
             if depth > MAXIMUM_DEPTH:
-                raise Unreadable(*TOO_DEEP)
+                raise Unreadable(TOO_DEEP, where.smaller)
 
 
-def _check_depth(tree: exp.Expression) -> None:
+def _check_depth(tree: exp.Expression, where: Surroundings) -> None:
     pending = [(tree, 1)]
     while pending:
         node, depth = pending.pop()
         if depth > MAXIMUM_DEPTH:
-            raise Unreadable(*TOO_DEEP)
+            raise Unreadable(TOO_DEEP, where.smaller)
         for child in node.iter_expressions():
             pending.append((child, depth + (not (isinstance(node, CHAINS) and type(child) is type(node)))))
 
 
-def _check_node(node: exp.Expression, tokens: Sequence[Token]) -> None:
+def _check_node(node: exp.Expression, tokens: Sequence[Token], where: Surroundings) -> None:
     if isinstance(node, exp.Query):
         raise _at(
-            "A subquery is not allowed in MATCH_RECOGNIZE.",
-            SUBQUERIES,
+            f"A subquery is not allowed in {where.name}.",
+            where.subqueries,
             _word(tokens, "SELECT", "WITH", "FROM", "VALUES"),
         )
     if isinstance(node, (exp.Window, exp.WindowSpec)):
-        raise _at("A window function is not allowed in MATCH_RECOGNIZE.", ROWS_OF_LABELS, _word(tokens, "OVER"))
+        raise _at(f"A window function is not allowed in {where.name}.", where.windows, _word(tokens, "OVER"))
     if isinstance(node, (exp.Filter, exp.WithinGroup)):
-        raise _at(
-            "FILTER and WITHIN GROUP are not allowed in MATCH_RECOGNIZE.", None, _word(tokens, "FILTER", "WITHIN")
-        )
+        raise _at(f"FILTER and WITHIN GROUP are not allowed in {where.name}.", None, _word(tokens, "FILTER", "WITHIN"))
     if isinstance(node, (exp.Alias, exp.Aliases)) and not _is_struct(node.parent):
-        raise _at(
-            "A name (AS …) is not allowed inside an expression.",
-            "A measure is written expression AS name.",
-            _word(tokens, "AS"),
-        )
+        raise _at("A name (AS …) is not allowed inside an expression.", where.names, _word(tokens, "AS"))
     if isinstance(node, exp.Star):
-        raise _at("* is only allowed in count(*) and count(label.*).", "Name the column that is meant.", _star(tokens))
+        raise _at(*where.stars, _star(tokens))
     if isinstance(node, (exp.Command, exp.DDL, exp.DML, exp.Block)):
         raise Unreadable("A statement is not allowed inside an expression.")
     if isinstance(node, exp.In) and not any(

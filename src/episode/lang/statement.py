@@ -1,4 +1,8 @@
-"""Where MATCH_RECOGNIZE stands in a Spark SQL statement: its input table, its clause, and the CTEs in its scope."""
+"""Where patterns stand in a Spark SQL statement.
+
+MATCH_RECOGNIZE: its input table, its clause, and the CTEs in its scope. EVENTS ( … ) and SITUATIONS ( … ): an event
+pattern or a situation pattern where a table may stand. The whole text may be one of these two as well.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +10,23 @@ from dataclasses import dataclass, field
 
 from episode.errors import EpisodeSyntaxError, EpisodeUnsupportedError
 from episode.lang.cursor import Cursor, describe
+from episode.lang.event_syntax import EventQuery
 from episode.lang.lexer import Kind, Token, tokenize
 from episode.lang.row_pattern import parse_clause_tokens
+from episode.lang.situation_syntax import SituationQuery
 from episode.lang.syntax import MatchRecognize, Span
+from episode.lang.table_patterns import (
+    TableEvents,
+    TableSituations,
+    may_precede_table,
+    table_patterns,
+    whole_pattern,
+)
 
 QUERY_WORDS = ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "INSERT", "")
 USE_DATAFRAME = "Run the query alone, and write its DataFrame where it should go."
 USE_EXPLAIN = "Pass the query itself to episode.explain."
 MAXIMUM_NESTING = 50
-BEFORE_TABLES = ("FROM", "JOIN", "LATERAL", "STREAM", "TABLE", "USING")
 NOT_TABLE_NAMES = frozenset(
     [
         "MATCH_RECOGNIZE",
@@ -76,7 +88,10 @@ class TablePattern:
 
 @dataclass(frozen=True)
 class Statement:
-    """A statement with its row patterns in order of appearance and its common tables."""
+    """A statement with its patterns in order of appearance, and its common tables.
+
+    whole: the event pattern or situation pattern that the text is, where it is nothing else.
+    """
 
     source: str
     patterns: tuple[TablePattern, ...]
@@ -84,18 +99,26 @@ class Statement:
     first_word: str
     body_start: int
     tokens: tuple[Token, ...] = field(repr=False, compare=False, default=())
+    events: tuple[TableEvents, ...] = ()
+    whole: EventQuery | SituationQuery | None = None
+    situations: tuple[TableSituations, ...] = ()
 
 
 def parse_statement(source: str) -> Statement:
-    """Find and parse every MATCH_RECOGNIZE of the statement."""
+    """Find and parse every pattern of the statement."""
     tokens = tokenize(source)
+    whole = whole_pattern(source, tokens)
+    if whole is not None:
+        return Statement(source, (), (), tokens[0].upper, tokens[0].start, tuple(tokens), (), whole)
     if tokens[-2:-1] and tokens[-2].is_symbol(";"):
         tokens = [*tokens[:-2], Token(Kind.END, "", tokens[-2].start, tokens[-2].start)]
     if len(tokens) == 1:
         hint = "Write SELECT … FROM table MATCH_RECOGNIZE ( … )."
         raise EpisodeSyntaxError("The query is empty.", source=source, position=0, hint=hint)
     partners = _bracket_partners(source, tokens)
-    semicolon = next((token for token in tokens if token.is_symbol(";")), None)
+    events, situations = table_patterns(source, tokens, partners)
+    inside = [*(table.span for table in events), *(table.span for table in situations)]
+    semicolon = next((token for token in tokens if token.is_symbol(";") and not _is_inside(token, inside)), None)
     if semicolon is not None:
         raise EpisodeSyntaxError(
             "Only one statement at a time.",
@@ -108,9 +131,10 @@ def parse_statement(source: str) -> Statement:
         for index, token in enumerate(tokens)
         if token.upper == "MATCH_RECOGNIZE" and not tokens[index - 1].is_symbol(".") and _is_clause(tokens, index)
     ]
-    if found and tokens[0].upper not in QUERY_WORDS:
+    if (found or events or situations) and tokens[0].upper not in QUERY_WORDS:
+        clause = "MATCH_RECOGNIZE" if found else "EVENTS" if events else "SITUATIONS"
         raise EpisodeUnsupportedError(
-            f"MATCH_RECOGNIZE is evaluated inside queries and INSERT, not inside {tokens[0].text}.",
+            f"{clause} is evaluated inside queries and INSERT, not inside {tokens[0].text}.",
             source=source,
             position=tokens[0].start,
             length=len(tokens[0].text),
@@ -119,8 +143,19 @@ def parse_statement(source: str) -> Statement:
     patterns = tuple(_table_pattern(source, tokens, partners, index) for index in found)
     _check_nesting(source, patterns)
     return Statement(
-        source, patterns, tuple(_common_tables(tokens, partners)), tokens[0].upper, tokens[0].start, tuple(tokens)
+        source,
+        patterns,
+        tuple(_common_tables(tokens, partners)),
+        tokens[0].upper,
+        tokens[0].start,
+        tuple(tokens),
+        events,
+        situations=situations,
     )
+
+
+def _is_inside(token: Token, spans: list[Span]) -> bool:
+    return any(span.start <= token.start < span.end for span in spans)
 
 
 def _check_nesting(source: str, patterns: tuple[TablePattern, ...]) -> None:
@@ -166,29 +201,34 @@ def _bracket_partners(source: str, tokens: list[Token]) -> dict[int, int]:
 
 
 def _unclosed(tokens: list[Token], unclosed: list[int]) -> Token:
-    """The bracket that was most likely forgotten: one with the next part of MATCH_RECOGNIZE inside it."""
+    """The bracket that was most likely forgotten: one with the next part of the clause around it inside."""
     stack: list[int] = []
     for index, token in enumerate(tokens):
         if token.is_symbol("("):
             stack.append(index)
         elif token.is_symbol(")"):
             stack.pop()
-        elif _begins_part(tokens, index) and len(stack) > 1:
-            around = [opening for opening in stack if tokens[opening - 1].upper == "MATCH_RECOGNIZE"]
+        elif len(stack) > 1 and (clauses := _clauses_of_part(tokens, index)):
+            around = [opening for opening in stack if tokens[opening - 1].upper in clauses]
             if around and around[-1] != stack[-1]:
                 return tokens[stack[-1]]
     return tokens[unclosed[-1]]
 
 
-def _begins_part(tokens: list[Token], index: int) -> bool:
-    """A keyword that can hardly be anything else."""
+def _clauses_of_part(tokens: list[Token], index: int) -> tuple[str, ...]:
+    """The clauses that this keyword may belong to, where it can hardly be anything else."""
     word, following = tokens[index].upper, tokens[min(index + 1, len(tokens) - 1)]
-    return (
-        word in ("DEFINE", "MEASURES", "SUBSET")
+    if word == "RETURN" or (word == "WITHIN" and following.kind is Kind.NUMBER):
+        return ("EVENTS", "SITUATIONS")
+    if word == "DEFINE":
+        return ("MATCH_RECOGNIZE", "SITUATIONS")
+    begins = (
+        word in ("MEASURES", "SUBSET")
         or (word == "PATTERN" and following.is_symbol("("))
         or (word in ("ONE", "ALL") and following.upper in ("ROW", "ROWS"))
         or (word == "AFTER" and following.upper == "MATCH")
     )
+    return ("MATCH_RECOGNIZE",) if begins else ()
 
 
 def _table_pattern(source: str, tokens: list[Token], partners: dict[int, int], index: int) -> TablePattern:
@@ -230,7 +270,7 @@ def _input_table(
     elif token is not None and _is_table_name(token):
         start = _path_start(tokens, primary_end)
         name = None if chained else token.identifier
-    if start >= 0 and _may_precede_table(tokens, start - 1):
+    if start >= 0 and may_precede_table(tokens, start - 1):
         return start, last, alias, name
     raise EpisodeSyntaxError(
         "MATCH_RECOGNIZE needs a table before it.",
@@ -247,12 +287,6 @@ def _clause_ending_at(tokens: list[Token], partners: dict[int, int], index: int)
         return None
     keyword = partners[index] - 1
     return keyword if keyword >= 0 and tokens[keyword].upper == "MATCH_RECOGNIZE" else None
-
-
-def _may_precede_table(tokens: list[Token], index: int) -> bool:
-    """Is this where a table stands? In `WHERE x MATCH_RECOGNIZE ( … )` it is not."""
-    before = tokens[index] if index >= 0 else None
-    return before is None or before.upper in BEFORE_TABLES or (before.kind is Kind.SYMBOL and before.text in "(,")
 
 
 def _is_table_name(token: Token) -> bool:

@@ -1,5 +1,16 @@
-"""The parts of a clause that matchers and runtimes speak of, so that they need not know the language."""
+"""The parts of queries that matchers and runtimes speak of, so that they need not know the languages."""
 
+from episode.lang.event_syntax import EventQuery, Strategy
+from episode.lang.situation_syntax import SituationQuery
 from episode.lang.syntax import MatchMode, MatchRecognize, RowsPerMatch, SkipTo, Span
 
-__all__ = ["MatchMode", "MatchRecognize", "RowsPerMatch", "SkipTo", "Span"]
+__all__ = [
+    "EventQuery",
+    "MatchMode",
+    "MatchRecognize",
+    "RowsPerMatch",
+    "SituationQuery",
+    "SkipTo",
+    "Span",
+    "Strategy",
+]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -173,7 +173,7 @@ class RowLocalScalars:
             return None
         return self.spark_load(node, {name: atoms[name] for name in names}, at, scalar)
 
-    def spark_load(self, node: exp.Expression, atoms: dict[str, Atom], at: RowRef, scalar: Scalar) -> Expression:
+    def spark_load(self, node: exp.Expression, atoms: Mapping[str, Atom], at: RowRef, scalar: Scalar) -> Expression:
         """A column that Spark computes from the columns of one row; `scalar` is what the node is a part of."""
 
         def text(null: bool) -> str:

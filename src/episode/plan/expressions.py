@@ -98,6 +98,7 @@ class Number:
 class Running:
     """A running aggregate over rows of labels (None: every label). `argument` is row-local; None for count of rows.
 
+    reach: in event patterns, whether all rows are covered, those before the current one, or those up to it.
     min_by and max_by stand for the row of their extreme `argument`: `ExtremeRow` reads other values there.
     """
 
@@ -105,6 +106,7 @@ class Running:
     labels: frozenset[str] | None
     argument: Expression | None
     type: str
+    reach: str = "all"
 
 
 @dataclass(frozen=True)

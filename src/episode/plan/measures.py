@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Union
 
 from episode.errors import EpisodeAnalysisError
-from episode.lang.scalar import PLACEHOLDER
+from episode.lang.lifting import PLACEHOLDER
 from episode.lang.syntax import (
     Aggregate,
     Atom,
@@ -159,7 +159,7 @@ class MeasurePlan:
 
 def plan_measures(clause: MatchRecognize, schema: InputSchema, labels: Labels, derived: DerivedColumns) -> MeasurePlan:
     """Plan all measures; equal atoms are computed once."""
-    planner = _Measures(clause, schema, labels, derived)
+    planner = Measures(clause, schema, labels, derived)
     measures = [planner.plan(measure) for measure in clause.measures]
     return MeasurePlan(measures, planner.atoms)
 
@@ -169,7 +169,7 @@ def substitute(text: str, replacements: dict[str, str]) -> str:
     return re.sub(rf"\b{PLACEHOLDER}\d+\b", lambda found: replacements[found.group(0)], text)
 
 
-class _Measures:
+class Measures:
     def __init__(self, clause: MatchRecognize, schema: InputSchema, labels: Labels, derived: DerivedColumns) -> None:
         self.clause = clause
         self.schema = schema

@@ -105,7 +105,7 @@ def _plan(clause: MatchRecognize, schema: InputSchema, table_names: tuple[str, .
             clause.pattern_span,
             "Add MEASURES, PARTITION BY or ALL ROWS PER MATCH.",
         )
-    read = _columns_read(conditions, measures)
+    read = columns_read(expressions_of(_parts(conditions), measures), measures)
     needed = [*keys, *(column.column for column in order), *outputs, *read]
     derived_types = {name: type_ for _, (name, type_) in derived.by_sql.items()}
     lookback, lookahead = _reach(conditions, measures)
@@ -200,11 +200,9 @@ def _outputs(
 # ---- what is read, and how far --------------------------------------------------------------------------
 
 
-def expressions_of(conditions: dict[str, Condition], measures: MeasurePlan) -> list[Expression]:
+def expressions_of(conditions: list[Expression], measures: MeasurePlan) -> list[Expression]:
     """All machine expressions of a plan, aggregates' arguments included."""
-    found: list[Expression] = []
-    for condition in conditions.values():
-        found += [*condition.row_local, *condition.residual]
+    found = list(conditions)
     for atom in measures.atoms:
         if isinstance(atom, RowAggregate) and atom.argument is not None:
             found.append(atom.argument)
@@ -217,9 +215,14 @@ def expressions_of(conditions: dict[str, Condition], measures: MeasurePlan) -> l
     return found
 
 
-def _columns_read(conditions: dict[str, Condition], measures: MeasurePlan) -> list[str]:
+def _parts(conditions: dict[str, Condition]) -> list[Expression]:
+    return [part for condition in conditions.values() for part in (*condition.row_local, *condition.residual)]
+
+
+def columns_read(expressions: list[Expression], measures: MeasurePlan) -> list[str]:
+    """Input columns that expressions and measures read."""
     columns: list[str] = []
-    for expression in expressions_of(conditions, measures):
+    for expression in expressions:
         for node in walk(expression):
             if isinstance(node, Load):
                 columns += [node.column] if node.missing is None else [node.column, node.missing]
@@ -231,7 +234,7 @@ def _columns_read(conditions: dict[str, Condition], measures: MeasurePlan) -> li
 
 def _reach(conditions: dict[str, Condition], measures: MeasurePlan) -> tuple[int, int]:
     shifts = [0]
-    for expression in expressions_of(conditions, measures):
+    for expression in expressions_of(_parts(conditions), measures):
         for node in walk(expression):
             if isinstance(node, (Load, LabelAt, Exists)):
                 at = node.at

@@ -11,6 +11,9 @@ from episode.lang.scalar import known_labels
 from episode.lang.syntax import ColumnRef
 from episode.plan.types import lane_of
 
+OWN = "__episode_"
+"""How columns of episode's own begin."""
+
 
 def no_spark(expression: str) -> str:
     """Type oracle of in-process runs, where Spark is not there to evaluate anything."""
@@ -67,7 +70,8 @@ class InputSchema:
             return f"{name} is a label: count({name}.*) counts its rows, and {name}.x is the column x of its last row."
         meant = closest(name, [*(labels if qualified else ()), *self.columns])
         guess = f"Did you mean {meant}? " if meant is not None else ""
-        known = ", ".join(list(self.columns)[:20]) + (", …" if len(self.columns) > 20 else "")
+        columns = [column for column in self.columns if not column.startswith(OWN)]
+        known = ", ".join(columns[:20]) + (", …" if len(columns) > 20 else "")
         shown = f"{known_labels(labels)} " if qualified and labels else ""
         return f"{guess}{shown}Columns of the input: {known}."
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.taskcontext import TaskContext
 
-from episode.match.envelope import FLUSH_BYTES, SCHEMA, Packing, in_groups, pack, unpack
-from episode.match.protocol import InputOrder, MatcherSpec
-from episode.match.shard import DEFAULT_BUDGET, run_shard
+from episode.matchers.envelope import FLUSH_BYTES, SCHEMA, Packing, in_groups, pack, unpack
+from episode.matchers.protocol import InputOrder, Matcher, MatcherSpec, Reports
+from episode.matchers.shard import DEFAULT_BUDGET, run_shard
 from episode.spark import carry, classic
 from episode.spark.scan import LEAST_TASK_BYTES, ParquetScan, choose_scan
 from episode.spark.worker import prepare_worker, spill_directory
@@ -48,10 +49,19 @@ class Batch:
 
     def frame(self) -> DataFrame:
         """The matches as a DataFrame; nothing runs before an action."""
-        shuffled = self._envelopes().repartitionById(self.shards.partitions, "shard")
-        ordered = shuffled.sortWithinPartitions("shard", "origin").select("shard", "blob")
-        matched = ordered.mapInArrow(_match(self.spec, self.budget_bytes), carry.travel_schema(self.spec.output_schema))
+        matched = self._by_shard().mapInArrow(
+            _match(self.spec, self.budget_bytes), carry.travel_schema(self.spec.output_schema)
+        )
         return carry.decode(matched, self.spec.output_schema)
+
+    def reports(self) -> list[str]:
+        """Run it, keep no match, and ask every matcher for its report (a text, where it has one)."""
+        reported = self._by_shard().mapInArrow(_report(self.spec, self.budget_bytes), "report string")
+        return [row.report for row in reported.collect()]
+
+    def _by_shard(self) -> DataFrame:
+        shuffled = self._envelopes().repartitionById(self.shards.partitions, "shard")
+        return shuffled.sortWithinPartitions("shard", "origin").select("shard", "blob")
 
     def _envelopes(self) -> DataFrame:
         packing = Packing(self.spec.input_order, self.shards.count, self.shards.flush_bytes)
@@ -180,3 +190,31 @@ def _match(spec: MatcherSpec, budget_bytes: int) -> Stage:
             yield from run_shard(spec, group, budget_bytes, spill_directory=spill_directory())
 
     return stage
+
+
+def _report(spec: MatcherSpec, budget_bytes: int) -> Stage:
+    def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        prepare_worker()
+        for group in in_groups(unpack(batches), min(GROUP_BYTES, budget_bytes)):
+            opened = _Opened(spec)
+            for _ in run_shard(opened, group, budget_bytes, spill_directory=spill_directory()):
+                pass
+            reports = [matcher.report() for matcher in opened.matchers if isinstance(matcher, Reports)]
+            yield pa.RecordBatch.from_pydict({"report": pa.array(reports, pa.string())})
+
+    return stage
+
+
+class _Opened:
+    """A spec that remembers the matchers it has opened."""
+
+    def __init__(self, spec: MatcherSpec) -> None:
+        self.spec = spec
+        self.matchers: list[Matcher] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.spec, name)
+
+    def open(self) -> Matcher:
+        self.matchers.append(self.spec.open())
+        return self.matchers[-1]

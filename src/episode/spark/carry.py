@@ -30,7 +30,7 @@ from pyspark.sql.types import (
 )
 
 from episode.errors import EpisodeUnsupportedError
-from episode.match.protocol import InputOrder
+from episode.matchers.protocol import InputOrder
 
 SPARK_TYPE = b"episode.spark_type"
 _ENCODED: dict[type[DataType], DataType] = {YearMonthIntervalType: IntegerType(), CalendarIntervalType: StringType()}

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from episode.errors import EpisodeAnalysisError
-from episode.match.row_pattern import RowPatternSpec, StateLimit
+from episode.matchers.row_pattern import RowPatternSpec, StateLimit
 from episode.plan.clause import MatchRecognize
 from episode.plan.measures import TIMED_OUT_COLUMN
 from episode.plan.row_pattern import RowPatternPlan, for_workers, plan_row_pattern
@@ -79,7 +79,7 @@ def plan_on_spark(
     """Bind a clause to a DataFrame, of a table or of a stream."""
     if match_times:
         clause = with_match_times(clause)
-    schema = input_schema(spark, frame, clause)
+    schema = input_schema(spark, frame, clause.source, clause.span.start, "MATCH_RECOGNIZE")
     plan = plan_row_pattern(clause, schema, table_names)
 
     limit = StateLimit(live.max_state_rows, live.gives_up) if frame.isStreaming and live.max_state_rows else None
@@ -97,17 +97,17 @@ def plan_on_spark(
     return RowPatternQuery(plan, batch)
 
 
-def input_schema(spark: SparkSession, frame: DataFrame, clause: MatchRecognize) -> InputSchema:
-    """The columns of a DataFrame as the planner sees them; Spark says what types expressions over them have."""
+def input_schema(spark: SparkSession, frame: DataFrame, source: str, position: int, what: str) -> InputSchema:
+    """The columns of a frame, and Spark to ask for the types of expressions over them."""
     fields = frame.schema.fields
     columns = {field.name: field.dataType.simpleString() for field in fields}
     if len({name.lower() for name in columns}) < len(fields):
         names = [field.name for field in fields]
         twice = next(name for name in names if [other.lower() for other in names].count(name.lower()) > 1)
         raise EpisodeAnalysisError(
-            f"The input of MATCH_RECOGNIZE has two columns named {twice}.",
-            source=clause.source,
-            position=clause.span.start,
+            f"The input of {what} has two columns named {twice}.",
+            source=source,
+            position=position,
             hint="Select the columns by name in a subquery.",
         )
 

@@ -22,10 +22,10 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from episode.errors import EpisodeAnalysisError, EpisodeDataError
-from episode.match.columns import plain, to_bytes
-from episode.match.envelope import SCHEMA, Packing, call, opened
-from episode.match.live import NO_WATERMARK, Counters, LiveRules, LiveShard
-from episode.match.protocol import MatcherSpec, StateChunk
+from episode.matchers.columns import plain, to_bytes
+from episode.matchers.envelope import SCHEMA, Packing, call, opened
+from episode.matchers.live import NO_WATERMARK, Counters, LiveRules, LiveShard
+from episode.matchers.protocol import MatcherSpec, StateChunk
 from episode.plan.stream import EventTime, watermark_delay
 from episode.plan.types import is_integer
 from episode.spark import carry

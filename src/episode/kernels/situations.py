@@ -1,0 +1,508 @@
+"""Situations and temporal patterns: deriving runs of events, and joining them by Allen's relations as they come.
+
+The rows of a batch are contiguous by partition ("group") and in order of time within one. Bit s of a row's `bits` says
+whether the condition of symbol s holds. All rows of a group with one time are one *instant*; what is certain is asked
+behind its last row.
+
+Situations of one symbol and group never overlap, so a buffer of them is sorted by start and by end at once: a buffer is
+a range of slots lo:hi of flat arrays, the slot `hi` behind the finished ones holds the one that lasts. Slots leave at
+the front when they fall out of the window.
+
+Relations are bits 0 .. 12: before, meets, overlaps, starts, during, finishes, equals, after, met-by, overlapped-by,
+started-by, contains, finished-by; `masks[y, z]` are those that y may have to z.
+"""
+
+from __future__ import annotations
+
+from collections import namedtuple
+
+import numpy as np
+from numba import njit
+
+NEVER, EVER = np.iinfo(np.int64).min, np.iinfo(np.int64).max
+ALL = 0x1FFF
+BEFORE, MEETS, OVERLAPS, STARTS, DURING, FINISHES, EQUALS = range(7)
+AFTER, MET_BY, OVERLAPPED_BY, STARTED_BY, CONTAINS, FINISHED_BY = range(7, 13)
+
+BOTH_LAST_FIRST = 1 << OVERLAPS | 1 << FINISHES | 1 << CONTAINS
+BOTH_LAST_TOGETHER = 1 << STARTS | 1 << EQUALS | 1 << STARTED_BY
+BOTH_LAST_SECOND = 1 << DURING | 1 << FINISHED_BY | 1 << OVERLAPPED_BY
+"""What two situations that both last may come to be, by which began first: TPStream's prefix groups."""
+
+DONE, FULL, REPLAN, TOO_MANY = range(4)
+
+Pattern = namedtuple("Pattern", ["masks", "at_least", "at_most", "window", "eager", "on_start", "on_end"])
+"""masks int64[S, S]; at_least, at_most int64[S]; eager: may situations that last be part of a match? on_start, on_end
+bool[S]: can the start (or the end) of a symbol's situation make a match certain at all?"""
+
+Rows = namedtuple("Rows", ["from_", "until_row", "time", "bits"])
+"""from_ int64[groups + 1]; until_row int64[groups]: rows of a group from here on are left for later."""
+
+Before = namedtuple("Before", ["open_start", "open_seen", "held_from", "held_to", "held_start", "held_end"])
+"""What earlier batches left: open_start int64[groups, S] (NEVER: none lasts), open_seen whether it was visible;
+finished situations of symbol s and group g at held_from[s, g]:held_to[s, g]."""
+
+Buffers = namedtuple("Buffers", ["start", "end", "first", "last"])
+"""Slots. first: first row in this batch (-1: it began before it). last: last row (-1: before this batch; -2 - i: it is
+the held situation i)."""
+
+Place = namedtuple("Place", ["at", "lo", "hi", "seen"])
+"""Where a run stands, to go on from there. at int64[4]: group, row, is the group begun, symbols that last as bits."""
+
+Groups = namedtuple("Groups", ["lo", "hi", "open_slot", "open_seen"])
+"""How every group ends: [groups, S]. open_slot -1: none lasts."""
+
+Statistics = namedtuple("Statistics", ["smoothing", "threshold", "size", "selectivity", "size_then", "selectivity_then",
+                                       "sizes_seen", "shares_seen", "partial", "searches"])  # fmt: skip
+"""Moving averages of buffer sizes float64[S] and selectivities float64[S, S], those that the plan was made for, of how
+many values each is (the first ones count alike), and counts: partial int64[S, S] records per (pinned symbol, step),
+searches int64[S]."""
+
+ENDED_SEEN, ENDED, STARTED = range(3)
+
+
+@njit(cache=True, nogil=True, inline="always")
+def relation(a_start, a_end, b_start, b_end):
+    """The relation of a to b."""
+    if a_end <= b_start:
+        return BEFORE if a_end < b_start else MEETS
+    if b_end <= a_start:
+        return AFTER if b_end < a_start else MET_BY
+    if a_start < b_start:
+        return OVERLAPS if a_end < b_end else FINISHES if a_end == b_end else CONTAINS
+    if a_start == b_start:
+        return STARTS if a_end < b_end else EQUALS if a_end == b_end else STARTED_BY
+    return DURING if a_end < b_end else FINISHED_BY if a_end == b_end else OVERLAPPED_BY
+
+
+@njit(cache=True, nogil=True, inline="always")
+def both_last(a_start, b_start):
+    """The relations that two lasting situations may come to have."""
+    return BOTH_LAST_FIRST if a_start < b_start else BOTH_LAST_TOGETHER if a_start == b_start else BOTH_LAST_SECOND
+
+
+@njit(cache=True, nogil=True)
+def count_starts(bits, from_, symbols):
+    """How many runs of each symbol begin in the batch, at the most."""
+    counts = np.zeros(symbols, np.int64)
+    every = np.uint64((1 << symbols) - 1)
+    for g in range(len(from_) - 1):
+        before = np.uint64(0)
+        for i in range(from_[g], from_[g + 1]):
+            new = bits[i] & ~before & every
+            before = bits[i]
+            s = 0
+            while new:
+                counts[s] += np.int64(new & np.uint64(1))
+                new >>= np.uint64(1)
+                s += 1
+    return counts
+
+
+@njit(cache=True, nogil=True)
+def complete_rows(from_, time, until):
+    """For each group, the row behind its last complete instant: a last instant later than `until` may grow."""
+    groups = len(from_) - 1
+    out = np.empty(groups, np.int64)
+    for g in range(groups):
+        stop = from_[g + 1]
+        if stop > from_[g] and time[stop - 1] > until:
+            last = time[stop - 1]
+            while stop > from_[g] and time[stop - 1] == last:
+                stop -= 1
+        out[g] = stop
+    return out
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _first_at_least(values, lo, hi, limit):
+    """The first slot of lo:hi with a value >= limit, else hi. Looks from the end: what is asked is often recent."""
+    step = 1
+    high = hi
+    while hi - step >= lo and values[hi - step] >= limit:
+        high = hi - step
+        step *= 2
+    low = max(lo, hi - step + 1) if hi - step >= lo else lo
+    while low < high:
+        middle = (low + high) // 2
+        if values[middle] >= limit:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+@njit(cache=True, nogil=True)
+def _allowed(mask, starts, ends, lo, hi, z_start, z_end, out):
+    """The slots of lo:hi whose relation to z is in the mask, as sorted disjoint ranges; how many ranges.
+
+    Along the buffer the relation to z runs through before, meets, [one that holds z's start], during, [one that holds
+    z's end], met-by, after; the two in brackets are single slots.
+    """
+    count = 0
+    at = lo
+    for part in range(7):
+        if at >= hi:
+            break
+        if part == 0:
+            to, bit = _first_at_least(ends, at, hi, z_start), BEFORE
+        elif part == 1:
+            to, bit = at + (ends[at] == z_start), MEETS
+        elif part == 2:
+            to = at + (starts[at] <= z_start)
+            bit = relation(starts[at], ends[at], z_start, z_end)
+        elif part == 3:
+            to, bit = (hi if z_end == EVER else _first_at_least(ends, at, hi, z_end)), DURING
+        elif part == 4:
+            to = at + (starts[at] < z_end)
+            bit = relation(starts[at], ends[at], z_start, z_end)
+        elif part == 5:
+            to, bit = at + (starts[at] == z_end), MET_BY
+        else:
+            to, bit = hi, AFTER
+        if to > at and mask >> bit & 1:
+            if count and out[count - 1, 1] == at:
+                out[count - 1, 1] = to
+            else:
+                out[count, 0], out[count, 1] = at, to
+                count += 1
+        at = to
+    return count
+
+
+@njit(cache=True, nogil=True)
+def _intersect(left, n_left, right, n_right, out):
+    """Ranges in both lists."""
+    count = i = j = 0
+    while i < n_left and j < n_right:
+        low, high = max(left[i, 0], right[j, 0]), min(left[i, 1], right[j, 1])
+        if low < high:
+            out[count, 0], out[count, 1] = low, high
+            count += 1
+        if left[i, 1] < right[j, 1]:
+            i += 1
+        else:
+            j += 1
+    return count
+
+
+@njit(cache=True, nogil=True)
+def _was_certain(masks, starts, lasted, chosen):
+    """Was the match certain before this instant? Of each pair, one had ended, or the mask has all it could become."""
+    symbols = len(chosen)
+    for a in range(symbols):
+        if lasted[a]:
+            for b in range(a + 1, symbols):
+                if lasted[b]:
+                    group = both_last(starts[chosen[a]], starts[chosen[b]])
+                    if masks[a, b] & group != group:
+                        return False
+    return True
+
+
+@njit(cache=True, nogil=True)
+def _grown(array, count):
+    out = np.empty((2 * len(array), array.shape[1]), array.dtype)
+    out[:count] = array[:count]
+    return out
+
+
+RANGES = 16
+
+
+@njit(cache=True, nogil=True)
+def _search(pinned, order, masks, starts, ends, lo, hi, candidate, open_slot, ended_seen, check_new, chosen, lasts,
+            lasted, ranges, scratch, statistics, found, count, most):  # fmt: skip
+    """All matches with the pinned situation (chosen[pinned]), the others along `order`; (found, count).
+
+    candidate: does the lasting situation of a symbol take part? hi: behind the finished ones that take part.
+    ended_seen: slot of each symbol that has ended just now and was visible before, or -1.
+    check_new: leave out what was certain before this instant. found int64[room, S + 1]: slots, and which last as bits.
+    """
+    symbols = len(chosen)
+    steps = symbols - 1
+    n_ranges = np.zeros(symbols, np.int64)
+    which = np.zeros(symbols, np.int64)
+    at = np.zeros(symbols, np.int64)
+    step = 0
+    entering = True
+    while True:
+        if step == steps:
+            if not check_new or not _was_certain(masks, starts, lasted, chosen):
+                if count == len(found):
+                    found = _grown(found, count)
+                open_bits = np.int64(0)
+                for s in range(symbols):
+                    found[count, s] = chosen[s]
+                    open_bits |= np.int64(lasts[s]) << s
+                found[count, symbols] = open_bits
+                count += 1
+                if count >= most:
+                    return found, count
+            step -= 1
+            entering = False
+            if step < 0:
+                return found, count
+            continue
+        y = order[step]
+        if entering:
+            n = 1 if lo[y] < hi[y] else 0
+            ranges[step, 0, 0], ranges[step, 0, 1] = lo[y], hi[y]
+            for before in range(-1, step):
+                z = pinned if before < 0 else order[before]
+                mask = masks[y, z]
+                if mask == ALL:
+                    continue
+                if n == 0:
+                    break
+                z_end = EVER if lasts[z] else ends[chosen[z]]
+                matching = _allowed(mask, starts, ends, lo[y], hi[y], starts[chosen[z]], z_end, scratch[0])
+                kept = 0
+                for r in range(matching):
+                    kept += scratch[0, r, 1] - scratch[0, r, 0]
+                share = kept / (hi[y] - lo[y])
+                statistics.shares_seen[y, z] += 1
+                statistics.shares_seen[z, y] += 1
+                weight = max(statistics.smoothing, 1.0 / statistics.shares_seen[y, z])
+                statistics.selectivity[y, z] += weight * (share - statistics.selectivity[y, z])
+                statistics.selectivity[z, y] = statistics.selectivity[y, z]
+                n = _intersect(ranges[step], n, scratch[0], matching, scratch[1])
+                for r in range(n):
+                    ranges[step, r, 0], ranges[step, r, 1] = scratch[1, r, 0], scratch[1, r, 1]
+            n_ranges[step] = n
+            which[step] = 0
+            at[step] = ranges[step, 0, 0] if n else 0
+        # The next candidate of this step: finished ones range by range, then the one that lasts.
+        advanced = False
+        if which[step] < n_ranges[step]:
+            chosen[y], lasts[y] = at[step], False
+            lasted[y] = at[step] == ended_seen[y]
+            at[step] += 1
+            if at[step] == ranges[step, which[step], 1]:
+                which[step] += 1
+                if which[step] < n_ranges[step]:
+                    at[step] = ranges[step, which[step], 0]
+            advanced = True
+        elif which[step] == n_ranges[step]:
+            which[step] += 1
+            if candidate[y]:
+                fits = True
+                y_start = starts[open_slot[y]]
+                for before in range(-1, step):
+                    z = pinned if before < 0 else order[before]
+                    mask = masks[y, z]
+                    if mask == ALL:
+                        continue
+                    if lasts[z]:
+                        group = both_last(y_start, starts[chosen[z]])
+                        fits = mask & group == group
+                    else:
+                        fits = mask >> relation(y_start, EVER, starts[chosen[z]], ends[chosen[z]]) & 1 == 1
+                    if not fits:
+                        break
+                if fits:
+                    chosen[y], lasts[y], lasted[y] = open_slot[y], True, True
+                    advanced = True
+        if advanced:
+            statistics.partial[pinned, step] += 1
+            step += 1
+            entering = True
+        else:
+            step -= 1
+            entering = False
+            if step < 0:
+                return found, count
+
+
+@njit(cache=True, nogil=True)
+def _differs(now, then, threshold):
+    return abs(now - then) > threshold * max(then, 1e-6)
+
+
+@njit(cache=True, nogil=True)
+def _plan_is_stale(masks, statistics):
+    symbols = len(masks)
+    for s in range(symbols):
+        if _differs(max(statistics.size[s], 1.0), max(statistics.size_then[s], 1.0), statistics.threshold):
+            return True
+        for z in range(s):
+            if masks[s, z] != ALL and _differs(
+                statistics.selectivity[s, z], statistics.selectivity_then[s, z], statistics.threshold
+            ):
+                return True
+    return False
+
+
+@njit(cache=True, nogil=True)
+def detect(pattern, orders, rows, before, buffers, place, groups, statistics, soft_limit, most):
+    """Go on through the rows until all are done, there are soft_limit matches, or the plan should be made anew.
+
+    orders int64[S, S - 1]: for each symbol, the order in which the others are searched when a situation of it is new.
+    Returns (status, matches int64[n, S + 1]: slots and which of them last as bits, rows int64[n, 2]: the last row of
+    the instant at which each became certain, and its group).
+    """
+    masks, at_least, at_most, window = pattern.masks, pattern.at_least, pattern.at_most, pattern.window
+    starts, ends, firsts, lasts_row = buffers.start, buffers.end, buffers.first, buffers.last
+    lo, hi, seen = place.lo, place.hi, place.seen
+    symbols = len(masks)
+    found = np.empty((1024, symbols + 1), np.int64)
+    found_row = np.empty((1024, 2), np.int64)
+    count = 0
+    chosen = np.zeros(symbols, np.int64)
+    lasts = np.zeros(symbols, np.bool_)
+    lasted = np.zeros(symbols, np.bool_)
+    candidate = np.zeros(symbols, np.bool_)
+    top = np.zeros(symbols, np.int64)
+    ended_seen = np.full(symbols, -1, np.int64)
+    item_symbol = np.zeros(2 * symbols, np.int64)
+    item_kind = np.zeros(2 * symbols, np.int64)
+    ranges = np.zeros((symbols, RANGES, 2), np.int64)
+    scratch = np.zeros((2, RANGES, 2), np.int64)
+    never_seen = np.int64(0)
+    for s in range(symbols):
+        if not pattern.eager or at_most[s] != EVER:
+            never_seen |= np.int64(1) << s
+    group, i, open_ = place.at[0], place.at[1], place.at[3]
+    n_groups = len(rows.until_row)
+    while group < n_groups:
+        begin, stop = rows.from_[group], rows.until_row[group]
+        if place.at[2] == 0:
+            place.at[2] = 1
+            open_ = np.int64(0)
+            i = begin
+            for s in range(symbols):
+                for h in range(before.held_from[s, group], before.held_to[s, group]):
+                    starts[hi[s]], ends[hi[s]] = before.held_start[h], before.held_end[h]
+                    firsts[hi[s]], lasts_row[hi[s]] = -1, -2 - h
+                    hi[s] += 1
+                seen[s] = False
+                if before.open_start[group, s] != NEVER:
+                    open_ |= np.int64(1) << s
+                    starts[hi[s]] = before.open_start[group, s]
+                    firsts[hi[s]] = -1
+                    seen[s] = before.open_seen[group, s]
+        unseen = np.int64(0)
+        for s in range(symbols):
+            if open_ >> s & 1 and not seen[s]:
+                unseen |= np.int64(1) << s
+        unseen &= ~never_seen
+        while i < stop:
+            now = rows.time[i]
+            if np.int64(rows.bits[i]) == open_ and unseen == 0 and (i + 1 >= stop or rows.time[i + 1] != now):
+                i += 1
+                continue
+            ended, ended_visible = np.int64(0), np.int64(0)
+            while True:
+                holds = np.int64(rows.bits[i])
+                changed = holds ^ open_
+                if changed:
+                    for s in range(symbols):
+                        if changed >> s & 1 == 0:
+                            continue
+                        slot = hi[s]
+                        if holds >> s & 1:
+                            starts[slot] = now
+                            firsts[slot] = i
+                            seen[s] = False
+                        else:
+                            lasting = now - starts[slot]
+                            if lasting > 0 and at_least[s] <= lasting <= at_most[s]:
+                                ends[slot] = now
+                                lasts_row[slot] = i - 1 if i > begin else -1
+                                hi[s] += 1
+                                ended |= np.int64(1) << s
+                                if seen[s]:
+                                    ended_visible |= np.int64(1) << s
+                            seen[s] = False
+                    unseen = (unseen & holds) | (changed & holds & ~never_seen)
+                    open_ = holds
+                i += 1
+                if i >= stop or rows.time[i] != now:
+                    break
+            items = 0
+            for kind in (ENDED_SEEN, ENDED):
+                which = ended_visible if kind == ENDED_SEEN else ended & ~ended_visible
+                for s in range(symbols):
+                    if which >> s & 1:
+                        item_symbol[items], item_kind[items] = s, kind
+                        items += 1
+            if unseen:
+                for s in range(symbols):
+                    if unseen >> s & 1 and now - starts[hi[s]] >= at_least[s]:
+                        unseen &= ~(np.int64(1) << s)
+                        item_symbol[items], item_kind[items] = s, STARTED
+                        items += 1
+            if items == 0:
+                continue
+            oldest = NEVER if window == EVER else now - window
+            for s in range(symbols):
+                ended_seen[s] = -1
+                while lo[s] < hi[s] and starts[lo[s]] < oldest:
+                    lo[s] += 1
+                top[s] = max(lo[s], hi[s] - (ended >> s & 1))
+                candidate[s] = False
+                if open_ >> s & 1 and seen[s]:
+                    candidate[s] = starts[hi[s]] >= oldest
+            first_found = count
+            for n in range(items):
+                s, kind = item_symbol[n], item_kind[n]
+                slot = hi[s] if kind == STARTED else hi[s] - 1
+                if starts[slot] >= oldest:
+                    useful = pattern.on_start[s] if kind == STARTED else pattern.on_end[s]
+                    if useful and kind == ENDED_SEEN:
+                        # Something became certain only if a partner lasted beside it, in more ways than allowed.
+                        useful = False
+                        for y in range(symbols):
+                            if y != s and (candidate[y] or ended_seen[y] >= 0):
+                                other = hi[y] if candidate[y] else ended_seen[y]
+                                both = both_last(starts[slot], starts[other])
+                                if masks[s, y] & both != both:
+                                    useful = True
+                                if candidate[y] and ended_seen[y] >= 0:
+                                    useful = True
+                    if useful:
+                        statistics.searches[s] += 1
+                        chosen[s], lasts[s], lasted[s] = slot, kind == STARTED, kind != ENDED
+                        found, count = _search(
+                            s, orders[s], masks, starts, ends, lo, top, candidate, hi, ended_seen, kind == ENDED_SEEN,
+                            chosen, lasts, lasted, ranges, scratch, statistics, found, count, most,
+                        )  # fmt: skip
+                        if count >= most:
+                            place.at[0], place.at[1] = group, i - 1
+                            return TOO_MANY, found[:0], found_row[:0]
+                    if kind == STARTED:
+                        candidate[s] = True
+                    else:
+                        top[s] = hi[s]
+                        if kind == ENDED_SEEN:
+                            ended_seen[s] = slot
+                if kind == STARTED:
+                    seen[s] = True
+            while len(found_row) < count:
+                found_row = _grown(found_row, first_found)
+            for n in range(first_found, count):
+                found_row[n, 0], found_row[n, 1] = i - 1, group
+            statistics.sizes_seen[0] += 1
+            weight = max(statistics.smoothing, 1.0 / statistics.sizes_seen[0])
+            for s in range(symbols):
+                statistics.size[s] += weight * (hi[s] - lo[s] - statistics.size[s])
+            status = DONE
+            if count >= soft_limit:
+                status = FULL
+            elif statistics.threshold > 0 and _plan_is_stale(masks, statistics):
+                status = REPLAN
+            if status != DONE:
+                place.at[0], place.at[1], place.at[3] = group, i, open_
+                return status, found[:count], found_row[:count]
+        for s in range(symbols):
+            lasting = open_ >> s & 1 == 1
+            groups.lo[group, s], groups.hi[group, s] = lo[s], hi[s]
+            groups.open_slot[group, s] = hi[s] if lasting else -1
+            groups.open_seen[group, s] = lasting and seen[s]
+            if lasting:
+                hi[s] += 1
+            lo[s] = hi[s]
+        group += 1
+        place.at[0], place.at[2], place.at[3] = group, 0, 0
+    place.at[1] = i
+    return DONE, found[:count], found_row[:count]

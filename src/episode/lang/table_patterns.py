@@ -1,0 +1,149 @@
+"""Patterns that stand where a table may, EVENTS ( … ) and SITUATIONS ( … ), or that are the whole text.
+
+A text that begins with PATTERN, or with FROM and has PATTERN where SQL has SELECT, is an event pattern. With DEFINE
+there, it is a situation pattern.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from episode.errors import EpisodeSyntaxError
+from episode.lang.cursor import closest
+from episode.lang.event_pattern import INPUT_WORDS, parse_event_tokens
+from episode.lang.event_syntax import EventQuery, Strategy
+from episode.lang.lexer import Kind, Token, tokenize
+from episode.lang.situation_pattern import parse_situation_tokens
+from episode.lang.situation_relations import RELATIONS
+from episode.lang.situation_syntax import SituationQuery
+from episode.lang.syntax import Span
+
+BEFORE_TABLES = ("FROM", "JOIN", "LATERAL", "STREAM", "TABLE", "USING")
+RELATION_WORDS = frozenset(name.split("-")[0] for name in RELATIONS)
+
+
+@dataclass(frozen=True)
+class TableEvents:
+    """One `EVENTS ( [FROM …] PATTERN … )` in the place of a table. `span` covers all of it, but no alias."""
+
+    span: Span
+    query: EventQuery
+
+
+@dataclass(frozen=True)
+class TableSituations:
+    """One `SITUATIONS ( [FROM …] DEFINE … )` in the place of a table. `span` covers all of it, but no alias."""
+
+    span: Span
+    query: SituationQuery
+
+
+def whole_pattern(source: str, tokens: list[Token]) -> EventQuery | SituationQuery | None:
+    """The pattern that the text is, where it is nothing else."""
+    end = len(tokens) - 1
+    if _is_situation_pattern(tokens, 0, end):
+        return parse_situation_tokens(source, tokens, 0, end)
+    return parse_event_tokens(source, tokens, 0, end) if _is_event_pattern(tokens, 0, end) else None
+
+
+def pattern_of(text: str, strategy: Strategy | None = None) -> EventQuery | SituationQuery:
+    """A text that can be nothing but one of the two. strategy: of an event pattern whose WHERE has none."""
+    tokens = tokenize(text)
+    end = len(tokens) - 1
+    if _is_situation_pattern(tokens, 0, end):
+        return parse_situation_tokens(text, tokens, 0, end)
+    return parse_event_tokens(text, tokens, 0, end, strategy)
+
+
+def table_patterns(
+    source: str, tokens: list[Token], partners: dict[int, int]
+) -> tuple[tuple[TableEvents, ...], tuple[TableSituations, ...]]:
+    """Every EVENTS and SITUATIONS with a pattern inside; a table or function of that name is left alone.
+
+    partners: the index of the partner of every round bracket.
+    """
+    events, situations = [], []
+    for index, token in enumerate(tokens):
+        word = token.upper
+        if word not in ("EVENTS", "SITUATIONS") or not tokens[index + 1].is_symbol("("):
+            continue
+        begin, end = index + 2, partners[index + 1]
+        is_event, is_situation = _is_event_pattern(tokens, begin, end), _is_situation_pattern(tokens, begin, end)
+        if not (is_event or is_situation) or not may_precede_table(tokens, index - 1):
+            continue
+        if index == 0:
+            first = "PATTERN" if word == "EVENTS" else "DEFINE"
+            hint = f"Write SELECT * FROM {word} ( … ), or {first} … without {word}."
+            raise _error(f"{word} ( … ) is a table, not a query.", source, token, hint)
+        span = Span(token.start, tokens[end].end)
+        if word == "SITUATIONS":
+            situations.append(TableSituations(span, parse_situation_tokens(source, tokens, begin, end)))
+        elif is_situation:
+            raise _error("This is a situation pattern, not an event pattern.", source, token, "Write SITUATIONS ( … ).")
+        else:
+            events.append(TableEvents(span, parse_event_tokens(source, tokens, begin, end)))
+    return tuple(events), tuple(situations)
+
+
+def _error(message: str, source: str, token: Token, hint: str) -> EpisodeSyntaxError:
+    return EpisodeSyntaxError(message, source=source, position=token.start, length=len(token.text), hint=hint)
+
+
+def may_precede_table(tokens: list[Token], index: int) -> bool:
+    """Is this where a table stands? In `WHERE x MATCH_RECOGNIZE ( … )` it is not."""
+    before = tokens[index] if index >= 0 else None
+    return before is None or before.upper in BEFORE_TABLES or (before.kind is Kind.SYMBOL and before.text in "(,")
+
+
+# ---- which pattern it is -----------------------------------------------------------------------------
+
+
+def _is_event_pattern(tokens: list[Token], begin: int, end: int) -> bool:
+    """Is this PATTERN …, or FROM … PATTERN …? `FROM t pattern SELECT x` is SQL."""
+    first, second = tokens[begin].upper, tokens[min(begin + 1, end)]
+    if first not in INPUT_WORDS:
+        misspelt = second.kind in (Kind.NAME, Kind.QUOTED) and closest(first, ["PATTERN"]) is not None
+        name = second.kind is Kind.SYMBOL and second.text in ".,="
+        return (first == "PATTERN" and not name) or misspelt
+    words = _clause_words(tokens, begin, end, "PATTERN", "DEFINE")
+    return bool(words) and "DEFINE" not in words
+
+
+def _is_situation_pattern(tokens: list[Token], begin: int, end: int) -> bool:
+    """Is this DEFINE …, FROM … DEFINE …, or a PATTERN with relations and DEFINE forgotten?"""
+    first, second, third = (tokens[min(begin + distance, end)] for distance in range(3))
+    if first.upper in INPUT_WORDS:
+        words = _clause_words(tokens, begin, end, "PATTERN", "DEFINE")
+        return "DEFINE" in words or ("PATTERN" in words and _has_relation(tokens, words["PATTERN"] + 1, end))
+    if first.upper == "PATTERN":
+        return _has_relation(tokens, begin + 1, end)
+    defined = second.kind in (Kind.NAME, Kind.QUOTED) and third.upper == "AS"
+    return first.upper == "DEFINE" or (defined and closest(first.upper, ["DEFINE"]) is not None)
+
+
+def _has_relation(tokens: list[Token], begin: int, end: int) -> bool:
+    """`A meets B`, `A met by B` or `A met-by B`, where an event pattern would have a name and an operator."""
+    symbol, relation, behind = (tokens[min(begin + distance, end)] for distance in range(3))
+    names = (Kind.NAME, Kind.QUOTED)
+    related = relation.kind is Kind.NAME and relation.text.lower().split("_")[0] in RELATION_WORDS
+    return symbol.kind in names and related and (behind.kind in names or behind.is_symbol("-"))
+
+
+def _clause_words(tokens: list[Token], begin: int, end: int, *wanted: str) -> dict[str, int]:
+    """Where these words stand outside brackets and are no names, in a text that begins as an input and is not SQL."""
+    if tokens[begin].upper != "FROM" and tokens[min(begin + 1, end)].upper != "BY":
+        return {}
+    depth = 0
+    found: dict[str, int] = {}
+    for index in range(begin, end):
+        token, before = tokens[index], tokens[index - 1]
+        if token.kind is Kind.SYMBOL:
+            depth += (token.text in "([{") - (token.text in ")]}")
+            if depth == 0 and token.text == ">" and before.is_symbol("|"):
+                return {}
+        elif depth == 0:
+            if token.upper in ("SELECT", "INSERT", "MATCH_RECOGNIZE"):
+                return {}
+            if token.upper in wanted and not before.is_symbol(".") and before.upper != "AS":
+                found.setdefault(token.upper, index)
+    return found

@@ -1,0 +1,348 @@
+"""Output of the row pattern matcher: from matches to an Arrow table of output columns and atoms."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from episode.errors import EpisodeDataError
+from episode.kernels import measures as kernels
+from episode.kernels import opcodes as oc
+from episode.kernels.rows import TIMED_OUT, UNMATCHED
+from episode.matchers.columns import one_chunk, raw_values, take_array, valid_mask
+from episode.matchers.prepare import FUNCTIONS, Prepared, measure_argument, membership
+from episode.plan.clause import MatchRecognize, RowsPerMatch
+from episode.plan.expressions import Expression, Load
+from episode.plan.labels import Labels
+from episode.plan.measures import (
+    MATCHED_COLUMN,
+    TIMED_OUT_COLUMN,
+    ColumnAtPlace,
+    DecimalAverage,
+    DecimalSum,
+    Extreme,
+    Gathered,
+    LabelAtPlace,
+    MeasurePlan,
+    NumberOfMatch,
+    OutputAtom,
+    Place,
+    PlaceExists,
+    RowAggregate,
+)
+from episode.plan.types import decimal_of
+
+NO_FLOATS = np.zeros(0, np.float64)
+NO_INTS = np.zeros(0, np.int64)
+NO_FLAGS = np.zeros(0, np.uint8)
+ROW_COLUMN = "__episode_row"
+"""Stands for a row of the output where no column does: all measures are constants."""
+
+ARROW = {
+    "boolean": pa.bool_(), "tinyint": pa.int8(), "smallint": pa.int16(), "int": pa.int32(), "bigint": pa.int64(),
+    "float": pa.float32(), "double": pa.float64(), "string": pa.string(), "date": pa.date32(),
+    "timestamp": pa.timestamp("us", tz="UTC"), "timestamp_ntz": pa.timestamp("us"),
+}  # fmt: skip
+
+
+def arrow_type(type_: str) -> pa.DataType:
+    """Arrow type of a value that the machine computed."""
+    decimal = decimal_of(type_)
+    if decimal is not None:
+        return pa.decimal128(*decimal)
+    if type_.startswith("interval"):
+        return pa.int64() if "month" in type_ or "year" in type_ else pa.duration("us")
+    return ARROW[type_]
+
+
+class OutputPlan(Protocol):
+    """What a plan says of its output; the plan of a row pattern does, and so does that of an event pattern."""
+
+    @property
+    def clause(self) -> MatchRecognize: ...
+
+    @property
+    def outputs(self) -> tuple[str, ...]: ...
+
+    @property
+    def measures(self) -> MeasurePlan: ...
+
+    @property
+    def labels(self) -> Labels: ...
+
+
+class PathLabels(NamedTuple):
+    """Label of each instruction of a path, and whether its rows are hidden."""
+
+    label_of: np.ndarray
+    excluded: np.ndarray
+
+
+def output_schema(plan: OutputPlan, input_schema: pa.Schema) -> pa.Schema:
+    """Columns that come out: input columns, the matched flag where needed, atoms."""
+    fields = [input_schema.field(name).with_nullable(True) for name in plan.outputs]
+    if plan.clause.rows_per_match is RowsPerMatch.ALL_WITH_UNMATCHED:
+        fields.append(pa.field(MATCHED_COLUMN, pa.bool_()))
+    for atom, name in plan.measures.atoms.items():
+        fields.append(atom_field(atom, input_schema).with_name(name).with_nullable(True))
+    if plan.clause.timed_out is not None:
+        fields.append(pa.field(TIMED_OUT_COLUMN, pa.bool_()))
+    return pa.schema(fields or [pa.field(ROW_COLUMN, pa.bool_())])
+
+
+def atom_field(atom: OutputAtom, input_schema: pa.Schema) -> pa.Field:
+    """Type of an atom, with the metadata of the column it hands through."""
+
+    def of(expression: Expression) -> pa.Field:
+        if isinstance(expression, Load):
+            return input_schema.field(expression.column)
+        return pa.field("", arrow_type(expression.type))
+
+    if isinstance(atom, ColumnAtPlace):
+        return input_schema.field(atom.column)
+    if isinstance(atom, Extreme):
+        return of(atom.value)
+    if isinstance(atom, LabelAtPlace):
+        kind = pa.string()
+    elif isinstance(atom, PlaceExists):
+        kind = pa.bool_()
+    elif isinstance(atom, NumberOfMatch):
+        kind = pa.int64()
+    elif isinstance(atom, RowAggregate):
+        kind = arrow_type(atom.type)
+    elif isinstance(atom, DecimalSum):
+        kind = pa.decimal128(38, atom.scale)
+    elif isinstance(atom, DecimalAverage):
+        kind = average_type(atom)
+    else:
+        kind = pa.list_(pa.string() if atom.value is None else of(atom.value).type)
+    return pa.field("", kind)
+
+
+@dataclass(frozen=True)
+class Matches:
+    """What the kernel found, in output order; see kernels.measures. part_lo, part_hi: partition bounds by match."""
+
+    kind: np.ndarray
+    start: np.ndarray
+    length: np.ndarray
+    number: np.ndarray
+    path_from: np.ndarray
+    path: np.ndarray
+    part_lo: np.ndarray
+    part_hi: np.ndarray
+
+
+class OutputAssembler:
+    """Builds the output table for the matches of one feed."""
+
+    def __init__(
+        self,
+        plan: OutputPlan,
+        schema: pa.Schema,
+        program: PathLabels,
+        table: pa.Table,
+        prepared: Prepared,
+        matches: Matches,
+    ) -> None:
+        self.plan = plan
+        self.schema = schema
+        self.program = program
+        self.table = table
+        self.prepared = prepared
+        self.matches = matches
+        rows_per_match = plan.clause.rows_per_match
+        self.out_match, self.out_position = kernels.output_rows(
+            matches.kind,
+            matches.length,
+            matches.path_from,
+            matches.path,
+            program.excluded,
+            rows_per_match is not RowsPerMatch.ALL_OMIT_EMPTY,
+            rows_per_match is RowsPerMatch.ONE_ROW,
+        )
+        self.unmatched = matches.kind[self.out_match] == UNMATCHED
+        self.timed_out = matches.number[self.out_match] == TIMED_OUT
+        self._places: dict[Place, tuple[np.ndarray, np.ndarray]] = {}
+        self._label_names = pa.array(plan.labels.names, pa.string())
+
+    def table_of_matches(self) -> pa.Table:
+        one_row = self.plan.clause.rows_per_match is RowsPerMatch.ONE_ROW
+        base = self.matches.start[self.out_match]
+        rows = base if one_row else base + np.maximum(self.out_position, 0)
+        arrays = [gather(self.table.column(name), rows) for name in self.plan.outputs]
+        if self.plan.clause.rows_per_match is RowsPerMatch.ALL_WITH_UNMATCHED:
+            arrays.append(pa.array(~self.unmatched))
+        arrays += [self._atom(atom) for atom in self.plan.measures.atoms]
+        if self.plan.clause.timed_out is not None:
+            arrays.append(pa.array(self.timed_out))
+        if not arrays:
+            arrays = [pa.array(np.ones(len(rows), np.bool_))]
+        cast = [
+            array if array.type == field.type else array.cast(field.type)
+            for array, field in zip(arrays, self.schema, strict=True)
+        ]
+        return pa.Table.from_arrays(cast, schema=self.schema)
+
+    def _atom(self, atom: OutputAtom) -> pa.Array:
+        if isinstance(atom, ColumnAtPlace):
+            return gather(self.table.column(atom.column), self._place(atom.place)[0])
+        if isinstance(atom, LabelAtPlace):
+            return gather(self._label_names, self._place(atom.place)[1])
+        if isinstance(atom, PlaceExists):
+            return pa.array(self._place(atom.place)[0] >= 0)
+        if isinstance(atom, NumberOfMatch):
+            return pa.array(self.matches.number[self.out_match], mask=self.unmatched | self.timed_out)
+        if isinstance(atom, RowAggregate):
+            return self._aggregate(atom)
+        if isinstance(atom, DecimalSum):
+            return decimals(*self._sum_decimals(atom), pa.decimal128(38, atom.scale))
+        if isinstance(atom, DecimalAverage):
+            return self._decimal_average(atom)
+        if isinstance(atom, Extreme):
+            return self._extreme(atom)
+        return self._gathered(atom)
+
+    def _place(self, place: Place) -> tuple[np.ndarray, np.ndarray]:
+        if place not in self._places:
+            m = self.matches
+            self._places[place] = kernels.navigate(
+                place.first, place.offset, place.shift, place.final, *self._members(place.labels),
+                self.out_match, self.out_position, m.start, m.length, m.path_from, m.path,
+                self.program.label_of, m.part_lo, m.part_hi,
+            )  # fmt: skip
+        return self._places[place]
+
+    def _members(self, labels: frozenset[str] | None) -> tuple[bool, np.ndarray]:
+        return labels is None, membership([labels], self.plan.labels)[0]
+
+    def _over_rows(self, labels: frozenset[str] | None, final: bool) -> tuple[Any, ...]:
+        m = self.matches
+        return (
+            final, *self._members(labels), self.out_match, self.out_position, m.start, m.length, m.path_from, m.path,
+            self.program.label_of,
+        )  # fmt: skip
+
+    def _values(self, argument: Expression | None) -> tuple[bool, bool, bool, np.ndarray, np.ndarray, np.ndarray]:
+        """(is float, has a column, has nulls, ints, floats, validity) for the aggregate kernel."""
+        if argument is None:
+            return False, False, False, NO_INTS, NO_FLOATS, NO_FLAGS
+        floating, row, check = self.prepared.column(argument)
+        lanes = self.prepared.lanes
+        ints = lanes.ints[row] if not floating and row >= 0 else NO_INTS
+        floats = lanes.floats[row] if floating and row >= 0 else NO_FLOATS
+        return floating, True, check >= 0, ints, floats, lanes.valid[check] if check >= 0 else NO_FLAGS
+
+    def _aggregate(self, atom: RowAggregate) -> pa.Array:
+        argument = None if atom.argument is None else measure_argument(atom)
+        function = FUNCTIONS[atom.function]
+        ints, floats, counts, overflow = kernels.aggregate(
+            function, *self._values(argument), *self._over_rows(atom.labels, atom.final)
+        )
+        if overflow:
+            raise EpisodeDataError(
+                f"{atom.function} overflows bigint.", hint="Cast the argument to double or decimal(38, 0)."
+            )
+        if function in (oc.COUNT, oc.COUNT_IF):
+            return pa.array(ints, mask=self.unmatched)
+        values = floats if atom.type == "double" else ints
+        array = pa.array(values, mask=counts == 0)
+        kind = arrow_type(atom.type)
+        return array if array.type == kind else array.view(kind) if kind.bit_width == 64 else array.cast(kind)
+
+    def _sum_decimals(self, atom: DecimalSum | DecimalAverage) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(low words, high words, counts) of sums of a decimal column."""
+        array = one_chunk(self.table.column(atom.column))
+        array = array.cast(pa.decimal128(array.type.precision, array.type.scale))
+        words = raw_values(array, np.int64)
+        valid = valid_mask(array)
+        return kernels.sum_decimals(
+            words[0::2].view(np.uint64),
+            words[1::2],
+            len(valid) > 0,
+            valid.view(np.uint8),
+            *self._over_rows(atom.labels, atom.final),
+        )
+
+    def _decimal_average(self, atom: DecimalAverage) -> pa.Array:
+        low, high, counts = self._sum_decimals(atom)
+        kind = average_type(atom)
+        low, high, overflow = kernels.divide_decimals(low, high, counts, 10 ** (kind.scale - atom.scale))
+        if overflow:
+            raise EpisodeDataError(f"avg overflows {kind}.", hint="Cast the argument to double.")
+        return decimals(low, high, counts, kind)
+
+    def _extreme(self, atom: Extreme) -> pa.Array:
+        function = oc.MIN if atom.function in ("min", "min_by") else oc.MAX
+        rows, _, _, _ = kernels.aggregate(function, *self._values(atom.by), *self._over_rows(atom.labels, atom.final))
+        return self._take_value(atom.value, rows)
+
+    def _take_value(self, value: Expression, rows: np.ndarray) -> pa.Array:
+        """A row-local value at rows (-1: null)."""
+        if isinstance(value, Load) and value not in self.prepared.computed:
+            return gather(self.table.column(value.column), rows)
+        floating, row, check = self.prepared.computed[value]
+        lanes = self.prepared.lanes
+        source = lanes.floats[row] if floating else lanes.ints[row]
+        inside = np.maximum(rows, 0)
+        empty = len(source) == 0
+        values = np.zeros(len(rows), source.dtype) if empty else source[inside]
+        missing = (rows < 0) | (True if empty else lanes.valid[check][inside] == 0)
+        return typed(values, missing, value.type)
+
+    def _gathered(self, atom: Gathered) -> pa.Array:
+        has_nulls, valid = False, NO_FLAGS
+        if atom.value is not None and atom.drop_nulls:
+            check = self.prepared.column(atom.value)[2]
+            if check >= 0:
+                has_nulls, valid = True, self.prepared.lanes.valid[check]
+        offsets, rows, labels = kernels.collect(has_nulls, valid, *self._over_rows(atom.labels, atom.final))
+        values = gather(self._label_names, labels) if atom.value is None else self._take_value(atom.value, rows)
+        if offsets[-1] > np.iinfo(np.int32).max:
+            raise EpisodeDataError("The arrays of a batch of matches hold more than 2 billion values.")
+        mask = pa.array(self.unmatched) if self.unmatched.any() else None
+        return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), values, mask=mask)
+
+
+def average_type(atom: DecimalAverage) -> pa.DataType:
+    return pa.decimal128(min(38, atom.precision + 4), min(38, atom.scale + 4))
+
+
+def decimals(low: np.ndarray, high: np.ndarray, counts: np.ndarray, kind: pa.DataType) -> pa.Array:
+    """Decimals of 128-bit words; null where nothing was counted."""
+    words = np.empty((len(low), 2), np.int64)
+    words[:, 0], words[:, 1] = low.view(np.int64), high
+    array = pa.Array.from_buffers(kind, len(low), [None, pa.py_buffer(words)])
+    return pc.if_else(pa.array(counts > 0), array, pa.scalar(None, kind))
+
+
+def typed(values: np.ndarray, missing: np.ndarray, type_: str) -> pa.Array:
+    kind = arrow_type(type_)
+    if type_ == "boolean":
+        return pa.array(values != 0, mask=missing)
+    decimal = decimal_of(type_)
+    if decimal is not None:
+        words = np.empty((len(values), 2), np.int64)
+        words[:, 0], words[:, 1] = values, values >> 63
+        whole = pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(words)])
+        return pc.if_else(pa.array(~missing), whole, pa.scalar(None, kind))
+    array = pa.array(values, mask=missing)
+    if array.type == kind:
+        return array
+    if pa.types.is_date32(kind):
+        return array.cast(pa.int32()).view(kind)
+    return array.view(kind) if pa.types.is_temporal(kind) else array.cast(kind)
+
+
+def gather(column: pa.ChunkedArray | pa.Array, rows: np.ndarray) -> pa.Array:
+    """Values at rows; null where the row is negative."""
+    array = one_chunk(column) if isinstance(column, pa.ChunkedArray) else column
+    if len(array) == 0:
+        return pa.nulls(len(rows), array.type)
+    if len(rows) and rows.min() < 0:
+        return array.take(pa.array(rows, pa.int64(), mask=rows < 0))
+    return take_array(array, rows)

@@ -1,0 +1,159 @@
+"""Arrow columns in the lanes of the machine: int64, float64, and ranks of strings, binary and wide decimals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from episode.matchers.columns import decimal_low_words, int64_values, one_chunk, valid_mask
+from episode.plan.types import lane_of
+
+
+@dataclass
+class Lanes:
+    """The machine's view of a table.
+
+    ints int64[:, n], floats float64[:, n], valid uint8[:, n]; `at` gives the row of a column in its lane's matrix,
+    `valid_at` its row in `valid` (-1: no nulls). Rows behind the input columns are free for computed columns.
+    ranks: rank of each constant string among the values of its type.
+    """
+
+    ints: np.ndarray
+    floats: np.ndarray
+    valid: np.ndarray
+    at: dict[str, int] = field(default_factory=dict)
+    valid_at: dict[str, int] = field(default_factory=dict)
+    ranks: dict[tuple[str, object], int] = field(default_factory=dict)
+    int_rows: int = 0
+    float_rows: int = 0
+    valid_rows: int = 0
+
+    def next_int(self) -> int:
+        """The next free row of `ints`."""
+        self.int_rows += 1
+        return self.int_rows - 1
+
+    def next_valid(self) -> int:
+        """The next free row of `valid`."""
+        self.valid_rows += 1
+        return self.valid_rows - 1
+
+    def next_float(self) -> int:
+        """The next free row of `floats`."""
+        self.float_rows += 1
+        return self.float_rows - 1
+
+
+def encode(
+    table: pa.Table,
+    columns: dict[str, str],
+    null_tests: Iterable[str],
+    constants: Iterable[tuple[str, object]],
+    computed: tuple[int, int],
+) -> Lanes:
+    """Lanes for `columns` (name → Spark type). null_tests: columns of which only validity is needed.
+
+    constants: (type, value) of the code lane. computed: how many int and float columns to leave room for.
+    """
+    n = table.num_rows
+    by_lane: dict[str, list[str]] = {"int": [], "float": [], "code": []}
+    for name, type_ in columns.items():
+        lane = lane_of(type_)
+        assert lane is not None, f"{name} of {type_} has no lane"
+        by_lane[lane].append(name)
+    ints = np.empty((len(by_lane["int"]) + len(by_lane["code"]) + computed[0], n), np.int64)
+    floats = np.empty((len(by_lane["float"]) + computed[1], n), np.float64)
+    masks: list[np.ndarray] = []
+    lanes = Lanes(ints, floats, np.empty((0, n), np.uint8))
+
+    def note_nulls(name: str, array: pa.Array) -> None:
+        if array.null_count == 0:
+            lanes.valid_at[name] = -1
+        else:
+            lanes.valid_at[name] = len(masks)
+            masks.append(valid_mask(array).view(np.uint8))
+
+    for name in by_lane["int"]:
+        array = one_chunk(table.column(name))
+        lanes.at[name] = row = lanes.next_int()
+        ints[row] = as_int64(array)
+        note_nulls(name, array)
+    for name in by_lane["float"]:
+        array = one_chunk(table.column(name))
+        lanes.at[name] = row = lanes.next_float()
+        floats[row] = _floats(array.cast(pa.float64()))
+        note_nulls(name, array)
+    groups: dict[str, list[str]] = {}
+    for name in by_lane["code"]:
+        groups.setdefault(_group(columns[name]), []).append(name)
+    constants_by_group: dict[str, list[tuple[str, object]]] = {}
+    for type_, value in constants:
+        constants_by_group.setdefault(_group(type_), []).append((type_, value))
+    for group in groups.keys() | constants_by_group.keys():
+        _encode_group(table, groups.get(group, []), constants_by_group.get(group, []), lanes, note_nulls)
+    for name in null_tests:
+        if name not in lanes.valid_at:
+            note_nulls(name, one_chunk(table.column(name)))
+    lanes.valid = np.ones((len(masks) + sum(computed), n), np.uint8)
+    for row, mask in enumerate(masks):
+        lanes.valid[row] = mask
+    lanes.valid_rows = len(masks)
+    return lanes
+
+
+def _group(type_: str) -> str:
+    return "string" if lane_of(type_) == "code" and not type_.startswith(("binary", "decimal")) else type_
+
+
+def as_int64(array: pa.Array) -> np.ndarray:
+    if pa.types.is_null(array.type):
+        return np.zeros(len(array), np.int64)
+    if pa.types.is_decimal(array.type):
+        return decimal_low_words(array.cast(pa.decimal128(array.type.precision, array.type.scale)))
+    return int64_values(array)
+
+
+def _floats(values: pa.Array) -> np.ndarray:
+    """Values as they lie; under nulls stands whatever stands there."""
+    if values.null_count == 0:
+        return values.to_numpy(zero_copy_only=False)
+    return pc.fill_null(values, 0.0).to_numpy(zero_copy_only=False)
+
+
+def _encode_group(table, names, constants, lanes, note_nulls) -> None:  # type: ignore[no-untyped-def]
+    """Ranks in byte order over the values of all columns and constants of one type."""
+    encoded = []
+    for name in names:
+        array = one_chunk(table.column(name))
+        if pa.types.is_dictionary(array.type):
+            array = array.dictionary_decode()
+        if pa.types.is_string(array.type) or pa.types.is_large_string(array.type):
+            array = array.cast(pa.large_string()).view(pa.large_binary())
+        encoded.append(array.dictionary_encode())
+        note_nulls(name, array)
+    parts = [array.dictionary for array in encoded]
+    if constants:
+        kind = parts[0].type if parts else pa.large_binary()
+        values = [value.encode() if isinstance(value, str) else value for _, value in constants]
+        parts.append(pa.array(values, kind))
+    universe = pc.unique(pa.chunked_array(parts))
+    order = pc.sort_indices(universe).to_numpy()
+    ranks = np.empty(len(order), np.int64)
+    ranks[order] = np.arange(len(order))
+    for name, array in zip(names, encoded, strict=True):
+        lanes.at[name] = row = lanes.next_int()
+        lookup = (
+            ranks[pc.index_in(array.dictionary, universe).to_numpy()]
+            if len(array.dictionary)
+            else np.zeros(1, np.int64)
+        )
+        indices = pc.fill_null(array.indices, 0).to_numpy(zero_copy_only=False)
+        lanes.ints[row] = lookup[indices] if len(lookup) else 0
+    if constants:
+        places = ranks[pc.index_in(parts[-1], universe).to_numpy()]
+        for constant, place in zip(constants, places, strict=True):
+            lanes.ranks[constant] = int(place)

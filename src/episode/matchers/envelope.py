@@ -1,0 +1,146 @@
+"""Envelopes: how events cross Spark. Slices of batches by shard, each one row with an Arrow IPC blob.
+
+Rows are what costs in Spark; an envelope holds thousands of events and is shuffled, sorted and spilled as one row.
+Columns travel slimmed (`slim.py`): fewer bytes to gather, compress and move.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from episode.kernels import hashing, narrowing, partition
+from episode.matchers.columns import key_hashes, plain, take
+from episode.matchers.ordering import has_lasting_image, order_image
+from episode.matchers.protocol import InputOrder
+from episode.matchers.slim import SlimTable, restore, slim, slim_slices
+from episode.matchers.spill import rechunk
+
+SCHEMA = "shard int, first_time long, last_time long, origin long, blob binary"
+"""An envelope's row. Times: the least and the greatest of its events, null where the order has no lasting image.
+Origin: grows in order of arrival."""
+
+FLUSH_BYTES = 32 * 2**20
+"""Events are gathered up to this size before they are split, so that slices are worth a row each."""
+
+_ARROW_SCHEMA = pa.schema(
+    [
+        ("shard", pa.int32()),
+        ("first_time", pa.int64()),
+        ("last_time", pa.int64()),
+        ("origin", pa.int64()),
+        ("blob", pa.binary()),
+    ]
+)
+_COMPRESSION = pa.ipc.IpcWriteOptions(compression="zstd")
+_PER_PARTITION = 1 << 32
+_DICTIONARY_SHARE = 4
+
+
+@dataclass(frozen=True)
+class Packing:
+    """How events are packed: in which order they will be matched, and into how many shards they are spread."""
+
+    input_order: InputOrder
+    shards: int
+    flush_bytes: int = FLUSH_BYTES
+
+
+def pack(tables: Iterable[pa.Table], packing: Packing, partition_index: int) -> Iterator[pa.RecordBatch]:
+    """The events of one Spark partition as batches of envelopes."""
+    for count, chunk in enumerate(rechunk(tables, packing.flush_bytes)):
+        if _has_large_dictionary(chunk, packing.shards):
+            chunk = plain(chunk)
+        yield _envelopes(chunk, packing, partition_index * _PER_PARTITION + count)
+
+
+def _has_large_dictionary(table: pa.Table, shards: int) -> bool:
+    """Whether writing a dictionary once for each shard is too much for the rows there are."""
+    columns = (column.chunk(0) for column in table.columns if pa.types.is_dictionary(column.type))
+    return any(len(column.dictionary) * shards * _DICTIONARY_SHARE > table.num_rows for column in columns)
+
+
+def _envelopes(table: pa.Table, packing: Packing, origin: int) -> pa.RecordBatch:
+    keys = packing.input_order.keys
+    numbers = hashing.shards_of(key_hashes(table, keys), packing.shards) if keys else np.zeros(len(table), np.int32)
+    first, last = _time_spans(table, packing.input_order, numbers, packing.shards)
+    slimmed = slim(table)
+    order, starts = partition.group(numbers, packing.shards)
+    used = np.flatnonzero(np.diff(starts))
+    if len(used) > 1:
+        slimmed = replace(slimmed, table=take(slimmed.table, order))
+    blobs = _blobs(slimmed, np.append(starts[used], len(table)))
+    columns = [pa.array(used.astype(np.int32)), first.take(pa.array(used)), last.take(pa.array(used))]
+    columns += [pa.array(np.full(len(used), origin)), blobs]
+    return pa.RecordBatch.from_arrays(columns, schema=_ARROW_SCHEMA)
+
+
+def _time_spans(table: pa.Table, input_order: InputOrder, numbers: np.ndarray, n: int) -> tuple[pa.Array, pa.Array]:
+    """The least and the greatest time of each shard's slice."""
+    order = input_order.order
+    if not order or not has_lasting_image(table.schema.field(order[0].column).type):
+        return pa.nulls(n, pa.int64()), pa.nulls(n, pa.int64())
+    first, last = narrowing.spans(order_image(table, order[0]).time(), numbers, n)
+    return pa.array(first), pa.array(last)
+
+
+def _blobs(slimmed: SlimTable, starts: np.ndarray) -> pa.Array:
+    """The slices of a table as Arrow IPC streams, written one after the other into one binary column."""
+    slimmed, firsts = slim_slices(slimmed, starts)
+    schema = slimmed.schema()
+    batch = pa.RecordBatch.from_arrays([column.chunk(0) for column in slimmed.table.columns], schema=schema)
+    sink = pa.BufferOutputStream()
+    offsets = np.zeros(len(starts), np.int32)
+    for i, first in enumerate(firsts):
+        with pa.ipc.new_stream(sink, schema, options=_COMPRESSION) as writer:
+            writer.write_batch(batch.slice(starts[i], starts[i + 1] - starts[i]), custom_metadata=first or None)
+        offsets[i + 1] = sink.tell()
+    return pa.BinaryArray.from_buffers(pa.binary(), len(firsts), [None, pa.py_buffer(offsets), sink.getvalue()])
+
+
+def call(shard: int) -> pa.RecordBatch:
+    """An envelope without events: whoever runs the shard is called."""
+    values = [shard, None, None, 0, b""]
+    columns = [pa.array([value], field.type) for value, field in zip(values, _ARROW_SCHEMA, strict=True)]
+    return pa.RecordBatch.from_arrays(columns, schema=_ARROW_SCHEMA)
+
+
+def unpack(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, pa.Table]]:
+    """(shard, events) of each envelope."""
+    for batch in batches:
+        shards, blobs = batch.column("shard"), batch.column("blob")
+        for i in range(batch.num_rows):
+            yield shards[i].as_py(), opened(blobs[i].as_buffer())
+
+
+def opened(blob: pa.Buffer | bytes) -> pa.Table:
+    """The events in an envelope."""
+    with pa.ipc.open_stream(blob) as reader:
+        slice_, first = reader.read_next_batch_with_custom_metadata()
+    return restore(slice_, dict(first or {}))
+
+
+def in_groups(envelopes: Iterable[tuple[int, pa.Table]], group_bytes: int) -> Iterator[Iterator[pa.Table]]:
+    """Events of whole shards, and of several small ones together; each group must be read to its end.
+
+    Envelopes come sorted by shard. A group ends with the shard in which it reaches group_bytes.
+    """
+    source = iter(envelopes)
+    ahead = next(source, None)
+
+    def group() -> Iterator[pa.Table]:
+        nonlocal ahead
+        size = 0
+        while ahead is not None:
+            shard, table = ahead
+            size += table.nbytes
+            ahead = next(source, None)
+            yield table
+            if size >= group_bytes and ahead is not None and ahead[0] != shard:
+                return
+
+    while ahead is not None:
+        yield group()

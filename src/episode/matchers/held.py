@@ -1,0 +1,125 @@
+"""Rows that a matcher holds for matches still to come, and how they are kept in the state: written once, in chunks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from episode.errors import EpisodeDataError
+from episode.matchers.columns import from_bytes, one_chunk_each, take, to_bytes
+from episode.matchers.protocol import EventBatch, StateChunk
+
+STATE_VERSION = 1
+_ROWS = "rows."
+_KEY, _TIME = "__key", "__time"
+_NOT_KEPT = -1
+_LEAST_COMPACTION = 1024
+_COMPACTION = 4
+
+
+def check_version(chunk: StateChunk) -> None:
+    if chunk.version != STATE_VERSION:
+        raise EpisodeDataError(
+            f"The state of format {chunk.version} cannot be read; this version reads format {STATE_VERSION}."
+        )
+
+
+@dataclass
+class KeptRows:
+    """Which held rows are in which chunk of the state: a row is written once, and chunks go with their last row.
+
+    Where few rows of the written ones are still held, they are written anew into one chunk.
+    prefix: of the names of the chunks.
+    """
+
+    prefix: str = _ROWS
+    chunk: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
+    sizes: dict[int, int] = field(default_factory=dict)
+    next_chunk: int = 0
+
+    def extend(self, count: int) -> None:
+        """New rows behind the held ones."""
+        self.chunk = np.concatenate([self.chunk, np.full(count, _NOT_KEPT, np.int64)])
+
+    def reorder(self, order: np.ndarray) -> None:
+        self.chunk = self.chunk[order]
+
+    select = reorder
+
+    def changes(self, held: EventBatch | None) -> tuple[tuple[StateChunk, ...], tuple[str, ...]]:
+        """Chunks to write and names of chunks to forget, so that the state has the held rows."""
+        if held is None or len(held) == 0:
+            removed = tuple(f"{self.prefix}{chunk}" for chunk in self.sizes)
+            self.sizes.clear()
+            return (), removed
+        live = set(np.unique(self.chunk[self.chunk != _NOT_KEPT]).tolist())
+        written = sum(self.sizes[chunk] for chunk in live)
+        kept = int(np.count_nonzero(self.chunk != _NOT_KEPT))
+        if written > _COMPACTION * kept + _LEAST_COMPACTION:
+            live = set()
+            self.chunk[:] = _NOT_KEPT
+        removed = tuple(f"{self.prefix}{chunk}" for chunk in self.sizes if chunk not in live)
+        self.sizes = {chunk: size for chunk, size in self.sizes.items() if chunk in live}
+        rows = np.flatnonzero(self.chunk == _NOT_KEPT)
+        if len(rows) == 0:
+            return (), removed
+        number = self.next_chunk
+        self.next_chunk += 1
+        self.chunk[rows] = number
+        self.sizes[number] = len(rows)
+        table = held.table if len(rows) == len(held) else take(held.table, rows)
+        table = table.append_column(_KEY, pa.array(held.key[rows])).append_column(_TIME, pa.array(held.time[rows]))
+        return (StateChunk(f"{self.prefix}{number}", STATE_VERSION, to_bytes(table)),), removed
+
+    def restore(self, chunks: Sequence[StateChunk], key_codes: np.ndarray, held_rows: np.ndarray) -> EventBatch | None:
+        """The held rows: of each key's rows in the chunks the last ones, as many as the key holds (keys in order)."""
+        mine = sorted(
+            (int(chunk.name[len(self.prefix) :]), from_bytes(chunk.data))
+            for chunk in chunks
+            if chunk.name.startswith(self.prefix)
+        )
+        if not mine:
+            return None
+        self.sizes = {number: table.num_rows for number, table in mine}
+        self.next_chunk = mine[-1][0] + 1
+        table = pa.concat_tables([table for _, table in mine])
+        numbers = np.repeat([number for number, _ in mine], [table.num_rows for _, table in mine])
+        key, time = table.column(_KEY).to_numpy(), table.column(_TIME).to_numpy()
+        order = np.argsort(key, kind="stable")
+        keys, counts = np.unique(key, return_counts=True)
+        held = np.zeros(len(keys), np.int64)
+        known = np.isin(keys, key_codes)
+        held[known] = held_rows[np.searchsorted(key_codes, keys[known])]
+        ends = np.cumsum(counts)
+        rows = order[ranges(ends - held, held)]
+        self.chunk = numbers[rows]
+        return EventBatch(one_chunk_each(take(table.drop_columns([_KEY, _TIME]), rows)), key[rows], time[rows])
+
+
+def ranges(starts: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """The numbers starts[i] .. starts[i] + counts[i] - 1, one range after the other."""
+    return np.repeat(starts - (np.cumsum(counts) - counts), counts) + np.arange(counts.sum())
+
+
+def with_held(held: EventBatch | None, events: EventBatch, kept: KeptRows, columns: Sequence[str]) -> EventBatch:
+    """Held rows and new rows together, contiguous by key, held rows first."""
+    kept.extend(len(events))
+    events = EventBatch(events.table, _owned(events.key), _owned(events.time))
+    if held is None or len(held) == 0:
+        return events
+    if len(events) == 0:
+        return held
+    key = np.concatenate([held.key, events.key])
+    order = np.argsort(key, kind="stable")
+    kept.reorder(order)
+    names = list(columns)
+    table = take(pa.concat_tables([held.table.select(names), events.table.select(names)]), order)
+    return EventBatch(table, key[order], np.concatenate([held.time, events.time])[order])
+
+
+def _owned(array: np.ndarray) -> np.ndarray:
+    """A writable int64 array: kernels are compiled for those, and read-only ones would be compiled for again."""
+    return array if array.flags.writeable and array.flags.c_contiguous else array.copy()

@@ -1,0 +1,166 @@
+"""From a table in order of arrival to an EventBatch: rows grouped by key, each key's rows in the query's order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from episode.errors import EpisodeDataError, EpisodeUnsupportedError
+from episode.kernels import partition
+from episode.matchers.columns import (
+    ALL_VALID,
+    decimal_low_words,
+    float_bits,
+    int64_values,
+    is_integral,
+    is_narrow_decimal,
+    one_chunk,
+    one_chunk_each,
+    plain,
+    take,
+    valid_mask,
+)
+from episode.matchers.keys import KeyCoder
+from episode.matchers.protocol import EventBatch, InputOrder, OrderKey
+
+_FIRST = np.iinfo(np.int64).min
+_LAST = np.iinfo(np.int64).max
+_DAY = 86_400_000_000
+_LAST_DAY = _LAST // _DAY
+_PER_MICROSECOND = {"s": 1_000_000, "ms": 1_000, "us": 1}
+
+
+@dataclass(frozen=True)
+class OrderImage:
+    """An order column as integers that grow along the order (DESC: the complement), with its nulls apart.
+
+    is_column: the values are the column's own buffer.
+    """
+
+    values: np.ndarray
+    valid: np.ndarray
+    nulls_first: bool
+    is_column: bool
+
+    def rows(self) -> list[np.ndarray]:
+        """The image as sort columns: the values, and before them the place of nulls where there are any."""
+        if self.valid is ALL_VALID:
+            return [self.values]
+        place = self.valid if self.nulls_first else ~self.valid
+        return [place.astype(np.int64), np.where(self.valid, self.values, 0)]
+
+    def time(self) -> np.ndarray:
+        """One integer for each row; nulls are the smallest or the largest of all."""
+        if self.valid is ALL_VALID:
+            return self.values
+        return np.where(self.valid, self.values, _FIRST if self.nulls_first else _LAST)
+
+
+def order_image(table: pa.Table, order: OrderKey) -> OrderImage:
+    """The image of one order column."""
+    array = one_chunk(table.column(order.column))
+    values = _ascending(array, order.column)
+    valid = valid_mask(array)
+    is_column = order.ascending and valid is ALL_VALID and not values.flags.owndata  # a view: nothing was computed
+    return OrderImage(values if order.ascending else ~values, valid, order.nulls_first, is_column)
+
+
+def has_lasting_image(kind: pa.DataType) -> bool:
+    """Whether images of this type compare across batches; ranks (strings, wide decimals) do not."""
+    return is_integral(kind) or pa.types.is_floating(kind) or is_narrow_decimal(kind)
+
+
+def _ascending(array: pa.Array, name: str) -> np.ndarray:
+    kind = array.type
+    if pa.types.is_dictionary(kind):
+        return _ascending(array.dictionary_decode(), name)
+    if pa.types.is_null(kind):
+        return np.zeros(len(array), np.int64)
+    if pa.types.is_date32(kind):
+        return np.clip(int64_values(array), -_LAST_DAY, _LAST_DAY) * _DAY
+    if pa.types.is_timestamp(kind) or pa.types.is_duration(kind):
+        values = int64_values(array)
+        return values // 1000 if kind.unit == "ns" else _scaled(values, _PER_MICROSECOND[kind.unit])
+    if pa.types.is_floating(kind):
+        bits = float_bits(array)
+        return bits ^ ((bits >> 63) & _LAST)
+    if is_narrow_decimal(kind):
+        return decimal_low_words(array)
+    if is_integral(kind):
+        return int64_values(array)
+    if pa.types.is_decimal(kind) or any(test(kind) for test in _BYTES):
+        return _ranks(array)
+    raise EpisodeUnsupportedError(
+        f"rows cannot be ordered by column {name} of type {kind}",
+        hint="ORDER BY columns of atomic types.",
+    )
+
+
+_BYTES = (
+    pa.types.is_string,
+    pa.types.is_binary,
+    pa.types.is_large_string,
+    pa.types.is_large_binary,
+    pa.types.is_fixed_size_binary,
+)
+
+
+def _scaled(values: np.ndarray, factor: int) -> np.ndarray:
+    return values if factor == 1 else values * factor
+
+
+def _ranks(array: pa.Array) -> np.ndarray:
+    """Dense ranks within the batch; any number under nulls."""
+    encoded = array.dictionary_encode()
+    rank = np.empty(len(encoded.dictionary) + 1, np.int64)
+    rank[pc.sort_indices(encoded.dictionary).to_numpy()] = np.arange(len(encoded.dictionary))
+    rank[-1] = 0
+    return rank[encoded.indices.fill_null(len(encoded.dictionary)).to_numpy()]
+
+
+def events_of(table: pa.Table, input_order: InputOrder, coder: KeyCoder) -> EventBatch:
+    """Group and order the rows of one batch, which come in order of arrival.
+
+    Time never decreases within a key: under DESC it is the complement (~value) of the column's image.
+    """
+    images = [order_image(table, key) for key in input_order.order]
+    time = _times(images[0], input_order) if images else np.zeros(table.num_rows, np.int64)
+    rows = [row for image in images for row in image.rows()]
+    stacked = _stack(rows, table.num_rows)
+    keys = coder.encode(table)
+    if partition.is_ordered(keys.local, stacked):
+        return EventBatch(one_chunk_each(plain(table)), keys.code[keys.local], time)
+    order, starts, disordered = partition.group_and_check(keys.local, keys.count, stacked)
+    partition.order_within(order, starts, disordered, stacked)
+    ordered = take(table, order)
+    if images and images[0].is_column:
+        time = order_image(ordered, input_order.order[0]).values
+    else:
+        time = time.take(order)
+    return EventBatch(plain(ordered), np.repeat(keys.code, np.diff(starts)), time)
+
+
+def _stack(rows: list[np.ndarray], n: int) -> np.ndarray:
+    """int64[k, n], without copying a single row."""
+    if len(rows) == 1:
+        return np.ascontiguousarray(rows[0])[np.newaxis, :]
+    return np.stack(rows) if rows else np.empty((0, n), np.int64)
+
+
+def times_of(table: pa.Table, input_order: InputOrder) -> np.ndarray:
+    """The rows' times (int64), in order of arrival."""
+    return _times(order_image(table, input_order.order[0]), input_order)
+
+
+def _times(image: OrderImage, input_order: InputOrder) -> np.ndarray:
+    if input_order.needs_time and image.valid is not ALL_VALID:
+        name = input_order.order[0].column
+        nulls = len(image.valid) - int(np.count_nonzero(image.valid))
+        raise EpisodeDataError(
+            f"{nulls:,} of the {len(image.valid):,} rows of a shard have no event time: column {name} is null",
+            hint=f"Leave such rows out: WHERE {name} IS NOT NULL.",
+        )
+    return image.time()

@@ -1,0 +1,172 @@
+"""The keystone: one Matcher protocol, run by every runtime (batch, stream, in process).
+
+A Matcher lives for one shard (a set of partition keys). It is fed column batches in order and hands back
+finished matches. Its laws (tests/property): chunk invariance, shard invariance, oracle equality, bounded state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+import pyarrow as pa
+
+END_OF_TIME = np.iinfo(np.int64).max
+"""`until` of a feed after which no event can come before the end of input."""
+
+
+@dataclass(frozen=True)
+class OrderKey:
+    """One ORDER BY column of the input table."""
+
+    column: str
+    ascending: bool = True
+    nulls_first: bool = True
+
+
+@dataclass(frozen=True)
+class InputOrder:
+    """How the rows of a shard are grouped and ordered.
+
+    keys: partition columns (null is a value of its own; none: one partition holds everything).
+    order: ORDER BY columns; after them, and without any, rows keep their order of arrival.
+    needs_time: the first order column is an event time that a query measures: it must not be null.
+    """
+
+    keys: tuple[str, ...]
+    order: tuple[OrderKey, ...]
+    needs_time: bool = False
+
+
+@dataclass(frozen=True)
+class EventBatch:
+    """Events of one feed: rows contiguous by key, each key's rows in order.
+
+    table: the columns the query reads, one chunk each; row i belongs to key[i].
+    key: int64 key codes, equal for equal keys, the same for a key in every feed of a matcher's life.
+    time: int64 order-preserving image of the first order column. Timestamps and dates are microseconds
+        (dates at midnight), integers are themselves; zero where there is no order column.
+    Within a key, the rows of a feed come after all rows of earlier feeds.
+    """
+
+    table: pa.Table
+    key: np.ndarray
+    time: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.key)
+
+
+@dataclass(frozen=True)
+class StateChunk:
+    """A piece of a snapshot: a name, a format version, Arrow IPC bytes."""
+
+    name: str
+    version: int
+    data: bytes
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """What has changed since the snapshot before: chunks that are new or rewritten, names of chunks that are gone.
+
+    All chunks that were put and neither put again nor removed make up the state.
+    """
+
+    put: tuple[StateChunk, ...] = ()
+    removed: tuple[str, ...] = ()
+
+    def apply(self, chunks: dict[str, StateChunk]) -> None:
+        """Bring a state, by name of chunk, up to date."""
+        for name in self.removed:
+            chunks.pop(name, None)
+        for chunk in self.put:
+            chunks[chunk.name] = chunk
+
+
+@runtime_checkable
+class Matcher(Protocol):
+    """One engine at work on one shard."""
+
+    def feed(self, events: EventBatch, until: int) -> pa.Table:
+        """Take new events; all events with time <= until are in. Returns the matches that are now certain."""
+        ...
+
+    def finish(self) -> pa.Table:
+        """The input has ended: returns all remaining matches."""
+        ...
+
+    def snapshot(self) -> Snapshot:
+        """The state, columnar and versioned: what has changed since the last call (or since restore)."""
+        ...
+
+    def restore(self, chunks: Sequence[StateChunk]) -> None:
+        """Continue from a state (chunks in any order), in a matcher newly opened from the same spec."""
+        ...
+
+    @property
+    def state_rows(self) -> int:
+        """Events held for matches still to come."""
+        ...
+
+    @property
+    def given_up(self) -> int:
+        """How many open matches were given up so far, because a limit to the state said so."""
+        ...
+
+    @property
+    def live_keys(self) -> np.ndarray:
+        """Codes of the keys of which the matcher still knows something."""
+        ...
+
+    @property
+    def wakes_at(self) -> int | None:
+        """The least `until` at which a feed without events could give a match; None if none could."""
+        ...
+
+
+@runtime_checkable
+class FeedsInRounds(Protocol):
+    """A Matcher whose feed may give more matches than should be in memory at once."""
+
+    def feed_in_rounds(self, events: EventBatch, until: int) -> Iterator[pa.Table]:
+        """As `feed`, in parts; all of them must be taken before anything else is asked of the matcher."""
+        ...
+
+
+@runtime_checkable
+class Reports(Protocol):
+    """A Matcher that can say what it has done, for explain."""
+
+    def report(self) -> str:
+        """JSON."""
+        ...
+
+
+class MatcherSpec(Protocol):
+    """A planned query: picklable, shipped to the workers, where it opens matchers."""
+
+    @property
+    def input_order(self) -> InputOrder: ...
+
+    @property
+    def input_columns(self) -> tuple[str, ...]: ...
+
+    @property
+    def input_schema(self) -> pa.Schema:
+        """At least the input columns, as they are fed."""
+        ...
+
+    @property
+    def output_schema(self) -> pa.Schema: ...
+
+    @property
+    def fingerprint(self) -> str:
+        """What a state belongs to: equal for specs whose matchers can go on with each other's state."""
+        ...
+
+    def open(self) -> Matcher:
+        """A new matcher with empty state."""
+        ...

@@ -1,0 +1,160 @@
+"""Tables in fewer bytes on their way through Spark, where every byte of a row is copied a dozen times.
+
+1. Doubles that are decimal numbers (prices, readings) become whole numbers of hundredths or so, if every one of them
+   comes back with the very same bits.
+2. Whole numbers become distances from the smallest, in units of 1, 1,000 or 1,000,000, in 1, 2 or 4 bytes.
+3. Once rows are grouped into slices: distances that only grow within a slice (times) become steps.
+4. Codes of dictionaries take 1 or 2 bytes where the dictionary is small.
+
+A slimmed table's schema remembers how its columns were; the first distance of a slice is told apart for each slice.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from episode.kernels import narrowing
+from episode.matchers.columns import ALL_VALID, int64_values, is_integral, raw_values, valid_mask
+
+_REMEMBERED = b"episode.slim"
+_RECIPE = b"recipe"
+_SAMPLE = 64
+_MOST_DIGITS = 6
+_FAR = 1000
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a column was slimmed: value = (base + unit * distance) / scale, without scale (0) a whole number.
+
+    steps: the column has the steps from distance to distance.
+    """
+
+    base: int
+    unit: int
+    scale: int = 0
+    steps: bool = False
+
+
+@dataclass(frozen=True)
+class SlimTable:
+    """A table whose columns, where they have a recipe, are slimmed; `wide` has the fields as they were."""
+
+    table: pa.Table
+    wide: pa.Schema
+    recipes: tuple[Recipe | None, ...]
+
+    def schema(self) -> pa.Schema:
+        """The slim schema; it remembers the wide fields with their recipes."""
+        pairs = zip(self.wide, self.recipes, strict=True)
+        kept = [f.with_metadata({_RECIPE: json.dumps(asdict(r))}) for f, r in pairs if r is not None]
+        return self.table.schema.with_metadata({_REMEMBERED: pa.schema(kept).serialize().to_pybytes()})
+
+
+def slim(table: pa.Table) -> SlimTable:
+    """Slim the columns of a table (of one chunk each), whatever the order of its rows."""
+    pairs = [_slim_column(column.chunk(0)) for column in table.columns]
+    return SlimTable(_with_columns(table, [column for column, _ in pairs]), table.schema, tuple(r for _, r in pairs))
+
+
+def slim_slices(slimmed: SlimTable, starts: np.ndarray) -> tuple[SlimTable, list[dict[str, str]]]:
+    """Steps for distances where they are narrower; and for each slice the first distances of such columns."""
+    columns, recipes = [column.chunk(0) for column in slimmed.table.columns], list(slimmed.recipes)
+    firsts: list[dict[str, str]] = [{} for _ in starts[1:]]
+    for i, recipe in enumerate(recipes):
+        if recipe is None or columns[i].null_count or columns[i].type.bit_width < 32:
+            continue
+        distances = raw_values(columns[i], columns[i].type.to_pandas_dtype())
+        bits = _bits(int(narrowing.largest_step(distances, starts)))
+        if bits < columns[i].type.bit_width:
+            steps = np.empty(len(distances), f"uint{bits}")
+            narrowing.steps_of(distances, starts, steps)
+            columns[i], recipes[i] = pa.array(steps), replace(recipe, steps=True)
+            for s, first in enumerate(firsts):
+                first[slimmed.table.schema.names[i]] = str(distances[starts[s]])
+    return SlimTable(_with_columns(slimmed.table, columns), slimmed.wide, tuple(recipes)), firsts
+
+
+def restore(batch: pa.RecordBatch, first: dict[bytes, bytes]) -> pa.Table:
+    """A slice as it was; `first` are the first distances of its columns of steps."""
+    metadata = batch.schema.metadata or {}
+    table = pa.Table.from_batches([batch.replace_schema_metadata()])
+    for field in pa.ipc.read_schema(pa.py_buffer(metadata[_REMEMBERED])):
+        at = table.schema.get_field_index(field.name)
+        recipe = Recipe(**json.loads(field.metadata[_RECIPE]))
+        column = _restore_column(batch.column(at), recipe, int(first.get(field.name.encode(), 0)), field.type)
+        table = table.set_column(at, field.remove_metadata(), column)
+    for at, field in enumerate(table.schema):
+        if pa.types.is_dictionary(field.type):
+            kind = pa.dictionary(pa.int32(), field.type.value_type)
+            table = table.set_column(at, field.with_type(kind), table.column(at).cast(kind))
+    return table
+
+
+def _with_columns(table: pa.Table, columns: list[pa.Array]) -> pa.Table:
+    fields = [field.with_type(column.type) for field, column in zip(table.schema, columns, strict=True)]
+    return pa.Table.from_arrays(columns, schema=pa.schema(fields))
+
+
+def _slim_column(array: pa.Array) -> tuple[pa.Array, Recipe | None]:
+    kind = array.type
+    if pa.types.is_dictionary(kind):
+        index = next(i for i in (pa.int8(), pa.int16(), pa.int32()) if len(array.dictionary) < 2 ** (i.bit_width - 1))
+        return pa.DictionaryArray.from_arrays(array.indices.cast(index), array.dictionary, safe=False), None
+    valid = valid_mask(array)
+    if pa.types.is_float64(kind):
+        scale, values = _decimals(raw_values(array, np.float64), valid)
+    elif is_integral(kind) and kind.bit_width > 8 and not pa.types.is_uint64(kind):
+        scale, values = 0, int64_values(array)
+    else:
+        return array, None
+    if values is None:
+        return array, None
+    base, largest = (int(value) for value in narrowing.value_range(values, valid))
+    unit = int(narrowing.common_unit(values, valid, base)) if largest - base > _FAR else 1
+    bits = _bits((largest - base) // unit)
+    if bits >= 64 and scale == 0 and valid is ALL_VALID:
+        return pa.array(values), Recipe(0, 1)  # perhaps its steps are narrower
+    if bits >= kind.bit_width:
+        return array, None
+    distances = np.empty(len(values), f"uint{bits}")
+    narrowing.narrow(values, base, unit, distances)
+    return _like(array, pa.from_numpy_dtype(distances.dtype), distances), Recipe(base, unit, scale)
+
+
+def _bits(largest: int) -> int:
+    """How wide an unsigned integer must be; 64 for what cannot be told."""
+    return next((bits for bits in (8, 16, 32) if 0 <= largest < 2**bits), 64) if largest != -1 else 64
+
+
+def _decimals(values: np.ndarray, valid: np.ndarray) -> tuple[int, np.ndarray | None]:
+    """(scale, whole numbers) of doubles that are decimal numbers of few digits; (0, None) if they are not."""
+    result = np.empty(len(values), np.int64)
+    for digits in range(_MOST_DIGITS + 1):
+        scale = 10**digits
+        sample = narrowing.decimals(values[:_SAMPLE], valid[:_SAMPLE], float(scale), result)
+        if sample and narrowing.decimals(values, valid, float(scale), result):
+            return scale, result
+    return 0, None
+
+
+def _restore_column(array: pa.Array, recipe: Recipe, first: int, kind: pa.DataType) -> pa.Array:
+    slimmed = raw_values(array, array.type.to_pandas_dtype())
+    values = np.empty(len(slimmed), np.int64)
+    if recipe.steps:
+        narrowing.widen_steps(slimmed, recipe.base + recipe.unit * first, recipe.unit, values)
+    else:
+        narrowing.widen(slimmed, recipe.base, recipe.unit, values)
+    if recipe.scale:
+        return _like(array, kind, values / float(recipe.scale))
+    return _like(array, kind, values.astype(f"int{kind.bit_width}", copy=False))
+
+
+def _like(array: pa.Array, kind: pa.DataType, values: np.ndarray) -> pa.Array:
+    """An array of other values with the nulls of the given one."""
+    mask = None if array.null_count == 0 else array.is_valid().buffers()[1]
+    return pa.Array.from_buffers(kind, len(values), [mask, pa.py_buffer(values)])

@@ -1,0 +1,83 @@
+"""Compile the kernels for this machine ahead of the first query; they are cached on disk from then on."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from episode.matchers.envelope import Packing, pack, unpack
+from episode.matchers.event_pattern import EventPatternSpec
+from episode.matchers.keys import KeyCoder
+from episode.matchers.ordering import events_of
+from episode.matchers.protocol import END_OF_TIME, InputOrder
+from episode.matchers.row_pattern import RowPatternSpec
+from episode.matchers.situation_pattern import SituationPatternSpec
+from episode.plan.event_cost import PhysicalPlan, default_statistics, search
+from episode.plan.event_pattern import EventPlan
+from episode.plan.row_pattern import RowPatternPlan
+from episode.plan.situation_pattern import SituationPlan
+
+SAMPLE_CLAUSE = """
+    PARTITION BY k ORDER BY ts
+    MEASURES A.v AS a, LAST(B.v) AS b, sum(v) AS total, array_agg(B.v) AS collected, max(A.v) AS most
+    PATTERN (A B+) DEFINE B AS B.v < PREV(B.v) AND B.v < A.v AND avg(B.v) < 100
+"""
+"""A query that needs every kernel."""
+
+SAMPLE_TYPES = {"k": "bigint", "ts": "bigint", "v": "double"}
+
+SAMPLE_EVENTS = (
+    "PATTERN A; !B; C D; E WHERE A.v < D.v AND A.v + E.v > 0 WITHIN 9",
+    "PATTERN A; B+; C D WHERE A.k = D.k WITHIN 9 RETURN A.v, sum(B.v) AS total",
+    "PATTERN A & B WITHIN 9",
+    "PATTERN !A; B D; E* WHERE A.v > D.v WITHIN 9",
+    "PATTERN SEQ(A a, B+ b[], C c) WHERE b[i].v > avg(b[..i-1].v) WITHIN 9",
+)
+"""Event patterns that need every kernel of theirs, over SAMPLE_EVENT_TYPES; each runs as a tree, if it can."""
+
+SAMPLE_EVENT_TYPES = {**SAMPLE_TYPES, "type": "string"}
+
+
+SAMPLE_SITUATIONS = """
+    DEFINE A AS v > 2, B AS v < 3 AT LEAST 1 PATTERN A overlaps B; A before B WITHIN 9
+    RETURN count(A.v) AS n, sum(A.v) AS total, avg(B.v) AS mean, stddev(B.v) AS deviation, max(A.v) AS most,
+        sum(A.ts) AS whole
+"""
+"""A situation pattern that needs every kernel of its, over SAMPLE_TYPES."""
+
+
+def compile_kernels(plan: RowPatternPlan) -> None:
+    """Run a small plan of SAMPLE_CLAUSE over SAMPLE_TYPES in process."""
+    table = pa.table({"k": [1, 1, 2, 2], "ts": [1, 2, 1, 2], "v": [3.0, 2.0, 2.0, 1.0]})
+    spec = RowPatternSpec(plan, table.schema)
+    matcher = spec.open()
+    packing = Packing(spec.input_order, shards=2)
+    for _, packed in unpack(pack([table.select(list(spec.input_columns))], packing, 0)):
+        events = events_of(packed, spec.input_order, KeyCoder(spec.input_order.keys))
+        matcher.feed(events, END_OF_TIME)
+    names = pa.table({"k": ["a", "b"]})
+    list(pack([names], Packing(InputOrder(("k",), ()), shards=2), 0))
+
+
+def compile_event_kernels(plans: list[EventPlan]) -> None:
+    """Run small plans of SAMPLE_EVENTS in process."""
+    types = ["A", "B", "C", "E"] * 2
+    count = len(types)
+    table = pa.table({"k": [1] * count, "ts": list(range(count)), "v": [float(i) for i in range(count)], "type": types})
+    for plan in plans:
+        forced = None if plan.tree is None else PhysicalPlan(False, search(plan, default_statistics(plan)).shapes, 0.0)
+        for choice in dict.fromkeys((forced, None)):
+            spec = EventPatternSpec(plan, table.schema, forced=choice)
+            chosen = table.select(list(spec.input_columns))
+            spec.open().feed(events_of(chosen, spec.input_order, KeyCoder(spec.input_order.keys)), END_OF_TIME)
+
+
+def compile_situation_kernels(plan: SituationPlan) -> None:
+    """Run a small plan of SAMPLE_SITUATIONS in process."""
+    values = [3.0, 2.5, 2.0, 3.0, 3.0, 1.0, 3.0, 1.0]
+    count = len(values)
+    table = pa.table({"k": [1] * count, "ts": list(range(count)), "v": values})
+    spec = SituationPatternSpec(plan, table.schema)
+    matcher, coder = spec.open(), KeyCoder(spec.input_order.keys)
+    for half in (table.slice(0, 4), table.slice(4)):
+        events = events_of(half.select(list(spec.input_columns)), spec.input_order, coder)
+        matcher.feed(events, int(events.time[-1]))

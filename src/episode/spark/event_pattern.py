@@ -1,0 +1,123 @@
+"""One event pattern on Spark: bound to a DataFrame, or to one per class, run by the batch or the stream runtime."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from episode.errors import EpisodeAnalysisError
+from episode.matchers.event_pattern import EventPatternSpec
+from episode.matchers.row_pattern import StateLimit
+from episode.plan.clause import EventQuery, Strategy
+from episode.plan.event_classes import CLASS_COLUMN, EventClasses, EventTable
+from episode.plan.event_pattern import plan_event_pattern, time_column
+from episode.plan.event_returns import EventTimes
+from episode.plan.explain_events import explain_reports
+from episode.plan.schema import quote
+from episode.plan.stream import EventTime
+from episode.spark.batch import plan_batch
+from episode.spark.pattern_query import PatternQuery, key_columns, refuse_matches
+from episode.spark.row_pattern import input_schema
+from episode.spark.stream import LiveOptions, plan_stream
+
+
+@dataclass(frozen=True)
+class EventSource:
+    """The input of an event pattern: one frame, with a class column if it was several tables."""
+
+    frame: DataFrame
+    tables: dict[str, EventTable]
+
+
+@dataclass(frozen=True)
+class EventOptions:
+    """What a caller says beside the query: columns of event time and of partitions, how classes are told, strategy."""
+
+    time: str | None = None
+    start: str | None = None
+    keys: tuple[str, ...] = ()
+    type_column: str | None = None
+    strategy: Strategy | None = None
+
+
+def one_stream(query: EventQuery, tables: dict[str, DataFrame]) -> EventSource:
+    """Tables of classes as one stream of events. Columns of the same name and type are one; others are told apart."""
+    live = {name for name, frame in tables.items() if frame.isStreaming}
+    if live and len(live) < len(tables):
+        raise EpisodeAnalysisError(
+            f"{', '.join(sorted(live))} is a stream and {', '.join(sorted(set(tables) - live))} is not.",
+            source=query.source,
+            position=query.pattern_span.start,
+            hint="Read all tables of one pattern as streams, or none.",
+        )
+    types: dict[str, set[str]] = {}
+    for frame in tables.values():
+        for field in frame.schema.fields:
+            types.setdefault(field.name, set()).add(field.dataType.simpleString())
+    union: DataFrame | None = None
+    bound: dict[str, EventTable] = {}
+    for number, (name, frame) in enumerate(tables.items()):
+        own = {
+            field.name: field.name if len(types[field.name]) == 1 else f"{field.name}__{number}"
+            for field in frame.schema.fields
+        }
+        bound[name] = EventTable(number, own)
+        columns = [F.col(quote(column)).alias(new) for column, new in own.items()]
+        part = frame.select(F.lit(number).alias(CLASS_COLUMN), *columns)
+        union = part if union is None else union.unionByName(part, allowMissingColumns=True)
+    assert union is not None
+    return EventSource(union, bound)
+
+
+def plan_events_on_spark(
+    spark: SparkSession,
+    query: EventQuery,
+    source: EventSource,
+    options: EventOptions,
+    *,
+    step_budget: int,
+    shards: int | None,
+    shard_bytes: int | None,
+    live: LiveOptions,
+    metrics: str,
+) -> PatternQuery:
+    """Bind a query to its events, of tables or of streams."""
+    frame = source.frame
+    schema = input_schema(spark, frame, query.source, query.span.start, "the event pattern")
+    where = "Say time='ts' (in SQL: ORDER BY ts before PATTERN)."
+    time = time_column(query, schema, options.time, where)
+    start = None if options.start is None else time_column(query, schema, options.start, where)
+    if start is not None and schema.columns[start] != schema.columns[time]:
+        raise EpisodeAnalysisError(f"{start} and {time} must be of one type to be start and end of an event.")
+    keys = key_columns(schema, options.keys)
+    type_column = None
+    if options.type_column is not None:
+        type_column = schema.find(options.type_column) or options.type_column
+    classes = EventClasses(query, schema, type_column, source.tables)
+    plan = plan_event_pattern(query, classes, EventTimes(time, start, schema.columns[time]), keys, options.strategy)
+    limit = StateLimit(live.max_state_rows, live.gives_up) if frame.isStreaming and live.max_state_rows else None
+
+    def spec_of(arrow: pa.Schema) -> EventPatternSpec:
+        return EventPatternSpec(plan, arrow, step_budget, limit)
+
+    if frame.isStreaming:
+        refuse_matches(frame, query.source, query.pattern_span)
+        if plan.within is None:
+            raise EpisodeAnalysisError(
+                "An event pattern over a stream needs WITHIN: without it every event is held forever.",
+                source=query.source,
+                position=query.pattern_span.start,
+                length=query.pattern_span.end - query.pattern_span.start,
+                hint="Write for example WITHIN 10 minutes behind the conditions.",
+            )
+        columns = tuple(dict.fromkeys([*plan.input_columns, *([live.event_id] if live.event_id else [])]))
+        event_time = EventTime(time, schema.columns[time])
+        stream = plan_stream(
+            spark, frame, columns, plan.derived, spec_of, event_time, live, shards=shards, metrics=metrics
+        )
+        return PatternQuery(plan, stream, explain_reports)
+    batch = plan_batch(spark, frame, plan.input_columns, plan.derived, spec_of, shards=shards, shard_bytes=shard_bytes)
+    return PatternQuery(plan, batch, explain_reports)

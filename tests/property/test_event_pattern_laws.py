@@ -1,0 +1,185 @@
+"""The laws of architecture.md for event patterns: oracle equality, chunk and shard invariance, bounded state."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, assume, given, note, settings
+from hypothesis import strategies as st
+
+from episode.errors import EpisodeUnsupportedError
+from episode.lang.event_syntax import Strategy
+from episode.matchers.columns import from_bytes, to_bytes
+from episode.matchers.event_pattern import EventPatternSpec
+from episode.matchers.live import LiveRules, LiveShard
+from episode.matchers.protocol import StateChunk
+from episode.plan.event_cost import PhysicalPlan, Shape
+from episode.plan.event_tree import InSequence, Node, OneOf, Together
+from tests.in_process_events import Bound, bound, events_until, run_in_pieces, run_whole, spec_of, table_of
+from tests.reference.event_patterns import Event
+from tests.reference.generate_events import Case, Features, cases
+
+SETTINGS = settings(deadline=None, suppress_health_check=list(HealthCheck))
+LASTING = Features(intervals=True)
+END = 1_000
+
+
+def planned(case: Case, **options: Any) -> EventPatternSpec:
+    """The spec; what is refused at plan time, and what only Spark finishes, is none of these tests'."""
+    try:
+        spec = spec_of(case.text, typed=case.typed, key=case.key, strategy=case.strategy, **options)
+    except EpisodeUnsupportedError as error:
+        note(str(error))
+        assume(False)
+        raise
+    assume(spec.plan.keeps == 0)
+    return spec
+
+
+def expected(case: Case, spec: EventPatternSpec) -> list[Bound]:
+    """The oracle's matches, as positions of events per variable."""
+    names = [m.name[len("out_") :] for m in spec.plan.measures.measures if m.name.startswith("out_")]
+    found = []
+    for match in case.matches():
+        row = []
+        for name in names:
+            bound = match.events.get(name.lower(), ())
+            row.append((name, (bound.position,) if isinstance(bound, Event) else tuple(e.position for e in bound)))
+        found.append(tuple(row))
+    return sorted(found)
+
+
+@pytest.mark.parametrize("strategy", list(Strategy))
+def test_equals_the_oracle(strategy: Strategy) -> None:
+    @SETTINGS
+    @given(cases(strategy=strategy))
+    def check(case: Case) -> None:
+        spec = planned(case)
+        assert sorted(run_whole(spec, case.events)) == expected(case, spec)
+
+    check()
+
+
+@SETTINGS
+@given(cases(LASTING))
+def test_events_that_last_equal_the_oracle(case: Case) -> None:
+    spec = planned(case, lasting=True)
+    assert sorted(run_whole(spec, case.events)) == expected(case, spec)
+
+
+@SETTINGS
+@given(cases(), st.data())
+def test_chunks_do_not_matter(case: Case, data: st.DataObject) -> None:
+    spec = planned(case)
+    borders = [i for i in range(1, len(case.events)) if case.events[i].te != case.events[i - 1].te]
+    cuts = sorted(data.draw(st.sets(st.sampled_from(borders)))) if borders else []
+    pieces = [case.events[a:b] for a, b in zip([0, *cuts], [*cuts, len(case.events)], strict=True)]
+    restore = data.draw(st.booleans())
+    assert sorted(run_in_pieces(spec, pieces, restore)) == sorted(run_whole(spec, case.events))
+
+
+@SETTINGS
+@given(cases(), st.integers(1, 4))
+def test_rounds_do_not_matter(case: Case, rows: int) -> None:
+    small = planned(case, round_rows=rows)
+    assert sorted(run_whole(small, case.events)) == sorted(run_whole(planned(case), case.events))
+
+
+@SETTINGS
+@given(cases(), st.data())
+def test_shards_do_not_matter(case: Case, data: st.DataObject) -> None:
+    spec = planned(case)
+    assume(spec.input_order.keys)
+    together = sorted(run_whole(spec, case.events))
+    shards: dict[int, list[Event]] = {}
+    where: dict[tuple[Any, ...], int] = {}
+    for event in case.events:
+        key = tuple(event.values[name] for name in spec.input_order.keys)
+        if key not in where:
+            where[key] = data.draw(st.integers(0, 2))
+        shards.setdefault(where[key], []).append(event)
+    assert sorted(bound for events in shards.values() for bound in run_whole(spec, events)) == together
+
+
+@SETTINGS
+@given(cases(strategy=Strategy.ANY), st.data())
+def test_plans_do_not_matter(case: Case, data: st.DataObject) -> None:
+    """Every tree, negations pushed down or on top, and the automaton find the same matches."""
+    spec = planned(case)
+    tree = spec.plan.tree
+    assume(tree is not None)
+    assert tree is not None
+    shapes = tuple((node, data.draw(shapes_of(_size(node)))) for node in _inner(tree))
+    automaton = spec.plan.automaton is not None and data.draw(st.booleans())
+    forced = PhysicalPlan(automaton, shapes, 0.0, on_top=data.draw(st.booleans()))
+    assert sorted(run_whole(planned(case, forced=forced), case.events)) == sorted(run_whole(spec, case.events))
+
+
+@st.composite
+def shapes_of(draw: st.DrawFn, places: int, first: int = 0) -> Shape:
+    """A binary tree over places."""
+    if places == 1:
+        return first
+    left = draw(st.integers(1, places - 1))
+    return draw(shapes_of(left, first)), draw(shapes_of(places - left, first + left))
+
+
+def _inner(node: Node) -> list[Node]:
+    if isinstance(node, InSequence):
+        return [node, *(inner for place in node.places for inner in _inner(place))]
+    if isinstance(node, (Together, OneOf)):
+        parts = [inner for part in node.parts for inner in _inner(part)]
+        return [node, *parts] if isinstance(node, Together) else parts
+    return []
+
+
+def _size(node: Node) -> int:
+    return len(node.places) if isinstance(node, InSequence) else len(node.parts)  # type: ignore[union-attr]
+
+
+def test_state_holds_one_window() -> None:
+    """However long the stream, the matcher holds the qualifying events of the last window."""
+    spec = spec_of("PATTERN A; B; C WITHIN 50")
+    held = [rows for rows, _ in events_until(spec, chunks=60, per_chunk=40)]
+    assert max(held[5:]) <= 51
+    assert min(held[5:]) > 0
+
+
+def test_state_forgets_events_that_nothing_precedes() -> None:
+    """Without an A no B or C can be part of a match to come."""
+    spec = spec_of("PATTERN A; B; C WITHIN 50")
+    held = [rows for rows, _ in events_until(spec, chunks=10, per_chunk=40, classes="BC")]
+    assert held == [0] * 10
+
+
+@SETTINGS
+@given(cases(), st.data())
+def test_a_stream_equals_a_table(case: Case, data: st.DataObject) -> None:
+    """Through the reorder buffer of streams, in micro-batches, with restarts: as over the whole."""
+    spec = planned(case)
+    shard = LiveShard(spec, LiveRules(end=END))
+    state: dict[str, StateChunk] = {}
+    cuts = sorted(data.draw(st.sets(st.integers(0, len(case.events)), max_size=4)))
+    found: list[Bound] = []
+    watermark = -1
+    for begin, end in zip([0, *cuts], [*cuts, len(case.events)], strict=True):
+        table = table_of(case.events[begin:end])
+        found += bound(spec, shard.step([(to_bytes(table), table)] if table.num_rows else [], watermark).matches)
+        # Events of the last time may still have others of that time behind them.
+        watermark = max([watermark, *(event.te - 1 for event in case.events[:end])])
+        if data.draw(st.booleans()):
+            shard.snapshot().apply(state)
+            last = shard.watermark
+            shard = LiveShard(spec, LiveRules(end=END))
+            shard.restore(list(state.values()), last, False, from_bytes)
+    found += bound(spec, shard.step([], END).matches)
+    assert sorted(found) == sorted(run_whole(spec, case.events))
+
+
+def test_a_negation_in_a_conjunction_ends_where_a_group_begins() -> None:
+    spec = spec_of("PATTERN A; A v2 & !B; B+ v4")
+    events = [
+        Event(i, i, i, {"type": kind, "k": 1, "x": 1, "y": 1, "s": "a"}) for i, kind in enumerate("AABBAA", start=1)
+    ]
+    assert run_whole(spec, events) == [(("A", (1,)), ("v2", (2,)), ("v4", (3, 4)))]
