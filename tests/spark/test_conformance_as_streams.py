@@ -147,7 +147,7 @@ def more_runs(spark: SparkSession, utc: None, runs: list[Run]) -> list[Run]:
     for case in CASES:
         if case.id not in known:
             frame = frame_of(spark, _table(case))
-            found += _planned(case, input_schema(spark, frame, case.text, 0, "MATCH_RECOGNIZE"), frame)
+            found += _planned(case, input_schema(spark, frame, case.query, 0, "MATCH_RECOGNIZE"), frame)
     assert len(found) >= 420
     return found
 
