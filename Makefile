@@ -31,7 +31,7 @@ types: setup  ## type hints
 unit: setup  ## the tests, without the long ones
 	$(RUN) $(BIN)/pytest -m "not slow" $(PYTEST_ARGS)
 
-test-long: setup  ## fuzzing and the laws at full size
+test-long: setup  ## fuzzing, the laws, and the cases as streams, at full size
 	$(RUN) EPISODE_TEST_PROFILE=long $(BIN)/pytest -m slow $(PYTEST_ARGS)
 
 test-kafka: setup  ## streams from and to a Kafka broker of its own (needs Maven)

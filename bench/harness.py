@@ -104,22 +104,10 @@ def say(text: str) -> None:
 
 def local_session(cores: int = 2):
     """A session on this machine with Spark's own defaults, but for the memory, which is ample for its sort."""
-    from pyspark.sql import SparkSession
+    from episode.spark import session
 
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    settings = {
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.memory": "8g",
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.log.level": "ERROR",
-        "spark.sql.session.timeZone": "UTC",
-    }
-    builder = SparkSession.builder.master(f"local[{cores}]").appName("episode bench")
-    for name, value in settings.items():
-        builder = builder.config(name, value)
-    return builder.getOrCreate()
+    settings = {"spark.driver.memory": "8g", "spark.sql.session.timeZone": "UTC"}
+    return session.local_session("episode bench", settings, cores)
 
 
 # ---- reporting -------------------------------------------------------------------------------------

@@ -20,7 +20,8 @@ import episode
 from bench.harness import RESULTS, Report, local_session, say, verdict
 from episode.api import Options
 from episode.matchers.columns import from_bytes, to_bytes
-from episode.spark.stream import COUNTERS, ROCKSDB, ShardProcessor, Stream, open_matches
+from episode.spark.session import ROCKSDB, STATE_STORE
+from episode.spark.stream import COUNTERS, ShardProcessor, Stream, open_matches
 
 ROWS, BATCHES, KEYS, RUNS = 1_000_000, 6, 1_000, 2
 SMALL_ROWS, SMALL_BATCHES = 1_000, 25
@@ -261,7 +262,7 @@ def main() -> None:
     parser.add_argument("--only", choices=["throughput", "small", "windows", "hour"], action="append")
     arguments = parser.parse_args()
     spark = local_session()
-    spark.conf.set("spark.sql.streaming.stateStore.providerClass", ROCKSDB)
+    spark.conf.set(STATE_STORE, ROCKSDB)
     spark.conf.set("spark.sql.shuffle.partitions", "2")
     page = Report(arguments.name, "Row patterns over streams")
     page.text("Price falls (`A B{3,} C`) with a watermark one second behind, Spark on local[2], RocksDB state store.")

@@ -1,7 +1,8 @@
 """Every single-clause case that a stream may run, as one: in 1, 7 and 50 micro-batches, in order and shuffled.
 
 The events go the way of the stream runtime: packed into envelopes by shard, through live shards with watermarks, which
-are restored from their state now and then. (`tests/spark/test_streams.py` has the same with Spark around it.)
+are restored from their state now and then. (`tests/spark/test_conformance_as_streams.py` has the same with Spark around
+it.)
 """
 
 from __future__ import annotations

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +9,7 @@ import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
+from episode.spark.session import ROCKSDB, STATE_STORE, local_session
 from tests.kafka.broker import JARS, Broker
 
 CONNECTOR = Path(__file__).parent / "jars" / "connector"
@@ -26,24 +25,14 @@ def pytest_report_header() -> list[str]:
 def spark() -> Iterator[SparkSession]:
     jars = sorted(map(str, CONNECTOR.glob("*.jar")))
     assert jars, "there is no connector: make test-kafka takes it"
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     settings = {
         "spark.jars": ",".join(jars),
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": "2g",
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
         "spark.log.level": "OFF",
         "spark.sql.shuffle.partitions": "2",
-        "spark.sql.streaming.stateStore.providerClass": (
-            "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-        ),
+        STATE_STORE: ROCKSDB,
     }
-    builder = SparkSession.builder.master("local[2]").appName("episode-kafka-tests")
-    for key, value in settings.items():
-        builder = builder.config(key, value)
-    session = builder.getOrCreate()
+    session = local_session("episode-kafka-tests", settings, cores=2)
     yield session
     session.stop()
 

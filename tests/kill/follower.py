@@ -5,7 +5,6 @@ python -m tests.kill.follower DIRECTORY [--to-the-end]
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from pyspark.sql import SparkSession
 
 import episode
 from episode.api import Options
+from episode.spark.session import ROCKSDB, STATE_STORE, local_session
 
 SCHEMA = "k int, ts long, v int"
 QUERY = """
@@ -27,22 +27,8 @@ DELAY = 100
 
 
 def session() -> SparkSession:
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    settings = {
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.log.level": "OFF",
-        "spark.sql.shuffle.partitions": "2",
-        "spark.sql.streaming.stateStore.providerClass": (
-            "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-        ),
-    }
-    builder = SparkSession.builder.master("local[2]").appName("episode-kill-test")
-    for name, value in settings.items():
-        builder = builder.config(name, value)
-    return builder.getOrCreate()
+    settings = {"spark.log.level": "OFF", "spark.sql.shuffle.partitions": "2", STATE_STORE: ROCKSDB}
+    return local_session("episode-kill-test", settings, cores=2)
 
 
 def main() -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from threading import Timer
 
 import pyarrow as pa
+import pyarrow.csv
 import pyarrow.dataset
 import pyarrow.parquet
 import pytest
@@ -32,19 +33,29 @@ FILES = [[(10, 1), (20, 2), (30, 1)], [(100, 5)], [(200, 0), (300, 0)]]
 FIRST, SECOND = {"first": 10, "last": 20}, {"first": 30, "last": 100}
 
 
-class Place:
-    """Directories of a test."""
+def write(table: pa.Table, path: Path, kind: str) -> None:
+    if kind == "csv":
+        pyarrow.csv.write_csv(table, path)
+    elif kind == "json":
+        path.write_text("".join(f"{json.dumps(row)}\n" for row in table.to_pylist()), encoding="utf-8")
+    else:
+        pyarrow.parquet.write_table(table, path)
 
-    def __init__(self, path: Path) -> None:
+
+class Place:
+    """Directories of a test; events come in files of a kind."""
+
+    def __init__(self, path: Path, kind: str = "parquet") -> None:
         self.events, self.checkpoint, self.output = path / "events", path / "checkpoint", path / "matches"
+        self.kind = kind
         self.events.mkdir()
 
     def add(self, number: int) -> None:
         """A file that is there at once and whole, as a stream of files must have it."""
         rows = [{"k": 1, "ts": ts, "v": v} for ts, v in FILES[number]]
         unfinished = self.events / f".{number}"
-        pyarrow.parquet.write_table(pa.Table.from_pylist(rows, SCHEMA), unfinished)
-        unfinished.rename(self.events / f"{number}.parquet")
+        write(pa.Table.from_pylist(rows, SCHEMA), unfinished, self.kind)
+        unfinished.rename(self.events / f"{number}.{self.kind}")
 
     def written(self) -> list[dict[str, int]]:
         files = sorted(map(str, self.output.glob("*.parquet")))
@@ -75,6 +86,14 @@ class Run:
     def interrupt(self) -> tuple[int, str]:
         """Ctrl-C: a terminal sends it to Spark's processes as well. The exit code, and what was printed after it."""
         os.killpg(self.process.pid, signal.SIGINT)
+        return self._ended()
+
+    def terminate(self) -> tuple[int, str]:
+        """What `kill`, Docker and Kubernetes send, to this process alone."""
+        os.kill(self.process.pid, signal.SIGTERM)
+        return self._ended()
+
+    def _ended(self) -> tuple[int, str]:
         rest, notes = self.process.communicate()
         self.notes.append(notes)
         return self.process.returncode, rest
@@ -118,6 +137,23 @@ def test_matches_appear_and_a_restart_repeats_nothing(tmp_path: Path) -> None:
         place.add(2)
         assert run.next_match() == SECOND
         assert run.interrupt() == (0, ""), run.notes
+
+
+@pytest.mark.parametrize("kind", ["csv", pytest.param("json", marks=pytest.mark.slow)])
+def test_text_files_and_a_termination(tmp_path: Path, kind: str) -> None:
+    """SIGTERM ends a run as Ctrl-C does: between two micro-batches, with the sums, and so that it can go on."""
+    place = Place(tmp_path, kind)
+    place.add(0)
+    with running(place, "--format", "json") as run:
+        run.wait_for_note(lambda note: note.startswith("batch 0: 3 events"))
+        place.add(1)
+        assert run.next_match() == FIRST
+        assert run.terminate() == (0, ""), run.notes
+    assert "stopped: 4 events, 1 match, 0 late" in run.notes[-1]
+    place.add(2)
+    with running(place, "--format", "json") as run:
+        assert run.next_match() == SECOND
+        assert run.terminate() == (0, ""), run.notes
 
 
 @pytest.mark.slow

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import random
 import warnings
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.streaming.query import StreamingQuery
+from tests.spark.streams import Files, counters
 
 import episode
 from episode.api import Options
@@ -40,55 +38,37 @@ def marker(ts: int = 2 * END) -> dict[str, Any]:
     return {"k": -1, "ts": ts, "v": 0, "s": "marker"}
 
 
-class Files:
-    """A stream of Parquet files, one micro-batch each."""
-
-    def __init__(self, spark: SparkSession, place: Path) -> None:
-        self.spark, self.place, self.count = spark, place, 0
-        (place / "in").mkdir()
-
-    def add(self, rows: list[dict[str, Any]], schema: pa.Schema = ARROW) -> None:
-        self.count += 1
-        path = self.place / "in" / f"{self.count:05}.parquet"
-        pq.write_table(pa.Table.from_pylist(rows, schema=schema), path)
-        os.utime(path, (self.count, self.count))  # Spark takes files in the order of their times
-
-    def add_in_pieces(self, rows: list[dict[str, Any]], pieces: int) -> None:
-        for i in range(pieces):
-            self.add(rows[len(rows) * i // pieces : len(rows) * (i + 1) // pieces])
-
-    def stream(self, schema: str = SCHEMA) -> DataFrame:
-        reader = self.spark.readStream.schema(schema).option("maxFilesPerTrigger", 1)
-        return reader.parquet(str(self.place / "in"))
-
-    def run(self, matches: DataFrame) -> StreamingQuery:
-        """Until all files are taken; matches are appended to a table of files."""
-        query = (
-            matches.writeStream.format("parquet")
-            .option("path", str(self.place / "out"))
-            .option("checkpointLocation", str(self.place / "checkpoint"))
-            .trigger(availableNow=True)
-            .start()
-        )
-        query.awaitTermination()
-        return query
-
-    def found(self) -> list[tuple]:
-        return rows_of(self.spark.read.parquet(str(self.place / "out")))
-
-
 def rows_of(frame: DataFrame) -> list[tuple]:
     return sorted((tuple(row) for row in frame.collect()), key=repr)
 
 
-def in_batch(spark: SparkSession, query: str, rows: list[dict[str, Any]]) -> list[tuple]:
-    return rows_of(episode.sql(query, events=spark.createDataFrame([tuple(r.values()) for r in rows], SCHEMA)))
+def frame_of(spark: SparkSession, rows: list[dict[str, Any]]) -> DataFrame:
+    return spark.createDataFrame([tuple(row.values()) for row in rows], SCHEMA)
 
 
-def counters(query: StreamingQuery, name: str = "episode") -> dict[str, int]:
-    """Sums over the micro-batches."""
-    observed = [progress.observedMetrics[name].asDict() for progress in query.recentProgress]
-    return {counter: sum(row[counter] for row in observed) for counter in observed[0]}
+def in_batch(
+    spark: SparkSession, query: str, rows: list[dict[str, Any]], options: Options | None = None
+) -> list[tuple]:
+    return rows_of(episode.sql(query, events=frame_of(spark, rows), options=options))
+
+
+def table_of(rows: list[dict[str, Any]]) -> pa.Table:
+    return pa.Table.from_pylist(rows, schema=ARROW)
+
+
+def found(files: Files) -> list[tuple]:
+    return rows_of(files.matches())
+
+
+def streamed(
+    spark: SparkSession, place: Path, text: str, rows: list[dict[str, Any]], pieces: int, options: Options
+) -> tuple[list[tuple], dict[str, int]]:
+    """Matches of a query over a stream of rows in so many micro-batches, and its counters."""
+    files = Files(spark, place, SCHEMA)
+    files.add_in_pieces(table_of(rows), pieces)
+    files.add(table_of([marker()]))
+    query = files.run(episode.sql(text, events=files.stream(), options=options))
+    return found(files), counters(query)
 
 
 def shuffled(rows: list[dict[str, Any]], by: int, seed: int = 1) -> list[dict[str, Any]]:
@@ -100,39 +80,35 @@ def shuffled(rows: list[dict[str, Any]], by: int, seed: int = 1) -> list[dict[st
 @pytest.mark.parametrize(("pieces", "disorder"), [(1, 0), (7, 0), (7, 200), (20, 90)])
 def test_a_stream_gives_what_a_table_gives(spark: SparkSession, tmp_path: Path, pieces: int, disorder: int) -> None:
     rows = events()
-    files = Files(spark, tmp_path)
-    files.add_in_pieces(shuffled(rows, disorder) if disorder else rows, pieces)
-    files.add([marker()])
-    matches = episode.sql(RISING, events=files.stream(), options=Options(watermark=disorder, end=END))
-    query = files.run(matches)
-    assert files.found() == in_batch(spark, RISING, rows)
-    totals = counters(query)
+    coming = shuffled(rows, disorder) if disorder else rows
+    matches, totals = streamed(spark, tmp_path, RISING, coming, pieces, Options(watermark=disorder, end=END))
+    assert matches == in_batch(spark, RISING, rows)
     assert (totals["events"], totals["late"], totals["after_end"]) == (len(rows) + 1, 0, 1)
-    assert totals["matches"] == len(files.found())
+    assert totals["matches"] == len(matches)
 
 
 def test_a_restart_goes_on_where_it_stopped(spark: SparkSession, tmp_path: Path) -> None:
     rows = events()
-    files = Files(spark, tmp_path)
+    files = Files(spark, tmp_path, SCHEMA)
     options = Options(watermark=50, end=END)
     for begin in range(0, len(rows), 100):
-        files.add_in_pieces(rows[begin : begin + 100], 2)
+        files.add_in_pieces(table_of(rows[begin : begin + 100]), 2)
         files.run(episode.sql(RISING, events=files.stream(), options=options))
-    files.add([marker()])
+    files.add(table_of([marker()]))
     files.run(episode.sql(RISING, events=files.stream(), options=options))
-    assert files.found() == in_batch(spark, RISING, rows)
+    assert found(files) == in_batch(spark, RISING, rows)
 
 
 def test_late_events_are_dropped_counted_and_kept(spark: SparkSession, tmp_path: Path) -> None:
-    files = Files(spark, tmp_path)
+    files = Files(spark, tmp_path, SCHEMA)
     rows = events(100)
     late = [{"k": 1, "ts": 15, "v": 9, "s": "late 1"}, {"k": 2, "ts": 25, "v": 9, "s": "late 2"}]
-    files.add(rows)
-    files.add([*late, {"k": 1, "ts": 2_000, "v": 0, "s": "in time"}])
-    files.add([marker()])
+    files.add(table_of(rows))
+    files.add(table_of([*late, {"k": 1, "ts": 2_000, "v": 0, "s": "in time"}]))
+    files.add(table_of([marker()]))
     options = Options(watermark=100, end=END, late="keep", late_path=str(tmp_path / "late"))
     query = files.run(episode.sql(RISING, events=files.stream(), options=options))
-    assert files.found() == in_batch(spark, RISING, [*rows, {"k": 1, "ts": 2_000, "v": 0, "s": "in time"}])
+    assert found(files) == in_batch(spark, RISING, [*rows, {"k": 1, "ts": 2_000, "v": 0, "s": "in time"}])
     assert counters(query)["late"] == 2
     kept = spark.read.parquet(str(tmp_path / "late")).collect()
     assert sorted((row.k, row.ts, row.v) for row in kept) == [(1, 15, 9), (2, 25, 9)]
@@ -140,13 +116,13 @@ def test_late_events_are_dropped_counted_and_kept(spark: SparkSession, tmp_path:
 
 def test_repeated_events_and_null_times(spark: SparkSession, tmp_path: Path) -> None:
     rows = events(200)
-    files = Files(spark, tmp_path)
-    files.add([*rows[:100], *rows[40:60], {"k": 1, "ts": None, "v": 1, "s": "when?"}])
-    files.add([*rows[90:200], rows[150]])
-    files.add([marker()])
+    files = Files(spark, tmp_path, SCHEMA)
+    files.add(table_of([*rows[:100], *rows[40:60], {"k": 1, "ts": None, "v": 1, "s": "when?"}]))
+    files.add(table_of([*rows[90:200], rows[150]]))
+    files.add(table_of([marker()]))
     options = Options(watermark=500, end=END, event_id="s")
     query = files.run(episode.sql(RISING, events=files.stream(), options=options))
-    assert files.found() == in_batch(spark, RISING, rows)
+    assert found(files) == in_batch(spark, RISING, rows)
     totals = counters(query)
     assert (totals["duplicates"], totals["null_times"]) == (31, 1)
 
@@ -157,25 +133,23 @@ def test_timestamps_with_the_streams_own_watermark(spark: SparkSession, tmp_path
         "count(*) AS n, LAST(s) AS s PATTERN (A B+) WITHIN 1 minute DEFINE B AS v > PREV(v))"
     )
     rows = events()
-    files = Files(spark, tmp_path)
-    files.add_in_pieces(rows, 3)
-    files.add([marker(100_000)])
+    files = Files(spark, tmp_path, SCHEMA)
+    files.add_in_pieces(table_of(rows), 3)
+    files.add(table_of([marker(100_000)]))
     stream = files.stream().withColumn("at", F.timestamp_seconds(F.col("ts"))).withWatermark("at", "1 second")
-    table = spark.createDataFrame([tuple(row.values()) for row in rows], SCHEMA)
-    expected = rows_of(episode.sql(text, events=table.withColumn("at", F.timestamp_seconds(F.col("ts")))))
+    expected = rows_of(
+        episode.sql(text, events=frame_of(spark, rows).withColumn("at", F.timestamp_seconds(F.col("ts"))))
+    )
     files.run(episode.sql(text, events=stream, options=Options(end="1970-01-01 12:00:00")))
-    assert files.found() == expected
+    assert found(files) == expected
     assert "the stream's own" in episode.explain(text, events=stream)
 
 
 def test_around_the_pattern_is_spark(spark: SparkSession, tmp_path: Path) -> None:
     text = f"SELECT k, n * 2 AS twice FROM ({RISING}) WHERE n > 2"
     rows = events()
-    files = Files(spark, tmp_path)
-    files.add_in_pieces(rows, 2)
-    files.add([marker()])
-    files.run(episode.sql(text, events=files.stream(), options=Options(watermark=0, end=END)))
-    assert files.found() == in_batch(spark, text, rows)
+    matches, _ = streamed(spark, tmp_path, text, rows, 2, Options(watermark=0, end=END))
+    assert matches == in_batch(spark, text, rows)
 
 
 def test_time_outs_and_match_times(spark: SparkSession, tmp_path: Path) -> None:
@@ -184,15 +158,10 @@ def test_time_outs_and_match_times(spark: SparkSession, tmp_path: Path) -> None:
         "count(*) AS n PATTERN (A B C) WITHIN 100 EMIT TIMED OUT MATCHES DEFINE A AS v < 2, C AS v > 3)"
     )
     rows = events()
-    files = Files(spark, tmp_path)
-    files.add_in_pieces(rows, 4)
-    files.add([marker()])
     options = Options(watermark=0, end=END, match_times=True)
-    table = spark.createDataFrame([tuple(row.values()) for row in rows], SCHEMA)
-    expected = rows_of(episode.sql(text, events=table, options=options))
+    expected = in_batch(spark, text, rows, options)
     assert {row[-1] for row in expected} == {True, False}
-    files.run(episode.sql(text, events=files.stream(), options=options))
-    assert files.found() == expected
+    assert streamed(spark, tmp_path, text, rows, 4, options)[0] == expected
     assert all(start <= end for *_, start, end, _ in expected)
 
 
@@ -214,7 +183,7 @@ def test_time_outs_and_match_times(spark: SparkSession, tmp_path: Path) -> None:
 def test_queries_that_streams_cannot_run(
     spark: SparkSession, tmp_path: Path, query: str, options: Options, complaint: str
 ) -> None:
-    files = Files(spark, tmp_path)
+    files = Files(spark, tmp_path, SCHEMA)
     with pytest.raises(episode.EpisodeError, match=complaint):
         episode.sql(query, events=files.stream(), options=options)
 
@@ -227,7 +196,7 @@ def test_queries_that_streams_cannot_run(
     ],
 )
 def test_patterns_over_patterns_are_queries_of_their_own(spark: SparkSession, tmp_path: Path, text: str) -> None:
-    files = Files(spark, tmp_path)
+    files = Files(spark, tmp_path, SCHEMA)
     text = text.format(inner=RISING)
     with pytest.raises(episode.EpisodeUnsupportedError, match="over the output of another"):
         episode.sql(text, events=files.stream(), options=Options(watermark=1))
@@ -235,7 +204,7 @@ def test_patterns_over_patterns_are_queries_of_their_own(spark: SparkSession, tm
 
 
 def test_a_state_without_a_bound_is_told(spark: SparkSession, tmp_path: Path) -> None:
-    files = Files(spark, tmp_path)
+    files = Files(spark, tmp_path, SCHEMA)
     with pytest.warns(episode.EpisodeWarning, match="not bounded"):
         episode.sql(RISING, events=files.stream(), options=Options(watermark=1))
     with warnings.catch_warnings():
@@ -245,7 +214,7 @@ def test_a_state_without_a_bound_is_told(spark: SparkSession, tmp_path: Path) ->
 
 
 def test_the_state_store_must_be_rocksdb(spark: SparkSession, tmp_path: Path) -> None:
-    files = Files(spark, tmp_path)
+    files = Files(spark, tmp_path, SCHEMA)
     spark.conf.unset("spark.sql.streaming.stateStore.providerClass")
     with pytest.raises(episode.EpisodeError, match="RocksDB"):
         episode.sql(RISING, events=files.stream(), options=Options(watermark=1))
@@ -261,10 +230,10 @@ def test_the_state_store_must_be_rocksdb(spark: SparkSession, tmp_path: Path) ->
 def test_a_checkpoint_of_something_else(
     spark: SparkSession, tmp_path: Path, query: str, shards: int | None, complaint: str
 ) -> None:
-    files = Files(spark, tmp_path)
-    files.add(events(50))
+    files = Files(spark, tmp_path, SCHEMA)
+    files.add(table_of(events(50)))
     files.run(episode.sql(RISING, events=files.stream(), options=Options(watermark=1)))
-    files.add(events(50, seed=3))
+    files.add(table_of(events(50, seed=3)))
     with pytest.raises(Exception, match=complaint):
         files.run(episode.sql(query, events=files.stream(), options=Options(watermark=1, shards=shards)))
 
@@ -272,12 +241,12 @@ def test_a_checkpoint_of_something_else(
 def test_another_number_of_shuffle_partitions(spark: SparkSession, tmp_path: Path) -> None:
     """Spark keeps the number that a checkpoint began with; the query goes on."""
     rows = events()
-    files = Files(spark, tmp_path)
-    files.add(rows[:200])
+    files = Files(spark, tmp_path, SCHEMA)
+    files.add(table_of(rows[:200]))
     options = Options(watermark=50, end=END)
     files.run(episode.sql(RISING, events=files.stream(), options=options))
     spark.conf.set("spark.sql.shuffle.partitions", "3")
-    files.add(rows[200:])
-    files.add([marker()])
+    files.add(table_of(rows[200:]))
+    files.add(table_of([marker()]))
     files.run(episode.sql(RISING, events=files.stream(), options=options))
-    assert files.found() == in_batch(spark, RISING, rows)
+    assert found(files) == in_batch(spark, RISING, rows)

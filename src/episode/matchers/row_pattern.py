@@ -8,7 +8,7 @@ tried again with them.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,7 +24,7 @@ from episode.matchers.prepare import Needs, membership, needs_of, prepare
 from episode.matchers.program import ProgramArrays, lower_program
 from episode.matchers.protocol import END_OF_TIME, EventBatch, InputOrder, OrderKey, Snapshot, StateChunk
 from episode.matchers.work import WorkArrays
-from episode.plan.clause import MatchMode, RowsPerMatch, SkipTo
+from episode.plan.clause import MatchMode, RowsPerMatch, SkipTo, Span
 from episode.plan.program import START
 from episode.plan.row_pattern import RowPatternPlan, uses_match_number
 
@@ -330,39 +330,41 @@ class RowPatternMatcher:
     # ---- errors --------------------------------------------------------------------------------------
 
     def _too_many_rows(self, limit: StateLimit, events: EventBatch, row: int, count: int) -> EpisodeDataError:
-        clause = self.plan.clause
-        place = ", ".join(f"{name} = {events.table.column(name)[row].as_py()}" for name in self.plan.keys)
-        return EpisodeDataError(
-            f"{place or 'The stream'} holds {count:,} rows for a match that is still open; max_state_rows is "
-            f"{limit.rows:,}.",
-            source=clause.source,
-            position=clause.pattern_span.start,
-            length=clause.pattern_span.end - clause.pattern_span.start,
-            hint="Add WITHIN, bound the pattern, raise max_state_rows, or give such matches up: when_full='drop'.",
+        holder = _values_at(events, row, self.plan.keys) or "The stream"
+        return self._error(
+            f"{holder} holds {count:,} rows for a match that is still open; max_state_rows is {limit.rows:,}.",
+            self.plan.clause.pattern_span,
+            "Add WITHIN, bound the pattern, raise max_state_rows, or give such matches up: when_full='drop'.",
         )
 
     def _data_error(self, status: int, events: EventBatch, row: int) -> EpisodeDataError:
         clause = self.plan.clause
         names = dict.fromkeys([*self.plan.keys, *(column.column for column in self.plan.order)])
-        place = ", ".join(f"{name} = {events.table.column(name)[row].as_py()}" for name in names) or f"row {row}"
+        place = _values_at(events, row, names) or f"row {row}"
         if status == kernel.BUDGET_SPENT:
-            return EpisodeDataError(
+            return self._error(
                 f"Matching from one start row ({place}) took more than {self.spec.step_budget:,} steps.",
-                source=clause.source,
-                position=clause.pattern_span.start,
-                length=clause.pattern_span.end - clause.pattern_span.start,
-                hint="Narrow the conditions, add WITHIN, or raise Options(step_budget=…).",
+                clause.pattern_span,
+                "Narrow the conditions, add WITHIN, or raise Options(step_budget=…).",
             )
         reason = (
             f"the match has no row labelled {clause.skip_label}"
             if status == kernel.SKIP_NOT_FOUND
             else f"{clause.skip_label} is the first row of the match, so matching would never advance"
         )
-        return EpisodeDataError(
+        return self._error(
             f"AFTER MATCH {clause.source[clause.skip_span.start : clause.skip_span.end]} is not possible for the match "
             f"that starts at {place}: {reason}.",
-            source=clause.source,
-            position=clause.skip_span.start,
-            length=clause.skip_span.end - clause.skip_span.start,
-            hint="Skip to a label that every match has behind its first row, or SKIP PAST LAST ROW.",
+            clause.skip_span,
+            "Skip to a label that every match has behind its first row, or SKIP PAST LAST ROW.",
         )
+
+    def _error(self, message: str, span: Span, hint: str) -> EpisodeDataError:
+        """An error of the data that a part of the clause is the reason for."""
+        source = self.plan.clause.source
+        return EpisodeDataError(message, source=source, position=span.start, length=span.end - span.start, hint=hint)
+
+
+def _values_at(events: EventBatch, row: int, columns: Iterable[str]) -> str:
+    """A row, told by values of it."""
+    return ", ".join(f"{name} = {events.table.column(name)[row].as_py()}" for name in columns)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from episode.errors import EpisodeUnsupportedError
 from episode.lang.syntax import (
@@ -269,6 +269,12 @@ def _memory(clause: MatchRecognize, conditions: dict[str, Condition], within: in
                     return NO_MEMORY
                 scope = ATTEMPT_MEMORY
     return scope
+
+
+def for_workers(plan: RowPatternPlan) -> RowPatternPlan:
+    """The plan without the trees of its expressions. They are planned already, and large: the streams of Spark 4.3 fail
+    where what is sent to the workers has more than a megabyte."""
+    return replace(plan, clause=replace(plan.clause, definitions=(), measures=()))
 
 
 def rows_of_match(plan: RowPatternPlan) -> tuple[int, int | None]:

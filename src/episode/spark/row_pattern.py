@@ -13,7 +13,7 @@ from episode.errors import EpisodeAnalysisError
 from episode.matchers.row_pattern import RowPatternSpec, StateLimit
 from episode.plan.clause import MatchRecognize
 from episode.plan.measures import TIMED_OUT_COLUMN
-from episode.plan.row_pattern import RowPatternPlan, plan_row_pattern
+from episode.plan.row_pattern import RowPatternPlan, for_workers, plan_row_pattern
 from episode.plan.schema import InputSchema, quote
 from episode.plan.stream import event_time_of, warn_if_unbounded, with_match_times
 from episode.spark.batch import Batch, plan_batch
@@ -68,7 +68,7 @@ def plan_on_spark(
     limit = StateLimit(live.max_state_rows, live.gives_up) if frame.isStreaming and live.max_state_rows else None
 
     def spec_of(input_schema: pa.Schema) -> RowPatternSpec:
-        return RowPatternSpec(plan, input_schema, step_budget, limit)
+        return RowPatternSpec(for_workers(plan), input_schema, step_budget, limit)
 
     if frame.isStreaming:
         time = event_time_of(plan, schema.columns)

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 
 from pyspark.sql import SparkSession
 
-_SETTINGS = {
+STATE_STORE = "spark.sql.streaming.stateStore.providerClass"
+ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+"""The setting of Spark's state store, and the one that streams need."""
+
+_LOCAL = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
-    "spark.sql.adaptive.enabled": "true",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "ERROR",
-    "spark.sql.streaming.stateStore.providerClass": (
-        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-    ),
 }
 _GIBIBYTE = 2**30
 
@@ -26,14 +27,21 @@ def session(spark: SparkSession | None = None) -> SparkSession:
     if spark is not None:
         return spark
     active = SparkSession.getActiveSession()
-    return active if active is not None else _local_session()
+    if active is not None:
+        return active
+    settings = {
+        "spark.driver.memory": _driver_memory(),
+        "spark.sql.adaptive.enabled": "true",
+        STATE_STORE: ROCKSDB,
+    }
+    return local_session("episode", settings)
 
 
-def _local_session() -> SparkSession:
+def local_session(name: str, settings: Mapping[str, str], cores: int | None = None) -> SparkSession:
     """A session of this machine alone, for as long as this process lives; its time zone is the system's."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # workers must find what this interpreter finds
-    builder = SparkSession.builder.master("local[*]").appName("episode")
-    for key, value in {**_SETTINGS, "spark.driver.memory": _driver_memory()}.items():
+    builder = SparkSession.builder.master(f"local[{cores or '*'}]").appName(name)
+    for key, value in {**_LOCAL, **settings}.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
 

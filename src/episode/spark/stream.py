@@ -30,6 +30,7 @@ from episode.plan.stream import EventTime, watermark_delay
 from episode.plan.types import is_integer
 from episode.spark import carry
 from episode.spark.batch import Stage, columns_of, pack_rows
+from episode.spark.session import ROCKSDB, STATE_STORE
 from episode.spark.worker import prepare_worker
 
 if TYPE_CHECKING:
@@ -49,8 +50,6 @@ _NO_TIMER = -1
 _BLOB_ROWS = 1 << 17
 _MICROS = 1000
 _WATERMARK = "spark.watermarkDelayMs"
-_PROVIDER = "spark.sql.streaming.stateStore.providerClass"
-ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 
 @dataclass(frozen=True)
@@ -174,11 +173,11 @@ def _watermark(frame: DataFrame, time: EventTime, options: LiveOptions) -> tuple
 
 
 def _check_state_store(spark: SparkSession) -> None:
-    provider = spark.conf.get(_PROVIDER) or ""
-    if not provider.endswith("RocksDBStateStoreProvider"):
+    provider = spark.conf.get(STATE_STORE) or ""
+    if not provider.endswith(ROCKSDB.rpartition(".")[2]):
         raise EpisodeAnalysisError(
             f"Pattern matching over streams needs Spark's RocksDB state store; the session uses {provider}.",
-            hint=f'spark.conf.set("{_PROVIDER}", "{ROCKSDB}") before the query is made.',
+            hint=f'spark.conf.set("{STATE_STORE}", "{ROCKSDB}") before the query is made.',
         )
 
 
