@@ -310,7 +310,7 @@ def plans(options: argparse.Namespace) -> None:
 
 def adaptation(options: argparse.Namespace) -> None:
     """Figure 14: Query 6 over the three streams one after the other, adaptive against fixed plans."""
-    rows = int(200_000 * options.scale)
+    rows = int(600_000 * options.scale)
     runs = max(1, options.runs * 3 // 5)
     contenders = [*(tree_of(QUERY_6, shape, name) for name, shape in SHAPES_6.items()), automaton_of(QUERY_6)]
     tables = [one.table(rows, number * rows) for number, one in enumerate(SETTINGS_6)]

@@ -29,7 +29,10 @@ from episode.plan.explain_events import tree_lines
 CHANGE, GAIN = 0.5, 0.1
 HALF_LIFE = 2_048
 SAMPLE, SAMPLE_ROWS, LEAST_ROWS = 512, 4_096, 8_192
-"""Pairs looked at for each condition, events that they are of, and events between two samples."""
+"""Pairs looked at for each condition, events that they are of, and the least number of events between two samples."""
+LEAST_WORK, ROW_WORK = 1_500_000, 10
+"""Pairs and records between two samples, and how many of them an event counts for: a sample takes about as long as a
+twentieth of that. Where a plan has become bad, its work comes sooner."""
 PAUSE = 0.125
 """Windows that a pause between events counts at the most."""
 MOST_NOTES = 100
@@ -60,6 +63,7 @@ class Adaptation:
     matches: int = 0
     counted: dict[str, tuple[int, int]] = field(default_factory=dict)
     unseen: int = 0
+    work: int = 0
 
     def plan_for(self, arrays: EventArrays, round_: Round) -> PhysicalPlan:
         """The plan for a round."""
@@ -68,14 +72,15 @@ class Adaptation:
             return self.forced
         rows = int(round_.from_[-1] - round_.from_[0])
         self.unseen += rows
-        if self.physical is not None and self.unseen < LEAST_ROWS:
+        self.work += ROW_WORK * rows
+        if self.physical is not None and (self.unseen < LEAST_ROWS or self.work < LEAST_WORK):
             return self.physical
-        self.unseen = 0
+        self.unseen = self.work = 0
         seen = _statistics(self.plan, arrays, _shortened(round_), self.rounds)
         self.statistics = seen if self.statistics is None else _average(self.statistics, seen, rows)
         if self.physical is None:
-            before = default_statistics(self.plan)
-            self._take(search(self.plan, self.statistics), "first events seen", cost_of_default(self.plan, before))
+            best = search(self.plan, self.statistics)
+            self._take(best, "first events seen", best.cost)
         else:
             moved = self._moved()
             if moved is not None:
@@ -112,6 +117,7 @@ class Adaptation:
         for one in counted:
             tried, records = self.counted.get(one.name, (0, 0))
             self.counted[one.name] = (tried + one.tried, records + one.records)
+            self.work += one.tried + one.records
 
     def report(self) -> str:
         """What happened, as JSON: see plan/explain_events.py for how it is told."""
@@ -130,10 +136,6 @@ class Adaptation:
                 "changes": [[change.round, change.reason, change.old_cost, change.new_cost] for change in self.changes],
             }
         )
-
-
-def cost_of_default(plan: EventPlan, statistics: Statistics) -> float:
-    return search(plan, statistics).cost
 
 
 def _average(old: Statistics, new: Statistics, rows: int) -> Statistics:
