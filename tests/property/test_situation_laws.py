@@ -133,6 +133,22 @@ def test_state_holds_the_situations_of_one_window() -> None:
     assert min(held[5:]) > 0
 
 
+def test_keys_that_fall_silent_are_forgotten() -> None:
+    """Finished situations leave with the window, whether events of their key come or not."""
+    spec = spec_of("FROM t PARTITION BY k DEFINE A AS a, B AS b PATTERN A before B WITHIN 50")
+    matcher, coder = spec.open(), KeyCoder(spec.input_order.keys)
+    held = []
+    for chunk in range(20):
+        rows = [
+            {"k": f"key {chunk}", "t": t, "a": t % 10 < 4, "b": 5 <= t % 10 < 7, "x": 1.0}
+            for t in range(chunk * 40, chunk * 40 + 40)
+        ]
+        table = pa.Table.from_pylist(rows, schema=SCHEMA).select(list(spec.input_columns))
+        matcher.feed(events_of(table, spec.input_order, coder), chunk * 40 + 39)
+        held.append((matcher.state_rows, len(matcher.live_keys)))
+    assert max(held) <= (2 * 10, 3)
+
+
 def test_a_written_state_is_bounded_too() -> None:
     """Chunks of situations that have left the window are removed."""
     state: dict[str, StateChunk] = {}

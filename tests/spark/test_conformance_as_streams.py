@@ -2,7 +2,8 @@
 and shuffled within the delay of the watermark, as over a table.
 
 All cases together are one stream (`tests/spark/many.py`): their rows come in order of event time, so one watermark
-passes through all of them. `make test-long` runs all six ways, and each case as a query of its own as well.
+passes through all of them. Each case is run as a query of its own as well. All of it belongs to the long run
+(`make test-long`).
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ from episode.plan.types import is_integer
 from episode.spark.row_pattern import input_schema
 from episode.spark.stream import LiveOptions, plan_stream
 
-pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("rocksdb", "utc")]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.usefixtures("rocksdb", "utc")]
 
 cloudpickle.register_pickle_by_value(many)
 

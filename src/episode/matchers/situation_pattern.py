@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -96,20 +96,24 @@ class _Symbol:
         return _integers(self.lasting, _KEY)
 
 
-@dataclass
+@dataclass(frozen=True)
 class _Feed:
-    """One feed in the kernel's terms."""
+    """One feed in the kernel's terms.
+
+    opened: the row of a symbol's `lasting` table for each group (-1: none). held_base: where a symbol's finished
+    situations begin among all held ones.
+    """
 
     events: EventBatch
     from_: np.ndarray
     rows: kernel.Rows
     buffers: kernel.Buffers
     groups: kernel.Groups
-    held_from: np.ndarray
+    place: kernel.Place
+    before: kernel.Before
     opened: np.ndarray
-    accumulators: Accumulators
     held_base: np.ndarray
-    base: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
+    accumulators: Accumulators
 
 
 class SituationPatternMatcher:
@@ -265,10 +269,7 @@ class SituationPatternMatcher:
             np.concatenate([_integers(symbol.finished.table, _START) for symbol in self._symbols]),
             np.concatenate([symbol.finished.time for symbol in self._symbols]),
         )
-        self._before = before
-        self._place = kernel.Place(
-            np.zeros(4, np.int64), base[:-1].copy(), base[:-1].copy(), np.zeros(symbols, np.bool_)
-        )
+        place = kernel.Place(np.zeros(4, np.int64), base[:-1].copy(), base[:-1].copy(), np.zeros(symbols, np.bool_))
         ends = kernel.Groups(
             np.zeros((groups, symbols), np.int64),
             np.zeros((groups, symbols), np.int64),
@@ -277,18 +278,18 @@ class SituationPatternMatcher:
         )
         accumulators = Accumulators(events.table, prepared, self.spec.input_schema)
         rows = kernel.Rows(from_, complete, events.time, bits)
-        return _Feed(events, from_, rows, buffers, ends, held_from, opened, accumulators, held_base)
+        return _Feed(events, from_, rows, buffers, ends, place, before, opened, held_base, accumulators)
 
     def _matches(self, feed: _Feed) -> Iterator[pa.Table]:
         parts: list[tuple[np.ndarray, np.ndarray]] = []
         count = 0
         while True:
             status, found, rows = kernel.detect(
-                self._pattern, self.orders.orders, feed.rows, self._before, feed.buffers, self._place, feed.groups,
+                self._pattern, self.orders.orders, feed.rows, feed.before, feed.buffers, feed.place, feed.groups,
                 self.orders.statistics, SOFT_LIMIT - count, MOST_AT_ONCE,
             )  # fmt: skip
             if status == kernel.TOO_MANY:
-                raise self._explosion(feed.events, int(self._place.at[1]))
+                raise self._explosion(feed.events, int(feed.place.at[1]))
             if status == kernel.REPLAN:
                 self.orders.make_anew()
             if len(found):
@@ -393,6 +394,7 @@ class SituationPatternMatcher:
         keys = feed.events.key[feed.from_[:-1]]
         for number, symbol in enumerate(self._symbols):
             self._hold_finished(feed, number, symbol, keys)
+        self._leave_window(until)
         for number, symbol in enumerate(self._symbols):
             slots = feed.groups.open_slot[:, number]
             which = np.flatnonzero(slots >= 0)
@@ -437,6 +439,21 @@ class SituationPatternMatcher:
         symbol.kept.select(index)
         symbol.finished = EventBatch(table, key[order], end)
 
+    def _leave_window(self, until: int) -> None:
+        """Whatever comes is later than `until`: what began a window before it is done with, of all keys."""
+        window = self._pattern.window
+        if window == kernel.EVER or until < kernel.NEVER + window:
+            return
+        for symbol in self._symbols:
+            keep = _integers(symbol.finished.table, _START) >= until - window
+            if not keep.all():
+                self._keep_finished(symbol, np.flatnonzero(keep))
+
+    def _keep_finished(self, symbol: _Symbol, rows: np.ndarray) -> None:
+        old = symbol.finished
+        symbol.kept.select(rows)
+        symbol.finished = EventBatch(take(old.table, rows), old.key[rows], old.time[rows])
+
     def _forget(self) -> None:
         self._symbols = [self._nothing_of(symbol) for symbol in self.plan.symbols]
         self._pending = None
@@ -458,10 +475,7 @@ class SituationPatternMatcher:
             )
         self.given_up += len(over)
         for symbol in self._symbols:
-            rows = np.flatnonzero(~np.isin(symbol.finished.key, over))
-            symbol.kept.select(rows)
-            old = symbol.finished
-            symbol.finished = EventBatch(take(old.table, rows), old.key[rows], old.time[rows])
+            self._keep_finished(symbol, np.flatnonzero(~np.isin(symbol.finished.key, over)))
 
     # ---- errors ----------------------------------------------------------------------------------------------------
 

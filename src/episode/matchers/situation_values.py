@@ -16,8 +16,9 @@ import pyarrow.compute as pc
 from episode.errors import EpisodeDataError
 from episode.kernels import measures as measure_kernels
 from episode.kernels import situation_values as kernels
-from episode.matchers.assembly import arrow_type, average_type, decimals, gather
+from episode.matchers.assembly import arrow_type, average_type, decimals, gather, typed
 from episode.matchers.columns import one_chunk, raw_values, valid_mask
+from episode.matchers.encoding import as_int64
 from episode.matchers.prepare import Prepared, measure_argument
 from episode.plan.expressions import Expression, Load
 from episode.plan.measures import ColumnAtPlace, DecimalAverage, DecimalSum, Extreme, OutputAtom, RowAggregate
@@ -182,8 +183,6 @@ class Accumulators:
 
 def typed_lane(prepared: Prepared, expression: Expression) -> pa.Array:
     """A computed row-local value as an Arrow array."""
-    from episode.matchers.assembly import typed
-
     floating, row, check = prepared.computed[expression]
     lanes = prepared.lanes
     values = lanes.floats[row] if floating else lanes.ints[row]
@@ -235,6 +234,4 @@ def _ranks(values: pa.Array) -> np.ndarray:
 
 def _whole_numbers(values: pa.Array) -> np.ndarray:
     """Values of the int lane in their order; what is null does not matter."""
-    from episode.matchers.encoding import as_int64
-
     return np.ascontiguousarray(as_int64(values))
