@@ -25,6 +25,7 @@ def test_there_is_a_test_for_every_example() -> None:
         "funnel.py",
         "stream.py",
         "event_patterns.py",
+        "situations.py",
     }
 
 
