@@ -30,7 +30,7 @@ RETURN first(B.car_id) AS id,
 """
 COLUMNS = "car_id int, ts timestamp, speed int, accel double"
 BEGIN = datetime(2026, 1, 1)
-CARS, SECONDS, FILES, SEED = 6, 600, 10, 2018
+CARS, SECONDS, FILES, SEED = 6, 300, 5, 4
 
 Reading = tuple[int, datetime, int, float]
 
