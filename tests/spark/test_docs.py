@@ -6,6 +6,7 @@ import re
 import runpy
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -25,6 +26,22 @@ STOCK = [
     (1, "IBM", 100.0, 10), (2, "Sun", 20.0, 5), (3, "Google", 95.0, 70), (4, "IBM", 95.0, 3), (5, "Google", 92.0, 80),
     (6, "Oracle", 40.0, 2), (7, "IBM", 70.0, 4), (8, "Google", 110.0, 60), (9, "Sun", 25.0, 1), (10, "IBM", 130.0, 9),
 ]  # fmt: skip
+PLANT = [
+    ("m1", 1, 60, "closed", 10), ("m1", 2, 85, "closed", 10), ("m1", 3, 90, "open", 60), ("m1", 4, 88, "open", 60),
+    ("m1", 5, 70, "open", 60), ("m1", 6, 65, "closed", 60), ("m1", 7, 82, "closed", 20), ("m1", 8, 91, "open", 20),
+    ("m1", 9, 93, "closed", 20), ("m1", 10, 70, "closed", 20), ("m1", 11, 70, "open", 20), ("m1", 12, 84, "open", 70),
+    ("m1", 13, 86, "open", 70), ("m1", 14, 60, "closed", 70), ("m2", 1, 60, "closed", 10), ("m2", 2, 90, "open", 10),
+    ("m2", 3, 91, "open", 60), ("m2", 4, 92, "closed", 60), ("m2", 5, 70, "closed", 60), ("m2", 6, 60, "open", 60),
+]  # fmt: skip
+MACHINES = """
+    SELECT machine, timestamp(ts) AS ts, temp, door FROM VALUES
+      (1, '2026-01-01 00:00:00', 70, 'closed'), (1, '2026-01-01 00:01:00', 85, 'closed'),
+      (1, '2026-01-01 00:03:00', 95, 'open'), (1, '2026-01-01 00:04:00', 90, 'closed'),
+      (1, '2026-01-01 00:05:00', 75, 'closed'), (2, '2026-01-01 00:00:00', 70, 'closed'),
+      (2, '2026-01-01 00:02:00', 84, 'closed'), (2, '2026-01-01 00:08:00', 60, 'closed'),
+      (2, '2026-01-01 01:00:00', 60, 'closed')
+    AS machines(machine, ts, temp, door)
+"""
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -64,11 +81,25 @@ def test_reference(query: str, expected: str, tables: dict[str, object], capsys:
 def test_event_patterns(
     document: str, spark: SparkSession, rocksdb: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The Python of a document is one program, its SQL runs over the same tables; each prints the text below it."""
     tables = {
         "log": spark.createDataFrame(LOG, "ts int, kind string, host string, x int"),
         "stock": spark.createDataFrame(STOCK, "ts int, name string, price double, volume int"),
     }
+    check_document(document, spark, tables, tmp_path, capsys)
+
+
+@pytest.mark.parametrize("document", ["reference-situations.md", "from-events-to-situations.md"])
+def test_situation_patterns(
+    document: str, spark: SparkSession, rocksdb: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plant = spark.createDataFrame(PLANT, "machine string, ts int, temp int, door string, load int").coalesce(1)
+    check_document(document, spark, {"plant": plant}, tmp_path, capsys)
+
+
+def check_document(
+    document: str, spark: SparkSession, tables: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The Python of a document is one program, its SQL runs over the same tables; each prints the text below it."""
     names: dict[str, object] = {"episode": episode, "spark": spark, **tables}
     (tmp_path / "incoming").mkdir()
     for (kind, text), (next_kind, below) in pairwise([*blocks(document), ("", "")]):
@@ -116,7 +147,7 @@ def test_tutorial(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize("query", queries("how-to.md"))
 def test_how_to(query: str, samples_directory: Path) -> None:
     ticks, clicks = str(samples_directory / "ticks.parquet"), str(samples_directory / "clicks.parquet")
-    assert episode.sql(query, ticks=ticks, clicks=clicks).limit(1).collect()
+    assert episode.sql(query, ticks=ticks, clicks=clicks, machines=episode.sql(MACHINES)).limit(1).collect()
 
 
 def test_how_to_in_python(samples_directory: Path, tmp_path: Path) -> None:
@@ -129,12 +160,8 @@ def test_how_to_in_python(samples_directory: Path, tmp_path: Path) -> None:
 
 
 def test_readme(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The event pattern of the README prints what stands below it."""
+    """The event pattern and the situation pattern of the README print what stands below them."""
     found = blocks("../README.md")
-    program, expected = next(
-        (text, below) for (kind, text), (_, below) in pairwise(found) if kind == "python" and "episode.match" in text
-    )
-    (tmp_path / "readme.py").write_text(program)
     events = episode.sql(
         """
         SELECT timestamp(ts) AS ts, type, job_id, seconds FROM VALUES
@@ -146,8 +173,12 @@ def test_readme(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         AS events(ts, type, job_id, seconds)
         """
     )
-    runpy.run_path(str(tmp_path / "readme.py"), {"episode": episode, "events": events})
-    assert capsys.readouterr().out.strip() == expected.strip()
+    names = {"episode": episode, "events": events, "readings": episode.sql(MACHINES)}
+    for (kind, program), (_, expected) in pairwise(found):
+        if kind == "python" and "episode.match" in program:
+            (tmp_path / "readme.py").write_text(program)
+            runpy.run_path(str(tmp_path / "readme.py"), names)
+            assert capsys.readouterr().out.strip() == expected.strip()
 
 
 @pytest.fixture(scope="module")

@@ -25,6 +25,7 @@ def test_there_is_a_test_for_every_example() -> None:
         "funnel.py",
         "stream.py",
         "event_patterns.py",
+        "situations.py",
     }
 
 
@@ -65,3 +66,15 @@ def test_event_patterns(capsys: pytest.CaptureFixture[str]) -> None:
         ["name", "before", "google_volume", "after", "match_start", "match_end"],
         ["IBM", "90.0", "1050", "110.0", "2026-01-01 00:00:00", "2026-01-01 00:00:05"],
     ]
+
+
+def test_situations(capsys: pytest.CaptureFixture[str], rocksdb: None) -> None:
+    expected = [
+        ["id", "avg_speed", "match_start", "detected_at"],
+        ["6", "107.66666666666667", "2026-01-01 00:00:00", "2026-01-01 00:00:12"],
+        ["6", "105.875", "2026-01-01 00:00:21", "2026-01-01 00:00:33"],
+        ["3", "113.69565217391305", "2026-01-01 00:00:52", "2026-01-01 00:01:18"],
+        ["6", "115.34615384615384", "2026-01-01 00:02:14", "2026-01-01 00:02:42"],
+        ["3", "115.29166666666667", "2026-01-01 00:02:40", "2026-01-01 00:03:08"],
+    ]
+    assert run("situations.py", capsys) == [*expected, *expected]
