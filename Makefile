@@ -3,7 +3,7 @@
 
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-long test-kafka lint types unit bench-rows bench-kernel bench-flink bench-growth bench-stream bench-zstream bench-zstream-selectivity bench-zstream-rates bench-zstream-plans bench-zstream-adaptation bench-zstream-negation bench-zstream-web bench-zstream-speed test-kill clean
+.PHONY: help setup demo test test-long test-kafka lint types unit bench-rows bench-kernel bench-flink bench-growth bench-stream bench-zstream bench-zstream-selectivity bench-zstream-rates bench-zstream-plans bench-zstream-adaptation bench-zstream-negation bench-zstream-web bench-zstream-speed bench-tpstream bench-tpstream-drivers bench-tpstream-window bench-tpstream-patterns bench-tpstream-latency bench-tpstream-plans bench-tpstream-adaptation bench-tpstream-speed bench-tpstream-spark test-kill clean
 
 BIN := .venv/bin
 # Spark's workers use the interpreter of .venv, and Java is found where it usually lives.
@@ -76,6 +76,33 @@ bench-zstream-web: setup  ## Figure 17: a month of web accesses
 
 bench-zstream-speed: setup  ## against a tree in plain Python; where matches are rare
 	$(RUN) $(BIN)/python -m bench.zstream speed
+
+bench-tpstream: setup  ## TPStream's evaluation again: all of the following
+	$(RUN) $(BIN)/python -m bench.tpstream
+
+bench-tpstream-drivers: setup  ## Figure 5 (a, b): aggressive drivers by the number of events
+	$(RUN) $(BIN)/python -m bench.tpstream drivers
+
+bench-tpstream-window: setup  ## Figure 5 (c): windows, against a scan of the buffers
+	$(RUN) $(BIN)/python -m bench.tpstream window
+
+bench-tpstream-patterns: setup  ## Figure 6: kinds of patterns over 4 to 10 streams
+	$(RUN) $(BIN)/python -m bench.tpstream patterns
+
+bench-tpstream-latency: setup  ## Figure 7 (a): how much earlier matches are told
+	$(RUN) $(BIN)/python -m bench.tpstream latency
+
+bench-tpstream-plans: setup  ## Figure 8 (a): every order of search, and the choice
+	$(RUN) $(BIN)/python -m bench.tpstream plans
+
+bench-tpstream-adaptation: setup  ## Figure 8 (b): plans that adapt
+	$(RUN) $(BIN)/python -m bench.tpstream adaptation
+
+bench-tpstream-speed: setup  ## aggressive drivers on one core, and what the hardware allows
+	$(RUN) $(BIN)/python -m bench.tpstream speed
+
+bench-tpstream-spark: setup  ## 20 million reports of cars against Spark's sort
+	$(RUN) $(BIN)/python -m bench.tpstream spark
 
 test-kill: setup  ## kill a streaming query twenty times; nothing is lost, nothing repeated
 	$(RUN) $(BIN)/python -m tests.kill.run

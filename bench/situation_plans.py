@@ -1,0 +1,204 @@
+"""Situation patterns in process, under orders of search of our choice: what the experiments after TPStream's share.
+
+Timed is feeding events in memory to the matcher, on one core: conditions, situations, matches, and what is held for
+the next feed; with or without the output of matches. The clock counts the seconds that the core worked for this
+process.
+"""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from bench.harness import median, say
+from episode.kernels import situations as kernel
+from episode.lang.situation_pattern import parse_situation_query
+from episode.matchers import situation_pattern
+from episode.matchers.keys import KeyCoder
+from episode.matchers.ordering import events_of
+from episode.matchers.protocol import END_OF_TIME, EventBatch
+from episode.matchers.situation_pattern import SituationPatternMatcher, SituationPatternSpec
+from episode.plan.schema import InputSchema
+from episode.plan.situation_pattern import EARLIEST, plan_situation_pattern
+
+Forced = tuple[tuple[int, ...], ...]
+"""For each symbol the order in which the others are searched."""
+STEPS = ("prepare", "detect", "values", "hold")
+
+
+@dataclass(frozen=True)
+class Query:
+    """A situation pattern over a table of events."""
+
+    text: str
+    types: dict[str, str]
+    schema: pa.Schema
+    keys: tuple[str, ...] = ()
+    time: str = "ts"
+
+    def spec(self, forced: Forced | None = None, detect: str = EARLIEST) -> SituationPatternSpec:
+        query = parse_situation_query(self.text)
+        plan = plan_situation_pattern(query, InputSchema(self.types), self.time, self.keys, detect == EARLIEST)
+        return SituationPatternSpec(plan, self.schema, forced=forced)
+
+    def batches(self, tables: Iterable[pa.Table]) -> list[EventBatch]:
+        """The tables as the matcher takes them: by key and in order of time."""
+        spec = self.spec()
+        coder = KeyCoder(spec.input_order.keys)
+        return [events_of(table.select(list(spec.input_columns)), spec.input_order, coder) for table in tables]
+
+    def initial(self) -> Forced:
+        """The orders that the engine begins with."""
+        return self.spec().open().orders.initial
+
+    def shown(self, order: Forced, symbols: Sequence[int]) -> str:
+        """Orders as the paper writes them, C → B → A, of the symbols that begin a search."""
+        names = self.spec().plan.symbols
+        return "; ".join(" → ".join(names[at] for at in (first, *order[first])) for first in symbols)
+
+
+@dataclass(frozen=True)
+class Contender:
+    """A way to run. delivered: are the matches put out, too? detect: another kernel than the engine's.
+    before_feed: is told the matcher and the number of each feed."""
+
+    name: str
+    spec: SituationPatternSpec
+    delivered: bool = False
+    detect: Any = None
+    before_feed: Callable[[SituationPatternMatcher, int], None] | None = None
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A run, or the medians of several. parts, events: seconds and events of each feed. steps: seconds of all feeds by
+    step of the matcher."""
+
+    parts: tuple[float, ...]
+    events: tuple[int, ...]
+    steps: dict[str, float]
+    matches: int
+    matcher: SituationPatternMatcher
+
+    @property
+    def seconds(self) -> float:
+        return sum(self.parts)
+
+    @property
+    def rate(self) -> float:
+        """Events per second."""
+        return sum(self.events) / self.seconds
+
+    @property
+    def each(self) -> float:
+        """Nanoseconds for each event."""
+        return 1e9 / self.rate
+
+    @property
+    def searches(self) -> int:
+        return int(self.matcher.orders.statistics.searches.sum())
+
+
+class _Counting(SituationPatternMatcher):
+    """Counts matches instead of putting them out."""
+
+    found = 0
+
+    def _output(self, feed: Any, found: np.ndarray, rows: np.ndarray) -> pa.Table:
+        self.found += len(found)
+        return self._schema.empty_table()
+
+
+@dataclass
+class _Clock:
+    seconds: dict[str, float] = field(default_factory=lambda: dict.fromkeys(STEPS, 0.0))
+
+    def timed(self, step: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        def run(*arguments: Any) -> Any:
+            begin = time.process_time()
+            result = function(*arguments)
+            self.seconds[step] += time.process_time() - begin
+            return result
+
+        return run
+
+
+@contextmanager
+def _clocked(matcher: SituationPatternMatcher, detect: Any) -> Iterator[_Clock]:
+    """A matcher with a clock in its steps, and with a kernel."""
+    clock = _Clock()
+    kept = situation_pattern.prepare, kernel.detect
+    situation_pattern.prepare = clock.timed("prepare", kept[0])
+    kernel.detect = clock.timed("detect", detect or kept[1])
+    for step, name in (("values", "_output"), ("hold", "_hold")):
+        setattr(matcher, name, clock.timed(step, getattr(matcher, name)))
+    try:
+        yield clock
+    finally:
+        situation_pattern.prepare, kernel.detect = kept
+
+
+def run(contender: Contender, batches: Sequence[EventBatch], most: float = float("inf")) -> Measured:
+    """Feed the batches one after the other; no other one after `most` seconds."""
+    matcher = SituationPatternMatcher(contender.spec) if contender.delivered else _Counting(contender.spec)
+    parts: list[float] = []
+    delivered = 0
+    gc.collect()
+    with _clocked(matcher, contender.detect) as clock:
+        for number, batch in enumerate(batches):
+            until = END_OF_TIME if number == len(batches) - 1 else int(batch.time.max())
+            if contender.before_feed is not None:
+                contender.before_feed(matcher, number)
+            begin = time.process_time()
+            for table in matcher.feed_in_rounds(batch, until):
+                delivered += table.num_rows
+            parts.append(time.process_time() - begin)
+            if sum(parts) > most:
+                break
+    events = tuple(len(batch) for batch in batches[: len(parts)])
+    matches = delivered if contender.delivered else matcher.found
+    return Measured(tuple(parts), events, clock.seconds, matches, matcher)
+
+
+def side_by_side(
+    contenders: Sequence[Contender], batches: Sequence[EventBatch], runs: int, setting: str, *, alike: bool = True
+) -> dict[str, Measured]:
+    """Every contender once without counting, then all in turns, forwards and backwards. alike: all must find as many
+    matches."""
+    taken: dict[str, list[Measured]] = {one.name: [] for one in contenders}
+    expected = None
+    for turn in range(runs + 1):
+        for one in contenders if turn % 2 else reversed(contenders):
+            measured = run(one, batches)
+            expected = measured.matches if expected is None else expected
+            if alike and measured.matches != expected:
+                raise SystemExit(f"{setting}: {one.name} finds {measured.matches:,} matches, others {expected:,}")
+            if turn:
+                taken[one.name].append(measured)
+    found = {name: _medians(several) for name, several in taken.items()}
+    for name, measured in found.items():
+        say(f"{setting}, {name}: {measured.seconds:.3f} s, {measured.rate:,.0f} events/s, {measured.matches:,} matches")
+    return found
+
+
+def _medians(several: list[Measured]) -> Measured:
+    last = several[-1]
+    parts = tuple(median(part) for part in zip(*(one.parts for one in several), strict=True))
+    steps = {step: median([one.steps[step] for one in several]) for step in STEPS}
+    return Measured(parts, last.events, steps, last.matches, last.matcher)
+
+
+def matches_of(query: Query, batches: Sequence[EventBatch], detect: str) -> pa.Table:
+    """All matches, as the matcher puts them out."""
+    matcher = query.spec(detect=detect).open()
+    tables = []
+    for number, batch in enumerate(batches):
+        tables.append(matcher.feed(batch, END_OF_TIME if number == len(batches) - 1 else int(batch.time.max())))
+    return pa.concat_tables(tables)
