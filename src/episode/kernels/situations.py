@@ -30,6 +30,8 @@ BOTH_LAST_SECOND = 1 << DURING | 1 << FINISHED_BY | 1 << OVERLAPPED_BY
 """What two situations that both last may come to be, by which began first: TPStream's prefix groups."""
 
 DONE, FULL, REPLAN, TOO_MANY = range(4)
+PAUSE = 64
+"""Instants between two looks at whether the plan still fits."""
 
 Pattern = namedtuple("Pattern", ["masks", "at_least", "at_most", "window", "eager", "on_start", "on_end"])
 """masks int64[S, S]; at_least, at_most int64[S]; eager: may situations that last be part of a match? on_start, on_end
@@ -53,10 +55,11 @@ Groups = namedtuple("Groups", ["lo", "hi", "open_slot", "open_seen"])
 """How every group ends: [groups, S]. open_slot -1: none lasts."""
 
 Statistics = namedtuple("Statistics", ["smoothing", "threshold", "size", "selectivity", "size_then", "selectivity_then",
-                                       "sizes_seen", "shares_seen", "partial", "searches"])  # fmt: skip
+                                       "sizes_seen", "shares_seen", "look_at", "partial", "searches"])  # fmt: skip
 """Moving averages of buffer sizes float64[S] and selectivities float64[S, S], those that the plan was made for, of how
-many values each is (the first ones count alike), and counts: partial int64[S, S] records per (pinned symbol, step),
-searches int64[S]."""
+many values each is (the first ones count alike; int64[1], int64[S, S]), and counts: partial int64[S, S] records per
+(pinned symbol, step), searches int64[S]. look_at int64[1]: whether the plan still fits is looked at from so many sizes
+on. threshold: by which share they may differ; 0: the plan stays."""
 
 ENDED_IN_VAIN, ENDED_SEEN, ENDED, STARTED = range(4)
 """What is new at an instant, in the order of searching: ends of situations that were visible (without and with
@@ -321,30 +324,30 @@ def _search(pinned, order, masks, starts, ends, lo, hi, candidate, open_slot, en
                 return found, count
 
 
-@njit(cache=True, nogil=True)
-def _differs(now, then, threshold):
-    return abs(now - then) > threshold * max(then, 1e-6)
+FEW = 1.0
 
 
 @njit(cache=True, nogil=True)
 def _plan_is_stale(masks, statistics):
+    """Does the number of situations that fit another one differ from what the plan was made for? Less than FEW of them
+    are as good as none, however their number moves."""
     symbols = len(masks)
     for s in range(symbols):
-        if _differs(max(statistics.size[s], 1.0), max(statistics.size_then[s], 1.0), statistics.threshold):
-            return True
-        for z in range(s):
-            if masks[s, z] != ALL and _differs(
-                statistics.selectivity[s, z], statistics.selectivity_then[s, z], statistics.threshold
-            ):
-                return True
+        for z in range(symbols):
+            if s != z and masks[s, z] != ALL:
+                now = statistics.size[s] * statistics.selectivity[s, z]
+                then = statistics.size_then[s] * statistics.selectivity_then[s, z]
+                if abs(now - then) > statistics.threshold * max(then, FEW):
+                    return True
     return False
 
 
 @njit(cache=True, nogil=True)
-def detect(pattern, orders, rows, before, buffers, place, groups, statistics, soft_limit, most):
+def detect(pattern, orders, rows, before, buffers, place, groups, statistics, found, found_row, soft_limit, most):
     """Go on through the rows until all are done, there are soft_limit matches, or the plan should be made anew.
 
     orders int64[S, S - 1]: for each symbol, the order in which the others are searched when a situation of it is new.
+    found int64[room, S + 1], found_row int64[room, 2]: space for matches.
     Returns (status, matches int64[n, S + 1]: slots and which of them last as bits, rows int64[n, 2]: the last row of
     the instant at which each became certain, and its group).
     """
@@ -352,8 +355,7 @@ def detect(pattern, orders, rows, before, buffers, place, groups, statistics, so
     starts, ends, firsts, lasts_row = buffers.start, buffers.end, buffers.first, buffers.last
     lo, hi, seen = place.lo, place.hi, place.seen
     symbols = len(masks)
-    found = np.empty((1024, symbols + 1), np.int64)
-    found_row = np.empty((1024, 2), np.int64)
+    time, bits = rows.time, rows.bits
     count = 0
     chosen = np.zeros(symbols, np.int64)
     lasts = np.zeros(symbols, np.bool_)
@@ -395,13 +397,20 @@ def detect(pattern, orders, rows, before, buffers, place, groups, statistics, so
                 unseen |= np.int64(1) << s
         unseen &= ~never_seen
         while i < stop:
-            now = rows.time[i]
-            if np.int64(rows.bits[i]) == open_ and unseen == 0 and (i + 1 >= stop or rows.time[i + 1] != now):
+            # Rows that change nothing: no run begins or ends, and none has lasted long enough to be visible now.
+            due = EVER
+            if unseen:
+                for s in range(symbols):
+                    if unseen >> s & 1:
+                        due = min(due, starts[hi[s]] + at_least[s])
+            while i < stop and np.int64(bits[i]) == open_ and time[i] < due:
                 i += 1
-                continue
+            if i == stop:
+                break
+            now = time[i]
             ended, ended_visible = np.int64(0), np.int64(0)
             while True:
-                holds = np.int64(rows.bits[i])
+                holds = np.int64(bits[i])
                 changed = holds ^ open_
                 if changed:
                     for s in range(symbols):
@@ -425,7 +434,7 @@ def detect(pattern, orders, rows, before, buffers, place, groups, statistics, so
                     unseen = (unseen & holds) | (changed & holds & ~never_seen)
                     open_ = holds
                 i += 1
-                if i >= stop or rows.time[i] != now:
+                if i >= stop or time[i] != now:
                     break
             oldest = NEVER if window == EVER else now - window
             items = 0
@@ -506,8 +515,10 @@ def detect(pattern, orders, rows, before, buffers, place, groups, statistics, so
             status = DONE
             if count >= soft_limit:
                 status = FULL
-            elif statistics.threshold > 0 and _plan_is_stale(masks, statistics):
-                status = REPLAN
+            elif statistics.threshold > 0 and statistics.sizes_seen[0] >= statistics.look_at[0]:
+                statistics.look_at[0] += PAUSE
+                if _plan_is_stale(masks, statistics):
+                    status = REPLAN
             if status != DONE:
                 place.at[0], place.at[1], place.at[3] = group, i, open_
                 return status, found[:count], found_row[:count]

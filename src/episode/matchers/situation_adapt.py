@@ -6,13 +6,17 @@ import json
 
 import numpy as np
 
-from episode.kernels.situations import Statistics
-from episode.plan.situation_cost import Costs, best_order, initial_costs
+from episode.kernels.situations import PAUSE, Statistics
+from episode.plan.situation_cost import Costs, best_order, initial_costs, triggers
 from episode.plan.situation_pattern import SituationPlan
 
 SMOOTHING, THRESHOLD = 0.01, 0.2
 """Weight of a new value in a moving average, and by how much one must have moved (the paper's section 6.4.2)."""
 
+GAIN = 0.1
+"""By how much another order must be cheaper to be taken."""
+LONGEST_PAUSE = 1024
+"""Instants between two looks at most: each time the plan stays as it is, the pause gets longer."""
 MOST_NOTED = 20
 
 
@@ -25,10 +29,13 @@ class Orders:
         symbols = len(plan.symbols)
         costs = initial_costs(plan.masks)
         chosen = forced or tuple(best_order(plan.masks, costs, symbol) for symbol in range(symbols))
-        self.initial = chosen
         self.orders: np.ndarray = np.array(chosen, np.int64).reshape(symbols, symbols - 1)
         self.plans = 1
+        self.searches = 0
         self.changes: list[str] = []
+        moments = triggers(plan.masks, plan.at_least, plan.at_most, plan.eager)
+        self.searching = [symbol for symbol, moment in enumerate(moments) if any(moment)]
+        self._pause = PAUSE
         self.statistics = Statistics(
             SMOOTHING,
             0.0 if self.forced or symbols < 3 else THRESHOLD,
@@ -38,6 +45,7 @@ class Orders:
             np.array(costs.selectivities),
             np.zeros(1, np.int64),
             np.zeros((symbols, symbols), np.int64),
+            np.full(1, PAUSE, np.int64),
             np.zeros((symbols, symbols), np.int64),
             np.zeros(symbols, np.int64),
         )
@@ -48,13 +56,22 @@ class Orders:
         statistics.size_then[:] = statistics.size
         statistics.selectivity_then[:] = statistics.selectivity
         costs = self.costs()
-        chosen = [best_order(self.plan.masks, costs, symbol) for symbol in range(len(self.plan.symbols))]
-        new = np.array(chosen, np.int64).reshape(self.orders.shape)
-        if not np.array_equal(new, self.orders):
-            self.orders = new
+        new = self.orders.copy()
+        for symbol in self.searching:
+            best = best_order(self.plan.masks, costs, symbol)
+            if costs.of(symbol, best)[0] < (1 - GAIN) * costs.of(symbol, tuple(new[symbol].tolist()))[0]:
+                new[symbol] = best
+        if np.array_equal(new, self.orders):
+            self._pause = min(2 * self._pause, LONGEST_PAUSE)
+        else:
+            self.orders, self._pause = new, PAUSE
             self.plans += 1
+            self.searches += int(statistics.searches.sum())
+            statistics.searches[:] = 0
+            statistics.partial[:] = 0
             if len(self.changes) < MOST_NOTED:
                 self.changes.append(self.words())
+        statistics.look_at[0] = statistics.sizes_seen[0] + self._pause
 
     def costs(self) -> Costs:
         """What the model knows now."""
@@ -63,7 +80,7 @@ class Orders:
 
     def words(self) -> str:
         """The orders of all symbols whose situations trigger a search."""
-        return "; ".join(self.order_of(symbol) for symbol in range(len(self.plan.symbols)))
+        return "; ".join(self.order_of(symbol) for symbol in self.searching)
 
     def order_of(self, symbol: int) -> str:
         return " -> ".join(self.plan.symbols[at] for at in (symbol, *self.orders[symbol].tolist()))
@@ -87,4 +104,6 @@ class Orders:
                     }
                 )
         sizes = {name: round(float(size), 2) for name, size in zip(self.plan.symbols, statistics.size, strict=True)}
-        return json.dumps({"searches": searches, "sizes": sizes, "plans": self.plans, "changes": self.changes})
+        total = self.searches + int(statistics.searches.sum())
+        report = {"searches": searches, "total": total, "sizes": sizes, "plans": self.plans, "changes": self.changes}
+        return json.dumps(report)

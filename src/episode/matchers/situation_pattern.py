@@ -139,6 +139,8 @@ class SituationPatternMatcher:
             np.array(ends, np.bool_),
         )
         self._symbols = [self._nothing_of(symbol) for symbol in plan.symbols]
+        self._found = np.empty((SOFT_LIMIT, len(plan.symbols) + 1), np.int64)
+        self._found_row = np.empty((SOFT_LIMIT, 2), np.int64)
 
     def _nothing_of(self, symbol: str) -> _Symbol:
         atoms = tuple((atom, name) for atom, name in self.plan.measures.atoms.items() if symbol_of(atom) == symbol)
@@ -286,14 +288,14 @@ class SituationPatternMatcher:
         while True:
             status, found, rows = kernel.detect(
                 self._pattern, self.orders.orders, feed.rows, feed.before, feed.buffers, feed.place, feed.groups,
-                self.orders.statistics, SOFT_LIMIT - count, MOST_AT_ONCE,
+                self.orders.statistics, self._found, self._found_row, SOFT_LIMIT - count, MOST_AT_ONCE,
             )  # fmt: skip
             if status == kernel.TOO_MANY:
                 raise self._explosion(feed.events, int(feed.place.at[1]))
             if status == kernel.REPLAN:
                 self.orders.make_anew()
             if len(found):
-                parts.append((found, rows))
+                parts.append((found.copy(), rows.copy()))
                 count += len(found)
             if count and (count >= SOFT_LIMIT or status == kernel.DONE):
                 yield self._output(feed, np.concatenate([f for f, _ in parts]), np.concatenate([r for _, r in parts]))

@@ -76,9 +76,9 @@ def explain_searches(reports: list[str]) -> list[str]:
     lines = [
         f"  run: {len(read):,} parts of the input, {sum(one['plans'] for one in read) - len(read):,} changes of plan"
     ]
-    busiest = max(read, key=lambda one: sum(search["searches"] for search in one["searches"]))
+    busiest = max(read, key=lambda one: one["total"])
     sizes = ", ".join(f"{name} {size:,.1f}" for name, size in busiest["sizes"].items())
-    lines.append(f"  busiest part, buffers: {sizes}")
+    lines.append(f"  busiest part: {busiest['total']:,} searches; buffers: {sizes}; with its last plan:")
     for search in busiest["searches"]:
         lines.append(f"    {search['order']}: {search['searches']:,} searches")
         steps = zip(search["estimated"], search["actual"], strict=True)

@@ -25,7 +25,7 @@ INITIAL = {
 """Selectivities before anything is known (the paper's Table 3); a mirror has that of its relation."""
 
 INITIAL_SIZE = 16.0
-MOST_BY_SETS = 10
+MOST_BY_SETS = 7
 """Patterns of more symbols are ordered greedily: the cheapest next step each time."""
 
 

@@ -20,6 +20,8 @@ _LOCAL = {
     "spark.log.level": "ERROR",
 }
 _GIBIBYTE = 2**30
+_PARTITIONS_PER_CORE = 2
+"""Spark's default of 200 partitions is for clusters: on one machine every micro-batch of a stream waits for them."""
 
 
 def session(spark: SparkSession | None = None) -> SparkSession:
@@ -32,6 +34,7 @@ def session(spark: SparkSession | None = None) -> SparkSession:
     settings = {
         "spark.driver.memory": _driver_memory(),
         "spark.sql.adaptive.enabled": "true",
+        "spark.sql.shuffle.partitions": str(_PARTITIONS_PER_CORE * (os.cpu_count() or 1)),
         STATE_STORE: ROCKSDB,
     }
     return local_session("episode", settings)
