@@ -56,7 +56,7 @@ class Query:
 
     def initial(self) -> Forced:
         """The orders that the engine begins with."""
-        return self.spec().open().orders.initial
+        return tuple(map(tuple, self.spec().open().orders.orders.tolist()))
 
     def shown(self, order: Forced, symbols: Sequence[int]) -> str:
         """Orders as the paper writes them, C → B → A, of the symbols that begin a search."""
