@@ -139,7 +139,8 @@ def test_matches_appear_and_a_restart_repeats_nothing(tmp_path: Path) -> None:
         assert run.interrupt() == (0, ""), run.notes
 
 
-@pytest.mark.parametrize("kind", ["csv", pytest.param("json", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["csv", "json"])
 def test_text_files_and_a_termination(tmp_path: Path, kind: str) -> None:
     """SIGTERM ends a run as Ctrl-C does: between two micro-batches, with the sums, and so that it can go on."""
     place = Place(tmp_path, kind)
