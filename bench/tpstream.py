@@ -250,7 +250,7 @@ LIMIT = 2.0
 
 def patterns(options: argparse.Namespace) -> None:
     """Figure 6: five kinds of patterns over 4 to 10 streams, random instances."""
-    instances, rows, sets = max(3, int(50 * options.scale)), int(500_000 * min(1, options.scale * 2)), 5
+    instances, rows, sets = max(3, int(20 * options.scale)), int(500_000 * min(1, options.scale * 2)), 5
     data = [list(intervals(rows, [USUAL] * max(STREAMS), seed=number, feed=50_000)) for number in range(sets)]
     taken: dict[str, dict[int, list[float]]] = {kind: {} for kind in KINDS}
     kept: dict[str, dict[int, list[float]]] = {kind: {} for kind in KINDS}
