@@ -555,7 +555,7 @@ def plans(options: argparse.Namespace) -> None:
 def plans_of(query: Query) -> tuple[list[Forced], list[int]]:
     """Every plan, and the symbols that begin a search; orders of other symbols do not matter."""
     plan = query.spec().plan
-    able = triggers(plan.masks, plan.at_most, plan.eager)
+    able = triggers(plan.masks, plan.at_least, plan.at_most, plan.eager)
     leading = [symbol for symbol, (start, end) in enumerate(able) if start or end]
     initial = query.initial()
     choices = [
