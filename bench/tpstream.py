@@ -671,17 +671,10 @@ def _phases(measured: Measured, phase_of: Sequence[int]) -> list[float]:
 
 
 def _never_change(order: Forced, matcher: SituationPatternMatcher, number: int) -> None:
-    """Let plans be made anew, and keep to one."""
-    orders = matcher.orders
+    """Let plans be made anew, and never find one that is cheap enough."""
     if number == 0:
-        orders.orders = kept = np.array(order, np.int64)
-        make_anew = orders.make_anew
-
-        def make_and_keep() -> None:
-            make_anew()
-            orders.orders = kept
-
-        orders.make_anew = make_and_keep  # type: ignore[method-assign]
+        matcher.orders.orders = np.array(order, np.int64)
+        matcher.orders.gain = 1.0
 
 
 # ---- speed ----------------------------------------------------------------------------------------

@@ -54,12 +54,18 @@ Place = namedtuple("Place", ["at", "lo", "hi", "seen"])
 Groups = namedtuple("Groups", ["lo", "hi", "open_slot", "open_seen"])
 """How every group ends: [groups, S]. open_slot -1: none lasts."""
 
-Statistics = namedtuple("Statistics", ["smoothing", "threshold", "size", "selectivity", "size_then", "selectivity_then",
-                                       "sizes_seen", "shares_seen", "look_at", "partial", "searches"])  # fmt: skip
+Statistics = namedtuple(
+    "Statistics",
+    [
+        "smoothing", "share_smoothing", "threshold", "size", "selectivity", "size_then", "selectivity_then",
+        "sizes_seen", "shares_seen", "look_at", "partial", "searches",
+    ],
+)  # fmt: skip
 """Moving averages of buffer sizes float64[S] and selectivities float64[S, S], those that the plan was made for, of how
 many values each is (the first ones count alike; int64[1], int64[S, S]), and counts: partial int64[S, S] records per
-(pinned symbol, step), searches int64[S]. look_at int64[1]: whether the plan still fits is looked at from so many sizes
-on. threshold: by which share they may differ; 0: the plan stays."""
+(pinned symbol, step), searches int64[S]. smoothing, share_smoothing: the weight of a new size and of a new share of a
+buffer that fits. look_at int64[1]: whether the plan still fits is looked at from so many sizes on. threshold: by which
+share they may differ; 0: the plan stays."""
 
 ENDED_IN_VAIN, ENDED_SEEN, ENDED, STARTED = range(4)
 """What is new at an instant, in the order of searching: ends of situations that were visible (without and with
@@ -273,7 +279,7 @@ def _search(pinned, order, masks, starts, ends, lo, hi, candidate, open_slot, en
                 share = kept / (hi[y] - lo[y])
                 statistics.shares_seen[y, z] += 1
                 statistics.shares_seen[z, y] += 1
-                weight = max(statistics.smoothing, 1.0 / statistics.shares_seen[y, z])
+                weight = max(statistics.share_smoothing, 1.0 / statistics.shares_seen[y, z])
                 statistics.selectivity[y, z] += weight * (share - statistics.selectivity[y, z])
                 statistics.selectivity[z, y] = statistics.selectivity[y, z]
                 n = _intersect(ranges[step], n, scratch[0], matching, scratch[1])

@@ -11,7 +11,9 @@ from episode.plan.situation_cost import Costs, best_order, initial_costs, trigge
 from episode.plan.situation_pattern import SituationPlan
 
 SMOOTHING, THRESHOLD = 0.01, 0.2
-"""Weight of a new value in a moving average, and by how much one must have moved (the paper's section 6.4.2)."""
+"""Weight of a new size in a moving average, and by how much what fits must have moved (the paper's section 6.4.2)."""
+SHARE_SMOOTHING = 0.05
+"""Weight of a new share of a buffer that fits: one comes with each search only, not with each change of a buffer."""
 
 GAIN = 0.1
 """By how much another order must be cheaper to be taken."""
@@ -35,9 +37,11 @@ class Orders:
         self.changes: list[str] = []
         moments = triggers(plan.masks, plan.at_least, plan.at_most, plan.eager)
         self.searching = [symbol for symbol, moment in enumerate(moments) if any(moment)]
+        self.gain = GAIN
         self._pause = PAUSE
         self.statistics = Statistics(
             SMOOTHING,
+            SHARE_SMOOTHING,
             0.0 if self.forced or symbols < 3 else THRESHOLD,
             np.array(costs.sizes),
             np.array(costs.selectivities),
@@ -59,7 +63,7 @@ class Orders:
         new = self.orders.copy()
         for symbol in self.searching:
             best = best_order(self.plan.masks, costs, symbol)
-            if costs.of(symbol, best)[0] < (1 - GAIN) * costs.of(symbol, tuple(new[symbol].tolist()))[0]:
+            if costs.of(symbol, best)[0] < (1 - self.gain) * costs.of(symbol, tuple(new[symbol].tolist()))[0]:
                 new[symbol] = best
         if np.array_equal(new, self.orders):
             self._pause = min(2 * self._pause, LONGEST_PAUSE)
