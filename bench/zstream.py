@@ -95,7 +95,7 @@ def stock_setting(name: str, rates: str, **below: float) -> Setting:
 
 def selectivity(options: argparse.Namespace) -> None:
     """Figures 8 and 9: Query 4 with a predicate of ever smaller selectivity between the first two classes."""
-    rows = int(100_000 * options.scale)
+    rows = int(200_000 * options.scale)
     plans = _three(QUERY_4)
     settings = {share: stock_setting(f"1/{share}", "1:1:1", Sun=1 / share) for share in (1, 2, 4, 8, 16, 32)}
     found = {
@@ -147,7 +147,7 @@ def _grows(found: dict[Any, dict[str, Measured]]) -> bool:
 
 def rates(options: argparse.Namespace) -> None:
     """Figures 10 and 11: Query 5, IBM traded more often and less often than the others."""
-    rows = int(100_000 * options.scale)
+    rows = int(200_000 * options.scale)
     plans = _three(QUERY_5)
     settings = [
         stock_setting(text, text) for text in ("25:1:1", "10:1:1", "4:1:1", "1:1:1", "1:4:4", "1:10:10", "1:25:25")
@@ -213,7 +213,7 @@ MORE_6 = (
 
 def plans(options: argparse.Namespace) -> None:
     """Figures 12 and 13 and Table 3: Query 6 under all trees and the automaton; the choice; memory."""
-    rows = int(100_000 * options.scale)
+    rows = int(200_000 * options.scale)
     contenders = [*(tree_of(QUERY_6, shape, name) for name, shape in SHAPES_6.items()), automaton_of(QUERY_6)]
     tables = {one.name: [one.table(rows)] for one in (*SETTINGS_6, *MORE_6)}
     tables["all 1"] = [tables["all 1"][0].slice(0, rows // 4)]
