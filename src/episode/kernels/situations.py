@@ -476,7 +476,15 @@ def detect(pattern, orders, rows, before, buffers, place, groups, statistics, fo
                         unseen &= ~(np.int64(1) << s)
                         item_symbol[items], item_kind[items] = s, STARTED
                         items += 1
-            if items == 0:
+            useful = False
+            for n in range(items):
+                s, kind = item_symbol[n], item_kind[n]
+                if kind == STARTED:
+                    useful |= pattern.on_start[s]
+                    seen[s] = True
+                elif kind != ENDED_IN_VAIN:
+                    useful |= pattern.on_end[s]
+            if not useful:
                 continue
             for s in range(symbols):
                 ended_seen[s] = -1
@@ -486,6 +494,9 @@ def detect(pattern, orders, rows, before, buffers, place, groups, statistics, fo
                 candidate[s] = False
                 if open_ >> s & 1 and seen[s]:
                     candidate[s] = starts[hi[s]] >= oldest
+            for n in range(items):
+                if item_kind[n] == STARTED:
+                    candidate[item_symbol[n]] = False  # until its own turn
             first_found = count
             for n in range(items):
                 s, kind = item_symbol[n], item_kind[n]
@@ -508,8 +519,6 @@ def detect(pattern, orders, rows, before, buffers, place, groups, statistics, fo
                         top[s] = hi[s]
                         if kind != ENDED:
                             ended_seen[s] = slot
-                if kind == STARTED:
-                    seen[s] = True
             while len(found_row) < count:
                 found_row = _grown(found_row, first_found)
             for n in range(first_found, count):
@@ -528,7 +537,10 @@ def detect(pattern, orders, rows, before, buffers, place, groups, statistics, fo
             if status != DONE:
                 place.at[0], place.at[1], place.at[3] = group, i, open_
                 return status, found[:count], found_row[:count]
+        oldest = NEVER if window == EVER or stop == begin else time[stop - 1] - window
         for s in range(symbols):
+            while lo[s] < hi[s] and starts[lo[s]] < oldest:
+                lo[s] += 1
             lasting = open_ >> s & 1 == 1
             groups.lo[group, s], groups.hi[group, s] = lo[s], hi[s]
             groups.open_slot[group, s] = hi[s] if lasting else -1
