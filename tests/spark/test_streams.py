@@ -77,10 +77,10 @@ def shuffled(rows: list[dict[str, Any]], by: int, seed: int = 1) -> list[dict[st
     return sorted(rows, key=lambda row: row["ts"] + draw.randrange(by))
 
 
-@pytest.mark.parametrize(
-    ("pieces", "disorder"),
-    [(1, 0), (7, 200), *(pytest.param(*way, marks=pytest.mark.slow) for way in ((7, 0), (20, 90)))],
-)
+LONG_WAYS = [pytest.param(7, 0, marks=pytest.mark.slow), pytest.param(20, 90, marks=pytest.mark.slow)]
+
+
+@pytest.mark.parametrize(("pieces", "disorder"), [(1, 0), (7, 200), *LONG_WAYS])
 def test_a_stream_gives_what_a_table_gives(spark: SparkSession, tmp_path: Path, pieces: int, disorder: int) -> None:
     rows = events()
     coming = shuffled(rows, disorder) if disorder else rows
