@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pyspark
@@ -39,7 +40,22 @@ def spark() -> Iterator[SparkSession]:
 
 @pytest.fixture(scope="session")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    node = Broker(tmp_path_factory.mktemp("kafka"))
-    node.start()
-    yield node
-    node.stop()
+    with running(tmp_path_factory.mktemp("kafka")) as node:
+        yield node
+
+
+@pytest.fixture
+def broker_of_its_own(tmp_path: Path) -> Iterator[Broker]:
+    """For a test that stops it: what clients keep of a broker that went away does not reach other tests."""
+    with running(tmp_path) as node:
+        yield node
+
+
+@contextmanager
+def running(place: Path) -> Iterator[Broker]:
+    node = Broker(place)
+    try:
+        node.start()
+        yield node
+    finally:
+        node.stop()

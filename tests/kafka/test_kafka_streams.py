@@ -55,7 +55,9 @@ class Topics:
 
     def produce(self, rows: list[dict[str, Any]]) -> None:
         lines = self.spark.createDataFrame([(json.dumps(row),) for row in rows], "value string").coalesce(1)
-        lines.write.format("kafka").options(**self._server(), topic=self.source).save()
+        # Spark keeps producers by their settings: the name makes this topic's producer its own.
+        producer = {"topic": self.source, "kafka.client.id": self.source}
+        lines.write.format("kafka").options(**self._server(), **producer).save()
 
     def finish(self) -> None:
         """An event after the end: it moves the watermark, and all matches are decided."""
@@ -97,7 +99,11 @@ def total(queries: list[StreamingQuery], counter: str) -> int:
 
 @pytest.fixture
 def topics(spark: SparkSession, broker: Broker, tmp_path: Path, request: pytest.FixtureRequest) -> Topics:
-    return Topics(spark, broker, tmp_path, request.node.name.replace("_", "-"))
+    return Topics(spark, broker, tmp_path, topic_name(request))
+
+
+def topic_name(request: pytest.FixtureRequest) -> str:
+    return request.node.name.replace("_", "-")
 
 
 def test_a_query_stopped_and_started_again_goes_on(spark: SparkSession, topics: Topics) -> None:
@@ -119,7 +125,11 @@ def test_a_query_stopped_and_started_again_goes_on(spark: SparkSession, topics: 
     assert total([first, second], "matches") == sum(expected.values())
 
 
-def test_a_query_outlives_a_restart_of_the_broker(spark: SparkSession, broker: Broker, topics: Topics) -> None:
+def test_a_query_outlives_a_restart_of_the_broker(
+    spark: SparkSession, broker_of_its_own: Broker, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    broker = broker_of_its_own
+    topics = Topics(spark, broker, tmp_path, topic_name(request))
     rows = events()
     topics.produce(rows[:200])
     query = topics.start()
