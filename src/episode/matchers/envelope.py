@@ -1,7 +1,8 @@
 """Envelopes: how events cross Spark. Slices of batches by shard, each one row with an Arrow IPC blob.
 
 Rows are what costs in Spark; an envelope holds thousands of events and is shuffled, sorted and spilled as one row.
-Columns travel slimmed (`slim.py`): fewer bytes to gather, compress and move.
+Columns travel slimmed (`slim.py`): fewer bytes to gather and move. Compressing is left to Spark's shuffle, which does
+it anyway.
 """
 
 from __future__ import annotations
@@ -35,7 +36,6 @@ _ARROW_SCHEMA = pa.schema(
         ("blob", pa.binary()),
     ]
 )
-_COMPRESSION = pa.ipc.IpcWriteOptions(compression="zstd")
 _PER_PARTITION = 1 << 32
 _DICTIONARY_SHARE = 4
 
@@ -95,7 +95,7 @@ def _blobs(slimmed: SlimTable, starts: np.ndarray) -> pa.Array:
     sink = pa.BufferOutputStream()
     offsets = np.zeros(len(starts), np.int32)
     for i, first in enumerate(firsts):
-        with pa.ipc.new_stream(sink, schema, options=_COMPRESSION) as writer:
+        with pa.ipc.new_stream(sink, schema) as writer:
             writer.write_batch(batch.slice(starts[i], starts[i + 1] - starts[i]), custom_metadata=first or None)
         offsets[i + 1] = sink.tell()
     return pa.BinaryArray.from_buffers(pa.binary(), len(firsts), [None, pa.py_buffer(offsets), sink.getvalue()])
