@@ -29,7 +29,7 @@ types: setup  ## type hints
 	$(BIN)/mypy
 
 unit: setup  ## the tests, without the long ones
-	$(RUN) $(BIN)/pytest -m "not slow" $(PYTEST_ARGS)
+	$(RUN) $(BIN)/pytest -m "not slow" -n 2 --dist loadfile $(PYTEST_ARGS)
 
 test-long: setup  ## fuzzing, the laws, and the cases as streams, at full size
 	$(RUN) EPISODE_TEST_PROFILE=long $(BIN)/pytest -m slow $(PYTEST_ARGS)
