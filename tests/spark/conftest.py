@@ -9,12 +9,16 @@ from pyspark.sql import SparkSession
 
 from episode.spark.session import ROCKSDB, STATE_STORE, local_session
 
+QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""A Java process that runs each query once spends more on optimising its code than it gains."""
+
 
 @pytest.fixture(scope="session")
 def spark() -> SparkSession:
     """A small local session; or the one that is already there."""
     settings = {
         "spark.driver.memory": "2g",
+        "spark.driver.extraJavaOptions": QUICK_START,
         "spark.log.level": "OFF",
         "spark.sql.shuffle.partitions": "4",
         "spark.sql.timeType.enabled": "true",
