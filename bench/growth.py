@@ -15,10 +15,11 @@ from collections.abc import Callable
 from typing import Any
 
 import episode
+from bench.data_sets import DATA
 from bench.harness import RESULTS, ROOT, Report, Taken, local_session, say, side_by_side, verdict
 from bench.memory import WorkerMemory
 from bench.queries import TICK, select
-from bench.ticks import DATA, ticks
+from bench.ticks import ticks
 
 ROWS, KEYS = (5_000_000, 10_000_000, 20_000_000, 40_000_000), 1_000
 KEY_ROWS, MANY_KEYS = 10_000_000, (10, 1_000, 100_000, 1_000_000)
