@@ -7,16 +7,14 @@ a smaller set is a prefix of a larger one.
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from bench.ticks import DATA
+from bench.data_sets import DATA, made_once
 
 SCHEMA = pa.schema(
     [
@@ -114,15 +112,7 @@ def thresholds(table: pa.Table) -> Thresholds:
 
 def cars_on_disk(rows: int, number: int = CARS) -> Path:
     """The directory of a set of reports in Parquet; made when it is not there yet."""
-    directory = DATA / f"cars-{rows}-{number}"
-    if not directory.exists():
-        unfinished = directory.with_name(f"{directory.name}.unfinished")
-        shutil.rmtree(unfinished, ignore_errors=True)
-        unfinished.mkdir(parents=True)
-        for block, table in enumerate(cars(rows, number)):
-            pq.write_table(table, unfinished / f"part-{block:03}.parquet", row_group_size=ROW_GROUP)
-        unfinished.rename(directory)
-    return directory
+    return made_once(DATA / f"cars-{rows}-{number}", cars(rows, number), ROW_GROUP)
 
 
 # ---- the query -----------------------------------------------------------------------------------

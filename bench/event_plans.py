@@ -9,33 +9,29 @@ from __future__ import annotations
 import ctypes
 import gc
 import multiprocessing
-import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 
-from bench.harness import median, say
+from bench.feeding import Clock, Fed, batches_of, feeds_of, median_parts, told_medians
+from bench.harness import median
 from episode.lang.event_pattern import parse_event_query
 from episode.lang.event_syntax import classes_of
 from episode.matchers import event_pattern
 from episode.matchers.event_pattern import EventPatternMatcher, EventPatternSpec
-from episode.matchers.keys import KeyCoder
-from episode.matchers.ordering import events_of
-from episode.matchers.protocol import END_OF_TIME
 from episode.plan.event_classes import EventClasses
 from episode.plan.event_cost import PhysicalPlan, Shape, Statistics, cost_of, left_deep
 from episode.plan.event_pattern import EventPlan, plan_event_pattern
 from episode.plan.event_returns import EventTimes
 from episode.plan.event_tree import InSequence, variables_of
 from episode.plan.schema import InputSchema
-from episode.spark.worker import prepare_worker
 
 AUTOMATON, CHOSEN = "NFA", "chosen"
+PREPARE = "prepare"
 
 
 @dataclass(frozen=True)
@@ -74,25 +70,11 @@ class Contender:
 
 
 @dataclass(frozen=True)
-class Measured:
-    """A run, or the medians of several. parts, events: seconds for each of the tables that were fed one after the
-    other, and how many events were in it. preparing: seconds of them that went into columns and conditions on single
-    events, which all plans share."""
+class Measured(Fed):
+    """preparing: seconds that went into columns and conditions on single events, which all plans share."""
 
-    parts: tuple[float, ...]
-    events: tuple[int, ...]
     preparing: float
-    matches: int
     matcher: EventPatternMatcher
-
-    @property
-    def seconds(self) -> float:
-        return sum(self.parts)
-
-    @property
-    def rate(self) -> float:
-        """Events per second."""
-        return sum(self.events) / self.seconds
 
     @property
     def matching(self) -> float:
@@ -103,13 +85,6 @@ class Measured:
         """Pairs that the joins of a tree tried, and records that they put out."""
         counted = self.matcher.adaptation.counted.values()
         return sum(tried for tried, _ in counted), sum(records for _, records in counted)
-
-
-def one_core() -> None:
-    """Keep to one core, and to memory that is used again, as Spark's workers do."""
-    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
-    pa.set_cpu_count(1)
-    prepare_worker()
 
 
 # ---- plans -----------------------------------------------------------------------------------------------
@@ -159,35 +134,25 @@ def estimated(contender: Contender, statistics: Statistics) -> float:
 
 def run(contender: Contender, tables: Sequence[pa.Table]) -> Measured:
     """Feed the tables one after the other."""
-    spec = contender.spec
-    coder = KeyCoder(spec.input_order.keys)
-    batches = [events_of(table.select(list(spec.input_columns)), spec.input_order, coder) for table in tables]
-    matcher, parts, matches = spec.open(), [], 0
+    batches = batches_of(contender.spec, tables)
+    matcher, parts, matches = contender.spec.open(), [], 0
     gc.collect()
-    with _clocked() as preparing:
-        for number, batch in enumerate(batches):
-            until = END_OF_TIME if number == len(batches) - 1 else int(batch.time.max())
+    with _clocked() as clock:
+        for batch, until in feeds_of(batches):
             begin = time.process_time()
             for _, found in matcher.matches_in(batch, until):
                 matches += len(found)
             parts.append(time.process_time() - begin)
-    return Measured(tuple(parts), tuple(map(len, batches)), sum(preparing), matches, matcher)
+    return Measured(tuple(parts), tuple(map(len, batches)), matches, clock.seconds[PREPARE], matcher)
 
 
 @contextmanager
-def _clocked() -> Iterator[list[float]]:
-    """The seconds that each batch takes to be prepared."""
-    kept, seconds = event_pattern.prepare_events, []
-
-    def prepare(*arguments: Any) -> Any:
-        begin = time.process_time()
-        arrays = kept(*arguments)
-        seconds.append(time.process_time() - begin)
-        return arrays
-
-    event_pattern.prepare_events = prepare
+def _clocked() -> Iterator[Clock]:
+    """A clock for the preparing of batches."""
+    clock, kept = Clock.of(PREPARE), event_pattern.prepare_events
+    event_pattern.prepare_events = clock.timed(PREPARE, kept)
     try:
-        yield seconds
+        yield clock
     finally:
         event_pattern.prepare_events = kept
 
@@ -211,16 +176,12 @@ def side_by_side(
                 raise SystemExit(f"{setting}: {contenders[0].name} {wanted:,} matches, {one.name} {measured.matches:,}")
             if turn:
                 taken[one.name].append(measured)
-    found = {name: _medians(several) for name, several in taken.items()}
-    for name, measured in found.items():
-        say(f"{setting}, {name}: {measured.seconds:.3f} s, {measured.rate:,.0f} events/s, {measured.matches:,} matches")
-    return found
+    return told_medians(setting, taken, _medians)
 
 
 def _medians(several: list[Measured]) -> Measured:
-    parts = tuple(median(part) for part in zip(*(one.parts for one in several), strict=True))
-    last = several[-1]
-    return Measured(parts, last.events, median([one.preparing for one in several]), last.matches, last.matcher)
+    preparing = median([one.preparing for one in several])
+    return replace(several[-1], parts=median_parts(several), preparing=preparing)
 
 
 # ---- memory ----------------------------------------------------------------------------------------------

@@ -19,9 +19,10 @@ from typing import Any
 import pandas
 
 import episode
+from bench.data_sets import DATA
 from bench.harness import ROOT, Report, Taken, local_session, say, side_by_side, verdict
 from bench.queries import TICK, select
-from bench.ticks import DATA, sample, ticks
+from bench.ticks import sample, ticks
 
 ROWS, KEYS, SAMPLE_KEYS, WARM_ROWS, BATCH_KEYS = 20_000_000, 1_000, 50, 20_000, 10
 RUNS = 5

@@ -15,10 +15,12 @@ from collections.abc import Callable
 from typing import Any
 
 import episode
-from bench.harness import RESULTS, ROOT, Report, Taken, local_session, say, side_by_side, verdict
+from bench.data_sets import DATA
+from bench.figures import new_figure, put_figure
+from bench.harness import ROOT, Report, Taken, local_session, say, side_by_side, verdict
 from bench.memory import WorkerMemory
 from bench.queries import TICK, select
-from bench.ticks import DATA, ticks
+from bench.ticks import ticks
 
 ROWS, KEYS = (5_000_000, 10_000_000, 20_000_000, 40_000_000), 1_000
 KEY_ROWS, MANY_KEYS = 10_000_000, (10, 1_000, 100_000, 1_000_000)
@@ -156,8 +158,7 @@ def _report(
         f"the data grows {largest // smallest}×, memory grows {more:.2f}×. Target: bounded (no more than "
         f"{BOUNDED_WITHIN}×): {verdict(more <= BOUNDED_WITHIN)}."
     )
-    _plot(arguments.name, by_rows, by_keys, fixed, slope)
-    page.image(f"{arguments.name}.png", "Time by rows, and time for each row by keys")
+    _plot(page, by_rows, by_keys, fixed, slope)
     page.write(packages=PACKAGES)
 
 
@@ -174,13 +175,8 @@ def _mib(size: int) -> str:
     return f"{size / 2**20:,.0f} MiB"
 
 
-def _plot(name: str, by_rows: dict[int, Taken], by_keys: dict[int, Taken], fixed: float, slope: float) -> None:
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    figure, (left, right) = pyplot.subplots(1, 2, figsize=(10, 4), layout="constrained")
+def _plot(page: Report, by_rows: dict[int, Taken], by_keys: dict[int, Taken], fixed: float, slope: float) -> None:
+    figure, (left, right) = new_figure(2, width=5)
     millions = [n / 1e6 for n in by_rows]
     left.plot([0, max(millions)], [fixed, fixed + slope * max(by_rows)], color="0.7", label="straight line")
     left.plot(millions, [taken.median for taken in by_rows.values()], "o", label="measured")
@@ -188,8 +184,7 @@ def _plot(name: str, by_rows: dict[int, Taken], by_keys: dict[int, Taken], fixed
     left.legend()
     right.plot(list(by_keys), [taken.median for taken in by_keys.values()], "o-")
     right.set(xlabel="keys", ylabel="seconds", title="Keys (the same number of rows)", xscale="log", ylim=(0, None))
-    RESULTS.mkdir(exist_ok=True)
-    figure.savefig(RESULTS / f"{name}.png", dpi=110)
+    put_figure(page, figure, "Time by rows, and time for each row by keys")
 
 
 if __name__ == "__main__":

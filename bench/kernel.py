@@ -7,11 +7,10 @@ for this process, so that other work on the machine disturbs less.
 from __future__ import annotations
 
 import argparse
-import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numba import njit
 
+from bench.feeding import Clock, one_core
 from bench.harness import Report, median, millions, say, verdict
 from bench.queries import RARE, TICK, TICK_MAXIMAL
 from bench.ticks import SCHEMA, ticks
@@ -33,7 +33,6 @@ from episode.matchers.protocol import END_OF_TIME, EventBatch
 from episode.matchers.row_pattern import RowPatternSpec
 from episode.plan.row_pattern import plan_row_pattern
 from episode.plan.schema import InputSchema
-from episode.spark.worker import prepare_worker
 
 ROWS, KEYS, SHARDS, RUNS = 20_000_000, 1_000, 32, 5
 AT_LEAST, AT_LEAST_RARE = 15e6, 40e6
@@ -41,26 +40,10 @@ STEPS = ("order", "prepare", "kernel", "assemble", "rest")
 PACKAGES = ("numba", "numpy", "pyarrow")
 
 
-@dataclass
-class Clock:
-    """Seconds by step, summed over the shards of a run."""
-
-    seconds: dict[str, float] = field(default_factory=lambda: dict.fromkeys(STEPS, 0.0))
-
-    def timed(self, step: str, function: Callable[..., Any]) -> Callable[..., Any]:
-        def run(*arguments: Any, **options: Any) -> Any:
-            begin = time.process_time()
-            result = function(*arguments, **options)
-            self.seconds[step] += time.process_time() - begin
-            return result
-
-        return run
-
-
 @contextmanager
 def clocked() -> Iterator[Clock]:
     """The matcher with a clock in its steps."""
-    clock = Clock()
+    clock = Clock.of(*STEPS)
     kept = row_pattern.prepare, kernel.match_partitions, row_pattern.OutputAssembler
     row_pattern.prepare = clock.timed("prepare", kept[0])
     kernel.match_partitions = clock.timed("kernel", kept[1])
@@ -203,9 +186,7 @@ def main() -> None:
     parser.add_argument("--name", default="kernel", help="of the report")
     arguments = parser.parse_args()
     path = ticks(arguments.rows, KEYS)
-    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
-    pa.set_cpu_count(1)
-    prepare_worker()
+    one_core()
     shards = shards_of(path, SHARDS)
     say(f"{arguments.rows:,} rows in {SHARDS} shards, one core")
     tick = measure("tick", TICK, shards, arguments.runs)

@@ -15,9 +15,10 @@ from typing import Any
 
 import episode
 from bench import plain
+from bench.data_sets import DATA
 from bench.harness import Report, Taken, local_session, say, seconds_of, side_by_side, verdict
 from bench.queries import TICK, TICK_MAXIMAL, select
-from bench.ticks import DATA, sample, ticks
+from bench.ticks import sample, ticks
 
 ROWS, KEYS, SAMPLE_KEYS = 20_000_000, 1_000, 100
 AT_MOST_OF_SORT = 0.35

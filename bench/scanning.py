@@ -11,8 +11,8 @@ from typing import Any
 
 from numba import njit
 
-from episode.kernels import situations as kernel
-from episode.kernels.situations import relation
+from episode.kernels.situation_search import relation, search
+from episode.kernels.situations import detect as searching_detect
 
 
 @njit(nogil=True)
@@ -35,4 +35,4 @@ def _with(function: Any, **replaced: Any) -> Any:
     return njit(nogil=True)(FunctionType(plain.__code__, {**plain.__globals__, **replaced}, plain.__name__))
 
 
-detect = _with(kernel.detect, _search=_with(kernel._search, _allowed=_allowed))
+detect = _with(searching_detect, search=_with(search, _allowed=_allowed))

@@ -11,19 +11,18 @@ import gc
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from bench.harness import median, say
+from bench.feeding import Clock, Fed, batches_of, feeds_of, median_parts, told_medians
+from bench.harness import median
 from episode.kernels import situations as kernel
 from episode.lang.situation_pattern import parse_situation_query
 from episode.matchers import situation_pattern
-from episode.matchers.keys import KeyCoder
-from episode.matchers.ordering import events_of
-from episode.matchers.protocol import END_OF_TIME, EventBatch
+from episode.matchers.protocol import EventBatch
 from episode.matchers.situation_pattern import SituationPatternMatcher, SituationPatternSpec
 from episode.plan.schema import InputSchema
 from episode.plan.situation_pattern import EARLIEST, plan_situation_pattern
@@ -49,10 +48,7 @@ class Query:
         return SituationPatternSpec(plan, self.schema, forced=forced)
 
     def batches(self, tables: Iterable[pa.Table]) -> list[EventBatch]:
-        """The tables as the matcher takes them: by key and in order of time."""
-        spec = self.spec()
-        coder = KeyCoder(spec.input_order.keys)
-        return [events_of(table.select(list(spec.input_columns)), spec.input_order, coder) for table in tables]
+        return batches_of(self.spec(), tables)
 
     def initial(self) -> Forced:
         """The orders that the engine begins with."""
@@ -77,24 +73,11 @@ class Contender:
 
 
 @dataclass(frozen=True)
-class Measured:
-    """A run, or the medians of several. parts, events: seconds and events of each feed. steps: seconds of all feeds by
-    step of the matcher."""
+class Measured(Fed):
+    """steps: seconds of all feeds by step of the matcher."""
 
-    parts: tuple[float, ...]
-    events: tuple[int, ...]
     steps: dict[str, float]
-    matches: int
     matcher: SituationPatternMatcher
-
-    @property
-    def seconds(self) -> float:
-        return sum(self.parts)
-
-    @property
-    def rate(self) -> float:
-        """Events per second."""
-        return sum(self.events) / self.seconds
 
     @property
     def each(self) -> float:
@@ -116,24 +99,10 @@ class _Counting(SituationPatternMatcher):
         return self._schema.empty_table()
 
 
-@dataclass
-class _Clock:
-    seconds: dict[str, float] = field(default_factory=lambda: dict.fromkeys(STEPS, 0.0))
-
-    def timed(self, step: str, function: Callable[..., Any]) -> Callable[..., Any]:
-        def run(*arguments: Any) -> Any:
-            begin = time.process_time()
-            result = function(*arguments)
-            self.seconds[step] += time.process_time() - begin
-            return result
-
-        return run
-
-
 @contextmanager
-def _clocked(matcher: SituationPatternMatcher, detect: Any) -> Iterator[_Clock]:
+def _clocked(matcher: SituationPatternMatcher, detect: Any) -> Iterator[Clock]:
     """A matcher with a clock in its steps, and with a kernel."""
-    clock = _Clock()
+    clock = Clock.of(*STEPS)
     kept = situation_pattern.prepare, kernel.detect
     situation_pattern.prepare = clock.timed("prepare", kept[0])
     kernel.detect = clock.timed("detect", detect or kept[1])
@@ -152,8 +121,7 @@ def run(contender: Contender, batches: Sequence[EventBatch], most: float = float
     delivered = 0
     gc.collect()
     with _clocked(matcher, contender.detect) as clock:
-        for number, batch in enumerate(batches):
-            until = END_OF_TIME if number == len(batches) - 1 else int(batch.time.max())
+        for number, (batch, until) in enumerate(feeds_of(batches)):
             if contender.before_feed is not None:
                 contender.before_feed(matcher, number)
             begin = time.process_time()
@@ -164,7 +132,7 @@ def run(contender: Contender, batches: Sequence[EventBatch], most: float = float
                 break
     events = tuple(len(batch) for batch in batches[: len(parts)])
     matches = delivered if contender.delivered else matcher.found
-    return Measured(tuple(parts), events, clock.seconds, matches, matcher)
+    return Measured(tuple(parts), events, matches, clock.seconds, matcher)
 
 
 def side_by_side(
@@ -182,23 +150,15 @@ def side_by_side(
                 raise SystemExit(f"{setting}: {one.name} finds {measured.matches:,} matches, others {expected:,}")
             if turn:
                 taken[one.name].append(measured)
-    found = {name: _medians(several) for name, several in taken.items()}
-    for name, measured in found.items():
-        say(f"{setting}, {name}: {measured.seconds:.3f} s, {measured.rate:,.0f} events/s, {measured.matches:,} matches")
-    return found
+    return told_medians(setting, taken, _medians)
 
 
 def _medians(several: list[Measured]) -> Measured:
-    last = several[-1]
-    parts = tuple(median(part) for part in zip(*(one.parts for one in several), strict=True))
     steps = {step: median([one.steps[step] for one in several]) for step in STEPS}
-    return Measured(parts, last.events, steps, last.matches, last.matcher)
+    return replace(several[-1], parts=median_parts(several), steps=steps)
 
 
 def matches_of(query: Query, batches: Sequence[EventBatch], detect: str) -> pa.Table:
     """All matches, as the matcher puts them out."""
     matcher = query.spec(detect=detect).open()
-    tables = []
-    for number, batch in enumerate(batches):
-        tables.append(matcher.feed(batch, END_OF_TIME if number == len(batches) - 1 else int(batch.time.max())))
-    return pa.concat_tables(tables)
+    return pa.concat_tables([matcher.feed(batch, until) for batch, until in feeds_of(batches)])

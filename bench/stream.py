@@ -17,7 +17,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import episode
-from bench.harness import RESULTS, Report, local_session, say, verdict
+from bench.figures import new_figure, put_figure
+from bench.harness import Report, local_session, say, verdict
 from episode.api import Options
 from episode.matchers.columns import from_bytes, to_bytes
 from episode.spark.session import ROCKSDB, STATE_STORE
@@ -215,7 +216,7 @@ def windows(spark: Any, place: Path, page: Report) -> None:
     )
 
 
-def hour(spark: Any, place: Path, page: Report, name: str) -> None:
+def hour(spark: Any, place: Path, page: Report) -> None:
     span = 3600 * MICROSECONDS // HOUR_BATCHES
     write_files(place, HOUR_BATCHES, HOUR_ROWS, span)
     frame, _ = planned(spark, place, "5 minutes")
@@ -237,23 +238,16 @@ def hour(spark: Any, place: Path, page: Report, name: str) -> None:
             for i in range(0, len(held), max(1, len(held) // 12))
         ],
     )
-    _plot(name, held, waiting)
-    page.image(f"{name}.png", "State over one hour of event time")
+    _plot(page, held, waiting)
 
 
-def _plot(name: str, held: list[int], waiting: list[int]) -> None:
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    figure, axes = pyplot.subplots(figsize=(7, 3.5), layout="constrained")
+def _plot(page: Report, held: list[int], waiting: list[int]) -> None:
+    figure, (axes,) = new_figure(1, width=7, height=3.5)
     axes.plot(held, label="rows held by matchers")
     axes.plot(waiting, label="events in the buffer")
     axes.set(xlabel="micro-batch", ylabel="rows", ylim=(0, None), title="State over one hour of event time")
     axes.legend()
-    RESULTS.mkdir(exist_ok=True)
-    figure.savefig(RESULTS / f"{name}.png", dpi=110)
+    put_figure(page, figure, "State over one hour of event time")
 
 
 def main() -> None:
@@ -270,7 +264,7 @@ def main() -> None:
         "throughput": lambda place: throughput(spark, place, page),
         "small": lambda place: small_batches(spark, place, page),
         "windows": lambda place: windows(spark, place, page),
-        "hour": lambda place: hour(spark, place, page, arguments.name),
+        "hour": lambda place: hour(spark, place, page),
     }
     for name, experiment in experiments.items():
         if arguments.only is None or name in arguments.only:

@@ -7,14 +7,15 @@ data, and a smaller set is a prefix of a larger one with as many keys. Times are
 from __future__ import annotations
 
 import argparse
-import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-DATA = Path(__file__).parent / "data"
+from bench.data_sets import DATA, made_once
+
 SCHEMA = pa.schema([("key", pa.int32()), ("ts", pa.timestamp("us", tz="UTC")), ("price", pa.float64())])
 
 SEED = 7
@@ -30,34 +31,22 @@ LEAST = 100
 
 def ticks(rows: int, keys: int) -> Path:
     """The directory of a tick set; made when it is not there yet."""
-    directory = DATA / f"ticks-{rows}-{keys}"
-    if not directory.exists():
-        unfinished = directory.with_name(f"{directory.name}.unfinished")
-        shutil.rmtree(unfinished, ignore_errors=True)
-        unfinished.mkdir(parents=True)
-        for number, table in enumerate(_slices(rows, keys)):
-            pq.write_table(table, unfinished / f"part-{number:03}.parquet", row_group_size=ROW_GROUP)
-        unfinished.rename(directory)
-    return directory
+    return made_once(DATA / f"ticks-{rows}-{keys}", _slices(rows, keys), ROW_GROUP)
 
 
 def sample(source: Path, keys: int) -> Path:
     """The ticks of the first keys of a tick set, as a set of its own with at least two files."""
-    directory = source.with_name(f"{source.name}-first-{keys}")
-    if not directory.exists():
-        unfinished = directory.with_name(f"{directory.name}.unfinished")
-        shutil.rmtree(unfinished, ignore_errors=True)
-        unfinished.mkdir()
-        table = pq.read_table(source, filters=[("key", "<", keys)])
-        size = min(SLICE, -(-table.num_rows // 2))
-        for number, start in enumerate(range(0, table.num_rows, size)):
-            part = table.slice(start, size)
-            pq.write_table(part, unfinished / f"part-{number:03}.parquet", row_group_size=ROW_GROUP)
-        unfinished.rename(directory)
-    return directory
+    return made_once(source.with_name(f"{source.name}-first-{keys}"), _first_keys(source, keys), ROW_GROUP)
 
 
-def _slices(rows: int, keys: int):
+def _first_keys(source: Path, keys: int) -> Iterator[pa.Table]:
+    table = pq.read_table(source, filters=[("key", "<", keys)])
+    size = min(SLICE, -(-table.num_rows // 2))
+    for start in range(0, table.num_rows, size):
+        yield table.slice(start, size)
+
+
+def _slices(rows: int, keys: int) -> Iterator[pa.Table]:
     """Tables of at most SLICE rows. Every slice has its own random numbers, whatever comes after it."""
     cents = np.random.default_rng([SEED, keys]).integers(2_000, 40_000, size=keys)
     now = OPENING

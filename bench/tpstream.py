@@ -29,8 +29,9 @@ from bench.cars import (
 )
 from bench.cars import SCHEMA as CAR_SCHEMA
 from bench.cars import TYPES as CAR_TYPES
-from bench.event_plans import one_core
-from bench.harness import RESULTS, Report, median, millions, say, verdict
+from bench.evaluation import Experiments, run_experiments
+from bench.figures import new_figure, put_figure
+from bench.harness import Report, median, millions, say, verdict
 from bench.intervals import NAMES, USUAL, Stream, intervals, schema_of, types_of
 from bench.situation_plans import Contender, Forced, Measured, Query, matches_of, run, side_by_side
 from episode.lang import allen
@@ -42,7 +43,6 @@ from episode.plan.situation_pattern import COMPLETE, EARLIEST
 from episode.plan.situation_returns import DETECTED_AT, MatchMoment, SituationMoment
 
 PACKAGES = ("numba", "numpy", "pyarrow")
-RUNS = 5
 HOW = (
     "Events in memory, fed to the matcher in pieces of up to a million, on one core; seconds that the core worked. "
     "Ways to compare in turns, one discarded run and then {runs}, medians."
@@ -122,7 +122,7 @@ def drivers(options: argparse.Namespace) -> None:
             ["full over simplified, at most 1.1", "“almost identical”", f"{both:.2f}", verdict(both <= 1.1)],
         ],
     )
-    figure, (ax,) = _figure(1)
+    figure, (ax,) = new_figure(1)
     for name in ("simplified", "full"):
         ax.plot(sizes, [one[name].seconds for one in found.values()], "o-", label=name)
     ax.set(xlabel="million events", ylabel="seconds", title="Aggressive drivers", xlim=(0, None), ylim=(0, None))
@@ -220,7 +220,7 @@ def window(options: argparse.Namespace) -> None:
             ],
         ],
     )
-    figure, axes = _figure(2)
+    figure, axes = new_figure(2)
     for ax, (name, by) in zip(axes, found.items(), strict=True):
         for way in (SEARCH, SCAN):
             ax.plot(WINDOWS, [one[way].seconds for one in by.values()], "o-", label=way)
@@ -312,7 +312,7 @@ def patterns(options: argparse.Namespace) -> None:
         ["kind", f"median with {last} streams over that with {first}", "target", "R²", "", "initial plan kept to"],
         lines,
     )
-    figure, axes = _figure(len(KINDS), width=3.2)
+    figure, axes = new_figure(len(KINDS), width=3.2)
     for ax, kind in zip(axes, KINDS, strict=True):
         ax.boxplot([taken[kind][streams] for streams in STREAMS], tick_labels=list(STREAMS), showfliers=False)
         ax.set(title=kind, xlabel="streams", ylabel="ns for each event", ylim=(0, None))
@@ -430,7 +430,7 @@ def latency(options: argparse.Namespace) -> None:
             ],
         ],
     )
-    figure, (ax,) = _figure(1)
+    figure, (ax,) = new_figure(1)
     for number, (name, by) in enumerate(gains.items()):
         at = np.arange(len(RELATIONS_7)) + (number - 1) * 0.27
         ax.bar(at, [got for got, _, _ in by.values()], 0.25, label=f"A : B = {name}")
@@ -537,7 +537,7 @@ def plans(options: argparse.Namespace) -> None:
             for name, paper in (("Q1", "the best"), ("Q2", "the best"), ("Q3", "negligibly below the best"))
         ],
     )
-    figure, (ax,) = _figure(1)
+    figure, (ax,) = new_figure(1)
     for number, way in enumerate(("best", "worst", "initial", ADAPTIVE)):
         rates = []
         for fixed, initial_name, adaptive in figure_data.values():
@@ -655,7 +655,7 @@ def adaptation(options: argparse.Namespace) -> None:
         if changes.changes
         else "None."
     )
-    figure, (ax,) = _figure(1)
+    figure, (ax,) = new_figure(1)
     for number, name in enumerate((TPS_1, TPS_2, TPS_A, TPS_O)):
         rates = [size / seconds for size, seconds in zip(sizes, parts[name], strict=True)]
         ax.bar(np.arange(len(PHASES)) + (number - 1.5) * 0.2, rates, 0.19, label=name)
@@ -741,7 +741,7 @@ def speed(options: argparse.Namespace) -> None:
             ],
         ],
     )
-    figure, (ax,) = _figure(1)
+    figure, (ax,) = new_figure(1)
     steps = {**ours.steps, "rest": rest}
     ax.bar(list(steps), [seconds / rows * 1e9 for seconds in steps.values()])
     ax.set(ylabel="ns for each event", title="Where the time goes")
@@ -862,25 +862,13 @@ def _page(options: argparse.Namespace, name: str, title: str, *, runs: int | Non
     return page
 
 
-def _figure(panels: int, width: float = 5.5) -> tuple[Any, list[Any]]:
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    figure, axes = pyplot.subplots(1, panels, figsize=(width * panels, 4), layout="constrained", squeeze=False)
-    return figure, list(axes[0])
-
-
 def _finish(page: Report, figure: Any, caption: str) -> None:
-    RESULTS.mkdir(exist_ok=True)
-    figure.savefig(RESULTS / f"{page.name}.png", dpi=110)
-    page.image(f"{page.name}.png", caption)
+    put_figure(page, figure, caption)
     page.write(packages=PACKAGES)
 
 
 CORES = os.sched_getaffinity(0)
-EXPERIMENTS: dict[str, Callable[[argparse.Namespace], None]] = {
+EXPERIMENTS: Experiments = {
     "drivers": drivers,
     "window": window,
     "patterns": patterns,
@@ -892,19 +880,5 @@ EXPERIMENTS: dict[str, Callable[[argparse.Namespace], None]] = {
 }
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("experiment", nargs="*", choices=[*EXPERIMENTS, []], help="all, if none is named")
-    parser.add_argument("--scale", type=float, default=1.0, help="of all numbers of events, for a trial")
-    parser.add_argument("--runs", type=int, default=RUNS)
-    parser.add_argument("--name", default="tpstream", help="begin of the reports' names")
-    options = parser.parse_args()
-    one_core()
-    for name in options.experiment or EXPERIMENTS:
-        begin = time.perf_counter()
-        EXPERIMENTS[name](options)
-        say(f"{name}: {time.perf_counter() - begin:.0f} s in all")
-
-
 if __name__ == "__main__":
-    main()
+    run_experiments(EXPERIMENTS, "tpstream", __doc__)

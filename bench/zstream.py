@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import gc
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -17,6 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 from bench import stocks, weblog
+from bench.evaluation import Experiments, run_experiments
 from bench.event_plans import (
     AUTOMATON,
     CHOSEN,
@@ -26,19 +26,18 @@ from bench.event_plans import (
     automaton_of,
     chosen_of,
     estimated,
-    one_core,
     peak_memory,
     run,
     shown,
     side_by_side,
     tree_of,
 )
-from bench.harness import RESULTS, Report, median, say, verdict
+from bench.figures import new_figure, put_figure
+from bench.harness import Report, median, say, verdict
 from bench.plain_tree import LeftDeepTree
 from episode.plan.event_cost import Shape, left_deep, right_deep
 
 PACKAGES = ("numba", "numpy", "pyarrow")
-RUNS = 5
 LEFT, RIGHT = "left-deep", "right-deep"
 HOW = (
     "Thousand events per second of one core, matches found but not delivered; the plans of a setting in turns, one "
@@ -344,12 +343,12 @@ def adaptation(options: argparse.Namespace) -> None:
         [[change.round, change.reason, shown(QUERY_6, change.plan)] for change in kept.changes],
     )
     page.text(f"{kept.rounds:,} rounds; {kept.matches:,} matches.")
-    figure, axes = _figure(1)
+    figure, axes = new_figure(1)
     for name in found:
         axes[0].plot(list(part), [one[name] for one in part.values()], "o-", label=name)
     axes[0].set(ylabel="events/s", yscale="log", title="Throughput in each stream")
     axes[0].legend(fontsize=8)
-    _image(page, figure, "Throughput of each plan in each stream")
+    put_figure(page, figure, "Throughput of each plan in each stream")
     _finish(page)
 
 
@@ -369,7 +368,7 @@ def negation(options: argparse.Namespace) -> None:
     }
     page = _page(options, "negation", "ZStream, Figures 15 and 16: negation pushed down", QUERY_7)
     page.text(f"{rows:,} events; rates of IBM, Sun and Oracle. *matching*: without preparing, which both plans share.")
-    figure, axes = _figure(2)
+    figure, axes = new_figure(2)
     ratios = {}
     for ax, (title, settings) in zip(axes, figures.items(), strict=True):
         found = {
@@ -406,7 +405,7 @@ def negation(options: argparse.Namespace) -> None:
             ["pushed down always faster", "yes", f"least {least:.2f}", verdict(least > 1)],
         ],
     )
-    _image(page, figure, "Throughput with the negation pushed down and on top")
+    put_figure(page, figure, "Throughput with the negation pushed down and on top")
     _finish(page)
 
 
@@ -453,10 +452,10 @@ def web(options: argparse.Namespace) -> None:
             ["chosen of the best", "", _of_best(found)],
         ],
     )
-    figure, axes = _figure(1)
+    figure, axes = new_figure(1)
     axes[0].bar(list(found), [one.rate for one in found.values()])
     axes[0].set(ylabel="events/s", title="Query 8 on a month of web accesses")
-    _image(page, figure, "Throughput of each plan")
+    put_figure(page, figure, "Throughput of each plan")
     _finish(page)
 
 
@@ -531,10 +530,10 @@ def speed(options: argparse.Namespace) -> None:
             for name, one in seldom.items()
         ],
     )
-    figure, axes = _figure(1)
+    figure, axes = new_figure(1)
     axes[0].bar(["plain Python", "episode"], [few / median(theirs), rows / median(ours)])
     axes[0].set(ylabel="events/s", yscale="log", title="Query 5 at 1:1:1, one core")
-    _image(page, figure, "Throughput of a tree in plain Python and of episode")
+    put_figure(page, figure, "Throughput of a tree in plain Python and of episode")
     _finish(page)
 
 
@@ -672,16 +671,6 @@ def _where(page: Report, found: dict[Any, dict[str, Measured]], rows: int) -> No
     )
 
 
-def _figure(panels: int) -> tuple[Any, list[Any]]:
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    figure, axes = pyplot.subplots(1, panels, figsize=(5.5 * panels, 4), layout="constrained", squeeze=False)
-    return figure, list(axes[0])
-
-
 def _two_plots(
     page: Report,
     options: argparse.Namespace,
@@ -694,7 +683,7 @@ def _two_plots(
     bars: bool = False,
 ) -> None:
     """Throughput beside one over the estimated cost."""
-    figure, axes = _figure(2)
+    figure, axes = new_figure(2)
     names = list(next(iter(found.values())))
     for number, name in enumerate(names):
         speeds = [one[name].rate for one in found.values()]
@@ -715,20 +704,14 @@ def _two_plots(
             range(len(ticks)), ticks, rotation=30 if bars else 0, ha="right" if bars else "center", fontsize=8
         )
         ax.legend(fontsize=8)
-    _image(page, figure, "Throughput, and one over the estimated cost")
-
-
-def _image(page: Report, figure: Any, caption: str) -> None:
-    RESULTS.mkdir(exist_ok=True)
-    figure.savefig(RESULTS / f"{page.name}.png", dpi=110)
-    page.image(f"{page.name}.png", caption)
+    put_figure(page, figure, "Throughput, and one over the estimated cost")
 
 
 def _finish(page: Report) -> None:
     page.write(packages=PACKAGES)
 
 
-EXPERIMENTS: dict[str, Callable[[argparse.Namespace], None]] = {
+EXPERIMENTS: Experiments = {
     "selectivity": selectivity,
     "rates": rates,
     "plans": plans,
@@ -739,19 +722,5 @@ EXPERIMENTS: dict[str, Callable[[argparse.Namespace], None]] = {
 }
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("experiment", nargs="*", choices=[*EXPERIMENTS, []], help="all, if none is named")
-    parser.add_argument("--scale", type=float, default=1.0, help="of all numbers of events, for a trial")
-    parser.add_argument("--runs", type=int, default=RUNS)
-    parser.add_argument("--name", default="zstream", help="begin of the reports' names")
-    options = parser.parse_args()
-    one_core()
-    for name in options.experiment or EXPERIMENTS:
-        begin = time.perf_counter()
-        EXPERIMENTS[name](options)
-        say(f"{name}: {time.perf_counter() - begin:.0f} s in all")
-
-
 if __name__ == "__main__":
-    main()
+    run_experiments(EXPERIMENTS, "zstream", __doc__)

@@ -25,11 +25,12 @@ from episode.lang.syntax import Scalar
 from episode.matchers.event_pattern import EventPatternSpec
 from episode.matchers.keys import KeyCoder
 from episode.matchers.ordering import events_of
-from episode.matchers.protocol import END_OF_TIME, StateChunk
+from episode.matchers.protocol import END_OF_TIME
 from episode.plan.event_classes import EventClasses
 from episode.plan.event_pattern import plan_event_pattern
 from episode.plan.event_returns import EventTimes
 from episode.plan.schema import InputSchema
+from tests.in_process_pieces import outputs_of_pieces
 
 TYPES = {"pos": "bigint", "ts": "bigint", "te": "bigint", "type": "string", "k": "bigint", "x": "bigint",
          "y": "bigint", "s": "string"}  # fmt: skip
@@ -85,20 +86,9 @@ def run_whole(spec: EventPatternSpec, events: list[Any]) -> list[Bound]:
 
 def run_in_pieces(spec: EventPatternSpec, pieces: list[list[Any]], restore: bool) -> list[Bound]:
     """Feed pieces of events (each complete up to its last time), with the state written and read between them."""
-    matcher, coder = spec.open(), KeyCoder(spec.input_order.keys)
-    state: dict[str, StateChunk] = {}
-    found: list[Bound] = []
-    for number, piece in enumerate(pieces):
-        last = number == len(pieces) - 1
-        table = table_of(piece).select(list(spec.input_columns))
-        if table.num_rows:
-            until = END_OF_TIME if last else max(e.te for e in piece)
-            found += bound(spec, matcher.feed(events_of(table, spec.input_order, coder), until))
-        if restore and not last:
-            matcher.snapshot().apply(state)
-            matcher = spec.open()
-            matcher.restore(list(state.values()))
-    return found + bound(spec, matcher.finish())
+    ends = [max((e.te for e in piece), default=0) for piece in pieces[:-1]] + [END_OF_TIME]
+    outputs = outputs_of_pieces(spec, list(zip(map(table_of, pieces), ends, strict=True)), restore)
+    return [match for output in outputs for match in bound(spec, output)]
 
 
 def bound(spec: EventPatternSpec, output: pa.Table) -> list[Bound]:

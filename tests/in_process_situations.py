@@ -9,12 +9,11 @@ from typing import Any
 import pyarrow as pa
 
 from episode.lang.situation_pattern import parse_situation_query
-from episode.matchers.keys import KeyCoder
-from episode.matchers.ordering import events_of
-from episode.matchers.protocol import END_OF_TIME, StateChunk
+from episode.matchers.protocol import END_OF_TIME
 from episode.matchers.situation_pattern import SituationPatternSpec
 from episode.plan.schema import InputSchema
 from episode.plan.situation_pattern import COMPLETE, plan_situation_pattern
+from tests.in_process_pieces import outputs_of_pieces
 from tests.reference.generate_situations import Case
 from tests.reference.situations import Event
 
@@ -46,21 +45,12 @@ def run_whole(spec: SituationPatternSpec, events: list[Event]) -> list[Row]:
 def run_in_pieces(spec: SituationPatternSpec, pieces: list[list[Event]], restore: bool) -> list[Row]:
     """Feed pieces of events, with the state written and read between them. A piece may end inside an instant: then it
     is complete only up to the time before."""
-    matcher, coder = spec.open(), KeyCoder(spec.input_order.keys)
-    state: dict[str, StateChunk] = {}
-    found: list[Row] = []
-    for number, piece in enumerate(pieces):
-        last = number == len(pieces) - 1
-        table = table_of(piece).select(list(spec.input_columns))
-        if table.num_rows:
-            following = [event.time for later in pieces[number + 1 :] for event in later]
-            until = END_OF_TIME if last else int(min(following, default=END_OF_TIME)) - 1
-            found += rows_of(spec, matcher.feed(events_of(table, spec.input_order, coder), until))
-        if restore and not last:
-            matcher.snapshot().apply(state)
-            matcher = spec.open()
-            matcher.restore(list(state.values()))
-    return found + rows_of(spec, matcher.finish())
+    ends = []
+    for number in range(1, len(pieces)):
+        following = [event.time for later in pieces[number:] for event in later]
+        ends.append(int(min(following, default=END_OF_TIME)) - 1)
+    outputs = outputs_of_pieces(spec, list(zip(map(table_of, pieces), [*ends, END_OF_TIME], strict=True)), restore)
+    return [row for output in outputs for row in rows_of(spec, output)]
 
 
 def rows_of(spec: SituationPatternSpec, output: pa.Table) -> list[Row]:

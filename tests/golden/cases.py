@@ -22,8 +22,9 @@ import pytest
 from episode.lang.event_syntax import EventQuery
 from episode.lang.situation_syntax import SituationQuery
 from episode.plan.event_classes import EventClasses
-from episode.plan.event_pattern import EventPlan, plan_event_pattern, time_column
+from episode.plan.event_pattern import EventPlan, plan_event_pattern
 from episode.plan.event_returns import EventTimes
+from episode.plan.event_time import time_column
 from episode.plan.schema import InputSchema
 from episode.plan.situation_pattern import SituationPlan, plan_situation_pattern
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 import random
 import re
 import sys
-from collections import Counter
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -20,16 +19,22 @@ from episode.errors import EpisodeError
 from episode.lang.event_pattern import parse_event_query
 from episode.lang.event_syntax import EventQuery, classes_of, event_atoms
 from episode.lang.statement import parse_statement
-from tests.property.test_fuzz_queries import (
+from tests.property.mutations import (
     CHARACTERS,
+    Mutator,
     delete,
     disguise,
     duplicate,
+    exchange,
     lengthen,
     no_hang,
+    noise,
     pieces,
+    print_what_breaks,
+    splice,
     swap,
     truncate,
+    wrap,
 )
 
 MUTATIONS = 2_000
@@ -55,37 +60,12 @@ def insert(parts: list[str], draw: random.Random) -> list[str]:
     return [*parts[:at], draw.choice([" ", ""]), draw.choice(WORDS), draw.choice([" ", ""]), *parts[at:]]
 
 
-def exchange(parts: list[str], draw: random.Random) -> list[str]:
-    """A word or sign for another one of the same kind: most of these still mean something."""
-    at = draw.choice([at for at, part in enumerate(parts) if not part.isspace()] or [0])
-    kind = next(kind for kind in (r"\d", r"\w", "") if re.match(kind, parts[at]))
-    others = [part for part in pieces(draw.choice(CORPUS)) if re.match(kind, part)]
-    return [*parts[:at], draw.choice(others or ["x"]), *parts[at + 1 :]]
-
-
-def noise(parts: list[str], draw: random.Random) -> list[str]:
-    text = list("".join(parts))
-    for _ in range(draw.choice([1, 1, 2, 8])):
-        at = draw.randrange(len(text) + 1)
-        text[at : at + draw.choice([0, 1])] = [draw.choice(CHARACTERS + "⁵≥∧%")]
-    return pieces("".join(text))
-
-
-def splice(parts: list[str], draw: random.Random) -> list[str]:
-    other = pieces(draw.choice(CORPUS))
-    return parts[: draw.randrange(len(parts))] + other[draw.randrange(len(other)) :]
-
-
-def wrap(parts: list[str], draw: random.Random) -> list[str]:
-    at = draw.randrange(len(parts))
-    end = min(len(parts), at + draw.choice([1, 1, 3, 7]))
-    before, after = draw.choice(WRAPPINGS)
-    times = draw.choice([1, 1, 1, 1, 1, 2, 3, 30, 60, 150])
-    return [*parts[:at], before * times, *parts[at:end], after * times, *parts[end:]]
-
-
-MUTATORS: list[Callable[[list[str], random.Random], list[str]]] = [exchange] * 4 + [replace, insert] * 2
-MUTATORS += [delete, duplicate, swap, noise, truncate, splice, wrap, disguise] * 2 + [lengthen]
+EXCHANGE = partial(exchange, corpus=CORPUS, kinds=(r"\d", r"\w", ""))
+NOISE = partial(noise, characters=CHARACTERS + "⁵≥∧%")
+SPLICE = partial(splice, corpus=CORPUS)
+WRAP = partial(wrap, wrappings=WRAPPINGS, depths=[1, 1, 1, 1, 1, 2, 3, 30, 60, 150])
+MUTATORS: list[Mutator] = [EXCHANGE] * 4 + [replace, insert] * 2
+MUTATORS += [delete, duplicate, swap, NOISE, truncate, SPLICE, WRAP, disguise] * 2 + [lengthen]
 
 
 def mutation(seed: int) -> str:
@@ -171,13 +151,5 @@ def test_mutated_event_patterns(seed: int) -> None:
 
 
 if __name__ == "__main__":
-    kinds: Counter[str] = Counter(outcome(query) for query in CORPUS)
-    for number in range(int(sys.argv[2])):
-        query = mutation(int(sys.argv[1]) * 1_000_000 + number)
-        try:
-            with no_hang(query):
-                kinds[outcome(query)] += 1
-        except Exception as error:  # noqa: BLE001 - whatever it is, it is what we look for
-            kinds[f"{type(error).__name__}: {error}"[:100]] += 1
-            print(f"{type(error).__name__}: {error}\n    {query[:1_000]!r}\n")
-    print(kinds)
+    seeds = range(int(sys.argv[1]) * 1_000_000, int(sys.argv[1]) * 1_000_000 + int(sys.argv[2]))
+    print_what_breaks(CORPUS, map(mutation, seeds), outcome, width=1_000)

@@ -9,13 +9,10 @@ from __future__ import annotations
 
 import random
 import re
-import signal
 import sys
-from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
-from types import FrameType
 
 import pyarrow as pa
 import pytest
@@ -27,16 +24,30 @@ from episode.plan.explain import explain_row_pattern
 from episode.plan.row_pattern import plan_row_pattern
 from episode.plan.schema import InputSchema
 from tests.in_process import ARROW_TYPES, SPARK_TYPES, run_whole
+from tests.property.mutations import (
+    Mutator,
+    delete,
+    disguise,
+    duplicate,
+    exchange,
+    lengthen,
+    no_hang,
+    noise,
+    pieces,
+    print_what_breaks,
+    splice,
+    swap,
+    truncate,
+    wrap,
+)
 
 MUTATIONS_PER_TEST = 100
-SECONDS = 30  # far more than any query here takes: it tells a hang from a slow machine
 STEPS = 20_000
 
 HERE = Path(__file__).parent / "fuzz"
 CORPUS = (HERE / "corpus.sql").read_text(encoding="utf-8").split("\n;\n")
 WORDS = (HERE / "words.txt").read_text(encoding="utf-8").split()
 KINDS = [r"\d", r"[A-Z_]+$", r"[A-Za-z_]", "'", r"[-+*/%<>=]", r"[(){}\[\]]", ""]
-CHARACTERS = "aZ09_ \t\n\r\x00\x0b\x0c\u00a0\u2003\u200b\ufeff\u0130ßé中😀٣²()[]{}'\"`.,;:|*+?^$-/\\%&#@!~<>="
 # Numbers and what the machine does with them stand before the blank line, all the rest behind it.
 OPERANDS, FORMS = (
     [part.split("\n") for part in (HERE / name).read_text(encoding="utf-8").strip().split("\n\n")]
@@ -57,7 +68,6 @@ WRAPPINGS = [
     ("sum(", ")"), ("CASE WHEN ", " THEN 1 END"), ("PERMUTE(", ", A)"), ("upper(", ")"), ("/*", "*/"), ("'", "'"),
     ("RUNNING ", ""), ("FINAL ", ""), ("CAST(", " AS double)"), ("abs(", ")"), ("`", "`"),
 ]  # fmt: skip
-BLANKS = [" ", "\t", "\r\n", "\x0c", "\u00a0", " /* x */ ", " -- x\n"]
 ROWS = [
     {"k": k, "ts": ts, "v": v, "f": f, "s": s}
     for k, ts, v, f, s in [
@@ -82,27 +92,6 @@ GUESSES = [
 # ---- mutations ------------------------------------------------------------------------------------
 
 
-def pieces(text: str) -> list[str]:
-    return re.findall(r"\s+|\w+|'[^']*'|[^\w\s]", text)
-
-
-def delete(parts: list[str], draw: random.Random) -> list[str]:
-    at = draw.randrange(len(parts))
-    return parts[:at] + parts[at + draw.choice([1, 1, 1, 2, 5]) :]
-
-
-def duplicate(parts: list[str], draw: random.Random) -> list[str]:
-    at, count = draw.randrange(len(parts)), draw.choice([1, 1, 2, 6, 12])
-    return parts[: at + count] + parts[at:]
-
-
-def swap(parts: list[str], draw: random.Random) -> list[str]:
-    parts = list(parts)
-    one, other = draw.randrange(len(parts)), draw.randrange(len(parts))
-    parts[one], parts[other] = parts[other], parts[one]
-    return parts
-
-
 def replace(parts: list[str], draw: random.Random) -> list[str]:
     at = draw.randrange(len(parts))
     return [*parts[:at], " ", draw.choice(WORDS), " ", *parts[at + 1 :]]
@@ -111,61 +100,6 @@ def replace(parts: list[str], draw: random.Random) -> list[str]:
 def insert(parts: list[str], draw: random.Random) -> list[str]:
     at = draw.randrange(len(parts))
     return [*parts[:at], " ", draw.choice(WORDS), " ", *parts[at:]]
-
-
-def exchange(parts: list[str], draw: random.Random) -> list[str]:
-    """A word, number or sign for another one: most of these still mean something."""
-    at = draw.choice([at for at, part in enumerate(parts) if not part.isspace()] or [0])
-    kind = next(kind for kind in KINDS if re.match(kind, parts[at]))
-    others = [part for part in pieces(draw.choice(CORPUS)) if re.match(kind, part)]
-    return [*parts[:at], draw.choice(others or ["x"]), *parts[at + 1 :]]
-
-
-def noise(parts: list[str], draw: random.Random) -> list[str]:
-    text = list("".join(parts))
-    for _ in range(draw.choice([1, 1, 2, 8])):
-        at = draw.randrange(len(text) + 1)
-        text[at : at + draw.choice([0, 1])] = [draw.choice(CHARACTERS)]
-    return pieces("".join(text))
-
-
-def truncate(parts: list[str], draw: random.Random) -> list[str]:
-    at = draw.randrange(1, len(parts) + 1)
-    return parts[:at] if draw.random() < 0.7 else parts[at - 1 :]
-
-
-def splice(parts: list[str], draw: random.Random) -> list[str]:
-    other = pieces(draw.choice(CORPUS))
-    return parts[: draw.randrange(len(parts))] + other[draw.randrange(len(other)) :]
-
-
-def wrap(parts: list[str], draw: random.Random) -> list[str]:
-    """Something around a few tokens: brackets, calls, CASE."""
-    at = draw.randrange(len(parts))
-    end = min(len(parts), at + draw.choice([1, 1, 3, 7]))
-    before, after = draw.choice(WRAPPINGS)
-    times = draw.choice([1, 1, 1, 2, 3, 30, 60, 120, 400])
-    return [*parts[:at], before * times, *parts[at:end], after * times, *parts[end:]]
-
-
-def lengthen(parts: list[str], draw: random.Random) -> list[str]:
-    """A few tokens very often, with something between them."""
-    at = draw.randrange(len(parts))
-    end = min(len(parts), at + draw.choice([1, 2, 3, 8]))
-    between = draw.choice([" ", ", ", " | ", " AND ", " OR ", " + ", " - ", " * ", ".", "", " = ", " || "])
-    times = draw.choice([2, 5, 20, 70, 300])
-    return [*parts[:at], between.join(["".join(parts[at:end])] * times), *parts[end:]]
-
-
-def disguise(parts: list[str], draw: random.Random) -> list[str]:
-    """The same in another dress: case, blanks, comments."""
-    changes: list[Callable[[str], str]] = [
-        str.upper, str.lower, str.swapcase,
-        lambda part: draw.choice(BLANKS) if part.isspace() else part,
-        lambda part: part.replace("A", "Ä").replace("v", "𝓋"),
-    ]  # fmt: skip
-    change = draw.choice(changes)
-    return [change(part) for part in parts]
 
 
 def graft(parts: list[str], draw: random.Random) -> list[str]:
@@ -186,8 +120,11 @@ def expression(draw: random.Random, depth: int, numbers: bool) -> str:
     return re.sub(r"(?<!\w)_(?!\w)", lambda _: expression(draw, depth - 1, numbers), draw.choice(FORMS[kind]))
 
 
-MUTATORS = [graft] * 4 + [exchange] * 3 + [replace] * 2
-MUTATORS += [delete, duplicate, swap, insert, noise, truncate, splice, wrap, lengthen, disguise]
+EXCHANGE = partial(exchange, corpus=CORPUS, kinds=KINDS)
+SPLICE = partial(splice, corpus=CORPUS)
+WRAP = partial(wrap, wrappings=WRAPPINGS, depths=[1, 1, 1, 2, 3, 30, 60, 120, 400])
+MUTATORS: list[Mutator] = [graft] * 4 + [EXCHANGE] * 3 + [replace] * 2
+MUTATORS += [delete, duplicate, swap, insert, noise, truncate, SPLICE, WRAP, lengthen, disguise]
 
 
 def mutations(seed: int, count: int) -> Iterator[str]:
@@ -201,20 +138,6 @@ def mutations(seed: int, count: int) -> Iterator[str]:
 
 
 # ---- outcomes -------------------------------------------------------------------------------------
-
-
-@contextmanager
-def no_hang(text: str) -> Iterator[None]:
-    def give_up(_signal: int, _frame: FrameType | None) -> None:
-        raise TimeoutError(f"no outcome after {SECONDS} s: {text!r}")
-
-    previous = signal.signal(signal.SIGALRM, give_up)
-    signal.setitimer(signal.ITIMER_REAL, SECONDS)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, previous)
 
 
 def outcome(text: str) -> str:
@@ -311,12 +234,4 @@ def test_many_mutated_queries(seed: int) -> None:
 
 
 if __name__ == "__main__":
-    kinds: Counter[str] = Counter(outcome(query) for query in CORPUS)
-    for query in mutations(int(sys.argv[1]), int(sys.argv[2])):
-        try:
-            with no_hang(query):
-                kinds[outcome(query)] += 1
-        except Exception as error:  # noqa: BLE001 - whatever it is, it is what we look for
-            kinds[f"{type(error).__name__}: {error}"[:100]] += 1
-            print(f"{type(error).__name__}: {error}\n    {query[:2_000]!r}\n")
-    print(kinds)
+    print_what_breaks(CORPUS, mutations(int(sys.argv[1]), int(sys.argv[2])), outcome)

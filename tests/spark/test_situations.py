@@ -14,23 +14,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import YearMonthIntervalType
 from tests.reference import situations as oracle
+from tests.situation_listings import LISTING_1
 
 import episode
 from episode import EpisodeAnalysisError, EpisodeUnsupportedError, EpisodeWarning, Options
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("rocksdb")]
 
-LISTING = """FROM   CarSensors CS PARTITION BY CS.car_id
-DEFINE A AS CS.accel > 8m/s2 at least 5s,
-       B AS CS.speed > 70 mph between 4s AND 30s,
-       C AS CS.accel < -9m/s2 at least 3s
-PATTERN A meets B; A overlaps B; A starts B; A during B
-        AND C during B; B finishes C; B overlaps C; B meets C
-        AND A before C
-WITHIN 5 MINUTES
-RETURN first(B.car_id) AS id,
-        avg(B.speed) AS avg_speed;
-"""
 BEGIN = datetime(2026, 3, 2, tzinfo=timezone.utc)
 SCHEMA = "car_id int, ts timestamp, accel double, speed double"
 
@@ -95,8 +85,8 @@ def car_events(spark: SparkSession) -> DataFrame:
 def test_the_listing_as_printed(car_events: DataFrame) -> None:
     expected = oracle_of_listing()
     assert len(expected) > 5
-    assert sorted(rows_of(episode.match(car_events, LISTING, time="ts"))) == expected
-    assert sorted(rows_of(episode.sql(LISTING, CarSensors=car_events))) == expected
+    assert sorted(rows_of(episode.match(car_events, LISTING_1, time="ts"))) == expected
+    assert sorted(rows_of(episode.sql(LISTING_1, CarSensors=car_events))) == expected
 
 
 @pytest.mark.parametrize("detect", ["earliest", pytest.param("complete", marks=pytest.mark.slow)])
@@ -114,7 +104,7 @@ def test_a_stream_gives_what_a_table_gives(
         os.utime(path, (number + 1, number + 1))
     stream = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(files))
     options = Options(watermark="1 second", end="2026-03-03 00:00:00", shards=2)
-    matches = episode.match(stream, LISTING, time="ts", detect=detect, options=options)
+    matches = episode.match(stream, LISTING_1, time="ts", detect=detect, options=options)
     query = (
         matches.writeStream.format("parquet")
         .option("path", str(tmp_path / "out"))
@@ -125,7 +115,7 @@ def test_a_stream_gives_what_a_table_gives(
     query.awaitTermination(120)
     assert query.exception() is None
     query.stop()
-    in_batch = rows_of(episode.match(car_events, LISTING, time="ts", detect=detect))
+    in_batch = rows_of(episode.match(car_events, LISTING_1, time="ts", detect=detect))
     assert rows_of(spark.read.parquet(str(tmp_path / "out"))) == in_batch
     assert in_batch
 
@@ -249,7 +239,7 @@ def test_without_return_and_with_a_function_of_spark(spark: SparkSession) -> Non
 
 
 def test_matches_are_events_of_the_next_query(car_events: DataFrame) -> None:
-    drivers = episode.match(car_events, LISTING, time="ts")
+    drivers = episode.match(car_events, LISTING_1, time="ts")
     twice = episode.match(
         drivers,
         "PATTERN D1; D2 WHERE [id] WITHIN 10 minutes RETURN D1.id AS id",
@@ -260,7 +250,7 @@ def test_matches_are_events_of_the_next_query(car_events: DataFrame) -> None:
 
 
 def test_explain(car_events: DataFrame) -> None:
-    told = episode.explain_match(car_events, LISTING, time="ts", analyze=True)
+    told = episode.explain_match(car_events, LISTING_1, time="ts", analyze=True)
     for words in (
         "A: (accel > 8.0), at least 5s",
         "B to C: meets; overlaps; finishes; contains",
@@ -270,7 +260,7 @@ def test_explain(car_events: DataFrame) -> None:
         "records estimated",
     ):
         assert words in told
-    assert episode.explain(LISTING, CarSensors=car_events).startswith("SITUATIONS: A meets B;")
+    assert episode.explain(LISTING_1, CarSensors=car_events).startswith("SITUATIONS: A meets B;")
 
 
 def test_what_a_stream_needs(spark: SparkSession, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import re
 
 import pytest
 from tests.golden.printing import constraint_text, definition_text, scalar_text, situation_lines
+from tests.situation_listings import LISTING_1
 
 from episode.errors import EpisodeError, EpisodeSyntaxError
 from episode.lang.allen import Relation, mirror
@@ -24,18 +25,6 @@ from episode.lang.situation_syntax import (
 from episode.lang.statement import parse_statement
 from episode.lang.syntax import NOWHERE
 
-LISTING_1 = """
-FROM   CarSensors CS PARTITION BY CS.car_id
-DEFINE A AS CS.accel > 8m/s2 at least 5s,
-       B AS CS.speed > 70 mph between 4s AND 30s,
-       C AS CS.accel < -9m/s2 at least 3s
-PATTERN A meets B; A overlaps B; A starts B; A during B
-        AND C during B; B finishes C; B overlaps C; B meets C
-        AND A before C
-WITHIN 5 MINUTES
-RETURN first(B.car_id) AS id,
-        avg(B.speed) AS avg_speed;
-"""
 S = 1_000_000
 
 

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from episode.errors import EpisodeDataError
 from episode.kernels import situations as kernel
+from episode.kernels.situation_search import EVER, NEVER
 from episode.matchers.assembly import atom_field
 from episode.matchers.columns import from_bytes, one_chunk_each, take, to_bytes
 from episode.matchers.held import STATE_VERSION, KeptRows, check_version, ranges, with_held
@@ -132,8 +133,8 @@ class SituationPatternMatcher:
         self._pattern = kernel.Pattern(
             np.array(plan.masks, np.int64),
             np.array([limit or 0 for limit in plan.at_least], np.int64),
-            np.array([kernel.EVER if limit is None else limit for limit in plan.at_most], np.int64),
-            kernel.EVER if plan.within is None else plan.within,
+            np.array([EVER if limit is None else limit for limit in plan.at_most], np.int64),
+            EVER if plan.within is None else plan.within,
             plan.eager,
             np.array(starts, np.bool_),
             np.array(ends, np.bool_),
@@ -239,7 +240,7 @@ class SituationPatternMatcher:
         from_ = np.concatenate([[0], changes, [len(events)]]).astype(np.int64)
         keys = events.key[from_[:-1]]
         groups = len(keys)
-        open_start = np.full((groups, symbols), kernel.NEVER, np.int64)
+        open_start = np.full((groups, symbols), NEVER, np.int64)
         open_seen = np.zeros((groups, symbols), np.bool_)
         opened = np.full((groups, symbols), -1, np.int64)
         held_from, held_to = np.zeros((symbols, groups), np.int64), np.zeros((symbols, groups), np.int64)
@@ -444,7 +445,7 @@ class SituationPatternMatcher:
     def _leave_window(self, until: int) -> None:
         """Whatever comes is later than `until`: what began a window before it is done with, of all keys."""
         window = self._pattern.window
-        if window == kernel.EVER or until < kernel.NEVER + window:
+        if window == EVER or until < NEVER + window:
             return
         for symbol in self._symbols:
             keep = _integers(symbol.finished.table, _START) >= until - window

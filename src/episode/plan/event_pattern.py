@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
-from episode.lang.cursor import closest
 from episode.lang.event_syntax import (
     Closure,
     Disjunction,
@@ -21,7 +20,6 @@ from episode.lang.event_syntax import (
     children,
     classes_of,
 )
-from episode.lang.situation_syntax import SituationQuery
 from episode.lang.syntax import ColumnRef, MatchRecognize, Span
 from episode.plan.conditions import Condition, RowLocalScalars
 from episode.plan.derived import DerivedColumns
@@ -30,6 +28,7 @@ from episode.plan.event_classes import CLASS_COLUMN, EventClasses
 from episode.plan.event_conditions import Conjunct, EventScalars, conjunct_of, same_column
 from episode.plan.event_names import MARK, with_groups_between_places, with_unique_variables
 from episode.plan.event_returns import EventTimes, Returns, clause_of
+from episode.plan.event_time import in_units_of_time
 from episode.plan.event_tree import (
     Absent,
     InSequence,
@@ -55,8 +54,7 @@ from episode.plan.expressions import (
 from episode.plan.labels import Labels
 from episode.plan.measures import MeasurePlan
 from episode.plan.row_pattern import columns_read, expressions_of
-from episode.plan.schema import InputSchema
-from episode.plan.types import is_event_time, is_integer, lane_of
+from episode.plan.types import is_event_time, lane_of
 
 MOST_VARIABLES = 63
 
@@ -251,26 +249,21 @@ class _Planner:
         within = self.query.within
         if within is None:
             return None
-        integer = is_integer(self.times.type)
         if not is_event_time(self.times.type):
             raise self._error(
                 f"The event time {self.times.end} is of type {self.times.type}.",
                 within.span,
                 "Event time is a timestamp, a date or an integer.",
             )
-        if integer and within.unit is not None:
-            raise self._error(
-                f"The event time {self.times.end} is a number; a duration with a unit does not fit it.",
-                within.span,
-                "Write a plain number, in the unit of the time itself: WITHIN 200.",
-            )
-        if not integer and within.unit is None:
-            raise self._error(
-                f"The event time {self.times.end} is of type {self.times.type}; WITHIN needs a unit.",
-                within.span,
-                f"Write for example WITHIN {within.amount} seconds.",
-            )
-        return within.amount
+        return in_units_of_time(
+            within,
+            self.query,
+            self.times.end,
+            self.times.type,
+            what="WITHIN",
+            plain="Write a plain number, in the unit of the time itself: WITHIN 200.",
+            with_unit=f"Write for example WITHIN {within.amount} seconds.",
+        )
 
     def _check_conjuncts(self, conjuncts_: list[Conjunct]) -> None:
         for conjunct in conjuncts_:
@@ -575,31 +568,4 @@ def _always(pattern: EventPattern) -> list[str]:
     return [name for part in children(pattern) for name in _always(part)]
 
 
-def time_column(query: EventQuery | SituationQuery, schema: InputSchema, name: str | None, what: str) -> str:
-    """The column of event time that was asked for; an error that lists what there is."""
-    if name is None:
-        times = [column for column, type_ in schema.columns.items() if type_.startswith("timestamp")]
-        if len(times) == 1:
-            return times[0]
-        raise EpisodeAnalysisError(
-            f"Which column is the event time? {what}",
-            source=query.source,
-            position=query.pattern_span.start,
-            hint=f"Columns of the input: {', '.join(schema.columns)}.",
-        )
-    column = schema.find(name)
-    if column is None:
-        guess = closest(name, schema.columns)
-        raise EpisodeAnalysisError(
-            f"There is no column {name} for the event time.",
-            hint=(f"Did you mean {guess}? " if guess else "") + f"Columns of the input: {', '.join(schema.columns)}.",
-        )
-    if not is_event_time(schema.columns[column]):
-        raise EpisodeAnalysisError(
-            f"{column} is of type {schema.columns[column]} and cannot be the event time.",
-            hint="Event time is a timestamp, a date or an integer.",
-        )
-    return column
-
-
-__all__ = ["CLASS_COLUMN", "EventPlan", "JoinTest", "event_variables", "plan_event_pattern", "time_column"]
+__all__ = ["CLASS_COLUMN", "EventPlan", "JoinTest", "event_variables", "plan_event_pattern"]

@@ -10,14 +10,14 @@ from episode.lang.situation_syntax import Definition, SituationQuery
 from episode.lang.syntax import Duration, MatchRecognize, Span
 from episode.plan.conditions import Condition, RowLocalScalars
 from episode.plan.derived import DerivedColumns
-from episode.plan.event_pattern import time_column
+from episode.plan.event_time import in_units_of_time
 from episode.plan.expressions import Constant, Current, conjuncts
 from episode.plan.labels import Labels
 from episode.plan.measures import MeasurePlan
 from episode.plan.row_pattern import columns_read, expressions_of
 from episode.plan.schema import InputSchema
 from episode.plan.situation_returns import SituationReturns, clause_of, with_columns
-from episode.plan.types import VOID, is_integer
+from episode.plan.types import VOID
 
 EARLIEST, COMPLETE = "earliest", "complete"
 
@@ -151,20 +151,15 @@ class _Planner:
         """A duration in units of event time."""
         if duration is None:
             return None
-        integer = is_integer(self.time_type)
-        if integer and duration.unit is not None:
-            raise self._error(
-                f"The event time {self.time} is a number; a duration with a unit does not fit it.",
-                duration.span,
-                "Write a plain number, in the unit of the time itself, for example 300.",
-            )
-        if not integer and duration.unit is None:
-            raise self._error(
-                f"The event time {self.time} is of type {self.time_type}; a duration needs a unit.",
-                duration.span,
-                f"Write for example {duration.amount} seconds.",
-            )
-        return duration.amount
+        return in_units_of_time(
+            duration,
+            self.query,
+            self.time,
+            self.time_type,
+            what="a duration",
+            plain="Write a plain number, in the unit of the time itself, for example 300.",
+            with_unit=f"Write for example {duration.amount} seconds.",
+        )
 
     def _error(self, message: str, span: Span, hint: str) -> EpisodeAnalysisError:
         return EpisodeAnalysisError(
@@ -172,4 +167,4 @@ class _Planner:
         )
 
 
-__all__ = ["COMPLETE", "EARLIEST", "SituationPlan", "plan_situation_pattern", "time_column"]
+__all__ = ["COMPLETE", "EARLIEST", "SituationPlan", "plan_situation_pattern"]

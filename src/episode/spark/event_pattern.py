@@ -13,8 +13,9 @@ from episode.matchers.event_pattern import EventPatternSpec
 from episode.matchers.row_pattern import StateLimit
 from episode.plan.clause import EventQuery, Strategy
 from episode.plan.event_classes import CLASS_COLUMN, EventClasses, EventTable
-from episode.plan.event_pattern import plan_event_pattern, time_column
+from episode.plan.event_pattern import plan_event_pattern
 from episode.plan.event_returns import EventTimes
+from episode.plan.event_time import time_column
 from episode.plan.explain_events import explain_reports
 from episode.plan.schema import quote
 from episode.plan.stream import EventTime

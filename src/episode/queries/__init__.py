@@ -1,0 +1,1 @@
+"""Queries behind the public functions: from texts and tables to DataFrames."""

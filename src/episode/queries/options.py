@@ -1,0 +1,78 @@
+"""Options of a query, checked when they are given."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from episode.errors import EpisodeAnalysisError
+from episode.plan.situation_pattern import COMPLETE, EARLIEST
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from episode.spark.stream import LiveOptions
+
+
+@dataclass(frozen=True)
+class Options:
+    """Limits of a query's evaluation.
+
+    step_budget: steps of matching from one start row before an explosion is reported.
+    shards: into how many shards the keys are spread (None: chosen from the size of the input).
+    shard_bytes: memory that a shard may take in a worker before it is split or streamed (None: the default).
+    counters: the name under which a stream's counters are observed; results of several streaming patterns in one query
+        need different ones.
+    match_times: two more columns, match_start and match_end: the event times of a match's first and last row.
+    detect: when a situation pattern's match is told: 'earliest' (as soon as it is certain), or 'complete' (when all its
+        situations have ended).
+
+    For streams:
+    watermark: how late events may come after later ones: a duration ('10 seconds'), or a number where event time is
+        one. Not needed where the DataFrame has a watermark.
+    end: event time from which on events do not count; when the watermark is there, open matches are decided as at the
+        end of a table.
+    event_id: column by which repeated events are recognised; only the first of the same id and time counts.
+    late: what becomes of events that come after the watermark: 'drop', or 'keep' in Parquet files at late_path. They
+        are counted either way.
+    max_state_rows: how many rows one partition key may hold for an open match (None: no limit); when_full says what
+        happens beyond: 'error', or 'drop': the open match is given up (and counted), and matching goes on behind it.
+    """
+
+    step_budget: int = 10_000_000
+    shards: int | None = None
+    shard_bytes: int | None = None
+    watermark: str | int | None = None
+    end: datetime | str | int | None = None
+    event_id: str | None = None
+    late: str = "drop"
+    late_path: str | None = None
+    max_state_rows: int | None = None
+    when_full: str = "error"
+    match_times: bool = False
+    counters: str = "episode"
+    detect: str = EARLIEST
+
+    def live(self) -> LiveOptions:
+        """The options of streams."""
+        from episode.spark.stream import LiveOptions
+
+        gives_up = self.when_full == "drop"
+        return LiveOptions(self.watermark, self.end, self.event_id, self.late_path, self.max_state_rows, gives_up)
+
+    def __post_init__(self) -> None:
+        for name in ("step_budget", "shards", "shard_bytes", "max_state_rows"):
+            value = getattr(self, name)
+            if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
+                raise EpisodeAnalysisError(f"Options({name}={value!r}): a whole number of at least 1 is needed.")
+        if self.when_full not in ("error", "drop"):
+            raise EpisodeAnalysisError(f"Options(when_full={self.when_full!r}): 'error' or 'drop' is needed.")
+        if self.detect not in (EARLIEST, COMPLETE):
+            raise EpisodeAnalysisError(f"Options(detect={self.detect!r}): 'earliest' or 'complete' is needed.")
+        if self.late not in ("drop", "keep"):
+            raise EpisodeAnalysisError(f"Options(late={self.late!r}): 'drop' or 'keep' is needed.")
+        if (self.late == "keep") != (self.late_path is not None):
+            raise EpisodeAnalysisError(
+                "Late events are kept where both are given: Options(late='keep', late_path='…').",
+                hint="late_path is a directory; each micro-batch with late events adds a Parquet file.",
+            )
