@@ -1,7 +1,7 @@
 """The stream runtime: pack the events of a micro-batch, shuffle the envelopes by shard, match with Spark's state.
 
 One state group for each shard. The watermark is the input's own where it has one; otherwise it stands on the envelopes.
-Late events are told apart one by one inside the shard (`match.live`), not by Spark: so they can be counted and kept.
+Late events are told apart one by one inside the shard (`matchers.live`), not by Spark: so they can be counted and kept.
 """
 
 from __future__ import annotations
