@@ -18,6 +18,8 @@ _LOCAL = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "ERROR",
+    "spark.python.daemon.module": "episode.spark.daemon",
+    "spark.python.authenticate.socketTimeout": "60s",  # on a busy machine a worker takes longer than 15 s to begin
 }
 _GIBIBYTE = 2**30
 _PARTITIONS_PER_CORE = 2

@@ -1,0 +1,35 @@
+"""Spark's daemon of Python workers, with episode loaded: workers are forked from it, and find everything there.
+
+A worker that begins with nothing loads numba and episode for seconds before its first row, and a stream needs several
+workers for each core. Spark takes the daemon by its name: `spark.python.daemon.module`. Where it is not set, all is the
+same, only later.
+"""
+
+from __future__ import annotations
+
+import gc
+
+import pyarrow as pa
+from pyspark import daemon
+
+from episode.matchers import event_pattern, row_pattern, situation_pattern  # noqa: F401  (workers find them loaded)
+from episode.matchers.envelope import Packing, pack, unpack
+from episode.matchers.keys import KeyCoder
+from episode.matchers.ordering import events_of
+from episode.matchers.protocol import InputOrder, OrderKey
+from episode.spark import batch, stream  # noqa: F401
+
+
+def load() -> None:
+    """Load what every query needs; the first kernel brings numba's own tables with it."""
+    order = InputOrder(("k",), (OrderKey("ts"),))
+    events = pa.table({"k": [1, 2, 1], "ts": [1, 2, 3], "v": [1.0, 2.5, 3.0]})
+    for _, table in unpack(pack([events], Packing(order, 2), 0)):
+        events_of(table, order, KeyCoder(order.keys))
+    gc.collect()
+    gc.freeze()  # not looked at again by any worker, and so its pages stay shared
+
+
+if __name__ == "__main__":
+    load()
+    daemon.manager()
