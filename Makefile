@@ -3,7 +3,7 @@
 
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-long test-kafka lint types unit bench-rows bench-kernel bench-flink bench-growth bench-stream bench-zstream bench-zstream-selectivity bench-zstream-rates bench-zstream-plans bench-zstream-adaptation bench-zstream-negation bench-zstream-web bench-zstream-speed bench-tpstream bench-tpstream-drivers bench-tpstream-window bench-tpstream-patterns bench-tpstream-latency bench-tpstream-plans bench-tpstream-adaptation bench-tpstream-speed bench-tpstream-spark test-kill clean
+.PHONY: help setup demo test test-live test-long test-kafka lint types unit bench-rows bench-kernel bench-flink bench-growth bench-stream bench-zstream bench-zstream-selectivity bench-zstream-rates bench-zstream-plans bench-zstream-adaptation bench-zstream-negation bench-zstream-web bench-zstream-speed bench-tpstream bench-tpstream-drivers bench-tpstream-window bench-tpstream-patterns bench-tpstream-latency bench-tpstream-plans bench-tpstream-adaptation bench-tpstream-speed bench-tpstream-spark test-kill clean
 
 BIN := .venv/bin
 # Spark's workers use the interpreter of .venv, and Java is found where it usually lives.
@@ -28,8 +28,11 @@ lint: setup  ## style
 types: setup  ## type hints
 	$(BIN)/mypy
 
-unit: setup  ## the tests, without the long ones
-	$(RUN) $(BIN)/pytest -m "not slow" -n 2 --dist loadfile $(PYTEST_ARGS)
+unit: setup  ## the tests, without the long and the live ones
+	$(RUN) $(BIN)/pytest -m "not slow and not live" -n 2 --dist loadfile $(PYTEST_ARGS)
+
+test-live: setup  ## streams that are killed, followed, and run every case of the conformance suite
+	$(RUN) $(BIN)/pytest -m "live and not slow" $(PYTEST_ARGS)
 
 test-long: setup  ## fuzzing, the laws, and the cases as streams, at full size
 	$(RUN) EPISODE_TEST_PROFILE=long $(BIN)/pytest -m slow $(PYTEST_ARGS)

@@ -2,8 +2,8 @@
 and shuffled within the delay of the watermark, as over a table.
 
 All cases together are one stream (`tests/spark/many.py`): their rows come in order of event time, so one watermark
-passes through all of them. Each case is run as a query of its own as well. All of it belongs to the long run
-(`make test-long`).
+passes through all of them. Each case is run as a query of its own as well. One way and a few cases belong to
+`make test-live`, all of them to the long run (`make test-long`).
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ from episode.plan.types import is_integer
 from episode.spark.row_pattern import input_schema
 from episode.spark.stream import LiveOptions, plan_stream
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.usefixtures("rocksdb", "utc")]
+pytestmark = [pytest.mark.spark, pytest.mark.live, pytest.mark.usefixtures("rocksdb", "utc")]
 
 cloudpickle.register_pickle_by_value(many)
 
 WAYS = [(pieces, shuffled) for pieces in (1, 7, 50) for shuffled in (False, True)]
 SHORT = (7, True)
-"""The way of each run of the tests; the others are for the long run."""
+"""The way of `make test-live`; the others are for the long run."""
 
 
 @dataclass(frozen=True)
@@ -248,7 +248,7 @@ def _matches(spark: SparkSession, files: Files, kind: Kind, specs: dict[int, Row
 
 AT_ONCE = 3
 SHORT_CASES = 3
-"""How many cases each run of the tests has; the long run has all of them."""
+"""How many cases `make test-live` has; the long run has all of them."""
 
 
 @dataclass

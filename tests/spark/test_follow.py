@@ -124,7 +124,7 @@ def running(place: Place, *options: object) -> Iterator[Run]:
             process.wait()
 
 
-@pytest.mark.slow
+@pytest.mark.live
 def test_matches_appear_and_a_restart_repeats_nothing(tmp_path: Path) -> None:
     place = Place(tmp_path)
     place.add(0)

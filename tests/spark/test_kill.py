@@ -8,7 +8,7 @@ import sys
 import pytest
 
 
-@pytest.mark.slow
+@pytest.mark.live
 def test_a_killed_query_loses_and_repeats_nothing() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "tests.kill.run", "--kills", "3"], stdout=subprocess.PIPE, text=True, check=False
