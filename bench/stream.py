@@ -270,10 +270,10 @@ def latency(spark: Any, place: Path, page: Report) -> None:
     say(f"latency: {len(taken):,} matches, median {statistics.median(taken):.2f} s")
     page.heading("Latency")
     page.text(
-        f"A file of {LATENCY_ROWS} events comes every {LATENCY_PERIOD} s; the watermark is not delayed. From the moment "
-        "when the file with a match's last event is there to the moment when the match is handed to a function "
-        f"for each micro-batch: {len(taken):,} matches. Events are matched by the micro-batch after their own, in which "
-        "the watermark has passed them."
+        f"A file of {LATENCY_ROWS} events comes every {LATENCY_PERIOD} s; the watermark is not delayed. From the time "
+        "when the file with a match's last event is there to the time when the match is handed to a function for each "
+        f"micro-batch: {len(taken):,} matches. Events are matched by the micro-batch after their own, in which the "
+        "watermark has passed them."
     )
     quantiles = (0.1, 0.5, 0.9, 0.99, 1.0)
     page.table(
