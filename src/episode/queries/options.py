@@ -23,7 +23,7 @@ class Options:
     shard_bytes: memory that a shard may take in a worker before it is split or streamed (None: the default).
     counters: the name under which a stream's counters are observed; results of several streaming patterns in one query
         need different ones.
-    match_times: two more columns, match_start and match_end: the event times of a match's first and last row.
+    match_times: two more columns, match_start and match_end: the least and the greatest event time of a match.
     detect: when a situation pattern's match is told: 'earliest' (as soon as it is certain), or 'complete' (when all its
         situations have ended).
 
