@@ -6,6 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from tests.in_process import ARROW_TYPES, SPARK_TYPES, finished, run_whole
 
 from episode.errors import EpisodeAnalysisError
 from episode.lang.row_pattern import parse_clause
@@ -13,7 +14,6 @@ from episode.matchers.row_pattern import RowPatternSpec
 from episode.plan.row_pattern import plan_row_pattern
 from episode.plan.schema import InputSchema
 from episode.plan.stream import with_match_times
-from tests.in_process import ARROW_TYPES, SPARK_TYPES, finished, run_whole
 
 PATTERN = "PATTERN (A B+) DEFINE A AS v = 0, B AS v > 0"
 ROWS = [{"k": 1, "ts": ts, "v": v, "f": None, "s": None} for ts, v in [(10, 1), (20, 2), (30, 0), (40, 3), (50, 4)]]
