@@ -11,7 +11,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import astuple, dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pandas as pd
 import pyarrow as pa
@@ -79,6 +79,8 @@ class Stream:
     delay: str | None
     delay_words: str
     metrics: str
+
+    is_stream: ClassVar[bool] = True
 
     @property
     def reasons(self) -> list[str]:
