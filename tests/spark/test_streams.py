@@ -117,6 +117,36 @@ def test_late_events_are_dropped_counted_and_kept(spark: SparkSession, tmp_path:
     assert sorted((row.k, row.ts, row.v) for row in kept) == [(1, 15, 9), (2, 25, 9)]
 
 
+def test_late_events_of_several_patterns_and_runs_in_one_directory(spark: SparkSession, tmp_path: Path) -> None:
+    """The same pattern over two streams, in two runs; and the micro-batch with late events once more."""
+    late = [{"k": 1, "ts": 15, "v": 9, "s": "late"}, {"k": 1, "ts": 25, "v": 9, "s": "late"}]
+    streams = {"events": Files(spark, tmp_path / "events", SCHEMA), "others": Files(spark, tmp_path / "others", SCHEMA)}
+    for files, event in zip(streams.values(), late, strict=True):
+        files.add(table_of([marker(2_000)]))
+        files.add(table_of([event]))
+    bounded = RISING.replace("DEFINE", "WITHIN 50 DEFINE")
+    text = f"{bounded} UNION ALL {bounded.replace('events', 'others')}"
+    options = Options(watermark=100, shards=1, late="keep", late_path=str(tmp_path / "late"))
+
+    def run(checkpoint: Path) -> list[int]:
+        frames = {name: files.stream() for name, files in streams.items()}
+        writer = episode.sql(text, options=options, **frames).writeStream.foreachBatch(lambda batch, _: batch.collect())
+        query = writer.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start()
+        query.awaitTermination()
+        return sorted(row.ts for row in spark.read.parquet(str(tmp_path / "late")).collect())
+
+    assert run(tmp_path / "first") == [15, 25]
+    assert run(tmp_path / "second") == [15, 15, 25, 25]
+    for commit in (tmp_path / "second" / "commits").iterdir():
+        if not commit.name.lstrip(".").startswith("0"):
+            commit.unlink()
+    before = {file.name: file.stat().st_ino for file in (tmp_path / "late").iterdir()}
+    assert run(tmp_path / "second") == [15, 15, 25, 25]
+    after = {file.name: file.stat().st_ino for file in (tmp_path / "late").iterdir()}
+    assert before.keys() == after.keys()
+    assert sum(before[name] != after[name] for name in before) == 2
+
+
 def test_repeated_events_and_null_times(spark: SparkSession, tmp_path: Path) -> None:
     rows = events(200)
     files = Files(spark, tmp_path, SCHEMA)
