@@ -264,10 +264,13 @@ def _follow(
     import episode
     from episode import follow
 
+    nothing = EpisodeError("The query has no stream to follow.", hint="Give its tables with --table NAME=DIRECTORY.")
+    if not paths:
+        raise nothing
     with notes.status("Starting Spark and reading the query"), quiet_spark(), follow.without_interrupts():
         result = episode.sql(text, options=episode.Options(watermark=watermark), **_followed(paths))
     if not result.isStreaming:
-        raise EpisodeError("The query has no stream to follow.", hint="Give its tables with --table NAME=DIRECTORY.")
+        raise nothing
     target = follow.Target(output, chosen.value, None if output is not None else _lines_of(result, chosen))
     if output is None and chosen is Format.table and not sys.stdout.isatty():
         notes.print("The matches are not shown, this is no terminal: --format json prints them.")

@@ -117,6 +117,36 @@ def test_late_events_are_dropped_counted_and_kept(spark: SparkSession, tmp_path:
     assert sorted((row.k, row.ts, row.v) for row in kept) == [(1, 15, 9), (2, 25, 9)]
 
 
+def test_late_events_of_several_patterns_and_runs_in_one_directory(spark: SparkSession, tmp_path: Path) -> None:
+    """The same pattern over two streams, in two runs; and the micro-batch with late events once more."""
+    late = [{"k": 1, "ts": 15, "v": 9, "s": "late"}, {"k": 1, "ts": 25, "v": 9, "s": "late"}]
+    streams = {"events": Files(spark, tmp_path / "events", SCHEMA), "others": Files(spark, tmp_path / "others", SCHEMA)}
+    for files, event in zip(streams.values(), late, strict=True):
+        files.add(table_of([marker(2_000)]))
+        files.add(table_of([event]))
+    bounded = RISING.replace("DEFINE", "WITHIN 50 DEFINE")
+    text = f"{bounded} UNION ALL {bounded.replace('events', 'others')}"
+    options = Options(watermark=100, shards=1, late="keep", late_path=str(tmp_path / "late"))
+
+    def run(checkpoint: Path) -> list[int]:
+        frames = {name: files.stream() for name, files in streams.items()}
+        writer = episode.sql(text, options=options, **frames).writeStream.foreachBatch(lambda batch, _: batch.collect())
+        query = writer.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start()
+        query.awaitTermination()
+        return sorted(row.ts for row in spark.read.parquet(str(tmp_path / "late")).collect())
+
+    assert run(tmp_path / "first") == [15, 25]
+    assert run(tmp_path / "second") == [15, 15, 25, 25]
+    for commit in (tmp_path / "second" / "commits").iterdir():
+        if not commit.name.lstrip(".").startswith("0"):
+            commit.unlink()
+    before = {file.name: file.stat().st_ino for file in (tmp_path / "late").iterdir()}
+    assert run(tmp_path / "second") == [15, 15, 25, 25]
+    after = {file.name: file.stat().st_ino for file in (tmp_path / "late").iterdir()}
+    assert before.keys() == after.keys()
+    assert sum(before[name] != after[name] for name in before) == 2
+
+
 def test_repeated_events_and_null_times(spark: SparkSession, tmp_path: Path) -> None:
     rows = events(200)
     files = Files(spark, tmp_path, SCHEMA)
@@ -161,9 +191,9 @@ def test_time_outs_and_match_times(spark: SparkSession, tmp_path: Path) -> None:
         "count(*) AS n PATTERN (A B C) WITHIN 100 EMIT TIMED OUT MATCHES DEFINE A AS v < 2, C AS v > 3)"
     )
     rows = events()
-    options = Options(watermark=0, end=END, match_times=True)
-    expected = in_batch(spark, text, rows, options)
+    expected = in_batch(spark, text, rows, Options(match_times=True))
     assert {row[-1] for row in expected} == {True, False}
+    options = Options(watermark=0, end=END, match_times=True)
     assert streamed(spark, tmp_path, text, rows, 4, options)[0] == expected
     assert all(start <= end for *_, start, end, _ in expected)
 
@@ -189,6 +219,36 @@ def test_queries_that_streams_cannot_run(
     files = Files(spark, tmp_path, SCHEMA)
     with pytest.raises(episode.EpisodeError, match=complaint):
         episode.sql(query, events=files.stream(), options=options)
+
+
+def test_options_of_streams_without_a_stream(spark: SparkSession, tmp_path: Path) -> None:
+    table, stream = frame_of(spark, events(10)), Files(spark, tmp_path, SCHEMA).stream()
+    options = Options(watermark=1, event_id="s")
+    complaint = r"Options\(watermark=1, event_id='s'\): for patterns over streams"
+    with pytest.raises(episode.EpisodeAnalysisError, match=complaint):
+        episode.sql(RISING, events=table, options=options)
+    with pytest.raises(episode.EpisodeAnalysisError, match=complaint):
+        episode.explain("SELECT * FROM events", events=table, options=options)
+    events_query = "PATTERN a; b WHERE a.v < b.v WITHIN 50 RETURN a.v"
+    with pytest.raises(episode.EpisodeAnalysisError, match=complaint):
+        episode.sql(f"FROM events ORDER BY ts {events_query}", events=table, options=options)
+    situations = "DEFINE A AS v > 3, B AS v < 2 PATTERN A before B WITHIN 50"
+    for text in (events_query, situations):
+        with pytest.raises(episode.EpisodeAnalysisError, match=complaint):
+            episode.match(table, text, time="ts", options=options)
+        with pytest.raises(episode.EpisodeAnalysisError, match=complaint):
+            episode.explain_match(table, text, time="ts", options=options)
+    bounded = RISING.replace("DEFINE", "WITHIN 5 DEFINE")
+    both = f"{bounded} UNION ALL {bounded.replace('events', 'past')}"
+    assert episode.sql(both, events=stream, past=table, options=options).isStreaming
+    assert episode.sql("SELECT * FROM events", events=stream, options=options).isStreaming
+    with pytest.raises(episode.EpisodeAnalysisError, match=complaint):
+        episode.sql(
+            f"SELECT events.k FROM events JOIN ({bounded.replace('events', 'past')}) AS m ON events.k = m.k",
+            events=stream,
+            past=table,
+            options=options,
+        )
 
 
 @pytest.mark.parametrize(

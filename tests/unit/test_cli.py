@@ -304,6 +304,13 @@ def test_only_directories_with_files_are_followed(calls: Calls, followed: Path) 
     assert calls.texts == []
 
 
+def test_without_tables_there_is_nothing_to_follow(calls: Calls) -> None:
+    result = invoke("run", QUERY, "--follow", "--watermark", "1 second")
+    assert result.exit_code == 2
+    assert "no stream to follow" in result.stderr
+    assert calls.texts == []
+
+
 def test_files_of_another_run_are_not_added_to(calls: Calls, followed: Path) -> None:
     output, checkpoint = followed.parent / "out", followed.parent / "checkpoint"
     output.mkdir()

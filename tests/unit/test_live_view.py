@@ -15,8 +15,8 @@ from episode.report.live import RESULT, SHOWN_ROWS, LiveView, duration, micro_ba
 
 def progress(number: int, *, ran: bool = True, watermark: str | None = "2026-03-02T09:30:00.000Z") -> Any:
     observed = {
-        "episode": {"events": 1_000, "late": 2, "matches": 9},
-        "episode_2": {"events": 9, "late": 1, "matches": 4},
+        "episode": {"events": 1_000, "late": 2, "matches": 9, "state_rows": 30},
+        "episode_2": {"events": 9, "late": 1, "matches": 4, "state_rows": 5},
         RESULT: {"rows": 3},
     }
     return SimpleNamespace(
@@ -25,7 +25,7 @@ def progress(number: int, *, ran: bool = True, watermark: str | None = "2026-03-
         durationMs={"addBatch": 400, "triggerExecution": 500} if ran else {"triggerExecution": 5},
         numInputRows=1_000 if ran else 0,
         eventTime={} if watermark is None else {"watermark": watermark},
-        stateOperators=[SimpleNamespace(numRowsTotal=40, memoryUsedBytes=1_500_000)] if ran else [],
+        stateOperators=[SimpleNamespace(numRowsTotal=4_000, memoryUsedBytes=1_500_000)] if ran else [],
         observedMetrics=observed if ran else {},
     )
 
@@ -40,8 +40,8 @@ def test_a_micro_batch_is_a_line() -> None:
     batch = micro_batch(progress(7), numeric_time=False)
     assert batch is not None
     assert batch.line() == (
-        "batch 7: 1,000 events (2,000.0/s), 3 matches (6.0/s), 3 late, state 40 rows 1.5 MB, "
-        "watermark 2026-03-02 09:30:00 UTC, 45.5 s behind"
+        "batch 7: 1,000 events (2,000.0/s), 3 matches (6.0/s), 3 late, 35 rows held in shards with work, "
+        "state 1.5 MB, watermark 2026-03-02 09:30:00 UTC, 45.5 s behind"
     )
 
 
@@ -76,6 +76,7 @@ def test_the_view_has_totals_and_the_latest_matches() -> None:
     assert ["events", "2,000", "2,000.0/s"] in lines
     assert ["matches", "6", "6.0/s"] in lines
     assert ["late", "6"] in lines
+    assert ["rows", "held", "35", "in", "shards", "with", "work"] in lines
     assert ["[A]", "4"] not in lines
     assert ["[A]", "5"] in lines
     assert ["[A]", str(SHOWN_ROWS + 4)] in lines

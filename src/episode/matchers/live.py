@@ -44,7 +44,11 @@ class LiveRules:
 
 @dataclass
 class Counters:
-    """What happened in one step; the last three say how things stand after it."""
+    """What happened in one step; the last three say how things stand after it.
+
+    matches: rows that the matcher gave: with ONE ROW PER MATCH a match each (or a time-out), with ALL ROWS PER MATCH a
+        row of a match each.
+    """
 
     events: int = 0
     late: int = 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from episode.errors import EpisodeAnalysisError, EpisodeWarning
@@ -10,7 +11,8 @@ from episode.lang.cursor import Cursor
 from episode.lang.duration import parse_duration
 from episode.lang.lexer import tokenize
 from episode.lang.row_pattern import parse_clause
-from episode.lang.syntax import MatchRecognize
+from episode.lang.syntax import MatchRecognize, RowsPerMatch
+from episode.plan.event_returns import MATCH_END, MATCH_START
 from episode.plan.explain import state_bound
 from episode.plan.inputs import analysis_error
 from episode.plan.row_pattern import RowPatternPlan, rows_of_match
@@ -69,17 +71,40 @@ def warn_if_unbounded(plan: RowPatternPlan, limited: bool) -> None:
     )
 
 
-def with_match_times(clause: MatchRecognize) -> MatchRecognize:
-    """The clause with the first and the last event time of each match as measures, so that queries can be chained."""
+def with_match_times(clause: MatchRecognize, columns: Iterable[str]) -> MatchRecognize:
+    """The clause with the least and the greatest event time of each match as measures, so that queries can be chained.
+
+    columns: those of the input. Rows are in order of time, or against it: so the times are those of the first and the
+    last row.
+    """
     if not clause.order_by:
         raise EpisodeAnalysisError(
             "Options(match_times=True) needs an ORDER BY: its first column is the event time.",
             source=clause.source,
             position=clause.span.start,
         )
-    time = quote(clause.order_by[0].column.path[-1])
-    text = f"MEASURES FIRST({time}) AS match_start, FINAL LAST({time}) AS match_end PATTERN (A)"
+    _check_match_times(clause, columns)
+    first = clause.order_by[0]
+    time = quote(first.column.path[-1])
+    earliest, latest = f"FIRST({time})", f"FINAL LAST({time})"
+    if not first.ascending:
+        earliest, latest = latest, earliest
+    text = f"MEASURES {earliest} AS {MATCH_START}, {latest} AS {MATCH_END} PATTERN (A)"
     return replace(clause, measures=(*clause.measures, *parse_clause(text).measures))
+
+
+def _check_match_times(clause: MatchRecognize, columns: Iterable[str]) -> None:
+    """The columns that are added may not hide others."""
+    for measure in clause.measures:
+        if measure.name.lower() in (MATCH_START, MATCH_END):
+            message = f"A measure cannot be called {measure.name} where Options(match_times=True) adds such a column."
+            raise analysis_error(clause, message, measure.span, "Give the measure another name, or leave the option.")
+    whole = clause.rows_per_match is not RowsPerMatch.ONE_ROW
+    for name in columns if whole else [reference.path[-1] for reference in clause.partition_by]:
+        if name.lower() in (MATCH_START, MATCH_END):
+            message = f"The output has a column {name} already, and Options(match_times=True) adds another one."
+            hint = "Rename the column in a subquery, or leave the option."
+            raise analysis_error(clause, message, clause.span, hint)
 
 
 def watermark_delay(option: str | int, time: EventTime) -> str:

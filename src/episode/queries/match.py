@@ -48,7 +48,9 @@ class MatchQuery:
                 hint="Give one of the two.",
             )
         query = pattern_of(str(self.events) if self.text is None else self.text, _strategy(self.strategy))
-        return self._situations(query) if isinstance(query, SituationQuery) else self._events(query)
+        planned = self._situations(query) if isinstance(query, SituationQuery) else self._events(query)
+        self.options.check_streams([planned])
+        return planned
 
     @property
     def _keys(self) -> tuple[str, ...]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
 
 from episode.errors import EpisodeAnalysisError
 from episode.plan.situation_pattern import COMPLETE, EARLIEST
@@ -13,6 +14,18 @@ if TYPE_CHECKING:
 
     from episode.spark.stream import LiveOptions
 
+OF_STREAMS = {
+    "watermark": "how late events may come",
+    "end": "when the stream ends",
+    "event_id": "by which column repeated events are recognised",
+    "late": "what becomes of late events",
+    "late_path": "where late events are kept",
+    "max_state_rows": "how many rows a key may hold for an open match",
+    "when_full": "what happens beyond max_state_rows",
+    "counters": "the name of a stream's counters",
+}
+"""Options that mean nothing over a table, and what they are for."""
+
 
 @dataclass(frozen=True)
 class Options:
@@ -21,9 +34,7 @@ class Options:
     step_budget: steps of matching from one start row before an explosion is reported.
     shards: into how many shards the keys are spread (None: chosen from the size of the input).
     shard_bytes: memory that a shard may take in a worker before it is split or streamed (None: the default).
-    counters: the name under which a stream's counters are observed; results of several streaming patterns in one query
-        need different ones.
-    match_times: two more columns, match_start and match_end: the event times of a match's first and last row.
+    match_times: two more columns, match_start and match_end: the least and the greatest event time of a match.
     detect: when a situation pattern's match is told: 'earliest' (as soon as it is certain), or 'complete' (when all its
         situations have ended).
 
@@ -37,6 +48,9 @@ class Options:
         are counted either way.
     max_state_rows: how many rows one partition key may hold for an open match (None: no limit); when_full says what
         happens beyond: 'error', or 'drop': the open match is given up (and counted), and matching goes on behind it.
+    counters: the name under which a stream's counters are observed; results of several streaming patterns in one query
+        need different ones.
+    They are refused where no pattern of the query is over a stream.
     """
 
     step_budget: int = 10_000_000
@@ -60,6 +74,18 @@ class Options:
         gives_up = self.when_full == "drop"
         return LiveOptions(self.watermark, self.end, self.event_id, self.late_path, self.max_state_rows, gives_up)
 
+    def check_streams(self, planned: Iterable[Any]) -> None:
+        """Options of streams need a pattern over a stream among the planned ones: no option is accepted and ignored."""
+        given = [one.name for one in fields(self) if one.name in OF_STREAMS and getattr(self, one.name) != one.default]
+        if not given or any(pattern.run.is_stream for pattern in planned):
+            return
+        shown = ", ".join(f"{name}={getattr(self, name)!r}" for name in given)
+        purposes = "; ".join(f"{name}: {OF_STREAMS[name]}" for name in given)
+        raise EpisodeAnalysisError(
+            f"Options({shown}): for patterns over streams, and no pattern of this query is over a stream.",
+            hint=f"{purposes}. Leave {'it' if len(given) == 1 else 'them'} out, or read the events with readStream.",
+        )
+
     def __post_init__(self) -> None:
         for name in ("step_budget", "shards", "shard_bytes", "max_state_rows"):
             value = getattr(self, name)
@@ -67,6 +93,11 @@ class Options:
                 raise EpisodeAnalysisError(f"Options({name}={value!r}): a whole number of at least 1 is needed.")
         if self.when_full not in ("error", "drop"):
             raise EpisodeAnalysisError(f"Options(when_full={self.when_full!r}): 'error' or 'drop' is needed.")
+        if self.when_full == "drop" and self.max_state_rows is None:
+            raise EpisodeAnalysisError(
+                "Options(when_full='drop') says what happens beyond max_state_rows, which is not given.",
+                hint="Write for example Options(max_state_rows=100_000, when_full='drop').",
+            )
         if self.detect not in (EARLIEST, COMPLETE):
             raise EpisodeAnalysisError(f"Options(detect={self.detect!r}): 'earliest' or 'complete' is needed.")
         if self.late not in ("drop", "keep"):

@@ -44,12 +44,20 @@ class StatementQuery:
     def result(self) -> DataFrame:
         statement = self.statement
         if isinstance(statement.whole, SituationQuery):
-            return self._evaluate_situations(statement.whole, statement.body_start)
-        if isinstance(statement.whole, EventQuery):
-            return self._evaluate_events(statement.whole, statement.body_start)
-        end = statement.tokens[-1].start
-        body = self._text(Span(statement.body_start, end))
-        return self._run(self._with_keyword_tables(body))
+            found = self._evaluate_situations(statement.whole, statement.body_start)
+        elif isinstance(statement.whole, EventQuery):
+            found = self._evaluate_events(statement.whole, statement.body_start)
+        else:
+            body = self._text(Span(statement.body_start, statement.tokens[-1].start))
+            self._check_options()  # before an INSERT is run
+            return self._run(self._with_keyword_tables(body))
+        self._check_options()
+        return found
+
+    def _check_options(self) -> None:
+        """Options of streams where there is none. Without a pattern, streams are Spark's alone."""
+        if self.planned or not any(frame.isStreaming for frame in self.frames.values()):
+            self.options.check_streams(self.planned.values())
 
     # ---- text ----------------------------------------------------------------------------------------
 

@@ -24,6 +24,8 @@ _UNITS = ("B", "KB", "MB", "GB", "TB")
 class MicroBatch:
     """What happened in a micro-batch, and how things stand after it.
 
+    matches: rows of the query's result.
+    state_rows: events held for open matches, in the shards that had work in the micro-batch.
     lag: seconds from the watermark to the clock; None before there is a watermark, and where event time is a number.
     """
 
@@ -42,7 +44,8 @@ class MicroBatch:
         return (
             f"batch {self.number}: {counted(self.events, 'event', 'events')} ({rate(self.events, self.seconds)}), "
             f"{counted(self.matches, 'match', 'matches')} ({rate(self.matches, self.seconds)}), {self.late:,} late, "
-            f"state {self.state_rows:,} rows {size(self.state_bytes)}, watermark {self.watermark}{behind}"
+            f"{self.state_rows:,} rows held in shards with work, state {size(self.state_bytes)}, "
+            f"watermark {self.watermark}{behind}"
         )
 
 
@@ -59,7 +62,7 @@ def micro_batch(progress: Any, numeric_time: bool) -> MicroBatch | None:
         events=progress.numInputRows,
         matches=observed[RESULT]["rows"] if RESULT in observed else 0,
         late=sum(row["late"] for row in patterns),
-        state_rows=sum(operator.numRowsTotal for operator in progress.stateOperators),
+        state_rows=sum(row["state_rows"] for row in patterns),
         state_bytes=sum(operator.memoryUsedBytes for operator in progress.stateOperators),
         watermark=watermark,
         lag=lag,
@@ -119,7 +122,8 @@ class LiveView:
             ("events", f"{self.events:,}", rate(last.events, last.seconds)),
             ("matches", f"{self.matches:,}", rate(last.matches, last.seconds)),
             ("late", f"{self.late:,}", ""),
-            ("state", f"{last.state_rows:,} rows", size(last.state_bytes)),
+            ("rows held", f"{last.state_rows:,}", "in shards with work"),
+            ("state", size(last.state_bytes), ""),
             ("watermark", last.watermark + lag, ""),
             ("micro-batch", f"{last.number:,}", f"{last.seconds:.1f} s"),
         ]

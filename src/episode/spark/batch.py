@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -41,6 +41,8 @@ class Batch:
     shards: Shards
     budget_bytes: int
     scan_reason: str
+
+    is_stream: ClassVar[bool] = False
 
     @property
     def reasons(self) -> list[str]:

@@ -60,9 +60,9 @@ def plan_on_spark(
     metrics: str,
 ) -> RowPatternQuery:
     """Bind a clause to a DataFrame, of a table or of a stream."""
-    if match_times:
-        clause = with_match_times(clause)
     schema = input_schema(spark, frame, clause.source, clause.span.start, "MATCH_RECOGNIZE")
+    if match_times:
+        clause = with_match_times(clause, schema.columns)
     plan = plan_row_pattern(clause, schema, table_names)
 
     limit = StateLimit(live.max_state_rows, live.gives_up) if frame.isStreaming and live.max_state_rows else None

@@ -6,17 +6,19 @@ Late events are told apart one by one inside the shard (`matchers.live`), not by
 
 from __future__ import annotations
 
+import hashlib
 import uuid
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import astuple, dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow.fs import FileSystem, LocalFileSystem
+from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
@@ -50,6 +52,7 @@ _NO_TIMER = -1
 _BLOB_ROWS = 1 << 17
 _MICROS = 1000
 _WATERMARK = "spark.watermarkDelayMs"
+_QUERY_ID = "sql.streaming.queryId"
 
 
 @dataclass(frozen=True)
@@ -59,12 +62,14 @@ class StreamRules:
     unit: how many units of event time a millisecond of Spark's watermark has (1000 for timestamps and dates, which are
         microseconds; 1 for whole numbers).
     late_path: directory for late events, as Parquet.
+    name: what tells the pattern from others of its streaming query: the name of its counters.
     """
 
     live: LiveRules
     unit: int
     shards: int
     late_path: str | None = None
+    name: str = ""
 
 
 @dataclass(frozen=True)
@@ -79,6 +84,8 @@ class Stream:
     delay: str | None
     delay_words: str
     metrics: str
+
+    is_stream: ClassVar[bool] = True
 
     @property
     def reasons(self) -> list[str]:
@@ -149,7 +156,7 @@ def plan_stream(
     _check_state_store(spark)
     live = LiveRules(_end_of(spark, time, options.end), options.event_id, options.late_path is not None)
     count = 1 if not spec.input_order.keys else shards or STREAM_SHARDS
-    rules = StreamRules(live, time.units_per_millisecond, count, options.late_path)
+    rules = StreamRules(live, time.units_per_millisecond, count, options.late_path, metrics)
     return Stream(spark, selected, schema, spec, rules, delay, words, metrics)
 
 
@@ -280,7 +287,8 @@ class ShardProcessor(StatefulProcessor):
         watermark = milliseconds * self.rules.unit if milliseconds > 0 else NO_WATERMARK
         step = shard.step([(blob, self.opened(blob)) for blob in blobs], watermark)
         if step.late is not None and self.rules.late_path is not None:
-            _write_late(plain(step.late), self.rules.late_path, number, head.steps)
+            name = late_file(_query_id(), self.rules.name, self.spec.fingerprint, number, head.steps)
+            _write_late(plain(step.late), self.rules.late_path, name)
         self._save(shard, head, milliseconds, fired)
         yield from _output(number, step.matches, step.counters)
 
@@ -365,10 +373,33 @@ def _output(number: int, matches: pa.Table, counters: Counters) -> Iterator[pd.D
     yield pd.DataFrame(rows)
 
 
-def _write_late(table: pa.Table, path: str, shard: int, step: int) -> None:
-    """Late events of a step in a file of its own; a step that is run again writes the same file again."""
+def late_file(query: str, pattern: str, fingerprint: str, shard: int, step: int) -> str:
+    """The name of the file with the late events of a step.
+
+    query: Spark's id of the streaming query, which the checkpoint keeps: a step that is run again writes the same file
+    again, and another checkpoint writes others. The same pattern may stand in a query twice, over two streams: so its
+    name counts beside its fingerprint.
+    """
+    which = hashlib.sha256(f"{pattern}\n{fingerprint}".encode()).hexdigest()[:12]
+    return f"late-{query}-{which}-{shard:05d}-{step:012d}.parquet"
+
+
+def _query_id() -> str:
+    """Spark's id of the streaming query that this task belongs to."""
+    task = TaskContext.get()
+    query = None if task is None else task.getLocalProperty(_QUERY_ID)
+    if query is None:
+        raise EpisodeDataError(
+            "Spark does not tell to which query this task belongs: late events of two queries could not be told apart.",
+            hint="Options(late='drop') counts late events without keeping them.",
+        )
+    return query
+
+
+def _write_late(table: pa.Table, path: str, name: str) -> None:
+    """Late events of a step in a file of its own, whole or not at all."""
     files, place = FileSystem.from_uri(path) if "://" in path else (LocalFileSystem(), path)
     files.create_dir(place, recursive=True)
     unfinished = f"{place}/_{uuid.uuid4().hex}"
     pq.write_table(table, unfinished, filesystem=files)
-    files.move(unfinished, f"{place}/late-{shard:05d}-{step:012d}.parquet")
+    files.move(unfinished, f"{place}/{name}")

@@ -1,0 +1,62 @@
+"""Options of a query: what is wrong by itself, and what means nothing for the query at hand."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from episode.api import Options
+from episode.errors import EpisodeAnalysisError
+from episode.queries.options import OF_STREAMS
+
+TABLE = SimpleNamespace(run=SimpleNamespace(is_stream=False))
+STREAM = SimpleNamespace(run=SimpleNamespace(is_stream=True))
+GIVEN: list[dict[str, Any]] = [
+    {"watermark": 0},
+    {"end": "2026-11-01"},
+    {"event_id": "id"},
+    {"late": "keep", "late_path": "late/"},
+    {"max_state_rows": 10},
+    {"max_state_rows": 10, "when_full": "drop"},
+    {"counters": "mine"},
+]
+
+
+@pytest.mark.parametrize("given", GIVEN, ids=lambda given: " ".join(given))
+def test_options_of_streams_need_a_stream(given: dict[str, Any]) -> None:
+    options = Options(step_budget=5, shards=2, match_times=True, **given)
+    for patterns in ([], [TABLE], [TABLE, TABLE]):
+        with pytest.raises(EpisodeAnalysisError, match="no pattern of this query is over a stream") as raised:
+            options.check_streams(patterns)
+        shown = ", ".join(f"{name}={value!r}" for name, value in given.items())
+        assert raised.value.message.startswith(f"Options({shown}): ")
+        assert raised.value.hint is not None
+        assert all(f"{name}: {OF_STREAMS[name]}" in raised.value.hint for name in given)
+    options.check_streams([TABLE, STREAM])
+
+
+def test_every_option_of_streams_is_tried() -> None:
+    assert {name for given in GIVEN for name in given} == set(OF_STREAMS)
+
+
+def test_other_options_are_for_tables_too() -> None:
+    Options().check_streams([TABLE])
+    Options(step_budget=5, shards=2, shard_bytes=10, match_times=True, detect="complete").check_streams([])
+
+
+@pytest.mark.parametrize(
+    ("given", "complaint"),
+    [
+        ({"shards": 0}, "a whole number of at least 1"),
+        ({"when_full": "stop"}, "'error' or 'drop'"),
+        ({"when_full": "drop"}, "max_state_rows, which is not given"),
+        ({"late": "keep"}, "both are given"),
+        ({"late_path": "late/"}, "both are given"),
+        ({"detect": "soon"}, "'earliest' or 'complete'"),
+    ],
+)
+def test_options_that_are_wrong_by_themselves(given: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(EpisodeAnalysisError, match=complaint):
+        Options(**given)
