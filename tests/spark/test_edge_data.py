@@ -1,6 +1,7 @@
 """Data at the edges, on Spark: very many keys, one very large key, nothing, nulls, NaN, duplicates, empty partitions.
 
 Everything runs over rows that pass through Spark and over Parquet that the workers read, with the same answer.
+And names at the edges: which table one means.
 """
 
 from __future__ import annotations
@@ -197,6 +198,18 @@ def test_empty_partitions_of_a_dataframe(source: Source) -> None:
     assert filtered == [{"k": "b", "ids": [2]}]
     nothing = episode.sql(query, spark=source.spark, t=frame.where("id > 5")).toArrow()
     assert nothing.num_rows == 0
+
+
+# ---- which table a name means ------------------------------------------------------------------------
+
+FOUR = pa.table({"id": pa.array([1, 2, 3, 4]), "v": pa.array([10, 20, 30, 40])})
+ALL = "MATCH_RECOGNIZE (ORDER BY id MEASURES array_agg(v) AS vs PATTERN (A+))"
+
+
+def test_an_inner_common_table_hides_and_reads_the_outer_one(source: Source) -> None:
+    inner = f"WITH t AS (SELECT * FROM t WHERE v < 40) SELECT * FROM t {ALL}"
+    query = f"WITH t AS (SELECT * FROM t WHERE v > 10) SELECT * FROM ({inner})"
+    assert source.run(query, FOUR, ROWS) == [{"vs": [20, 30]}]
 
 
 # ---- nulls, NaN, duplicates: both ways, and the oracle ----------------------------------------------

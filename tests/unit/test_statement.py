@@ -91,6 +91,19 @@ def test_common_tables_and_their_scopes() -> None:
     }
 
 
+def test_with_lists_around_a_table() -> None:
+    inner = f"WITH a AS (TABLE a), c AS (SELECT * FROM d {MATCH}) SELECT * FROM c {MATCH}"
+    statement = parse_statement(f"WITH RECURSIVE A AS (SELECT 1), b AS (SELECT 2) SELECT * FROM ({inner}), e {MATCH}")
+    seen = {}
+    for pattern in statement.patterns:
+        lists = statement.with_lists(pattern.span.start)
+        seen[pattern.name] = [[(table.name, table.recursive) for table in tables] for tables in lists]
+    outer = [("A", True), ("b", True)]
+    assert seen == {"d": [outer, [("a", False)]], "c": [outer, [("a", False), ("c", False)]], "e": [outer]}
+    first, second, last = (pattern.span.start for pattern in statement.patterns)
+    assert [statement.is_common("C", position) for position in (first, second, last)] == [False, True, False]
+
+
 def test_recursive_common_tables() -> None:
     statement = parse_statement("WITH RECURSIVE r (n) MAX RECURSION LEVEL 5 AS (SELECT 1) SELECT * FROM r")
     assert [table.recursive for table in statement.common_tables] == [True]

@@ -7,6 +7,7 @@ pattern or a situation pattern where a table may stand. The whole text may be on
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import groupby
 
 from episode.errors import EpisodeSyntaxError, EpisodeUnsupportedError
 from episode.lang.cursor import Cursor, describe
@@ -68,11 +69,16 @@ NOT_TABLE_NAMES = frozenset(
 
 @dataclass(frozen=True)
 class CommonTable:
-    """`name [(columns)] AS (query)` of a WITH list; `scope` is the text where the name is visible."""
+    """`name [(columns)] AS (query)` of a WITH list; `scope` is the text where the name is visible.
 
+    opening: where the WITH of its list stands.
+    """
+
+    name: str
     span: Span
     scope: Span
     recursive: bool
+    opening: int
 
 
 @dataclass(frozen=True)
@@ -102,6 +108,16 @@ class Statement:
     events: tuple[TableEvents, ...] = ()
     whole: EventQuery | SituationQuery | None = None
     situations: tuple[TableSituations, ...] = ()
+
+    def with_lists(self, position: int) -> tuple[tuple[CommonTable, ...], ...]:
+        """What a table at a position sees of the WITH lists around it, outermost first."""
+        visible = [table for table in self.common_tables if table.scope.start <= position < table.scope.end]
+        return tuple(tuple(tables) for _, tables in groupby(visible, key=lambda table: table.opening))
+
+    def is_common(self, name: str, position: int) -> bool:
+        """Is this the name of a common table that a table at a position sees?"""
+        visible = (table for tables in self.with_lists(position) for table in tables)
+        return any(table.name.lower() == name.lower() for table in visible)
 
 
 def parse_statement(source: str) -> Statement:
@@ -340,17 +356,16 @@ def _common_tables(tokens: list[Token], partners: dict[int, int]) -> list[Common
             enclosing.pop()
         elif token.upper == "WITH":
             scope_end = tokens[partners[enclosing[-1]]].start if enclosing else tokens[-1].start
-            tables += _with_list(tokens, partners, index + 1, scope_end)
+            tables += _with_list(tokens, partners, index, scope_end)
     return tables
 
 
-def _with_list(tokens: list[Token], partners: dict[int, int], at: int, scope_end: int) -> list[CommonTable]:
+def _with_list(tokens: list[Token], partners: dict[int, int], index: int, scope_end: int) -> list[CommonTable]:
     found: list[CommonTable] = []
-    recursive = tokens[at].upper == "RECURSIVE"
-    if recursive:
-        at += 1
+    recursive = tokens[index + 1].upper == "RECURSIVE"
+    at = index + 2 if recursive else index + 1
     while tokens[at].kind in (Kind.NAME, Kind.QUOTED):
-        start = at
+        name = tokens[at]
         at += 1
         if tokens[at].is_symbol("("):
             at = partners[at] + 1
@@ -362,7 +377,8 @@ def _with_list(tokens: list[Token], partners: dict[int, int], at: int, scope_end
             return []
         closing = partners[at]
         end = tokens[closing].end
-        found.append(CommonTable(Span(tokens[start].start, end), Span(end, scope_end), recursive))
+        span, scope = Span(name.start, end), Span(end, scope_end)
+        found.append(CommonTable(name.identifier, span, scope, recursive, tokens[index].start))
         at = closing + 1
         if not tokens[at].is_symbol(","):
             break

@@ -92,12 +92,12 @@ class StatementQuery:
         )
 
     def _with_common_tables(self, query: str, position: int) -> str:
-        """The query with the WITH list that a table at a position of the statement sees."""
-        visible = [table for table in self.statement.common_tables if table.scope.start <= position < table.scope.end]
-        if not visible:
-            return query
-        recursive = "RECURSIVE " if any(table.recursive for table in visible) else ""
-        return f"WITH {recursive}{', '.join(self._text(table.span) for table in visible)} {query}"
+        """The query, in brackets, inside the WITH lists that a table at a position of the statement sees."""
+        nested = f"({query})"
+        for tables in reversed(self.statement.with_lists(position)):
+            recursive = "RECURSIVE " if tables[0].recursive else ""
+            nested = f"(WITH {recursive}{', '.join(self._text(table.span) for table in tables)} {nested})"
+        return nested
 
     def _run(self, text: str) -> DataFrame:
         from episode.spark.tables import run_sql
@@ -208,9 +208,7 @@ class StatementQuery:
         try:
             return self._table(quote(name), position)
         except EpisodeAnalysisError:
-            if name in self.tables or any(
-                self._name_of(table.span) == name.lower() for table in self.statement.common_tables
-            ):
+            if name in self.tables or any(table.name.lower() == name.lower() for table in self.statement.common_tables):
                 raise
             place = next(one.span for one in classes_of(query.pattern) if one.name == name)
             raise EpisodeAnalysisError(

@@ -1,0 +1,53 @@
+"""What Spark is asked for the tables of a statement: keyword tables and common tables around each pattern's input."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from episode.lang.statement import parse_statement
+from episode.queries.options import Options
+from episode.queries.statement import StatementQuery
+
+MATCH = "MATCH_RECOGNIZE (PATTERN (A))"
+GIVEN = "WITH `t` AS (SELECT * FROM {t}) "
+
+
+class Asked(Exception):
+    """The text that Spark is asked first."""
+
+
+class Session:
+    def sql(self, text: str, **frames: Any) -> None:
+        raise Asked(text)
+
+
+class Frame:
+    """As much of a DataFrame as tells it from something else."""
+
+    schema = None
+    mapInArrow = None
+
+
+def first_asked(text: str, *given: str) -> str:
+    """What Spark runs first, which is what the innermost pattern reads."""
+    query = StatementQuery(parse_statement(text), Session(), Options(), {name: Frame() for name in given})
+    with pytest.raises(Asked) as raised:
+        query.result()
+    return str(raised.value)
+
+
+def test_with_lists_are_nested_as_in_the_statement() -> None:
+    inner = f"WITH t AS (SELECT * FROM t WHERE v < 2), u AS (TABLE t) SELECT * FROM u {MATCH}"
+    assert first_asked(f"WITH RECURSIVE t AS (SELECT 1 AS v) SELECT * FROM ({inner})") == (
+        "(WITH RECURSIVE t AS (SELECT 1 AS v) "
+        "(WITH t AS (SELECT * FROM t WHERE v < 2), u AS (TABLE t) (SELECT * FROM u)))"
+    )
+
+
+def test_with_lists_are_inside_the_keyword_tables() -> None:
+    query = f"WITH t AS (SELECT * FROM t WHERE v < 2) SELECT * FROM t {MATCH}"
+    nested = "(WITH t AS (SELECT * FROM t WHERE v < 2) (SELECT * FROM t))"
+    assert first_asked(query, "t") == f"{GIVEN}({nested})"
+    assert first_asked(f"INSERT INTO u {query}", "t") == f"{GIVEN}{nested}"
