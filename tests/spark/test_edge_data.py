@@ -206,6 +206,11 @@ FOUR = pa.table({"id": pa.array([1, 2, 3, 4]), "v": pa.array([10, 20, 30, 40])})
 ALL = "MATCH_RECOGNIZE (ORDER BY id MEASURES array_agg(v) AS vs PATTERN (A+))"
 
 
+@BOTH
+def test_a_comment_at_the_end(source: Source, way: str) -> None:
+    assert source.run(f"SELECT * FROM t AS u {ALL} -- all", FOUR, way) == [{"vs": [10, 20, 30, 40]}]
+
+
 def test_an_inner_common_table_hides_and_reads_the_outer_one(source: Source) -> None:
     inner = f"WITH t AS (SELECT * FROM t WHERE v < 40) SELECT * FROM t {ALL}"
     query = f"WITH t AS (SELECT * FROM t WHERE v > 10) SELECT * FROM ({inner})"

@@ -45,6 +45,12 @@ def test_tables(table: str, alias: str | None, name: str | None) -> None:
     assert inputs(f"SELECT * FROM {table} {MATCH} WHERE x > 1") == [(table, alias, name)]
 
 
+@pytest.mark.parametrize("end", ["", ";", " -- end", " -- end\n", " /* end */ ; -- end"])
+def test_the_body_ends_with_the_last_word(end: str) -> None:
+    statement = parse_statement(f"/* from */ SELECT 1 -- one\n + 2{end}")
+    assert statement.source[statement.body.start : statement.body.end] == "SELECT 1 -- one\n + 2"
+
+
 @pytest.mark.parametrize(
     ("text", "tables"),
     [

@@ -38,6 +38,12 @@ def first_asked(text: str, *given: str) -> str:
     return str(raised.value)
 
 
+@pytest.mark.parametrize("end", [" -- all", "; -- all", " /* all */", "\n;\n-- all\n-- of them"])
+def test_comments_at_the_end_are_left_out(end: str) -> None:
+    assert first_asked(f"SELECT * -- every column\nFROM t{end}", "t") == f"{GIVEN}(SELECT * -- every column\nFROM t)"
+    assert first_asked(f"INSERT INTO u SELECT * FROM t{end}", "t") == f"{GIVEN}INSERT INTO u SELECT * FROM t"
+
+
 def test_with_lists_are_nested_as_in_the_statement() -> None:
     inner = f"WITH t AS (SELECT * FROM t WHERE v < 2), u AS (TABLE t) SELECT * FROM u {MATCH}"
     assert first_asked(f"WITH RECURSIVE t AS (SELECT 1 AS v) SELECT * FROM ({inner})") == (

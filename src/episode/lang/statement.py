@@ -96,6 +96,7 @@ class TablePattern:
 class Statement:
     """A statement with its patterns in order of appearance, and its common tables.
 
+    body: from its first to its last word, without comments around them.
     whole: the event pattern or situation pattern that the text is, where it is nothing else.
     """
 
@@ -103,7 +104,7 @@ class Statement:
     patterns: tuple[TablePattern, ...]
     common_tables: tuple[CommonTable, ...]
     first_word: str
-    body_start: int
+    body: Span
     tokens: tuple[Token, ...] = field(repr=False, compare=False, default=())
     events: tuple[TableEvents, ...] = ()
     whole: EventQuery | SituationQuery | None = None
@@ -125,7 +126,7 @@ def parse_statement(source: str) -> Statement:
     tokens = tokenize(source)
     whole = whole_pattern(source, tokens)
     if whole is not None:
-        return Statement(source, (), (), tokens[0].upper, tokens[0].start, tuple(tokens), (), whole)
+        return Statement(source, (), (), tokens[0].upper, _body(tokens), tuple(tokens), (), whole)
     if tokens[-2:-1] and tokens[-2].is_symbol(";"):
         tokens = [*tokens[:-2], Token(Kind.END, "", tokens[-2].start, tokens[-2].start)]
     if len(tokens) == 1:
@@ -163,11 +164,15 @@ def parse_statement(source: str) -> Statement:
         patterns,
         tuple(_common_tables(tokens, partners)),
         tokens[0].upper,
-        tokens[0].start,
+        _body(tokens),
         tuple(tokens),
         events,
         situations=situations,
     )
+
+
+def _body(tokens: list[Token]) -> Span:
+    return Span(tokens[0].start, tokens[-2].end)
 
 
 def _is_inside(token: Token, spans: list[Span]) -> bool:

@@ -44,12 +44,10 @@ class StatementQuery:
     def result(self) -> DataFrame:
         statement = self.statement
         if isinstance(statement.whole, SituationQuery):
-            return self._evaluate_situations(statement.whole, statement.body_start)
+            return self._evaluate_situations(statement.whole, statement.body.start)
         if isinstance(statement.whole, EventQuery):
-            return self._evaluate_events(statement.whole, statement.body_start)
-        end = statement.tokens[-1].start
-        body = self._text(Span(statement.body_start, end))
-        return self._run(self._with_keyword_tables(body))
+            return self._evaluate_events(statement.whole, statement.body.start)
+        return self._run(self._with_keyword_tables(self._text(statement.body)))
 
     # ---- text ----------------------------------------------------------------------------------------
 
