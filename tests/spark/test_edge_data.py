@@ -206,6 +206,25 @@ FOUR = pa.table({"id": pa.array([1, 2, 3, 4]), "v": pa.array([10, 20, 30, 40])})
 ALL = "MATCH_RECOGNIZE (ORDER BY id MEASURES array_agg(v) AS vs PATTERN (A+))"
 
 
+def test_a_table_of_a_schema_is_not_the_keyword_table_of_its_name(source: Source) -> None:
+    source.spark.createDataFrame(FOUR.slice(3)).createGlobalTempView("t")
+    try:
+        result = episode.sql(f"SELECT * FROM global_temp.t {ALL}", spark=source.spark, t=source.table(FOUR, ROWS))
+        assert result.toArrow().to_pylist() == [{"vs": [40]}]
+    finally:
+        source.spark.catalog.dropGlobalTempView("t")
+
+
+def test_columns_of_a_keyword_table_get_other_names(source: Source) -> None:
+    query = f"SELECT * FROM t AS u(v, id) {ALL}"
+    assert source.run(query, FOUR, ROWS) == [{"vs": [1, 2, 3, 4]}]
+
+
+def test_a_sample_of_a_keyword_table(source: Source) -> None:
+    query = f"SELECT * FROM t TABLESAMPLE (2 ROWS) AS u {ALL}"
+    assert [len(row["vs"]) for row in source.run(query, FOUR, ROWS)] == [2]
+
+
 @BOTH
 def test_a_comment_at_the_end(source: Source, way: str) -> None:
     assert source.run(f"SELECT * FROM t AS u {ALL} -- all", FOUR, way) == [{"vs": [10, 20, 30, 40]}]

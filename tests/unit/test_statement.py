@@ -38,11 +38,37 @@ def inputs(text: str) -> list[tuple[str, str | None, str | None]]:
         ("db.my_function(1, (2))", None, None),
         ("range(10) AS r", "r", None),
         ("range(10) r (x)", "r", None),
-        ("ticks TABLESAMPLE (10 PERCENT)", "TABLESAMPLE", "ticks"),
+        ("ticks TABLESAMPLE (10 PERCENT)", None, "ticks"),
+        ("db.ticks TABLESAMPLE (10 PERCENT) REPEATABLE (7) AS t", "t", "ticks"),
+        ("(SELECT 1) TABLESAMPLE (5 ROWS) t (a)", "t", None),
     ],
 )
 def test_tables(table: str, alias: str | None, name: str | None) -> None:
     assert inputs(f"SELECT * FROM {table} {MATCH} WHERE x > 1") == [(table, alias, name)]
+
+
+@pytest.mark.parametrize(
+    ("table", "plain"),
+    [
+        ("ticks", True),
+        ("`my ticks`", True),
+        ("ticks t", True),
+        ("ticks /* all */ AS `T x`", True),
+        ("db.ticks", False),
+        ("db.ticks t", False),
+        ("ticks t (a, b)", False),
+        ("ticks AS t(a, b)", False),
+        ("ticks TABLESAMPLE (10 PERCENT)", False),
+        ("ticks TABLESAMPLE (10 PERCENT) t", False),
+        ("ticks PIVOT (max(v) FOR k IN (1, 2))", False),
+        ("(SELECT 1) t", False),
+        ("VALUES (1)", False),
+        ("range(10)", False),
+        (f"ticks {MATCH}", False),
+    ],
+)
+def test_plain_tables_are_a_name_and_an_alias(table: str, plain: bool) -> None:
+    assert parse_statement(f"SELECT * FROM {table} {MATCH}").patterns[-1].plain is plain
 
 
 @pytest.mark.parametrize("end", ["", ";", " -- end", " -- end\n", " /* end */ ; -- end"])

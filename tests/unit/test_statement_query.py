@@ -38,6 +38,28 @@ def first_asked(text: str, *given: str) -> str:
     return str(raised.value)
 
 
+@pytest.mark.parametrize("table", ["db.t", "`db`.`t`", "db2.db.t"])
+@pytest.mark.parametrize(
+    "query",
+    [
+        f"SELECT * FROM %s {MATCH}",
+        "SELECT * FROM EVENTS (FROM %s ORDER BY ts PATTERN A; B)",
+        "FROM %s ORDER BY ts PATTERN A; B",
+        "SELECT * FROM SITUATIONS (FROM %s ORDER BY ts DEFINE A AS v > 1, B AS v < 1 PATTERN A meets B)",
+        "FROM %s ORDER BY ts DEFINE A AS v > 1, B AS v < 1 PATTERN A meets B",
+    ],
+)
+def test_a_table_of_a_schema_is_no_keyword_table(query: str, table: str) -> None:
+    assert first_asked(query % table, "t") == f"{GIVEN}((SELECT * FROM {table}))"
+
+
+@pytest.mark.parametrize(
+    "table", ["t AS u(a, b)", "t u (a)", "t TABLESAMPLE (5 ROWS)", "t PIVOT (max(v) FOR k IN (1))"]
+)
+def test_spark_reads_a_keyword_table_with_more_behind_its_name(table: str) -> None:
+    assert first_asked(f"SELECT * FROM {table} {MATCH}", "t") == f"{GIVEN}((SELECT * FROM {table}))"
+
+
 @pytest.mark.parametrize("end", [" -- all", "; -- all", " /* all */", "\n;\n-- all\n-- of them"])
 def test_comments_at_the_end_are_left_out(end: str) -> None:
     assert first_asked(f"SELECT * -- every column\nFROM t{end}", "t") == f"{GIVEN}(SELECT * -- every column\nFROM t)"

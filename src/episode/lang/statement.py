@@ -28,6 +28,7 @@ QUERY_WORDS = ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "INSERT", "")
 USE_DATAFRAME = "Run the query alone, and write its DataFrame where it should go."
 USE_EXPLAIN = "Pass the query itself to episode.explain."
 MAXIMUM_NESTING = 50
+SAMPLES = ("TABLESAMPLE", "REPEATABLE")
 NOT_TABLE_NAMES = frozenset(
     [
         "MATCH_RECOGNIZE",
@@ -83,12 +84,17 @@ class CommonTable:
 
 @dataclass(frozen=True)
 class TablePattern:
-    """One `input [alias] MATCH_RECOGNIZE ( clause )`. `span` covers all of it."""
+    """One `input [alias] MATCH_RECOGNIZE ( clause )`. `span` covers all of it.
+
+    name: the table's own name without its schema, which may stand before columns.
+    plain: the input is a name of one part and at most an alias for it.
+    """
 
     span: Span
     input: Span
     alias: str | None
     name: str | None
+    plain: bool
     clause: MatchRecognize
 
 
@@ -259,25 +265,25 @@ def _table_pattern(source: str, tokens: list[Token], partners: dict[int, int], i
             position=tokens[index + 1].start, length=max(1, len(tokens[index + 1].text)),
             hint="Write MATCH_RECOGNIZE ( … ).",
         )  # fmt: skip
-    start, stop, alias, name = _input_table(source, tokens, partners, index)
+    start, alias, name = _input_table(source, tokens, partners, index)
     closing = partners[index + 1]
     clause = parse_clause_tokens(source, tokens, index + 2, closing)
-    return TablePattern(
-        Span(tokens[start].start, tokens[closing].end), Span(tokens[start].start, tokens[stop].end), alias, name, clause
-    )
+    whole, table = (Span(tokens[start].start, tokens[end].end) for end in (closing, index - 1))
+    return TablePattern(whole, table, alias, name, name is not None and _is_plain(tokens[start:index]), clause)
 
 
 def _input_table(
     source: str, tokens: list[Token], partners: dict[int, int], index: int
-) -> tuple[int, int, str | None, str | None]:
-    """Token range of the table before MATCH_RECOGNIZE (alias included), the alias, and the plain table name."""
-    last = index - 1
-    primary_end, alias = _strip_alias(tokens, partners, last)
+) -> tuple[int, str | None, str | None]:
+    """First token of the table before MATCH_RECOGNIZE, its alias, and its name without schema."""
+    primary_end, alias = _strip_alias(tokens, partners, index - 1)
+    primary_end = _strip_sample(tokens, partners, primary_end)
     # One clause may stand directly behind another: the first of them has the table.
     chained = False
     while (clause := _clause_ending_at(tokens, partners, primary_end)) is not None:
         chained = True
         primary_end, _ = _strip_alias(tokens, partners, clause - 1)
+        primary_end = _strip_sample(tokens, partners, primary_end)
     token = tokens[primary_end] if primary_end >= 0 else None
     name: str | None = None
     start = -1
@@ -292,7 +298,7 @@ def _input_table(
         start = _path_start(tokens, primary_end)
         name = None if chained else token.identifier
     if start >= 0 and may_precede_table(tokens, start - 1):
-        return start, last, alias, name
+        return start, alias, name
     raise EpisodeSyntaxError(
         "MATCH_RECOGNIZE needs a table before it.",
         source=source,
@@ -300,6 +306,12 @@ def _input_table(
         length=len(tokens[index].text),
         hint="Write FROM table MATCH_RECOGNIZE ( … ) or FROM (SELECT …) MATCH_RECOGNIZE ( … ).",
     )
+
+
+def _is_plain(table: list[Token]) -> bool:
+    """`t`, `t alias` or `t AS alias`; not `db.t`, `t alias (a, b)` or `t TABLESAMPLE ( … )`."""
+    names = [token for token in table if token.upper != "AS"]
+    return len(names) <= 2 and all(_is_table_name(token) for token in names)
 
 
 def _clause_ending_at(tokens: list[Token], partners: dict[int, int], index: int) -> int | None:
@@ -335,7 +347,7 @@ def _strip_alias(tokens: list[Token], partners: dict[int, int], last: int) -> tu
     if at >= 0 and tokens[at].is_symbol(")"):
         name = partners[at] - 1
         follows_table = name >= 1 and (tokens[name - 1].upper == "AS" or _ends_table(tokens[name - 1]))
-        if name < 0 or not _is_table_name(tokens[name]) or not follows_table:
+        if name < 0 or tokens[name].upper in SAMPLES or not _is_table_name(tokens[name]) or not follows_table:
             return last, None
         at = name
     if at >= 1 and _is_table_name(tokens[at]):
@@ -344,6 +356,13 @@ def _strip_alias(tokens: list[Token], partners: dict[int, int], last: int) -> tu
         if _ends_table(tokens[at - 1]):
             return at - 1, tokens[at].identifier
     return last, None
+
+
+def _strip_sample(tokens: list[Token], partners: dict[int, int], last: int) -> int:
+    """Index of the last token of the table without TABLESAMPLE ( … ) and REPEATABLE ( … )."""
+    while last >= 0 and tokens[last].is_symbol(")") and tokens[partners[last] - 1].upper in SAMPLES:
+        last = partners[last] - 2
+    return last
 
 
 def _ends_table(token: Token) -> bool:

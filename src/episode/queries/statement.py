@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Union
 
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
 from episode.lang.event_syntax import EventQuery, classes_of
+from episode.lang.lexer import tokenize
 from episode.lang.situation_syntax import SituationQuery
 from episode.lang.statement import Statement, TablePattern
 from episode.lang.syntax import Span
@@ -108,15 +109,8 @@ class StatementQuery:
     def _evaluate(self, pattern: TablePattern) -> DataFrame:
         from episode.spark.row_pattern import plan_on_spark
 
-        shadowed = {
-            self._name_of(table.span)
-            for table in self.statement.common_tables
-            if table.scope.start <= pattern.span.start < table.scope.end
-        }
-        plain = pattern.name if pattern.name in self.tables and pattern.name.lower() not in shadowed else None
-        if plain is not None:
-            frame = self.frames[plain]
-        else:
+        frame = self._keyword_table(pattern.name, pattern.span.start) if pattern.plain else None
+        if frame is None:
             query = self._with_common_tables(f"SELECT * FROM {self._text(pattern.input)}", pattern.span.start)
             frame = self._run(self._with_keyword_tables(query))
             if frame.isStreaming and f"{{{_PATTERN}" in query:
@@ -181,15 +175,18 @@ class StatementQuery:
         self.planned[position] = planned
         return planned.frame()
 
+    def _keyword_table(self, name: str | None, position: int) -> DataFrame | None:
+        """The keyword table that a name of one part means, unless a common table hides it."""
+        if name not in self.tables or self.statement.is_common(name, position):
+            return None
+        return self.frames[name]
+
     def _table(self, name: str, position: int) -> DataFrame:
         """A table of the statement by its written name: a keyword table, a common table, or one of the catalog."""
-        plain = name.strip("`")
-        if plain in self.tables and not any(
-            self._name_of(table.span) == plain.lower()
-            for table in self.statement.common_tables
-            if table.scope.start <= position < table.scope.end
-        ):
-            return self.frames[plain]
+        parts = tokenize(name)[:-1]
+        given = self._keyword_table(parts[0].identifier, position) if len(parts) == 1 else None
+        if given is not None:
+            return given
         query = self._with_common_tables(f"SELECT * FROM {_escape(name)}", position)
         frame = self._run(self._with_keyword_tables(query))
         if frame.isStreaming and f"{{{_PATTERN}" in query:
@@ -216,10 +213,6 @@ class StatementQuery:
                 length=place.end - place.start,
                 hint="Give it as a keyword, or name the table of all events: FROM events TYPE BY column PATTERN …",
             ) from None
-
-    def _name_of(self, span: Span) -> str:
-        token = next(token for token in self.statement.tokens if token.start == span.start)
-        return token.identifier.lower()
 
 
 def _escape(text: str) -> str:
