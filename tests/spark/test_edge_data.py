@@ -1,6 +1,7 @@
 """Data at the edges, on Spark: very many keys, one very large key, nothing, nulls, NaN, duplicates, empty partitions.
 
 Everything runs over rows that pass through Spark and over Parquet that the workers read, with the same answer.
+And names at the edges: which table one means.
 """
 
 from __future__ import annotations
@@ -197,6 +198,42 @@ def test_empty_partitions_of_a_dataframe(source: Source) -> None:
     assert filtered == [{"k": "b", "ids": [2]}]
     nothing = episode.sql(query, spark=source.spark, t=frame.where("id > 5")).toArrow()
     assert nothing.num_rows == 0
+
+
+# ---- which table a name means ------------------------------------------------------------------------
+
+FOUR = pa.table({"id": pa.array([1, 2, 3, 4]), "v": pa.array([10, 20, 30, 40])})
+ALL = "MATCH_RECOGNIZE (ORDER BY id MEASURES array_agg(v) AS vs PATTERN (A+))"
+
+
+def test_a_table_of_a_schema_is_not_the_keyword_table_of_its_name(source: Source) -> None:
+    source.spark.createDataFrame(FOUR.slice(3)).createGlobalTempView("t")
+    try:
+        result = episode.sql(f"SELECT * FROM global_temp.t {ALL}", spark=source.spark, t=source.table(FOUR, ROWS))
+        assert result.toArrow().to_pylist() == [{"vs": [40]}]
+    finally:
+        source.spark.catalog.dropGlobalTempView("t")
+
+
+def test_columns_of_a_keyword_table_get_other_names(source: Source) -> None:
+    query = f"SELECT * FROM t AS u(v, id) {ALL}"
+    assert source.run(query, FOUR, ROWS) == [{"vs": [1, 2, 3, 4]}]
+
+
+def test_a_sample_of_a_keyword_table(source: Source) -> None:
+    query = f"SELECT * FROM t TABLESAMPLE (2 ROWS) AS u {ALL}"
+    assert [len(row["vs"]) for row in source.run(query, FOUR, ROWS)] == [2]
+
+
+@BOTH
+def test_a_comment_at_the_end(source: Source, way: str) -> None:
+    assert source.run(f"SELECT * FROM t AS u {ALL} -- all", FOUR, way) == [{"vs": [10, 20, 30, 40]}]
+
+
+def test_an_inner_common_table_hides_and_reads_the_outer_one(source: Source) -> None:
+    inner = f"WITH t AS (SELECT * FROM t WHERE v < 40) SELECT * FROM t {ALL}"
+    query = f"WITH t AS (SELECT * FROM t WHERE v > 10) SELECT * FROM ({inner})"
+    assert source.run(query, FOUR, ROWS) == [{"vs": [20, 30]}]
 
 
 # ---- nulls, NaN, duplicates: both ways, and the oracle ----------------------------------------------

@@ -38,11 +38,43 @@ def inputs(text: str) -> list[tuple[str, str | None, str | None]]:
         ("db.my_function(1, (2))", None, None),
         ("range(10) AS r", "r", None),
         ("range(10) r (x)", "r", None),
-        ("ticks TABLESAMPLE (10 PERCENT)", "TABLESAMPLE", "ticks"),
+        ("ticks TABLESAMPLE (10 PERCENT)", None, "ticks"),
+        ("db.ticks TABLESAMPLE (10 PERCENT) REPEATABLE (7) AS t", "t", "ticks"),
+        ("(SELECT 1) TABLESAMPLE (5 ROWS) t (a)", "t", None),
     ],
 )
 def test_tables(table: str, alias: str | None, name: str | None) -> None:
     assert inputs(f"SELECT * FROM {table} {MATCH} WHERE x > 1") == [(table, alias, name)]
+
+
+@pytest.mark.parametrize(
+    ("table", "plain"),
+    [
+        ("ticks", True),
+        ("`my ticks`", True),
+        ("ticks t", True),
+        ("ticks /* all */ AS `T x`", True),
+        ("db.ticks", False),
+        ("db.ticks t", False),
+        ("ticks t (a, b)", False),
+        ("ticks AS t(a, b)", False),
+        ("ticks TABLESAMPLE (10 PERCENT)", False),
+        ("ticks TABLESAMPLE (10 PERCENT) t", False),
+        ("ticks PIVOT (max(v) FOR k IN (1, 2))", False),
+        ("(SELECT 1) t", False),
+        ("VALUES (1)", False),
+        ("range(10)", False),
+        (f"ticks {MATCH}", False),
+    ],
+)
+def test_plain_tables_are_a_name_and_an_alias(table: str, plain: bool) -> None:
+    assert parse_statement(f"SELECT * FROM {table} {MATCH}").patterns[-1].plain is plain
+
+
+@pytest.mark.parametrize("end", ["", ";", " -- end", " -- end\n", " /* end */ ; -- end"])
+def test_the_body_ends_with_the_last_word(end: str) -> None:
+    statement = parse_statement(f"/* from */ SELECT 1 -- one\n + 2{end}")
+    assert statement.source[statement.body.start : statement.body.end] == "SELECT 1 -- one\n + 2"
 
 
 @pytest.mark.parametrize(
@@ -89,6 +121,19 @@ def test_common_tables_and_their_scopes() -> None:
         "b (x) AS (WITH c AS (SELECT 2) SELECT * FROM c)": f" SELECT * FROM a {MATCH}",
         "c AS (SELECT 2)": " SELECT * FROM c",
     }
+
+
+def test_with_lists_around_a_table() -> None:
+    inner = f"WITH a AS (TABLE a), c AS (SELECT * FROM d {MATCH}) SELECT * FROM c {MATCH}"
+    statement = parse_statement(f"WITH RECURSIVE A AS (SELECT 1), b AS (SELECT 2) SELECT * FROM ({inner}), e {MATCH}")
+    seen = {}
+    for pattern in statement.patterns:
+        lists = statement.with_lists(pattern.span.start)
+        seen[pattern.name] = [[(table.name, table.recursive) for table in tables] for tables in lists]
+    outer = [("A", True), ("b", True)]
+    assert seen == {"d": [outer, [("a", False)]], "c": [outer, [("a", False), ("c", False)]], "e": [outer]}
+    first, second, last = (pattern.span.start for pattern in statement.patterns)
+    assert [statement.is_common("C", position) for position in (first, second, last)] == [False, True, False]
 
 
 def test_recursive_common_tables() -> None:

@@ -7,6 +7,7 @@ pattern or a situation pattern where a table may stand. The whole text may be on
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import groupby
 
 from episode.errors import EpisodeSyntaxError, EpisodeUnsupportedError
 from episode.lang.cursor import Cursor, describe
@@ -27,6 +28,7 @@ QUERY_WORDS = ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "INSERT", "")
 USE_DATAFRAME = "Run the query alone, and write its DataFrame where it should go."
 USE_EXPLAIN = "Pass the query itself to episode.explain."
 MAXIMUM_NESTING = 50
+SAMPLES = ("TABLESAMPLE", "REPEATABLE")
 NOT_TABLE_NAMES = frozenset(
     [
         "MATCH_RECOGNIZE",
@@ -68,21 +70,31 @@ NOT_TABLE_NAMES = frozenset(
 
 @dataclass(frozen=True)
 class CommonTable:
-    """`name [(columns)] AS (query)` of a WITH list; `scope` is the text where the name is visible."""
+    """`name [(columns)] AS (query)` of a WITH list; `scope` is the text where the name is visible.
 
+    opening: where the WITH of its list stands.
+    """
+
+    name: str
     span: Span
     scope: Span
     recursive: bool
+    opening: int
 
 
 @dataclass(frozen=True)
 class TablePattern:
-    """One `input [alias] MATCH_RECOGNIZE ( clause )`. `span` covers all of it."""
+    """One `input [alias] MATCH_RECOGNIZE ( clause )`. `span` covers all of it.
+
+    name: the table's own name without its schema, which may stand before columns.
+    plain: the input is a name of one part and at most an alias for it.
+    """
 
     span: Span
     input: Span
     alias: str | None
     name: str | None
+    plain: bool
     clause: MatchRecognize
 
 
@@ -90,6 +102,7 @@ class TablePattern:
 class Statement:
     """A statement with its patterns in order of appearance, and its common tables.
 
+    body: from its first to its last word, without comments around them.
     whole: the event pattern or situation pattern that the text is, where it is nothing else.
     """
 
@@ -97,11 +110,21 @@ class Statement:
     patterns: tuple[TablePattern, ...]
     common_tables: tuple[CommonTable, ...]
     first_word: str
-    body_start: int
+    body: Span
     tokens: tuple[Token, ...] = field(repr=False, compare=False, default=())
     events: tuple[TableEvents, ...] = ()
     whole: EventQuery | SituationQuery | None = None
     situations: tuple[TableSituations, ...] = ()
+
+    def with_lists(self, position: int) -> tuple[tuple[CommonTable, ...], ...]:
+        """What a table at a position sees of the WITH lists around it, outermost first."""
+        visible = [table for table in self.common_tables if table.scope.start <= position < table.scope.end]
+        return tuple(tuple(tables) for _, tables in groupby(visible, key=lambda table: table.opening))
+
+    def is_common(self, name: str, position: int) -> bool:
+        """Is this the name of a common table that a table at a position sees?"""
+        visible = (table for tables in self.with_lists(position) for table in tables)
+        return any(table.name.lower() == name.lower() for table in visible)
 
 
 def parse_statement(source: str) -> Statement:
@@ -109,7 +132,7 @@ def parse_statement(source: str) -> Statement:
     tokens = tokenize(source)
     whole = whole_pattern(source, tokens)
     if whole is not None:
-        return Statement(source, (), (), tokens[0].upper, tokens[0].start, tuple(tokens), (), whole)
+        return Statement(source, (), (), tokens[0].upper, _body(tokens), tuple(tokens), (), whole)
     if tokens[-2:-1] and tokens[-2].is_symbol(";"):
         tokens = [*tokens[:-2], Token(Kind.END, "", tokens[-2].start, tokens[-2].start)]
     if len(tokens) == 1:
@@ -147,11 +170,15 @@ def parse_statement(source: str) -> Statement:
         patterns,
         tuple(_common_tables(tokens, partners)),
         tokens[0].upper,
-        tokens[0].start,
+        _body(tokens),
         tuple(tokens),
         events,
         situations=situations,
     )
+
+
+def _body(tokens: list[Token]) -> Span:
+    return Span(tokens[0].start, tokens[-2].end)
 
 
 def _is_inside(token: Token, spans: list[Span]) -> bool:
@@ -238,25 +265,25 @@ def _table_pattern(source: str, tokens: list[Token], partners: dict[int, int], i
             position=tokens[index + 1].start, length=max(1, len(tokens[index + 1].text)),
             hint="Write MATCH_RECOGNIZE ( … ).",
         )  # fmt: skip
-    start, stop, alias, name = _input_table(source, tokens, partners, index)
+    start, alias, name = _input_table(source, tokens, partners, index)
     closing = partners[index + 1]
     clause = parse_clause_tokens(source, tokens, index + 2, closing)
-    return TablePattern(
-        Span(tokens[start].start, tokens[closing].end), Span(tokens[start].start, tokens[stop].end), alias, name, clause
-    )
+    whole, table = (Span(tokens[start].start, tokens[end].end) for end in (closing, index - 1))
+    return TablePattern(whole, table, alias, name, name is not None and _is_plain(tokens[start:index]), clause)
 
 
 def _input_table(
     source: str, tokens: list[Token], partners: dict[int, int], index: int
-) -> tuple[int, int, str | None, str | None]:
-    """Token range of the table before MATCH_RECOGNIZE (alias included), the alias, and the plain table name."""
-    last = index - 1
-    primary_end, alias = _strip_alias(tokens, partners, last)
+) -> tuple[int, str | None, str | None]:
+    """First token of the table before MATCH_RECOGNIZE, its alias, and its name without schema."""
+    primary_end, alias = _strip_alias(tokens, partners, index - 1)
+    primary_end = _strip_sample(tokens, partners, primary_end)
     # One clause may stand directly behind another: the first of them has the table.
     chained = False
     while (clause := _clause_ending_at(tokens, partners, primary_end)) is not None:
         chained = True
         primary_end, _ = _strip_alias(tokens, partners, clause - 1)
+        primary_end = _strip_sample(tokens, partners, primary_end)
     token = tokens[primary_end] if primary_end >= 0 else None
     name: str | None = None
     start = -1
@@ -271,7 +298,7 @@ def _input_table(
         start = _path_start(tokens, primary_end)
         name = None if chained else token.identifier
     if start >= 0 and may_precede_table(tokens, start - 1):
-        return start, last, alias, name
+        return start, alias, name
     raise EpisodeSyntaxError(
         "MATCH_RECOGNIZE needs a table before it.",
         source=source,
@@ -279,6 +306,12 @@ def _input_table(
         length=len(tokens[index].text),
         hint="Write FROM table MATCH_RECOGNIZE ( … ) or FROM (SELECT …) MATCH_RECOGNIZE ( … ).",
     )
+
+
+def _is_plain(table: list[Token]) -> bool:
+    """`t`, `t alias` or `t AS alias`; not `db.t`, `t alias (a, b)` or `t TABLESAMPLE ( … )`."""
+    names = [token for token in table if token.upper != "AS"]
+    return len(names) <= 2 and all(_is_table_name(token) for token in names)
 
 
 def _clause_ending_at(tokens: list[Token], partners: dict[int, int], index: int) -> int | None:
@@ -314,7 +347,7 @@ def _strip_alias(tokens: list[Token], partners: dict[int, int], last: int) -> tu
     if at >= 0 and tokens[at].is_symbol(")"):
         name = partners[at] - 1
         follows_table = name >= 1 and (tokens[name - 1].upper == "AS" or _ends_table(tokens[name - 1]))
-        if name < 0 or not _is_table_name(tokens[name]) or not follows_table:
+        if name < 0 or tokens[name].upper in SAMPLES or not _is_table_name(tokens[name]) or not follows_table:
             return last, None
         at = name
     if at >= 1 and _is_table_name(tokens[at]):
@@ -323,6 +356,13 @@ def _strip_alias(tokens: list[Token], partners: dict[int, int], last: int) -> tu
         if _ends_table(tokens[at - 1]):
             return at - 1, tokens[at].identifier
     return last, None
+
+
+def _strip_sample(tokens: list[Token], partners: dict[int, int], last: int) -> int:
+    """Index of the last token of the table without TABLESAMPLE ( … ) and REPEATABLE ( … )."""
+    while last >= 0 and tokens[last].is_symbol(")") and tokens[partners[last] - 1].upper in SAMPLES:
+        last = partners[last] - 2
+    return last
 
 
 def _ends_table(token: Token) -> bool:
@@ -340,17 +380,16 @@ def _common_tables(tokens: list[Token], partners: dict[int, int]) -> list[Common
             enclosing.pop()
         elif token.upper == "WITH":
             scope_end = tokens[partners[enclosing[-1]]].start if enclosing else tokens[-1].start
-            tables += _with_list(tokens, partners, index + 1, scope_end)
+            tables += _with_list(tokens, partners, index, scope_end)
     return tables
 
 
-def _with_list(tokens: list[Token], partners: dict[int, int], at: int, scope_end: int) -> list[CommonTable]:
+def _with_list(tokens: list[Token], partners: dict[int, int], index: int, scope_end: int) -> list[CommonTable]:
     found: list[CommonTable] = []
-    recursive = tokens[at].upper == "RECURSIVE"
-    if recursive:
-        at += 1
+    recursive = tokens[index + 1].upper == "RECURSIVE"
+    at = index + 2 if recursive else index + 1
     while tokens[at].kind in (Kind.NAME, Kind.QUOTED):
-        start = at
+        name = tokens[at]
         at += 1
         if tokens[at].is_symbol("("):
             at = partners[at] + 1
@@ -362,7 +401,8 @@ def _with_list(tokens: list[Token], partners: dict[int, int], at: int, scope_end
             return []
         closing = partners[at]
         end = tokens[closing].end
-        found.append(CommonTable(Span(tokens[start].start, end), Span(end, scope_end), recursive))
+        span, scope = Span(name.start, end), Span(end, scope_end)
+        found.append(CommonTable(name.identifier, span, scope, recursive, tokens[index].start))
         at = closing + 1
         if not tokens[at].is_symbol(","):
             break

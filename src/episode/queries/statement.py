@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Union
 
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
 from episode.lang.event_syntax import EventQuery, classes_of
+from episode.lang.lexer import tokenize
 from episode.lang.situation_syntax import SituationQuery
 from episode.lang.statement import Statement, TablePattern
 from episode.lang.syntax import Span
@@ -44,11 +45,11 @@ class StatementQuery:
     def result(self) -> DataFrame:
         statement = self.statement
         if isinstance(statement.whole, SituationQuery):
-            found = self._evaluate_situations(statement.whole, statement.body_start)
+            found = self._evaluate_situations(statement.whole, statement.body.start)
         elif isinstance(statement.whole, EventQuery):
-            found = self._evaluate_events(statement.whole, statement.body_start)
+            found = self._evaluate_events(statement.whole, statement.body.start)
         else:
-            body = self._text(Span(statement.body_start, statement.tokens[-1].start))
+            body = self._text(statement.body)
             self._check_options()  # before an INSERT is run
             return self._run(self._with_keyword_tables(body))
         self._check_options()
@@ -100,12 +101,12 @@ class StatementQuery:
         )
 
     def _with_common_tables(self, query: str, position: int) -> str:
-        """The query with the WITH list that a table at a position of the statement sees."""
-        visible = [table for table in self.statement.common_tables if table.scope.start <= position < table.scope.end]
-        if not visible:
-            return query
-        recursive = "RECURSIVE " if any(table.recursive for table in visible) else ""
-        return f"WITH {recursive}{', '.join(self._text(table.span) for table in visible)} {query}"
+        """The query, in brackets, inside the WITH lists that a table at a position of the statement sees."""
+        nested = f"({query})"
+        for tables in reversed(self.statement.with_lists(position)):
+            recursive = "RECURSIVE " if tables[0].recursive else ""
+            nested = f"(WITH {recursive}{', '.join(self._text(table.span) for table in tables)} {nested})"
+        return nested
 
     def _run(self, text: str) -> DataFrame:
         from episode.spark.tables import run_sql
@@ -118,15 +119,8 @@ class StatementQuery:
     def _evaluate(self, pattern: TablePattern) -> DataFrame:
         from episode.spark.row_pattern import plan_on_spark
 
-        shadowed = {
-            self._name_of(table.span)
-            for table in self.statement.common_tables
-            if table.scope.start <= pattern.span.start < table.scope.end
-        }
-        plain = pattern.name if pattern.name in self.tables and pattern.name.lower() not in shadowed else None
-        if plain is not None:
-            frame = self.frames[plain]
-        else:
+        frame = self._keyword_table(pattern.name, pattern.span.start) if pattern.plain else None
+        if frame is None:
             query = self._with_common_tables(f"SELECT * FROM {self._text(pattern.input)}", pattern.span.start)
             frame = self._run(self._with_keyword_tables(query))
             if frame.isStreaming and f"{{{_PATTERN}" in query:
@@ -191,15 +185,18 @@ class StatementQuery:
         self.planned[position] = planned
         return planned.frame()
 
+    def _keyword_table(self, name: str | None, position: int) -> DataFrame | None:
+        """The keyword table that a name of one part means, unless a common table hides it."""
+        if name not in self.tables or self.statement.is_common(name, position):
+            return None
+        return self.frames[name]
+
     def _table(self, name: str, position: int) -> DataFrame:
         """A table of the statement by its written name: a keyword table, a common table, or one of the catalog."""
-        plain = name.strip("`")
-        if plain in self.tables and not any(
-            self._name_of(table.span) == plain.lower()
-            for table in self.statement.common_tables
-            if table.scope.start <= position < table.scope.end
-        ):
-            return self.frames[plain]
+        parts = tokenize(name)[:-1]
+        given = self._keyword_table(parts[0].identifier, position) if len(parts) == 1 else None
+        if given is not None:
+            return given
         query = self._with_common_tables(f"SELECT * FROM {_escape(name)}", position)
         frame = self._run(self._with_keyword_tables(query))
         if frame.isStreaming and f"{{{_PATTERN}" in query:
@@ -216,9 +213,7 @@ class StatementQuery:
         try:
             return self._table(quote(name), position)
         except EpisodeAnalysisError:
-            if name in self.tables or any(
-                self._name_of(table.span) == name.lower() for table in self.statement.common_tables
-            ):
+            if name in self.tables or any(table.name.lower() == name.lower() for table in self.statement.common_tables):
                 raise
             place = next(one.span for one in classes_of(query.pattern) if one.name == name)
             raise EpisodeAnalysisError(
@@ -228,10 +223,6 @@ class StatementQuery:
                 length=place.end - place.start,
                 hint="Give it as a keyword, or name the table of all events: FROM events TYPE BY column PATTERN …",
             ) from None
-
-    def _name_of(self, span: Span) -> str:
-        token = next(token for token in self.statement.tokens if token.start == span.start)
-        return token.identifier.lower()
 
 
 def _escape(text: str) -> str:
