@@ -21,6 +21,7 @@ from episode.lang.event_syntax import (
     EventQuery,
     Negation,
     Sequence,
+    nodes_of,
 )
 from episode.lang.syntax import Span
 from episode.plan.event_conditions import Conjunct
@@ -129,8 +130,7 @@ def _linear(query: EventQuery, pattern: EventPattern) -> list[tuple[Step, ...]]:
     if isinstance(pattern, Closure):
         bodies = _linear(query, pattern.part)
         if len(bodies) > 1:
-            hint = "Write the closure of each alternative."
-            raise _unsupported(query, pattern.span, "A closure of alternatives is not evaluated.", hint)
+            raise repeated_alternatives(query, pattern)
         if all(isinstance(step, Loop) and step.minimum == 0 for step in bodies[0]):
             hint = "At least one part of it must be there: use + instead of *."
             raise _unsupported(query, pattern.span, "A closure of what may be empty is not evaluated.", hint)
@@ -157,6 +157,18 @@ def _negated(query: EventQuery, negation: Negation) -> list[str]:
         "closures inside SEQ.",
         "Negate single classes.",
     )
+
+
+def repeated_alternatives(query: EventQuery, closure: Closure) -> EpisodeUnsupportedError:
+    """`(B | C)+`: not the same as `B+ | C+`, and `SEQ(B b, C c)+` even less."""
+    hint = "A closure repeats one class or one SEQ."
+    alternatives = [node for node in nodes_of(closure) if isinstance(node, Disjunction)]
+    parts = alternatives[0].parts
+    if len(alternatives) == 1 and all(isinstance(part, EventClass) for part in parts):
+        names = ", ".join(f"'{part.name}'" for part in parts if isinstance(part, EventClass))
+        sign = "*" if closure.minimum == 0 else "+" if closure.count is None else f"^{closure.count}"
+        hint = f"Without a type column, one class can stand for all: X{sign} with X.type IN ({names}) in WHERE."
+    return _unsupported(query, closure.span, "A closure of alternatives is not evaluated.", hint)
 
 
 def _unsupported(query: EventQuery, span: Span, message: str, hint: str) -> EpisodeUnsupportedError:
