@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Union
 
 from episode.lang.event_syntax import (
@@ -85,6 +85,7 @@ def matches(
     """All matches, in no particular order. `events` are in order of (te, arrival); what the query says goes first."""
     strategy = query.strategy or strategy or Strategy.ANY
     within = within if query.within is None else query.within.amount
+    query = replace(query, conditions=tuple(_with_all_selected(one, query.pattern) for one in query.conditions))
     partitions: dict[Any, list[Event]] = {}
     for event in events:
         # Null keys form a partition, and so do NaN keys.
@@ -657,6 +658,34 @@ def _iterates(atom: EventAtom) -> bool:
     if isinstance(atom, EventColumn):
         return atom.index in (Index.PLAIN, Index.EACH, Index.BACK)
     return isinstance(atom, EventAggregate) and atom.reach is not Reach.ALL
+
+
+def _with_all_selected(condition: Scalar, pattern: EventPattern) -> Scalar:
+    """`c.x < max(b[..i].x)`: c is compared with all selected b, where it stands behind them and there is no other i."""
+
+    def meant(atom: Any) -> Any:
+        if not isinstance(atom, EventAggregate) or atom.reach is not Reach.CURRENT:
+            return atom
+        own = [other for other in _atoms(condition) if other.variable.lower() == atom.variable.lower()]
+        goes_through = any(
+            _iterates(other) and not (isinstance(other, EventAggregate) and other.reach is Reach.CURRENT)
+            for other in own
+        )
+        behind = any(_stands_behind(pattern, atom.variable.lower(), other) for other in _variables(condition))
+        return replace(atom, reach=Reach.ALL) if behind and not goes_through else atom
+
+    return replace(condition, atoms=tuple((name, meant(atom)) for name, atom in condition.atoms))
+
+
+def _stands_behind(pattern: EventPattern, closed: str, other: str) -> bool:
+    match pattern:
+        case EventClass() | Closure():
+            return False
+        case Sequence(parts):
+            for first, second in itertools.combinations(parts, 2):
+                if closed in map(_name, classes_of(first)) and other in map(_name, classes_of(second)):
+                    return True
+    return any(_stands_behind(part, closed, other) for part in children(pattern))
 
 
 def _per_event(condition: Scalar, name: str, other_groups: set[str]) -> bool:

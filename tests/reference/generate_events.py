@@ -464,8 +464,10 @@ class _Conditions:
         function = self.any_of("max", "sum", "min", "count", "avg")
         if self.any_of(True, False):
             return self.relation(each(name, "x"), aggregate(function, name, "x", Reach.BEFORE))
-        n = self.any_of(2, 3, 4)
-        return where(f"{{}} {self.any_of('<=', '<=', '>=')} {n}", aggregate(function, name, "x", Reach.CURRENT))
+        n, so_far = self.any_of(2, 3, 4), aggregate(function, name, "x", Reach.CURRENT)
+        if self.singles and self.any_of(True, False):
+            return self.relation(column(self.any_of(*self.singles), "x"), so_far)
+        return where(f"{{}} {self.any_of('<=', '<=', '>=')} {n}", so_far)
 
     def all_of(self) -> Scalar | None:
         """About a closure as a whole: aggregates, b[k], b[last]."""

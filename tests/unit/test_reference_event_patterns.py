@@ -239,6 +239,20 @@ def test_conditions_on_a_closure(condition: Any, expected: list[str]):
     assert found(query(sequence(SOME_B, D), condition), events) == [f"{b} D9" for b in expected]
 
 
+def test_what_stands_behind_a_closure_is_compared_with_all_of_it():
+    # SASE++, 5.2: c.val < max(b[..i].val)
+    up_to_i = aggregate("max", "b", "x", Reach.CURRENT)
+    events = stream("A1 B2 B3 C4", x=[2, 1, 3, 2])
+    pattern = sequence(A, SOME_B, C)
+    condition = where("{} < {}", column("c", "x"), up_to_i)
+    assert found(query(pattern, condition), events) == ["A1 [B2 B3] C4", "A1 [B3] C4"]
+    # What stands before it, and what names b[i] as well, is compared for every i.
+    condition = where("{} < {}", column("a", "x"), up_to_i)
+    assert found(query(pattern, condition), events) == ["A1 [B3] C4"]
+    condition = where("{} < {} + {}", column("c", "x"), up_to_i, each("b", "x"))
+    assert found(query(pattern, condition), events) == ["A1 [B3] C4"]
+
+
 def test_empty_closure_is_part_of_the_match():
     pattern = sequence(A, some("B", "b", "*"), C)
     events = stream("A1 C3", x=[1, 1])

@@ -1,13 +1,13 @@
 """The WHERE of event patterns: its conjuncts, `[attribute]`s and the strategy.
 
 Conjuncts are separated by AND, ∧ or a further WHERE, also inside brackets around several of them. A chain
-`a.x = b.x = c.x` becomes pairs.
+`a.x = b.x = c.x` becomes pairs, and `[..i]` becomes `[]` where all events are selected.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import NoReturn
 
@@ -266,9 +266,10 @@ def _scalars(cursor: Cursor, variables: Variables) -> list[Scalar]:
         condition = parse_event_scalar(cursor, variables, returned=False)
         if any(isinstance(node, COMPARED) and isinstance(node.this, COMPARED) for node in condition.tree.walk()):
             _fail_at(cursor, begin, cursor.end, "A chain of = is a condition of its own.", CHAINS_INSIDE)
-        return [condition]
+        return _with_all_known([condition], variables)
     cursors = [Cursor(cursor.source, cursor.tokens, begin, end) for begin, end in operands]
     parsed = [parse_event_scalar(operand, variables, returned=False) for operand in cursors]
+    parsed = _with_all_known(parsed, variables)
     plain = [not _iterated(scalar, variables) and not _negations(scalar, variables) for scalar in parsed]
     if not any(plain):
         return [_equal(left, right) for left, right in pairwise(parsed)]
@@ -282,6 +283,31 @@ def _scalars(cursor: Cursor, variables: Variables) -> list[Scalar]:
         if plain[number]:
             before = scalar
     return pairs
+
+
+def _with_all_known(operands: list[Scalar], variables: Variables) -> list[Scalar]:
+    """`c.x < max(b[..i].x)` of a c behind b: all of b are selected by then, which `[..i]` means (SASE++, 5.2).
+
+    Where the condition also names b[i], b[i-k] or b[..i-1], it goes through the events of b as elsewhere.
+    """
+    atoms = [atom for operand in operands for atom in event_atoms(operand)]
+    names = {atom.variable.lower() for atom in atoms}
+    through = {atom.variable.lower() for atom in atoms if _goes_through(atom) and not _is_up_to_current(atom)}
+
+    def known(atom: EventAtom) -> EventAtom:
+        name = atom.variable.lower()
+        if not isinstance(atom, EventAggregate) or atom.reach is not Reach.CURRENT or name in through:
+            return atom
+        return replace(atom, reach=Reach.ALL) if names & variables[name].behind else atom
+
+    return [
+        replace(one, atoms=tuple((name, known(atom)) for (name, _), atom in zip(one.atoms, event_atoms(one))))  # type: ignore[misc]
+        for one in operands
+    ]
+
+
+def _is_up_to_current(atom: EventAtom) -> bool:
+    return isinstance(atom, EventAggregate) and atom.reach is Reach.CURRENT
 
 
 def _chain(cursor: Cursor) -> list[Range]:
