@@ -66,6 +66,7 @@ class Features:
     late_negation: bool = False  # ~B whose condition is about an event after its right neighbour, with next-match
     decided_at_end: bool = False  # sum(b[].x) > 3 for a closure that stands last, with next-match
     intervals: bool = False  # events that last
+    alternatives: bool = False  # most parts of a sequence are alternatives
 
 
 PLAIN = Features()
@@ -242,7 +243,7 @@ class _Maker:
         if negation:
             kinds += ["negation"] * 3
         if depth and self.places < 4:
-            kinds += ["sequence", "either"]
+            kinds += ["sequence", "either"] + ["either"] * (12 * self.features.alternatives)
             kinds += ["both"] if self.strategy is Strategy.ANY else []
         return self.any_of(*kinds)
 
