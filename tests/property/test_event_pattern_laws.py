@@ -22,6 +22,7 @@ from tests.reference.generate_events import Case, Features, cases
 
 SETTINGS = settings(deadline=None, suppress_health_check=list(HealthCheck))
 LASTING = Features(intervals=True)
+ALTERNATIVES = Features(alternatives=True)
 END = 1_000
 
 
@@ -59,6 +60,13 @@ def test_equals_the_oracle(strategy: Strategy) -> None:
         assert sorted(run_whole(spec, case.events)) == expected(case, spec)
 
     check()
+
+
+@SETTINGS
+@given(cases(ALTERNATIVES, strategy=Strategy.NEXT))
+def test_one_run_for_alternatives_equals_the_oracle(case: Case) -> None:
+    spec = planned(case)
+    assert sorted(run_whole(spec, case.events)) == expected(case, spec)
 
 
 @SETTINGS

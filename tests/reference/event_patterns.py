@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Union
 
 from episode.lang.event_syntax import (
@@ -85,6 +85,7 @@ def matches(
     """All matches, in no particular order. `events` are in order of (te, arrival); what the query says goes first."""
     strategy = query.strategy or strategy or Strategy.ANY
     within = within if query.within is None else query.within.amount
+    query = replace(query, conditions=tuple(_with_all_selected(one, query.pattern) for one in query.conditions))
     partitions: dict[Any, list[Event]] = {}
     for event in events:
         # Null keys form a partition, and so do NaN keys.
@@ -433,9 +434,9 @@ class _Search:
     # skip-till-next-match
 
     def next_matches(self) -> Iterator[Filled]:
-        # Union: every alternative has its own runs.
-        for items in _alternatives(self.query.pattern):
-            runs = _Runs(self, items)
+        # A union of whole patterns: each of them has its own runs.
+        for pattern in _united(self.query.pattern):
+            runs = _Runs(self, [_Way(self, items) for items in _alternatives(pattern)])
             for start in range(len(self.events)):
                 yield from runs.matches_from(start)
 
@@ -469,6 +470,15 @@ def _negated_names(hole: Hole) -> set[str]:
 # ---- runs of skip-till-next-match -----------------------------------------------------------------
 
 
+def _united(pattern: EventPattern) -> list[EventPattern]:
+    match pattern:
+        case Disjunction(parts):
+            return [one for part in parts for one in _united(part)]
+        case Sequence((part,)):
+            return _united(part)
+    return [pattern]
+
+
 def _alternatives(pattern: EventPattern) -> list[tuple[EventPattern, ...]]:
     """The pattern without disjunctions (those inside closures remain) and without nested sequences."""
     match pattern:
@@ -500,24 +510,48 @@ class Fork:
 
 @dataclass(frozen=True)
 class _Runs:
-    """The runs of one alternative; items: classes, closures and negations, in order."""
+    """One run per start event goes all ways through the pattern; a fork, as many as have its places in common."""
+
+    search: _Search
+    ways: list[_Way]
+
+    def matches_from(self, start: int) -> list[Filled]:
+        """The matches of the run that starts at this event; none if it does not qualify for a first place."""
+        events = self.search.events
+        forks = self.taken(Fork(), self.ways, events[start])
+        for event in [*events[start + 1 :], None]:
+            # The run ends where one of its forks is complete: all that are complete there are matches. Negations
+            # that stand last are decided afterwards, when the window has passed.
+            complete = [way.whole(fork) for fork, ways in forks for way in ways if way.is_complete(fork)]
+            if complete:
+                return [whole for whole in complete if self.search.holds(whole)]
+            if event is not None:
+                forks = [new for fork, ways in forks for new in self.taken(fork, ways, event) or [(fork, ways)]]
+        return []
+
+    def taken(self, fork: Fork, ways: list[_Way], event: Event) -> list[tuple[Fork, list[_Way]]]:
+        """Every way to take the event; none: the event is skipped. Ways that cannot take what another can are left."""
+        found: list[tuple[Fork, list[_Way]]] = []
+        for way in ways:
+            for following in way.taken(fork, event):
+                for other, others in found:
+                    if other == following and way not in others and others[0].shares(way, len(following.parts)):
+                        others.append(way)
+                        break
+                else:
+                    found.append((following, [way]))
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class _Way:
+    """A way through the pattern; items: classes, closures and negations, in order."""
 
     search: _Search
     items: tuple[EventPattern, ...]
 
-    def matches_from(self, start: int) -> list[Filled]:
-        """The matches of the run that starts at this event; none if it does not qualify for the first place."""
-        events = self.search.events
-        forks = self.taken(Fork(), events[start])
-        for event in [*events[start + 1 :], None]:
-            # The run ends where one of its forks is complete: all that are complete there are matches. Negations
-            # that stand last are decided afterwards, when the window has passed.
-            complete = [self.whole(fork) for fork in forks if self.is_complete(fork)]
-            if complete:
-                return [whole for whole in complete if self.search.holds(whole)]
-            if event is not None:
-                forks = [following for fork in forks for following in self.taken(fork, event) or [fork]]
-        return []
+    def shares(self, other: _Way, count: int) -> bool:
+        return all(one is two for one, two in zip(self.items[:count], other.items[:count], strict=True))
 
     def taken(self, fork: Fork, event: Event) -> list[Fork]:
         """Every way to take the event; none: the event is skipped."""
@@ -657,6 +691,34 @@ def _iterates(atom: EventAtom) -> bool:
     if isinstance(atom, EventColumn):
         return atom.index in (Index.PLAIN, Index.EACH, Index.BACK)
     return isinstance(atom, EventAggregate) and atom.reach is not Reach.ALL
+
+
+def _with_all_selected(condition: Scalar, pattern: EventPattern) -> Scalar:
+    """`c.x < max(b[..i].x)`: c is compared with all selected b, where it stands behind them and there is no other i."""
+
+    def meant(atom: Any) -> Any:
+        if not isinstance(atom, EventAggregate) or atom.reach is not Reach.CURRENT:
+            return atom
+        own = [other for other in _atoms(condition) if other.variable.lower() == atom.variable.lower()]
+        goes_through = any(
+            _iterates(other) and not (isinstance(other, EventAggregate) and other.reach is Reach.CURRENT)
+            for other in own
+        )
+        behind = any(_stands_behind(pattern, atom.variable.lower(), other) for other in _variables(condition))
+        return replace(atom, reach=Reach.ALL) if behind and not goes_through else atom
+
+    return replace(condition, atoms=tuple((name, meant(atom)) for name, atom in condition.atoms))
+
+
+def _stands_behind(pattern: EventPattern, closed: str, other: str) -> bool:
+    match pattern:
+        case EventClass() | Closure():
+            return False
+        case Sequence(parts):
+            for first, second in itertools.combinations(parts, 2):
+                if closed in map(_name, classes_of(first)) and other in map(_name, classes_of(second)):
+                    return True
+    return any(_stands_behind(part, closed, other) for part in children(pattern))
 
 
 def _per_event(condition: Scalar, name: str, other_groups: set[str]) -> bool:

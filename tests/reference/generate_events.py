@@ -66,6 +66,7 @@ class Features:
     late_negation: bool = False  # ~B whose condition is about an event after its right neighbour, with next-match
     decided_at_end: bool = False  # sum(b[].x) > 3 for a closure that stands last, with next-match
     intervals: bool = False  # events that last
+    alternatives: bool = False  # most parts of a sequence are alternatives
 
 
 PLAIN = Features()
@@ -242,7 +243,7 @@ class _Maker:
         if negation:
             kinds += ["negation"] * 3
         if depth and self.places < 4:
-            kinds += ["sequence", "either"]
+            kinds += ["sequence", "either"] + ["either"] * (12 * self.features.alternatives)
             kinds += ["both"] if self.strategy is Strategy.ANY else []
         return self.any_of(*kinds)
 
@@ -464,8 +465,10 @@ class _Conditions:
         function = self.any_of("max", "sum", "min", "count", "avg")
         if self.any_of(True, False):
             return self.relation(each(name, "x"), aggregate(function, name, "x", Reach.BEFORE))
-        n = self.any_of(2, 3, 4)
-        return where(f"{{}} {self.any_of('<=', '<=', '>=')} {n}", aggregate(function, name, "x", Reach.CURRENT))
+        n, so_far = self.any_of(2, 3, 4), aggregate(function, name, "x", Reach.CURRENT)
+        if self.singles and self.any_of(True, False):
+            return self.relation(column(self.any_of(*self.singles), "x"), so_far)
+        return where(f"{{}} {self.any_of('<=', '<=', '>=')} {n}", so_far)
 
     def all_of(self) -> Scalar | None:
         """About a closure as a whole: aggregates, b[k], b[last]."""

@@ -376,6 +376,36 @@ def test_conjuncts(where: str, conditions: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
+    ("where", "reach"),
+    [
+        ("c.x < max(b[..i].x)", ": "),  # SASE++, 5.2
+        ("c.x < max(b[1..i].x) + a.x", ": "),
+        ("n.x < max(b[..i].x)", ": "),
+        ("a.x < max(b[..i].x)", " up to i:"),
+        ("b[1].x < max(b[..i].x)", " up to i:"),
+        ("c.x + b[i].x < max(b[..i].x)", " up to i:"),
+        ("c.x + b.x < max(b[..i].x)", " up to i:"),
+        ("c.x + b[i-1].x < max(b[..i].x)", " up to i:"),
+        ("c.x + min(b[..i-1].x) < max(b[..i].x)", " up to i:"),
+        ("c.x < max(b[..i-1].x)", " before i:"),
+    ],
+)
+def test_aggregates_up_to_an_event(where: str, reach: str) -> None:
+    [condition] = conditions_of(where)
+    assert f"max over b{reach}" in condition
+
+
+def test_aggregates_up_to_an_event_in_a_chain() -> None:
+    assert conditions_of("a.x = max(b[..i].x) = c.x") == ["⟨a.x⟩ = ⟨max over b: ⟨b.x⟩⟩", "⟨max over b: ⟨b.x⟩⟩ = ⟨c.x⟩"]
+
+
+def test_what_stands_in_the_same_closure_is_not_behind_it() -> None:
+    query = parse_event_query("PATTERN SEQ(SEQ(B b, C c)+, D d) WHERE c[1].x < max(b[..i].x) AND d.x < max(b[..i].x)")
+    reaches = [atom.reach for one in query.conditions for atom in event_atoms(one) if isinstance(atom, EventAggregate)]
+    assert reaches == [Reach.CURRENT, Reach.ALL]
+
+
+@pytest.mark.parametrize(
     ("where", "condition"),
     [
         ("a.x > 20%", "⟨a.x⟩ > 0.20"),

@@ -239,6 +239,20 @@ def test_conditions_on_a_closure(condition: Any, expected: list[str]):
     assert found(query(sequence(SOME_B, D), condition), events) == [f"{b} D9" for b in expected]
 
 
+def test_what_stands_behind_a_closure_is_compared_with_all_of_it():
+    # SASE++, 5.2: c.val < max(b[..i].val)
+    up_to_i = aggregate("max", "b", "x", Reach.CURRENT)
+    events = stream("A1 B2 B3 C4", x=[2, 1, 3, 2])
+    pattern = sequence(A, SOME_B, C)
+    condition = where("{} < {}", column("c", "x"), up_to_i)
+    assert found(query(pattern, condition), events) == ["A1 [B2 B3] C4", "A1 [B3] C4"]
+    # What stands before it, and what names b[i] as well, is compared for every i.
+    condition = where("{} < {}", column("a", "x"), up_to_i)
+    assert found(query(pattern, condition), events) == ["A1 [B3] C4"]
+    condition = where("{} < {} + {}", column("c", "x"), up_to_i, each("b", "x"))
+    assert found(query(pattern, condition), events) == ["A1 [B3] C4"]
+
+
 def test_empty_closure_is_part_of_the_match():
     pattern = sequence(A, some("B", "b", "*"), C)
     events = stream("A1 C3", x=[1, 1])
@@ -624,6 +638,37 @@ def test_next_match_window_and_attributes():
 def test_next_match_of_a_union_runs_each_alternative():
     pattern = either(sequence(A, B), sequence(A, C))
     assert next_found(pattern, events=stream("A1 C2 B3 B4")) == ["A1 B3", "A1 C2"]
+
+
+def test_next_match_of_alternatives_in_a_sequence_is_one_run():
+    # It takes the first event that fits one of them.
+    pattern = sequence(A, either(B, C), D)
+    assert next_found(pattern, events=stream("A1 B2 C3 D4")) == ["A1 B2 D4"]
+    assert next_found(pattern, events=stream("A1 C2 B3 D4")) == ["A1 C2 D4"]
+    # It does not go back, however far it gets.
+    pattern = sequence(A, either(sequence(B, one("A", "z")), C), D)
+    assert next_found(pattern, events=stream("A1 B2 C3 D4")) == []
+    assert next_found(pattern, events=stream("A1 B2 C3 A4 D5")) == ["A1 B2 A4 D5"]
+    # Behind a closure the events of the closure are taken until one of the alternatives begins.
+    pattern = sequence(A, SOME_B, either(C, D), one("A", "z"))
+    assert next_found(pattern, events=stream("A1 B2 B3 D4 C5 A6")) == ["A1 [B2 B3] D4 A6"]
+
+
+def test_next_match_follows_all_alternatives_that_an_event_fits():
+    pattern = sequence(A, either(sequence(B, C), sequence(one("B", "z"), D)))
+    assert next_found(pattern, events=stream("A1 B2 D3 C4")) == ["A1 B2 D3"]
+    pattern = sequence(either(A, sequence(one("A", "y"), B)), C)
+    assert next_found(pattern, events=stream("A1 B2 C3")) == ["A1 B2 C3", "A1 C3"]
+    # The same alternative twice is two matches, as in a union.
+    assert next_found(sequence(A, either(B, one("B", "z"))), events=stream("A1 B2")) == ["A1 B2", "A1 B2"]
+
+
+def test_next_match_alternative_whose_condition_fails_is_not_begun():
+    pattern = sequence(A, either(B, C), D)
+    high = where("{} > 1", column("b", "x"))
+    assert next_found(pattern, high, events=stream("A1 B2 C3 D4", x=[1, 1, 1, 1])) == ["A1 C3 D4"]
+    pattern = sequence(A, either(sequence(no(D), B), C))
+    assert next_found(pattern, events=stream("A1 D2 B3 C4")) == ["A1 C4"]
 
 
 def test_next_match_closure_of_a_sequence():

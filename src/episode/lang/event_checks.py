@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from episode.errors import EpisodeError, EpisodeSyntaxError, EpisodeUnsupportedError
@@ -16,6 +16,8 @@ from episode.lang.event_syntax import (
     Negation,
     Sequence,
     children,
+    classes_of,
+    nodes_of,
 )
 from episode.lang.syntax import Span
 
@@ -27,12 +29,14 @@ class Variable:
     """What conditions may call by this name.
 
     closure: is it a list of events? negation: number of the negation it stands in, from 0, if any.
+    behind: for a closure, the lower-case names of the variables that stand behind it.
     """
 
     name: str
     event_class: str
     closure: bool
     negation: int | None
+    behind: frozenset[str] = frozenset()
 
 
 def check_pattern(source: str, pattern: EventPattern) -> None:
@@ -40,8 +44,8 @@ def check_pattern(source: str, pattern: EventPattern) -> None:
     _check_negations(source, pattern)
     if not _is_positive(pattern):
         raise _error(source, pattern.span, "A pattern needs an event that is not negated.", NO_EVENTS)
-    within = {id(part) for node in _walk(pattern) if isinstance(node, Sequence) for part in node.parts}
-    for node in _walk(pattern):
+    within = {id(part) for node in nodes_of(pattern) if isinstance(node, Sequence) for part in node.parts}
+    for node in nodes_of(pattern):
         if isinstance(node, (Sequence, Conjunction)) and not _is_positive(node):
             if isinstance(node, Conjunction) and id(node) in within and _is_flat(node):
                 continue  # A; (!B & !C); D
@@ -52,12 +56,6 @@ def _error(
     source: str, span: Span, message: str, hint: str, kind: type[EpisodeError] = EpisodeSyntaxError
 ) -> EpisodeError:
     return kind(message, source=source, position=span.start, length=span.end - span.start, hint=hint)
-
-
-def _walk(pattern: EventPattern) -> Iterator[EventPattern]:
-    yield pattern
-    for part in children(pattern):
-        yield from _walk(part)
 
 
 def _is_flat(conjunction: Conjunction) -> bool:
@@ -75,7 +73,7 @@ def _is_positive(pattern: EventPattern) -> bool:
 
 
 def _check_negations(source: str, pattern: EventPattern) -> None:
-    for node in _walk(pattern):
+    for node in nodes_of(pattern):
         if isinstance(node, Negation):
             _check_negated(source, node)
         elif isinstance(node, Closure):
@@ -88,7 +86,7 @@ def _check_negations(source: str, pattern: EventPattern) -> None:
 
 
 def _check_negated(source: str, negation: Negation) -> None:
-    for node in _walk(negation.part):
+    for node in nodes_of(negation.part):
         if isinstance(node, Closure):
             if node is negation.part:
                 hint = "!B says already that there is no B, so it is not repeated."
@@ -116,13 +114,17 @@ def _check_negated(source: str, negation: Negation) -> None:
 
 
 def _check_closed(source: str, closure: Closure) -> None:
-    for node in _walk(closure.part):
+    for node in nodes_of(closure.part):
         if isinstance(node, Closure):
             hint = "Only one of the two can repeat: SEQ(A a, B b)+ or SEQ(A a, B+ b[])."
-            raise _error(source, node.span, "A closure inside a closure is not possible.", hint)
+            message = "A closure inside a closure is not supported."
+            raise _error(source, node.span, message, hint, EpisodeUnsupportedError)
         if isinstance(node, Negation):
             hint = "Negate an event beside the closure: A; !B; C+."
-            raise _error(source, node.span, "A negated event cannot be repeated.", hint)
+            if node is closure.part:
+                raise _error(source, node.span, "A negated event cannot be repeated.", hint)
+            message = "A negation inside a closure is not supported."
+            raise _error(source, node.span, message, hint, EpisodeUnsupportedError)
 
 
 # ---- groups ------------------------------------------------------------------------------------------
@@ -130,7 +132,7 @@ def _check_closed(source: str, closure: Closure) -> None:
 
 def check_groups(source: str, pattern: EventPattern) -> None:
     """ZStream's closures need neighbours that say where they begin and end. For skip-till-any-match only."""
-    for node in _walk(pattern):
+    for node in nodes_of(pattern):
         if isinstance(node, Sequence):
             _check_neighbours(source, node)
     for alternative in pattern.parts if isinstance(pattern, Disjunction) else (pattern,):
@@ -188,8 +190,26 @@ def _ends(pattern: EventPattern) -> set[tuple[bool, bool]]:
 
 def variables_of(source: str, pattern: EventPattern) -> dict[str, Variable]:
     """The variables by their lower-case names."""
-    negations = [node for node in _walk(pattern) if isinstance(node, Negation)]
-    return _variables(source, pattern, False, None, {id(node): number for number, node in enumerate(negations)})
+    negations = [node for node in nodes_of(pattern) if isinstance(node, Negation)]
+    found = _variables(source, pattern, False, None, {id(node): number for number, node in enumerate(negations)})
+    for name, behind in _behind(pattern):
+        if found[name].closure:
+            found[name] = replace(found[name], behind=found[name].behind | behind)
+    return found
+
+
+def _behind(pattern: EventPattern) -> Iterator[tuple[str, frozenset[str]]]:
+    """Variables with those of later parts of a sequence; a closure is one part."""
+    if isinstance(pattern, Closure):
+        return
+    if isinstance(pattern, Sequence):
+        for number, part in enumerate(pattern.parts):
+            later = frozenset(
+                one.variable.lower() for after in pattern.parts[number + 1 :] for one in classes_of(after)
+            )
+            yield from ((one.variable.lower(), later) for one in classes_of(part))
+    for part in children(pattern):
+        yield from _behind(part)
 
 
 def _variables(
@@ -226,5 +246,5 @@ def _another(name: str) -> str:
 
 def _place(pattern: EventPattern, name: str) -> Span:
     """Where the variable is first named."""
-    found = (node for node in _walk(pattern) if isinstance(node, EventClass) and node.variable.lower() == name)
+    found = (node for node in nodes_of(pattern) if isinstance(node, EventClass) and node.variable.lower() == name)
     return next(found).variable_span

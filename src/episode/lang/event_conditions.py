@@ -1,13 +1,13 @@
 """The WHERE of event patterns: its conjuncts, `[attribute]`s and the strategy.
 
 Conjuncts are separated by AND, ∧ or a further WHERE, also inside brackets around several of them. A chain
-`a.x = b.x = c.x` becomes pairs.
+`a.x = b.x = c.x` becomes pairs, and `[..i]` becomes `[]` where all events are selected.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import NoReturn
 
@@ -35,6 +35,7 @@ from episode.lang.syntax import NOWHERE, Scalar, Span
 STRATEGIES = {strategy.value: strategy for strategy in Strategy}
 STRATEGY_HINT = f"The strategies: {', '.join(STRATEGIES)}."
 SAME = "[x] between ANDs says that x is the same in all events."
+AROUND_OR = "Put brackets around the OR"
 COMPARISONS = ("=", "==", "<", ">", "<=", ">=", "<>", "!=", "<=>", "≥", "≤", "≠")
 COMPARED = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ)
 CHAINS_INSIDE = "Elsewhere, write a.x = b.x AND b.x = c.x."
@@ -129,6 +130,7 @@ def _without_brackets(cursor: Cursor, begin: int, end: int) -> Range:
 
 
 def _conjunct(cursor: Cursor, variables: Variables, found: Conditions) -> None:
+    _refuse_attributes_inside(cursor)
     if cursor.token.is_symbol("["):
         found.same += _same_attributes(cursor)
         return
@@ -151,6 +153,26 @@ def _span(cursor: Cursor, begin: int, end: int) -> Span:
 def _fail_at(cursor: Cursor, begin: int, end: int, message: str, hint: str) -> NoReturn:
     span = _span(cursor, begin, end)
     cursor.fail(message, Token(Kind.NAME, "", span.start, span.end), hint)
+
+
+def _refuse_attributes_inside(cursor: Cursor) -> None:
+    """`[x]` beside an OR, behind NOT or inside brackets: it is not a truth value of its own."""
+    alternatives = _has_or(cursor)
+    for index in range(cursor.index, cursor.end):
+        begins = index == cursor.index or cursor.tokens[index - 1].text.upper() in ("AND", "∧", "OR", "NOT", "(")
+        if not (begins and cursor.tokens[index].is_symbol("[")) or (index == cursor.index and not alternatives):
+            continue
+        closing = Cursor(cursor.source, cursor.tokens, index, cursor.end).skip_group()
+        written = _short(cursor, index, closing + 1)
+        if alternatives:
+            message, hint = f"{written} cannot be part of an OR.", f"{AROUND_OR}: {written} AND (… OR …)."
+        else:
+            message, hint = f"{written} is a condition of its own.", SAME
+        _fail_at(cursor, index, closing + 1, message, hint)
+
+
+def _has_or(cursor: Cursor) -> bool:
+    return any(cursor.tokens[index].upper == "OR" for index in top_level(cursor, cursor.index, cursor.end))
 
 
 def _same_attributes(cursor: Cursor) -> list[SameAttribute]:
@@ -191,7 +213,10 @@ def _strategy(cursor: Cursor) -> Strategy | None:
             continue
         if index != begin or stop != end:
             message = "A strategy is a condition of its own."
-            _fail_at(cursor, index, stop, message, "Write WHERE skip-till-next-match AND ….")
+            hint = "Write WHERE skip-till-next-match AND …."
+            if _has_or(cursor):
+                hint = f"{AROUND_OR}: {_short(cursor, index, stop)} AND (… OR …)."
+            _fail_at(cursor, index, stop, message, hint)
         words = "-".join(_words(cursor, begin, end))
         hyphens = sum(cursor.tokens[i].is_symbol("-") for i in range(begin, end))
         names = end - begin - hyphens
@@ -241,9 +266,10 @@ def _scalars(cursor: Cursor, variables: Variables) -> list[Scalar]:
         condition = parse_event_scalar(cursor, variables, returned=False)
         if any(isinstance(node, COMPARED) and isinstance(node.this, COMPARED) for node in condition.tree.walk()):
             _fail_at(cursor, begin, cursor.end, "A chain of = is a condition of its own.", CHAINS_INSIDE)
-        return [condition]
+        return _with_all_known([condition], variables)
     cursors = [Cursor(cursor.source, cursor.tokens, begin, end) for begin, end in operands]
     parsed = [parse_event_scalar(operand, variables, returned=False) for operand in cursors]
+    parsed = _with_all_known(parsed, variables)
     plain = [not _iterated(scalar, variables) and not _negations(scalar, variables) for scalar in parsed]
     if not any(plain):
         return [_equal(left, right) for left, right in pairwise(parsed)]
@@ -257,6 +283,31 @@ def _scalars(cursor: Cursor, variables: Variables) -> list[Scalar]:
         if plain[number]:
             before = scalar
     return pairs
+
+
+def _with_all_known(operands: list[Scalar], variables: Variables) -> list[Scalar]:
+    """`c.x < max(b[..i].x)` of a c behind b: all of b are selected by then, which `[..i]` means (SASE++, 5.2).
+
+    Where the condition also names b[i], b[i-k] or b[..i-1], it goes through the events of b as elsewhere.
+    """
+    atoms = [atom for operand in operands for atom in event_atoms(operand)]
+    names = {atom.variable.lower() for atom in atoms}
+    through = {atom.variable.lower() for atom in atoms if _goes_through(atom) and not _is_up_to_current(atom)}
+
+    def known(atom: EventAtom) -> EventAtom:
+        name = atom.variable.lower()
+        if not isinstance(atom, EventAggregate) or atom.reach is not Reach.CURRENT or name in through:
+            return atom
+        return replace(atom, reach=Reach.ALL) if names & variables[name].behind else atom
+
+    return [
+        replace(one, atoms=tuple((name, known(atom)) for (name, _), atom in zip(one.atoms, event_atoms(one))))  # type: ignore[misc]
+        for one in operands
+    ]
+
+
+def _is_up_to_current(atom: EventAtom) -> bool:
+    return isinstance(atom, EventAggregate) and atom.reach is Reach.CURRENT
 
 
 def _chain(cursor: Cursor) -> list[Range]:

@@ -92,6 +92,13 @@ def children(pattern: EventPattern) -> tuple[EventPattern, ...]:
     return (pattern.part,) if isinstance(pattern, (Negation, Closure)) else pattern.parts
 
 
+def nodes_of(pattern: EventPattern) -> Iterator[EventPattern]:
+    """The pattern and all parts of it, from the outside in."""
+    yield pattern
+    for part in children(pattern):
+        yield from nodes_of(part)
+
+
 def classes_of(pattern: EventPattern) -> Iterator[EventClass]:
     """All classes of a pattern, in order of appearance, negated ones too."""
     if isinstance(pattern, EventClass):

@@ -1,8 +1,8 @@
 """The automaton of an event pattern: for contiguity, skip-till-next-match, and closures that choose their events.
 
-A pattern is first written as alternatives of linear sequences; each becomes states and transitions. A conjunct is
-tested by the transition that decides it: the one that takes the last event it mentions, or leaves the closure that it
-covers.
+A pattern is first written as alternatives of linear sequences; each becomes states and transitions. Alternatives that
+one run follows (skip-till-next-match) have the states of their common beginning in common. A conjunct is tested by the
+transition that decides it: the one that takes the last event it mentions, or leaves the closure that it covers.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from episode.lang.event_syntax import (
     EventQuery,
     Negation,
     Sequence,
+    nodes_of,
 )
 from episode.lang.syntax import Span
 from episode.plan.event_conditions import Conjunct
@@ -29,6 +30,7 @@ from episode.plan.expressions import Expression
 MIDDLE, FIRST, LAST = "between", "first", "last"
 MOST_ALTERNATIVES = 256
 END = 1 << 30
+RUN_EACH = "write the alternatives out, SEQ(…) | SEQ(…), to have a run for each."
 
 
 @dataclass(frozen=True)
@@ -87,7 +89,7 @@ class NegationPlan:
 
 @dataclass(frozen=True)
 class AutomatonPlan:
-    """starts: a state per alternative. accepting, in_last_place, end_checks, late: per state.
+    """starts: a state per run. accepting, in_last_place, end_checks, late: per state.
     required: places that every match fills, in order, as sets of variables (empty where alternatives differ)."""
 
     starts: tuple[int, ...]
@@ -106,15 +108,30 @@ class AutomatonPlan:
 # ---- linear form ----------------------------------------------------------------------------------------
 
 
-def linear(query: EventQuery, pattern: EventPattern) -> list[tuple[Step, ...]]:
-    """The alternatives of a pattern, each a sequence of steps."""
-    found = _linear(query, pattern)
-    if len(found) > MOST_ALTERNATIVES:
-        raise _unsupported(query, query.pattern_span, f"The pattern has {len(found):,} alternatives.", "Split it.")
-    return found
+Alternatives = list[tuple[Step, ...]]
+"""Sequences of steps. A step that several of them have in common is the same object."""
 
 
-def _linear(query: EventQuery, pattern: EventPattern) -> list[tuple[Step, ...]]:
+def linear(query: EventQuery, pattern: EventPattern, together: bool) -> list[Alternatives]:
+    """The alternatives of a pattern, in groups that one run follows.
+
+    together: all alternatives inside a sequence (skip-till-next-match); else each is a group of its own.
+    """
+    groups = [_linear(query, part) for part in _united(pattern)]
+    count = sum(len(group) for group in groups)
+    if count > MOST_ALTERNATIVES:
+        raise _unsupported(query, query.pattern_span, f"The pattern has {count:,} alternatives.", "Split it.")
+    return groups if together else [[steps] for group in groups for steps in group]
+
+
+def _united(pattern: EventPattern) -> list[EventPattern]:
+    """The parts of a union of whole patterns."""
+    if isinstance(pattern, Disjunction):
+        return [one for part in pattern.parts for one in _united(part)]
+    return [pattern]
+
+
+def _linear(query: EventQuery, pattern: EventPattern) -> Alternatives:
     if isinstance(pattern, EventClass):
         return [(Take(pattern.variable),)]
     if isinstance(pattern, Disjunction):
@@ -129,8 +146,7 @@ def _linear(query: EventQuery, pattern: EventPattern) -> list[tuple[Step, ...]]:
     if isinstance(pattern, Closure):
         bodies = _linear(query, pattern.part)
         if len(bodies) > 1:
-            hint = "Write the closure of each alternative."
-            raise _unsupported(query, pattern.span, "A closure of alternatives is not evaluated.", hint)
+            raise repeated_alternatives(query, pattern)
         if all(isinstance(step, Loop) and step.minimum == 0 for step in bodies[0]):
             hint = "At least one part of it must be there: use + instead of *."
             raise _unsupported(query, pattern.span, "A closure of what may be empty is not evaluated.", hint)
@@ -159,6 +175,18 @@ def _negated(query: EventQuery, negation: Negation) -> list[str]:
     )
 
 
+def repeated_alternatives(query: EventQuery, closure: Closure) -> EpisodeUnsupportedError:
+    """`(B | C)+`: not the same as `B+ | C+`, and `SEQ(B b, C c)+` even less."""
+    hint = "A closure repeats one class or one SEQ."
+    alternatives = [node for node in nodes_of(closure) if isinstance(node, Disjunction)]
+    parts = alternatives[0].parts
+    if len(alternatives) == 1 and all(isinstance(part, EventClass) for part in parts):
+        names = ", ".join(f"'{part.name}'" for part in parts if isinstance(part, EventClass))
+        sign = "*" if closure.minimum == 0 else "+" if closure.count is None else f"^{closure.count}"
+        hint = f"Without a type column, one class can stand for all: X{sign} with X.type IN ({names}) in WHERE."
+    return _unsupported(query, closure.span, "A closure of alternatives is not evaluated.", hint)
+
+
 def _unsupported(query: EventQuery, span: Span, message: str, hint: str) -> EpisodeUnsupportedError:
     return EpisodeUnsupportedError(
         message, source=query.source, position=span.start, length=span.end - span.start, hint=hint
@@ -180,19 +208,21 @@ Compile = Callable[[Conjunct, "str | None"], Expression]
 
 
 def plan_automaton(
-    alternatives: list[tuple[Step, ...]],
+    query: EventQuery,
+    groups: list[Alternatives],
     conjuncts: list[Conjunct],
     compile_: Compile,
     same: Callable[[str], list[Expression]],
 ) -> AutomatonPlan:
     """The automaton of all alternatives. same: what [attr] demands of an event, where it is no partition key."""
-    plan = _Automaton(conjuncts, compile_, same)
-    for steps in alternatives:
-        plan.add(steps)
-    return plan.result(_required(alternatives))
+    plan = _Automaton(query, conjuncts, compile_, same)
+    for number, group in enumerate(groups):
+        for steps in group:
+            _Alternative(plan, number, steps).build()
+    return plan.result(_required([steps for group in groups for steps in group]))
 
 
-def _required(alternatives: list[tuple[Step, ...]]) -> tuple[frozenset[str], ...]:
+def _required(alternatives: Alternatives) -> tuple[frozenset[str], ...]:
     if len(alternatives) != 1:
         return ()
     places = []
@@ -224,11 +254,14 @@ class _Node:
 
 @dataclass
 class _Automaton:
+    """shared: numbers of states and of negations, by the group, the steps that lead there and what tells them apart."""
+
+    query: EventQuery
     conjuncts: list[Conjunct]
     compile: Compile
     same: Callable[[str], list[Expression]]
     starts: list[int] = field(default_factory=list)
-    transitions: list[Transition] = field(default_factory=list)
+    transitions: dict[tuple[int, str, int], Transition] = field(default_factory=dict)
     accepting: list[bool] = field(default_factory=list)
     in_last_place: list[bool] = field(default_factory=list)
     end_checks: list[tuple[int, ...]] = field(default_factory=list)
@@ -236,12 +269,13 @@ class _Automaton:
     checks: list[Check] = field(default_factory=list)
     negations: list[NegationPlan] = field(default_factory=list)
     waits: bool = False
+    shared: dict[tuple[object, ...], int] = field(default_factory=dict)
 
     def result(self, required: tuple[frozenset[str], ...]) -> AutomatonPlan:
         return AutomatonPlan(
             tuple(self.starts),
             len(self.accepting),
-            tuple(sorted(self.transitions, key=lambda transition: transition.source)),
+            tuple(sorted(self.transitions.values(), key=lambda transition: transition.source)),
             tuple(self.accepting),
             tuple(self.in_last_place),
             tuple(self.end_checks),
@@ -252,10 +286,15 @@ class _Automaton:
             self.waits,
         )
 
-    def add(self, steps: tuple[Step, ...]) -> None:
-        """The states of one alternative."""
-        alternative = _Alternative(self, steps)
-        alternative.build()
+    def state(self, key: tuple[object, ...]) -> int:
+        """The state of a key, which may be there already."""
+        if key not in self.shared:
+            self.shared[key] = len(self.accepting)
+            self.accepting.append(False)
+            self.in_last_place.append(False)
+            self.end_checks.append(())
+            self.late.append(())
+        return self.shared[key]
 
     def check(self, conjunct: Conjunct, current: str | None, each: bool) -> int:
         expression = self.compile(conjunct, current)
@@ -267,8 +306,9 @@ class _Automaton:
 class _Alternative:
     """One linear alternative on its way into the automaton."""
 
-    def __init__(self, automaton: _Automaton, steps: tuple[Step, ...]) -> None:
+    def __init__(self, automaton: _Automaton, group: int, steps: tuple[Step, ...]) -> None:
         self.automaton = automaton
+        self.group = group
         self.steps = steps
         self.place: dict[str, int] = {}
         self.closed: set[str] = set()
@@ -293,46 +333,56 @@ class _Alternative:
         self.nodes: list[_Node] = []
 
     def build(self) -> None:
-        negation_numbers = self._negations()
-        first_transition = len(self.automaton.transitions)
-        at_end: list[tuple[int, ...] | None] = []
-        start = self._node()
-        end = self._thread(self.steps, start, negation_numbers)
-        base = len(self.automaton.accepting)
+        automaton = self.automaton
+        negations = self._negations()
+        deferred = {n for n in negations.values() if automaton.negations[n].place == FIRST}
+        start = end = self._node()
+        step_of = [-1]
+        for place, step in enumerate(self.steps):
+            end = self._thread((step,), end, negations)
+            step_of += [place] * (len(self.nodes) - len(step_of))
         # A state per point that an event leads to, and the start.
         points = [start, *sorted({target for node in self.nodes for _, target in node.takes})]
-        number = {point: base + index for index, point in enumerate(points)}
+        number = {point: automaton.state((*self._way_to(step_of[point]), point)) for point in points}
         place_before = {start: -1}
         for node in self.nodes:
             for variable, target in node.takes:
                 place_before[target] = self.place[variable]
-        self.automaton.starts.append(number[start])
+        if number[start] not in automaton.starts:
+            automaton.starts.append(number[start])
+        at_end: dict[int, tuple[int, ...]] = {}
         for point in points:
-            accepting = False
-            end_crossed: tuple[int, ...] = ()
             seen: set[tuple[str, int]] = set()
             for reached, crossed in self._reach(point):
                 if reached == end:
-                    accepting, end_crossed = True, crossed
+                    at_end[point] = crossed
                 for variable, target in self.nodes[reached].takes:
                     if (variable, target) in seen:
                         continue
                     seen.add((variable, target))
-                    self._transition(number, place_before, point, variable, target, crossed, start)
-            self.automaton.accepting.append(accepting and point != start)
-            self.automaton.in_last_place.append(place_before[point] == max(self.place.values()))
-            self.automaton.end_checks.append(self._decided_at_end(place_before[point]) if accepting else ())
-            at_end.append(end_crossed if accepting else None)
-        deferred = {
-            negation
-            for transition in self.automaton.transitions[first_transition:]
-            for negation, now in transition.crosses
-            if not now
-        }
-        deferred |= {n for n in negation_numbers.values() if self.automaton.negations[n].place == FIRST}
-        for crossed_last in at_end:
-            self.automaton.late.append(() if crossed_last is None else tuple(sorted(deferred | set(crossed_last))))
-            self.automaton.waits |= bool(crossed_last)
+                    crosses = self._transition(number, place_before, point, variable, target, crossed, start)
+                    deferred |= {negation for negation, now in crosses if not now}
+        for point, crossed in at_end.items():
+            state = number[point]
+            if automaton.accepting[state]:
+                raise self._both_empty()
+            automaton.accepting[state] = point != start
+            automaton.in_last_place[state] = place_before[point] == max(self.place.values())
+            automaton.end_checks[state] = self._decided_at_end(place_before[point])
+            automaton.late[state] = tuple(sorted(deferred | set(crossed)))
+            automaton.waits |= bool(crossed)
+
+    def _way_to(self, place: int) -> tuple[object, ...]:
+        """What alternatives of one run have in common up to a step."""
+        return (self.group, *(id(step) for step in self.steps[: place + 1]))
+
+    def _both_empty(self) -> EpisodeUnsupportedError:
+        return _unsupported(
+            self.automaton.query,
+            self.automaton.query.pattern_span,
+            "Under skip-till-next-match, only one of the last alternatives may be empty.",
+            f"Use + instead of * in the others, or {RUN_EACH}",
+        )
 
     # ---- points ------------------------------------------------------------------------------------------
 
@@ -387,8 +437,18 @@ class _Alternative:
         target: int,
         crossed: tuple[int, ...],
         start: int,
-    ) -> None:
+    ) -> tuple[tuple[int, bool], ...]:
         place, before = self.place[variable], place_before[point]
+        crosses = tuple(
+            (negation, point != start and self._known(negation, place))
+            for negation in crossed
+            if self.automaton.negations[negation].place == MIDDLE
+        )
+        ends = (number[point], variable, number[target])
+        if ends in self.automaton.transitions:
+            if self.automaton.transitions[ends].crosses != crosses:
+                raise self._unlike(crosses, place)
+            return crosses
         checks = []
         for conjunct in self.conjuncts:
             if self._decided_by(conjunct, variable, before, place):
@@ -397,12 +457,8 @@ class _Alternative:
             for expression in self.automaton.same(variable):
                 self.automaton.checks.append(Check(expression, False, None, 0, "[attr]"))
                 checks.append(len(self.automaton.checks) - 1)
-        crosses = tuple(
-            (negation, point != start and self._known(negation, place))
-            for negation in crossed
-            if self.automaton.negations[negation].place == MIDDLE
-        )
-        self.automaton.transitions.append(Transition(number[point], variable, number[target], tuple(checks), crosses))
+        self.automaton.transitions[ends] = Transition(*ends, tuple(checks), crosses)
+        return crosses
 
     def _ready(self, conjunct: Conjunct) -> tuple[int, bool]:
         """(place, is it decided only behind that place?)."""
@@ -439,12 +495,14 @@ class _Alternative:
         numbers: dict[str, int] = {}
         positives = [place for place, step in enumerate(self.steps) if not isinstance(step, Not)]
         for variable, place in self.negated.items():
-            checks = tuple(
-                self.automaton.check(conjunct, variable, False)
-                for conjunct in self.about_negated
-                if variable in conjunct.variables
-            )
+            about = [conjunct for conjunct in self.about_negated if variable in conjunct.variables]
             where = FIRST if place < positives[0] else LAST if place > positives[-1] else MIDDLE
+            key = (*self._way_to(place), variable, *(id(conjunct) for conjunct in about))
+            if key in self.automaton.shared:
+                numbers[variable] = self.automaton.shared[key]
+                continue
+            self.automaton.shared[key] = len(self.automaton.negations)
+            checks = tuple(self.automaton.check(conjunct, variable, False) for conjunct in about)
             for expression in self.automaton.same(variable):
                 self.automaton.checks.append(Check(expression, False, None, 0, "[attr]"))
                 checks = (*checks, len(self.automaton.checks) - 1)
@@ -461,3 +519,15 @@ class _Alternative:
                     if self.place[name] > place or (self.place[name] == place and name in self.closed):
                         return False
         return True
+
+    def _unlike(self, crosses: tuple[tuple[int, bool], ...], place: int) -> EpisodeUnsupportedError:
+        """A negation that is not the same in all alternatives of a run, where they have not parted yet."""
+        negated = {self.automaton.negations[negation].variable for negation, _ in crosses}
+        known = {name for name, at in self.place.items() if at <= place} | self.negated.keys()
+        conjunct = next(one for one in self.automaton.conjuncts if one.variables & negated and one.variables - known)
+        return _unsupported(
+            self.automaton.query,
+            conjunct.scalar.span,
+            "Under skip-till-next-match, a negated event is not compared with later alternatives.",
+            f"Compare it with events before them, or {RUN_EACH}",
+        )

@@ -134,7 +134,10 @@ class _Planner:
         keys: tuple[str, ...],
         strategy: Strategy | None,
     ) -> None:
-        query = replace(query, pattern=with_groups_between_places(query.pattern))
+        self.query = query
+        self.strategy = self._strategy(strategy)
+        if self.strategy is not Strategy.NEXT:  # there are no groups, and alternatives have a run in common
+            query = replace(query, pattern=with_groups_between_places(query.pattern))
         query, self.renamed = with_unique_variables(query)
         every = {one.variable: one for one in classes_of(query.pattern)}
         classes = replace(classes, query=query, by_variable=every)
@@ -143,7 +146,6 @@ class _Planner:
         self.schema = classes.schema
         self.times = times
         self.keys = list(keys)
-        self.strategy = self._strategy(strategy)
         self.derived = DerivedColumns(self.schema)
         self.variables = tuple(every)
         self.clause = clause_of(query)
@@ -431,7 +433,8 @@ class _Planner:
                 out.append(Apply("eq", (Load(column, Current(0), type_), start), "boolean"))
             return out
 
-        return plan_automaton(linear(self.query, pattern), inside, compile_, equal)
+        groups = linear(self.query, pattern, together=self.strategy is Strategy.NEXT)
+        return plan_automaton(self.query, groups, inside, compile_, equal)
 
     def _compiled(self, conjunct: Conjunct, current: str | None) -> Expression | None:
         return self.scalars.compile(conjunct.scalar, current)

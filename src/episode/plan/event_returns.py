@@ -31,6 +31,7 @@ from episode.lang.syntax import (
 from episode.plan.derived import DerivedColumns
 from episode.plan.event_classes import EventClasses
 from episode.plan.event_conditions import Conjunct
+from episode.plan.event_names import MARK
 from episode.plan.expressions import Current, Load
 from episode.plan.labels import Labels
 from episode.plan.measures import (
@@ -92,7 +93,7 @@ class Returns(Measures):
 
     def whole(self, name: str) -> PlannedMeasure:
         """A variable that RETURN does not mention because there is no RETURN."""
-        span = self.classes.by_variable[name].span
+        span = next(one.span for variable, one in self.classes.by_variable.items() if variable.split(MARK)[0] == name)
         return PlannedMeasure(name, self._whole(WholeEvent(name, Index.PLAIN, 0, span)), name, span)
 
     def times(self, times: EventTimes) -> list[PlannedMeasure]:

@@ -17,8 +17,10 @@ from episode.lang.event_syntax import (
     Negation,
     Sequence,
     classes_of,
+    nodes_of,
 )
 from episode.lang.syntax import Span
+from episode.plan.event_automaton import repeated_alternatives
 
 
 @dataclass(frozen=True)
@@ -252,7 +254,7 @@ class _Builder:
     def _absent(self, negation: Negation) -> Absent:
         self.negations += 1
         inner = negation.part
-        if any(isinstance(part, (Negation, Closure)) for part in _descendants(inner)):
+        if any(isinstance(part, (Negation, Closure)) for part in nodes_of(inner)):
             raise self._unsupported(
                 "A negation inside a negation, and a closure inside one, are not evaluated.",
                 negation.span,
@@ -262,23 +264,10 @@ class _Builder:
 
     def _group(self, closure: Closure) -> Group:
         if not isinstance(closure.part, EventClass):
-            raise self._unsupported(
-                "A closure of more than one class is evaluated inside SEQ( … ) only.",
-                closure.span,
-                "Write SEQ(A a, SEQ(B b, C c)+, D d).",
-            )
+            raise repeated_alternatives(self.query, closure)
         return Group(closure.part.variable, closure.minimum, closure.count)
 
     def _unsupported(self, message: str, span: Span, hint: str) -> EpisodeUnsupportedError:
         return EpisodeUnsupportedError(
             message, source=self.query.source, position=span.start, length=span.end - span.start, hint=hint
         )
-
-
-def _descendants(pattern: EventPattern) -> Iterator[EventPattern]:
-    yield pattern
-    if isinstance(pattern, (Negation, Closure)):
-        yield from _descendants(pattern.part)
-    elif not isinstance(pattern, EventClass):
-        for part in pattern.parts:
-            yield from _descendants(part)
