@@ -27,6 +27,7 @@ class Frame:
     """As much of a DataFrame as tells it from something else."""
 
     schema = None
+    isStreaming = False
     mapInArrow = None
 
 
