@@ -17,7 +17,7 @@ from episode.lang.syntax import Span
 from episode.lang.table_patterns import TableEvents, TableSituations
 from episode.plan.schema import quote
 from episode.queries.inputs import Table, keyword_tables
-from episode.queries.options import Options
+from episode.queries.options import EVENTS, ROWS, SITUATIONS, Options
 from episode.queries.patterns import plan_events, plan_situations
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ class StatementQuery:
 
     def result(self) -> DataFrame:
         statement = self.statement
+        self.options.check_use(self._kinds())
         if isinstance(statement.whole, SituationQuery):
             return self._evaluate_situations(statement.whole, statement.body_start)
         if isinstance(statement.whole, EventQuery):
@@ -50,6 +51,17 @@ class StatementQuery:
         end = statement.tokens[-1].start
         body = self._text(Span(statement.body_start, end))
         return self._run(self._with_keyword_tables(body))
+
+    def _kinds(self) -> set[str]:
+        """The kinds of patterns that are in the statement."""
+        statement = self.statement
+        whole = statement.whole
+        there = {
+            ROWS: bool(statement.patterns),
+            EVENTS: bool(statement.events) or isinstance(whole, EventQuery),
+            SITUATIONS: bool(statement.situations) or isinstance(whole, SituationQuery),
+        }
+        return {kind for kind, found in there.items() if found}
 
     # ---- text ----------------------------------------------------------------------------------------
 
