@@ -127,7 +127,9 @@ def _input(cursor: Cursor) -> EventInput:
     if accept_by(cursor, "ORDER", GRAMMAR):
         found = replace(found, time=read_time(cursor, GRAMMAR))
     if accept_by(cursor, "TYPE", GRAMMAR):
-        found = replace(found, type_column=read_column(cursor, "the column of the event type", GRAMMAR))
+        span = Span(cursor.token.start, cursor.token.end)
+        column = read_column(cursor, "the column of the event type", GRAMMAR)
+        found = replace(found, type_column=column, type_span=span)
     return found
 
 

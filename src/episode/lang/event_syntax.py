@@ -208,6 +208,7 @@ class EventInput:
     partition_by: tuple[str, ...] = ()
     time: str | None = None
     type_column: str | None = None
+    type_span: Span = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True)

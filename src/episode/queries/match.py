@@ -72,12 +72,6 @@ class MatchQuery:
 
         self.options.check_use([EVENTS])
         _refuse_options(EVENTS, detect=self.detect)
-        if self.text is None:
-            session = session_of(self.spark, self.tables)
-            source = one_stream(query, keyword_tables(session, self.tables))
-        else:
-            session, frame = one_table(self.spark, self.events)
-            source = EventSource(frame, {})
         if query.input.table is not None:
             raise EpisodeAnalysisError(
                 "match is given its events; FROM is for SQL.",
@@ -93,6 +87,12 @@ class MatchQuery:
             self.type_column or query.input.type_column,
             _strategy(self.strategy),
         )
+        if self.text is None:
+            session = session_of(self.spark, self.tables)
+            source = one_stream(query, keyword_tables(session, self.tables), wanted)
+        else:
+            session, frame = one_table(self.spark, self.events)
+            source = EventSource(frame, {})
         return plan_events(session, query, source, wanted, self.options, self.options.counters)
 
 

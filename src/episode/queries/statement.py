@@ -167,12 +167,12 @@ class StatementQuery:
         """One table of all events (FROM), or one per class."""
         from episode.spark.event_pattern import EventOptions, EventSource, one_stream
 
+        wanted = EventOptions(query.input.time, None, query.input.partition_by, query.input.type_column, None)
         if query.input.table is not None:
             source = EventSource(self._table(query.input.table, position), {})
         else:
             names = dict.fromkeys(one.name for one in classes_of(query.pattern))
-            source = one_stream(query, {name: self._class_table(query, name, position) for name in names})
-        wanted = EventOptions(query.input.time, None, query.input.partition_by, query.input.type_column, None)
+            source = one_stream(query, {name: self._class_table(query, name, position) for name in names}, wanted)
         planned = plan_events(self.spark, query, source, wanted, self.options, self._counters())
         self.planned[position] = planned
         return planned.frame()
