@@ -208,6 +208,20 @@ def test_what_every_table_of_a_class_needs(spark: SparkSession) -> None:
         episode.match(text, time="ts", A=twice, D=other)
 
 
+def test_events_that_last_start_before_they_end(spark: SparkSession) -> None:
+    text = "PATTERN a; b WITHIN 20 RETURN a.te AS a, b.te AS b"
+
+    def over(*times: tuple[int | None, int]) -> list[Any]:
+        frame = spark.createDataFrame(times, "ts int, te int")
+        return rows_of(episode.match(frame, text, time="te", start="ts"))
+
+    assert over((1, 2), (3, 3), (2, 4)) == [(2, 3, 1, 3)]
+    with pytest.raises(Exception, match="have no start: column ts is null"):
+        over((1, 2), (None, 4))
+    with pytest.raises(Exception, match="start after their end, one of them with ts 9 and te 4"):
+        over((1, 2), (9, 4))
+
+
 def test_sql_knows_events_as_a_table_and_as_a_statement(spark: SparkSession) -> None:
     frame_of(spark, "stocks").createOrReplaceTempView("stocks_of_events")
     query = (
