@@ -260,6 +260,12 @@ def test_matches_are_events_of_the_next_query(spark: SparkSession) -> None:
     ]
     assert expected
     assert rows_of(found) == sorted(expected, key=repr)
+    in_sql = episode.sql(
+        "FROM events ORDER BY match_end START BY match_start TYPE BY kind "
+        "PATTERN Pair p; Google g WITHIN 4 units RETURN p.a, g.match_end AS at",
+        events=events,
+    )
+    assert rows_of(in_sql) == rows_of(found)
 
 
 def test_a_stream_without_a_window_is_refused(spark: SparkSession) -> None:

@@ -82,7 +82,7 @@ class MatchQuery:
             )
         wanted = EventOptions(
             self.time or query.input.time,
-            self.start,
+            self.start or query.input.start,
             self._keys or query.input.partition_by,
             self.type_column or query.input.type_column,
             _strategy(self.strategy),

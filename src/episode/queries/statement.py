@@ -167,7 +167,8 @@ class StatementQuery:
         """One table of all events (FROM), or one per class."""
         from episode.spark.event_pattern import EventOptions, EventSource, one_stream
 
-        wanted = EventOptions(query.input.time, None, query.input.partition_by, query.input.type_column, None)
+        given = query.input
+        wanted = EventOptions(given.time, given.start, given.partition_by, given.type_column, None)
         if query.input.table is not None:
             source = EventSource(self._table(query.input.table, position), {})
         else:
