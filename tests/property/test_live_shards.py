@@ -15,6 +15,8 @@ from episode.matchers.live import LiveRules, LiveShard
 from episode.matchers.protocol import StateChunk
 from episode.matchers.row_pattern import StateLimit
 from tests.in_process import ARROW_TYPES, run_whole, spec_of
+from tests.in_process_events import bound
+from tests.in_process_events import spec_of as events_spec_of
 from tests.property.test_row_pattern_laws import canonical, finished, planned
 from tests.reference.generate import clauses, tables
 
@@ -114,6 +116,19 @@ def test_null_times_and_what_comes_after_the_end_are_counted() -> None:
     driven.micro_batch([row(None, 1), row(1, 1), row(100, 1), row(250, 1)])
     assert (driven.total("null_times"), driven.total("after_end"), driven.total("events")) == (1, 2, 4)
     assert driven.steps[-1]["waiting_events"] == 1
+
+
+def test_events_that_last_without_a_start_before_their_end_are_counted_as_null_times() -> None:
+    spec = events_spec_of("PATTERN A; B WITHIN 50", lasting=True)
+    times = [(1, 2), (None, 5), (9, 8), (3, None), (6, 6), (None, None)]
+    rows = [
+        {"pos": number, "ts": ts, "te": te, "type": "B" if number > 1 else "A"} for number, (ts, te) in enumerate(times)
+    ]
+    shard = LiveShard(spec, LiveRules(end=100))
+    table = pa.Table.from_pylist(rows, schema=spec.input_schema).select(list(spec.input_columns))
+    counters = shard.step([(None, table)], 0).counters
+    assert (counters.null_times, counters.waiting_events) == (4, 2)
+    assert bound(spec, shard.step([], 200).matches) == [(("A", (0,)), ("B", (4,)))]
 
 
 @pytest.mark.parametrize("restart", [False, True])

@@ -177,6 +177,51 @@ def test_a_table_per_class(spark: SparkSession) -> None:
     assert rows_of(same) == [(1, 1.5)]
 
 
+def test_a_table_per_class_whose_columns_differ_in_type_and_in_case(spark: SparkSession) -> None:
+    one = spark.createDataFrame([(1, "n", 7, "p"), (5, "s", 7, "q")], "ts int, host string, K int, X string")
+    other = spark.createDataFrame([(3, "n", 7, 30), (9, "s", 8, 31)], "ts bigint, HOST string, k smallint, x int")
+    text = "PATTERN A; D WHERE A.host = D.host WITHIN 20 RETURN A.X AS a, D.x AS x, D.K AS k, D AS whole"
+    found = episode.match(text, time="ts", key="k", A=one, D=other)
+    assert found.schema["match_start"].dataType.simpleString() == "bigint"
+    assert rows_of(found) == [("p", 30, 7, {"ts": 3, "HOST": "n", "k": 7, "x": 30}, 1, 3)]
+    same = episode.sql(f"SELECT * FROM EVENTS (PARTITION BY k ORDER BY ts {text})", A=one, D=other)
+    assert rows_of(same) == rows_of(found)
+
+
+def test_what_every_table_of_a_class_needs(spark: SparkSession) -> None:
+    one = spark.createDataFrame([(1, "n")], "ts int, host string")
+    other = spark.createDataFrame([(3,)], "ts int")
+    text = "PATTERN A; D WITHIN 20"
+    with pytest.raises(episode.EpisodeAnalysisError, match="The table D has no column host for the key"):
+        episode.match(text, time="ts", key="host", A=one, D=other)
+    with pytest.raises(episode.EpisodeAnalysisError, match="The table D has no column host for the key"):
+        episode.sql(f"PARTITION BY host ORDER BY ts {text}", A=one, D=other)
+    with pytest.raises(episode.EpisodeAnalysisError, match="The table D has no column at for the event time"):
+        episode.match(text, time="at", A=one.withColumnRenamed("ts", "at"), D=other)
+    with pytest.raises(episode.EpisodeAnalysisError, match="type column host has no meaning where each class has its"):
+        episode.match(text, time="ts", type_column="host", A=one, D=other)
+    with pytest.raises(episode.EpisodeAnalysisError, match="type column host has no meaning") as raised:
+        episode.sql(f"ORDER BY ts TYPE BY host {text}", A=one, D=other)
+    assert raised.value.line_and_column == (1, 21)
+    twice = one.select("ts", "host", "ts")
+    with pytest.raises(episode.EpisodeAnalysisError, match="The input of the class A has two columns named ts"):
+        episode.match(text, time="ts", A=twice, D=other)
+
+
+def test_events_that_last_start_before_they_end(spark: SparkSession) -> None:
+    text = "PATTERN a; b WITHIN 20 RETURN a.te AS a, b.te AS b"
+
+    def over(*times: tuple[int | None, int]) -> list[Any]:
+        frame = spark.createDataFrame(times, "ts int, te int")
+        return rows_of(episode.match(frame, text, time="te", start="ts"))
+
+    assert over((1, 2), (3, 3), (2, 4)) == [(2, 3, 1, 3)]
+    with pytest.raises(Exception, match="have no start: column ts is null"):
+        over((1, 2), (None, 4))
+    with pytest.raises(Exception, match="start after their end, one of them with ts 9 and te 4"):
+        over((1, 2), (9, 4))
+
+
 def test_sql_knows_events_as_a_table_and_as_a_statement(spark: SparkSession) -> None:
     frame_of(spark, "stocks").createOrReplaceTempView("stocks_of_events")
     query = (
@@ -215,6 +260,12 @@ def test_matches_are_events_of_the_next_query(spark: SparkSession) -> None:
     ]
     assert expected
     assert rows_of(found) == sorted(expected, key=repr)
+    in_sql = episode.sql(
+        "FROM events ORDER BY match_end START BY match_start TYPE BY kind "
+        "PATTERN Pair p; Google g WITHIN 4 units RETURN p.a, g.match_end AS at",
+        events=events,
+    )
+    assert rows_of(in_sql) == rows_of(found)
 
 
 def test_a_stream_without_a_window_is_refused(spark: SparkSession) -> None:

@@ -291,9 +291,13 @@ def test_what_a_stream_needs(spark: SparkSession, tmp_path: Path) -> None:
         ("DEFINE A AS speed > 1, B AS speed < 0 PATTERN A before B WITHIN 5", {}, "a duration needs a unit"),
         ("DEFINE A AS speed > 1, B AS speed < 0 PATTERN A before B RETURN sum(A.ts) AS s", {}, "cannot be applied to"),
         ("DEFINE A AS speed > 1, B AS speed < 0 PATTERN A before B RETURN nosuch(A.start) AS s", {}, "nosuch"),
+        ("DEFINE A AS speed > 1, B AS speed < 0 PATTERN A before B", {"options": episode.Options(match_times=True)},
+         "Options(match_times=True) has no meaning for a situation pattern"),
         ("PATTERN A; B", {"detect": "complete"}, "detect='complete' has no meaning for an event pattern"),
+        ("PATTERN A; B", {"options": episode.Options(detect="complete")},
+         "Options(detect='complete') has no meaning for an event pattern"),
     ],
-)
+)  # fmt: skip
 def test_errors(car_events: DataFrame, text: str, options: dict[str, Any], message: str) -> None:
     with pytest.raises(episode.EpisodeError) as raised:
         episode.match(car_events, text, **{"time": "ts", **options})

@@ -526,6 +526,8 @@ def test_whole_events() -> None:
         ("FROM t", EventInput("t")),
         ("FROM cat.`my db`.t", EventInput("cat.`my db`.t")),
         ("FROM t PARTITION BY a, `b c` ORDER BY ts TYPE BY kind", EventInput("t", NOWHERE, ("a", "b c"), "ts", "kind")),
+        ("FROM t ORDER BY te START BY ts TYPE BY kind", EventInput("t", NOWHERE, (), "te", "kind", start="ts")),
+        ("FROM start ORDER BY end START BY start", EventInput("start", NOWHERE, (), "end", start="start")),
         ("from t order by type type by type", EventInput("t", NOWHERE, (), "type", "type")),
         ("PARTITION BY a ORDER BY ts", EventInput(None, NOWHERE, ("a",), "ts")),
     ],

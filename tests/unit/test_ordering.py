@@ -127,6 +127,21 @@ def test_a_null_event_time_is_an_error_with_column_and_count():
         events_of(table, order, KeyCoder(()))
 
 
+def test_a_start_that_is_null_or_after_the_end_is_an_error():
+    order = InputOrder((), (OrderKey("te"),), needs_time=True, start="ts")
+    ends = pa.array([datetime.date(2026, 3, 2)] * 3)
+    fine = pa.array([datetime.date(2026, 3, 1)] * 2 + [datetime.date(2026, 3, 2)])
+    assert len(events_of(pa.table({"ts": fine, "te": ends}), order, KeyCoder(()))) == 3
+    null = pa.array([None, *fine[1:]], pa.date32())
+    with pytest.raises(EpisodeDataError, match=r"1 of the 3 rows of a shard have no start: column ts is null"):
+        events_of(pa.table({"ts": null, "te": ends}), order, KeyCoder(()))
+    after = pa.array([fine[0].as_py(), datetime.date(2026, 3, 4), datetime.date(2026, 3, 5)])
+    with pytest.raises(
+        EpisodeDataError, match=r"2 of the 3 rows .* start after their end, .* ts 2026-03-04 and te 2026-03-02"
+    ):
+        events_of(pa.table({"ts": after, "te": ends}), order, KeyCoder(()))
+
+
 def test_columns_of_all_kinds_are_carried_through():
     table = pa.table(
         {

@@ -1,6 +1,6 @@
 """Event patterns, ZStream's and SASE's: from text to an EventQuery.
 
-    [FROM table [PARTITION BY a, b] [ORDER BY time] [TYPE BY column]]
+    [FROM table [PARTITION BY a, b] [ORDER BY time] [START BY start] [TYPE BY column]]
     PATTERN pattern [WHERE conditions] [WITHIN duration] [RETURN items]
 
 The query is first cut into its clauses, then PATTERN is read, so that WHERE and RETURN are read with the variables
@@ -47,7 +47,7 @@ from episode.lang.lexer import Token, tokenize
 from episode.lang.lifting import refuse_reserved
 from episode.lang.syntax import Scalar, Span
 
-INPUT_WORDS = ("FROM", "PARTITION", "ORDER", "TYPE")
+INPUT_WORDS = ("FROM", "PARTITION", "ORDER", "START", "TYPE")
 ORDER_HINT = "The parts, in order: PATTERN, WHERE, WITHIN, RETURN."
 EXAMPLE = "Write for example PATTERN A; B WHERE A.x = B.x WITHIN 10 seconds."
 GRAMMAR = Grammar(
@@ -55,7 +55,7 @@ GRAMMAR = Grammar(
     clauses=("PATTERN", "WHERE", "WITHIN", "RETURN"),
     inputs=INPUT_WORDS,
     order_hint=ORDER_HINT,
-    input_hint="Before PATTERN: FROM table PARTITION BY a, b ORDER BY time TYPE BY column.",
+    input_hint="Before PATTERN: FROM table PARTITION BY a, b ORDER BY time START BY start TYPE BY column.",
     example=EXAMPLE,
     elsewhere=dict.fromkeys(SQL_CLAUSES, ORDER_HINT),
     repeated=("WHERE",),
@@ -126,8 +126,12 @@ def _input(cursor: Cursor) -> EventInput:
         found = replace(found, partition_by=read_columns(cursor, "a column to partition by", GRAMMAR))
     if accept_by(cursor, "ORDER", GRAMMAR):
         found = replace(found, time=read_time(cursor, GRAMMAR))
+    if accept_by(cursor, "START", GRAMMAR):
+        found = replace(found, start=read_column(cursor, "the column of the start of events", GRAMMAR))
     if accept_by(cursor, "TYPE", GRAMMAR):
-        found = replace(found, type_column=read_column(cursor, "the column of the event type", GRAMMAR))
+        span = Span(cursor.token.start, cursor.token.end)
+        column = read_column(cursor, "the column of the event type", GRAMMAR)
+        found = replace(found, type_column=column, type_span=span)
     return found
 
 

@@ -208,13 +208,17 @@ class ReturnItem:
 
 @dataclass(frozen=True)
 class EventInput:
-    """`FROM table [PARTITION BY …] [ORDER BY time] [TYPE BY column]` before PATTERN, in SQL; all may be left out."""
+    """`FROM table [PARTITION BY …] [ORDER BY time] [START BY column] [TYPE BY column]` before PATTERN, in SQL; all may
+    be left out. start: where events last, the column of their start; time is their end.
+    """
 
     table: str | None = None
     table_span: Span = field(default=NOWHERE, compare=False)
     partition_by: tuple[str, ...] = ()
     time: str | None = None
     type_column: str | None = None
+    type_span: Span = field(default=NOWHERE, compare=False)
+    start: str | None = None
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from episode.matchers.event_prepare import EventArrays, EventNeeds, event_needs,
 from episode.matchers.event_runs import automaton_arrays
 from episode.matchers.event_tree import Found, Round, TooManyRecords, TreeRun, edges
 from episode.matchers.held import STATE_VERSION, KeptRows, check_version, with_held
-from episode.matchers.ordering import times_of
+from episode.matchers.ordering import start_image
 from episode.matchers.prepare import Needs, needs_of, prepare
 from episode.matchers.protocol import END_OF_TIME, EventBatch, InputOrder, OrderKey, Snapshot, StateChunk
 from episode.matchers.row_pattern import STEP_BUDGET, StateLimit
@@ -66,7 +66,8 @@ class EventPatternSpec:
 
     @property
     def input_order(self) -> InputOrder:
-        return InputOrder(self.plan.keys, (OrderKey(self.plan.times.end),), needs_time=True)
+        times = self.plan.times
+        return InputOrder(self.plan.keys, (OrderKey(times.end),), needs_time=True, start=times.start)
 
     @property
     def output_schema(self) -> pa.Schema:
@@ -182,9 +183,8 @@ class EventPatternMatcher:
     # ---- one step ------------------------------------------------------------------------------------------------
 
     def _starts(self, events: EventBatch) -> np.ndarray:
-        if self.plan.times.start is None:
-            return events.time
-        return times_of(events.table, InputOrder((), (OrderKey(self.plan.times.start),), needs_time=True))
+        starts = start_image(events.table, self.spec.input_order)
+        return events.time if starts is None else starts.values
 
     def _advance(self, events: EventBatch, until: int, new: np.ndarray) -> Iterator[FoundMatches]:
         if len(events):

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from episode.errors import EpisodeDataError
 from episode.matchers.columns import ALL_VALID, concat, one_chunk, plain, to_bytes
 from episode.matchers.keys import KeyCoder
-from episode.matchers.ordering import events_of, order_image
+from episode.matchers.ordering import events_of, order_image, start_image
 from episode.matchers.protocol import END_OF_TIME, EventBatch, MatcherSpec, Snapshot, StateChunk
 
 NO_WATERMARK = np.iinfo(np.int64).min
@@ -48,6 +48,7 @@ class Counters:
 
     matches: rows that the matcher gave: with ONE ROW PER MATCH a match each (or a time-out), with ALL ROWS PER MATCH a
         row of a match each.
+    null_times: also events that last and have no start, or one after their end.
     """
 
     events: int = 0
@@ -145,7 +146,12 @@ class LiveShard:
         """The events of an envelope that are in time, and those that are late; all others are counted."""
         image = order_image(table, self.spec.input_order.order[0])
         time = image.values
-        known = np.ones(len(time), np.bool_) if image.valid is ALL_VALID else np.asarray(image.valid)
+        known = np.ones(len(time), np.bool_) if image.valid is ALL_VALID else np.array(image.valid)
+        starts = start_image(table, self.spec.input_order)
+        if starts is not None:
+            known &= starts.values <= time
+            if starts.valid is not ALL_VALID:
+                known &= starts.valid
         counters.null_times += len(time) - int(np.count_nonzero(known))
         if self.rules.end is not None:
             after = known & (time >= self.rules.end)

@@ -128,6 +128,8 @@ def events_of(table: pa.Table, input_order: InputOrder, coder: KeyCoder) -> Even
     """
     images = [order_image(table, key) for key in input_order.order]
     time = _times(images[0], input_order) if images else np.zeros(table.num_rows, np.int64)
+    if input_order.start is not None:
+        _check_starts(table, time, input_order)
     rows = [row for image in images for row in image.rows()]
     stacked = _stack(rows, table.num_rows)
     keys = coder.encode(table)
@@ -164,3 +166,29 @@ def _times(image: OrderImage, input_order: InputOrder) -> np.ndarray:
             hint=f"Leave such rows out: WHERE {name} IS NOT NULL.",
         )
     return image.time()
+
+
+def start_image(table: pa.Table, input_order: InputOrder) -> OrderImage | None:
+    """The starts of events that last; None where events have one time."""
+    return None if input_order.start is None else order_image(table, OrderKey(input_order.start))
+
+
+def _check_starts(table: pa.Table, time: np.ndarray, input_order: InputOrder) -> None:
+    image = start_image(table, input_order)
+    assert image is not None
+    start, end = input_order.start, input_order.order[0].column
+    if image.valid is not ALL_VALID:
+        nulls = len(image.valid) - int(np.count_nonzero(image.valid))
+        raise EpisodeDataError(
+            f"{nulls:,} of the {len(image.valid):,} rows of a shard have no start: column {start} is null",
+            hint=f"Leave such rows out (WHERE {start} IS NOT NULL), or take them as instants: "
+            f"coalesce({start}, {end}).",
+        )
+    wrong = np.flatnonzero(image.values > time)
+    if len(wrong):
+        first, last = (table.column(name)[int(wrong[0])].as_py() for name in (start, end))
+        raise EpisodeDataError(
+            f"{len(wrong):,} of the {table.num_rows:,} rows of a shard start after their end, one of them with "
+            f"{start} {first} and {end} {last}",
+            hint=f"time= is the end of an event, start= its start. Leave such rows out: WHERE {start} <= {end}.",
+        )

@@ -33,11 +33,13 @@ class InputOrder:
     keys: partition columns (null is a value of its own; none: one partition holds everything).
     order: ORDER BY columns; after them, and without any, rows keep their order of arrival.
     needs_time: the first order column is an event time that a query measures: it must not be null.
+    start: where events last until that time, the column of their start: neither null nor after it.
     """
 
     keys: tuple[str, ...]
     order: tuple[OrderKey, ...]
     needs_time: bool = False
+    start: str | None = None
 
 
 @dataclass(frozen=True)

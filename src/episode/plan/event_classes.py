@@ -19,10 +19,15 @@ CLASS_COLUMN = "__episode_class"
 
 @dataclass(frozen=True)
 class EventTable:
-    """A table whose rows are the events of a class: the columns of the stream behind its own ones."""
+    """A table whose rows are the events of a class.
+
+    columns: the columns of the stream behind its own ones. widened: types of the stream, for its own columns that are
+    of a narrower one.
+    """
 
     number: int
     columns: dict[str, str]
+    widened: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -61,8 +66,7 @@ class EventClasses:
         if not self.tables:
             return ColumnRef(None, path, span)
         own = self.own_columns(variable)
-        lowered = {name.lower(): name for name in own}
-        name = path[0] if path[0] in own else lowered.get(path[0].lower())
+        name = InputSchema(own, case_sensitive=self.schema.case_sensitive).find(path[0])
         if name is None:
             table = self._class_of(variable).name
             guess = closest(path[0], own)
@@ -87,7 +91,7 @@ class EventClasses:
             return self.by_variable[variable]
         found = [one for name, one in self.by_variable.items() if name.split(MARK)[0] == variable]
         tables = {one.name for one in found}
-        if len({tuple(self.tables[name].columns.items()) for name in tables}) > 1:
+        if len({tuple(self.tables[name].columns.values()) for name in tables}) > 1:
             raise EpisodeAnalysisError(
                 f"{variable} stands for events of {' and '.join(sorted(tables))}, which have different columns.",
                 source=self.query.source,

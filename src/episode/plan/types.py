@@ -14,6 +14,7 @@ FLOATS = ("float", "double")
 INTEGER_DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}
 INTEGER_LIMITS = {"tinyint": 2**7, "smallint": 2**15, "int": 2**31, "bigint": 2**63}
 NARROW_DECIMAL = 18
+WIDEST_DECIMAL = 38
 VOID = "void"
 DAY_TIME = "interval day to second"
 
@@ -80,3 +81,19 @@ def wider_integer(left: str, right: str) -> str:
 def as_decimal(type_: str) -> tuple[int, int] | None:
     """An exact numeric type as Spark widens it to a decimal."""
     return (INTEGER_DIGITS[type_], 0) if is_integer(type_) else decimal_of(type_)
+
+
+def wider(left: str, right: str) -> str | None:
+    """The type of one family that holds all values of both; None where there is none."""
+    if left == right:
+        return left
+    if is_integer(left) and is_integer(right):
+        return wider_integer(left, right)
+    if is_float(left) and is_float(right):
+        return "double"
+    one, other = decimal_of(left), decimal_of(right)
+    if one is None or other is None:
+        return None
+    scale = max(one[1], other[1])
+    precision = max(one[0] - one[1], other[0] - other[1]) + scale
+    return f"decimal({precision},{scale})" if precision <= WIDEST_DECIMAL else None

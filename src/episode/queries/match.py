@@ -11,7 +11,7 @@ from episode.lang.event_syntax import EventQuery, Strategy
 from episode.lang.situation_syntax import SituationQuery
 from episode.lang.table_patterns import pattern_of
 from episode.queries.inputs import Table, keyword_tables, one_table, session_of
-from episode.queries.options import Options
+from episode.queries.options import EVENTS, SITUATIONS, Options
 from episode.queries.patterns import plan_events, plan_situations
 
 if TYPE_CHECKING:
@@ -62,7 +62,8 @@ class MatchQuery:
                 "A situation pattern is matched over one DataFrame of events.",
                 hint="Write match(df, 'DEFINE … PATTERN …', time='ts').",
             )
-        _refuse_options("situation pattern", start=self.start, type_column=self.type_column, strategy=self.strategy)
+        self.options.check_use([SITUATIONS])
+        _refuse_options(SITUATIONS, start=self.start, type_column=self.type_column, strategy=self.strategy)
         session, frame = one_table(self.spark, self.events)
         time, keys = self.time or query.input.time, self._keys or query.input.partition_by
         options = self.options if self.detect is None else replace(self.options, detect=self.detect)
@@ -71,13 +72,8 @@ class MatchQuery:
     def _events(self, query: EventQuery) -> PatternQuery:
         from episode.spark.event_pattern import EventOptions, EventSource, one_stream
 
-        _refuse_options("event pattern", detect=self.detect)
-        if self.text is None:
-            session = session_of(self.spark, self.tables)
-            source = one_stream(query, keyword_tables(session, self.tables))
-        else:
-            session, frame = one_table(self.spark, self.events)
-            source = EventSource(frame, {})
+        self.options.check_use([EVENTS])
+        _refuse_options(EVENTS, detect=self.detect)
         if query.input.table is not None:
             raise EpisodeAnalysisError(
                 "match is given its events; FROM is for SQL.",
@@ -88,11 +84,17 @@ class MatchQuery:
             )
         wanted = EventOptions(
             self.time or query.input.time,
-            self.start,
+            self.start or query.input.start,
             self._keys or query.input.partition_by,
             self.type_column or query.input.type_column,
             _strategy(self.strategy),
         )
+        if self.text is None:
+            session = session_of(self.spark, self.tables)
+            source = one_stream(query, keyword_tables(session, self.tables), wanted)
+        else:
+            session, frame = one_table(self.spark, self.events)
+            source = EventSource(frame, {})
         return plan_events(session, query, source, wanted, self.options, self.options.counters)
 
 

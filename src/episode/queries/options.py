@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
@@ -26,17 +26,22 @@ OF_STREAMS = {
 }
 """Options that mean nothing over a table, and what they are for."""
 
+ROWS, EVENTS, SITUATIONS = "row pattern", "event pattern", "situation pattern"
+USERS = {"step_budget": (ROWS, EVENTS), "match_times": (ROWS, EVENTS), "detect": (SITUATIONS,)}
+"""Options that are not for every kind of pattern."""
+
 
 @dataclass(frozen=True)
 class Options:
-    """Limits of a query's evaluation.
+    """Limits of a query's evaluation. What no pattern of the query has a use for is refused.
 
-    step_budget: steps of matching from one start row before an explosion is reported.
+    step_budget: steps of matching from one start row before an explosion is reported. For row and event patterns.
     shards: into how many shards the keys are spread (None: chosen from the size of the input).
     shard_bytes: memory that a shard may take in a worker before it is split or streamed (None: the default).
-    match_times: two more columns, match_start and match_end: the least and the greatest event time of a match.
-    detect: when a situation pattern's match is told: 'earliest' (as soon as it is certain), or 'complete' (when all its
-        situations have ended).
+    match_times: two more columns, match_start and match_end: the least and the greatest event time of a match. For row
+        patterns; matches of event patterns have them anyway.
+    detect: when a match is told: 'earliest' (as soon as it is certain), or 'complete' (when all its situations have
+        ended). For situation patterns.
 
     For streams:
     watermark: how late events may come after later ones: a duration ('10 seconds'), or a number where event time is
@@ -85,6 +90,17 @@ class Options:
             f"Options({shown}): for patterns over streams, and no pattern of this query is over a stream.",
             hint=f"{purposes}. Leave {'it' if len(given) == 1 else 'them'} out, or read the events with readStream.",
         )
+
+    def check_use(self, kinds: Collection[str]) -> None:
+        """Each option that was given must have a meaning for one of the patterns, whose kinds these are."""
+        for option, users in USERS.items():
+            value = getattr(self, option)
+            if kinds and not set(kinds) & set(users) and value != Options.__dataclass_fields__[option].default:
+                kind = min(kinds)
+                raise EpisodeAnalysisError(
+                    f"Options({option}={value!r}) has no meaning for {'an' if kind == EVENTS else 'a'} {kind}.",
+                    hint=f"It is for {' and '.join(f'{user}s' for user in users)}.",
+                )
 
     def __post_init__(self) -> None:
         for name in ("step_budget", "shards", "shard_bytes", "max_state_rows"):

@@ -18,7 +18,7 @@ from episode.lang.syntax import Span
 from episode.lang.table_patterns import TableEvents, TableSituations
 from episode.plan.schema import quote
 from episode.queries.inputs import Table, keyword_tables
-from episode.queries.options import Options
+from episode.queries.options import EVENTS, ROWS, SITUATIONS, Options
 from episode.queries.patterns import plan_events, plan_situations
 
 if TYPE_CHECKING:
@@ -44,6 +44,7 @@ class StatementQuery:
 
     def result(self) -> DataFrame:
         statement = self.statement
+        self.options.check_use(self._kinds())
         if isinstance(statement.whole, SituationQuery):
             found = self._evaluate_situations(statement.whole, statement.body.start)
         elif isinstance(statement.whole, EventQuery):
@@ -59,6 +60,17 @@ class StatementQuery:
         """Options of streams where there is none. Without a pattern, streams are Spark's alone."""
         if self.planned or not any(frame.isStreaming for frame in self.frames.values()):
             self.options.check_streams(self.planned.values())
+
+    def _kinds(self) -> set[str]:
+        """The kinds of patterns that are in the statement."""
+        statement = self.statement
+        whole = statement.whole
+        there = {
+            ROWS: bool(statement.patterns),
+            EVENTS: bool(statement.events) or isinstance(whole, EventQuery),
+            SITUATIONS: bool(statement.situations) or isinstance(whole, SituationQuery),
+        }
+        return {kind for kind, found in there.items() if found}
 
     # ---- text ----------------------------------------------------------------------------------------
 
@@ -157,12 +169,13 @@ class StatementQuery:
         """One table of all events (FROM), or one per class."""
         from episode.spark.event_pattern import EventOptions, EventSource, one_stream
 
+        given = query.input
+        wanted = EventOptions(given.time, given.start, given.partition_by, given.type_column, None)
         if query.input.table is not None:
             source = EventSource(self._table(query.input.table, position), {})
         else:
             names = dict.fromkeys(one.name for one in classes_of(query.pattern))
-            source = one_stream(query, {name: self._class_table(query, name, position) for name in names})
-        wanted = EventOptions(query.input.time, None, query.input.partition_by, query.input.type_column, None)
+            source = one_stream(query, {name: self._class_table(query, name, position) for name in names}, wanted)
         planned = plan_events(self.spark, query, source, wanted, self.options, self._counters())
         self.planned[position] = planned
         return planned.frame()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -15,6 +16,7 @@ from episode.plan.clause import EventQuery, Strategy
 from episode.plan.event_classes import CLASS_COLUMN, EventClasses, EventTable
 from episode.plan.event_pattern import plan_event_pattern
 from episode.plan.event_returns import EventTimes
+from episode.plan.event_tables import one_stream_of
 from episode.plan.event_time import time_column
 from episode.plan.explain_events import explain_reports
 from episode.plan.schema import quote
@@ -44,8 +46,17 @@ class EventOptions:
     strategy: Strategy | None = None
 
 
-def one_stream(query: EventQuery, tables: dict[str, DataFrame]) -> EventSource:
-    """Tables of classes as one stream of events. Columns of the same name and type are one; others are told apart."""
+def one_stream(query: EventQuery, tables: dict[str, DataFrame], options: EventOptions) -> EventSource:
+    """Tables of classes as one stream of events."""
+    if options.type_column is not None:
+        span = query.input.type_span if query.input.type_column is not None else query.pattern_span
+        raise EpisodeAnalysisError(
+            f"The type column {options.type_column} has no meaning where each class has its table.",
+            source=query.source,
+            position=span.start,
+            length=span.end - span.start,
+            hint="Leave it out, or give one table of all events: match(df, …), in SQL FROM events.",
+        )
     live = {name for name, frame in tables.items() if frame.isStreaming}
     if live and len(live) < len(tables):
         raise EpisodeAnalysisError(
@@ -54,23 +65,22 @@ def one_stream(query: EventQuery, tables: dict[str, DataFrame]) -> EventSource:
             position=query.pattern_span.start,
             hint="Read all tables of one pattern as streams, or none.",
         )
-    types: dict[str, set[str]] = {}
-    for frame in tables.values():
-        for field in frame.schema.fields:
-            types.setdefault(field.name, set()).add(field.dataType.simpleString())
-    union: DataFrame | None = None
-    bound: dict[str, EventTable] = {}
-    for number, (name, frame) in enumerate(tables.items()):
-        own = {
-            field.name: field.name if len(types[field.name]) == 1 else f"{field.name}__{number}"
-            for field in frame.schema.fields
-        }
-        bound[name] = EventTable(number, own)
-        columns = [F.col(quote(column)).alias(new) for column, new in own.items()]
-        part = frame.select(F.lit(number).alias(CLASS_COLUMN), *columns)
-        union = part if union is None else union.unionByName(part, allowMissingColumns=True)
-    assert union is not None
-    return EventSource(union, bound)
+    schemas = {
+        name: input_schema(frame.sparkSession, frame, query.source, query.pattern_span.start, f"the class {name}")
+        for name, frame in tables.items()
+    }
+    bound = one_stream_of(query, schemas, options.time, options.start, options.keys)
+    parts = [_part(frame, bound[name]) for name, frame in tables.items()]
+    return EventSource(reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), parts), bound)
+
+
+def _part(frame: DataFrame, table: EventTable) -> DataFrame:
+    """The events of one table, as part of the stream."""
+    columns = []
+    for own, name in table.columns.items():
+        column = F.col(quote(own))
+        columns.append((column.cast(table.widened[own]) if own in table.widened else column).alias(name))
+    return frame.select(F.lit(table.number).alias(CLASS_COLUMN), *columns)
 
 
 def plan_events_on_spark(
@@ -92,7 +102,10 @@ def plan_events_on_spark(
     time = time_column(query, schema, options.time, where)
     start = None if options.start is None else time_column(query, schema, options.start, where)
     if start is not None and schema.columns[start] != schema.columns[time]:
-        raise EpisodeAnalysisError(f"{start} and {time} must be of one type to be start and end of an event.")
+        raise EpisodeAnalysisError(
+            f"{start} is of type {schema.columns[start]} and {time} of type {schema.columns[time]}.",
+            hint="Start and end of an event must be of one type: cast one of them.",
+        )
     keys = key_columns(schema, options.keys)
     type_column = None
     if options.type_column is not None:

@@ -1,0 +1,61 @@
+"""Options: what is no value of theirs, and what no pattern of a query has a use for, is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from episode import Options
+from episode.errors import EpisodeAnalysisError
+from episode.lang.statement import parse_statement
+from episode.queries.options import EVENTS, ROWS, SITUATIONS
+from episode.queries.statement import StatementQuery
+
+
+@pytest.mark.parametrize(
+    ("given", "kinds", "message"),
+    [
+        ({"detect": "complete"}, [EVENTS], "Options(detect='complete') has no meaning for an event pattern."),
+        ({"detect": "complete"}, [ROWS], "Options(detect='complete') has no meaning for a row pattern."),
+        ({"detect": "complete"}, [ROWS, EVENTS], "Options(detect='complete') has no meaning for an event pattern."),
+        ({"match_times": True}, [SITUATIONS], "Options(match_times=True) has no meaning for a situation pattern."),
+        ({"step_budget": 5}, [SITUATIONS], "Options(step_budget=5) has no meaning for a situation pattern."),
+    ],
+)
+def test_options_without_a_meaning_are_refused(given: dict[str, Any], kinds: list[str], message: str) -> None:
+    with pytest.raises(EpisodeAnalysisError) as raised:
+        Options(**given).check_use(kinds)
+    assert raised.value.message == message
+    assert (raised.value.hint or "").startswith("It is for ")
+
+
+@pytest.mark.parametrize(
+    ("given", "kinds"),
+    [
+        ({}, [ROWS]),
+        ({"detect": "earliest", "step_budget": 10_000_000}, [ROWS, EVENTS, SITUATIONS]),
+        ({"detect": "complete"}, [ROWS, SITUATIONS]),
+        ({"match_times": True, "step_budget": 5}, [EVENTS]),
+        ({"match_times": True, "step_budget": 5, "detect": "complete"}, [ROWS, SITUATIONS]),
+        ({"detect": "complete"}, []),
+    ],
+)
+def test_what_one_pattern_of_the_query_can_use_may_be_given(given: dict[str, Any], kinds: list[str]) -> None:
+    Options(**given).check_use(kinds)
+
+
+@pytest.mark.parametrize(
+    ("text", "given"),
+    [
+        ("SELECT * FROM t MATCH_RECOGNIZE (ORDER BY ts PATTERN (A) DEFINE A AS true)", {"detect": "complete"}),
+        ("SELECT * FROM EVENTS (FROM t ORDER BY ts PATTERN A; B)", {"detect": "complete"}),
+        ("FROM t ORDER BY ts PATTERN A; B", {"detect": "complete"}),
+        ("FROM t DEFINE A AS x > 1, B AS x < 1 PATTERN A before B", {"match_times": True}),
+        ("SELECT * FROM SITUATIONS (FROM t DEFINE A AS x > 1, B AS x < 1 PATTERN A before B)", {"step_budget": 5}),
+    ],
+)
+def test_statements_refuse_them_before_anything_runs(text: str, given: dict[str, Any]) -> None:
+    no_session: Any = None
+    with pytest.raises(EpisodeAnalysisError, match="has no meaning for a"):
+        StatementQuery(parse_statement(text), no_session, Options(**given), {}).result()
