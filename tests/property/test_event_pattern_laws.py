@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import itertools
+import math
+import random
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, assume, given, note, settings
 from hypothesis import strategies as st
 
 from episode.errors import EpisodeUnsupportedError
 from episode.lang.event_syntax import Strategy
+from episode.matchers import event_adapt, event_pattern
 from episode.matchers.columns import from_bytes, to_bytes
 from episode.matchers.event_pattern import EventPatternSpec
+from episode.matchers.keys import KeyCoder
 from episode.matchers.live import LiveRules, LiveShard
-from episode.matchers.protocol import StateChunk
+from episode.matchers.ordering import events_of
+from episode.matchers.protocol import END_OF_TIME, StateChunk
 from episode.plan.event_cost import PhysicalPlan, Shape
+from episode.plan.event_pattern import EventPlan
 from episode.plan.event_tree import InSequence, Node, OneOf, Together
 from tests.in_process_events import Bound, bound, events_until, run_in_pieces, run_whole, spec_of, table_of
 from tests.reference.event_patterns import Event
@@ -80,9 +88,7 @@ def test_events_that_last_equal_the_oracle(case: Case) -> None:
 @given(cases(), st.data())
 def test_chunks_do_not_matter(case: Case, data: st.DataObject) -> None:
     spec = planned(case)
-    borders = [i for i in range(1, len(case.events)) if case.events[i].te != case.events[i - 1].te]
-    cuts = sorted(data.draw(st.sets(st.sampled_from(borders)))) if borders else []
-    pieces = [case.events[a:b] for a, b in zip([0, *cuts], [*cuts, len(case.events)], strict=True)]
+    pieces = data.draw(pieces_of(case.events))
     restore = data.draw(st.booleans())
     assert sorted(run_in_pieces(spec, pieces, restore)) == sorted(run_whole(spec, case.events))
 
@@ -122,6 +128,102 @@ def test_plans_do_not_matter(case: Case, data: st.DataObject) -> None:
     automaton = spec.plan.automaton is not None and data.draw(st.booleans())
     forced = PhysicalPlan(automaton, shapes, 0.0, on_top=data.draw(st.booleans()))
     assert sorted(run_whole(planned(case, forced=forced), case.events)) == sorted(run_whole(spec, case.events))
+
+
+class RandomPlans:
+    """In place of the search for the cheapest plan: any one; with a new search in every round, and short rounds."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self.random = random.Random()
+        self.used: list[list[PhysicalPlan]] = []
+        constants = {"CHANGE": -1.0, "GAIN": -math.inf, "LEAST_ROWS": 0, "LEAST_WORK": 0}
+        for name, value in constants.items():
+            patch.setattr(event_adapt, name, value)
+        patch.setattr(event_adapt, "search", self.any_plan)
+        patch.setattr(event_pattern, "LEAST_WINDOWS", 0)
+        plan_for = event_adapt.Adaptation.plan_for
+
+        def noted(adaptation: event_adapt.Adaptation, *round_: Any) -> PhysicalPlan:
+            if adaptation.rounds == 0:
+                self.used.append([])
+            self.used[-1].append(plan_for(adaptation, *round_))
+            return self.used[-1][-1]
+
+        patch.setattr(event_adapt.Adaptation, "plan_for", noted)
+
+    def any_plan(self, plan: EventPlan, _: Any) -> PhysicalPlan:
+        assert plan.tree is not None
+        automaton = plan.automaton is not None and self.random.random() < 0.3
+        shapes = tuple((node, self.any_shape(0, _size(node))) for node in _inner(plan.tree))
+        return PhysicalPlan(automaton, shapes, 0.0, on_top=self.random.random() < 0.3)
+
+    def any_shape(self, first: int, places: int) -> Shape:
+        if places == 1:
+            return first
+        left = self.random.randint(1, places - 1)
+        return self.any_shape(first, left), self.any_shape(first + left, places - left)
+
+    @property
+    def changes(self) -> int:
+        """How often one round of a matcher had another plan than the round before it."""
+        return sum(old != new for one in self.used for old, new in itertools.pairwise(one))
+
+
+@pytest.mark.parametrize("features", [Features(), LASTING], ids=["moments", "lasting"])
+def test_changes_of_the_plan_do_not_matter(features: Features, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plans that change between two rounds lose no match and give none twice; also with restarts between."""
+    plans = RandomPlans(monkeypatch)
+    changed = 0
+
+    @SETTINGS
+    @given(cases(features, max_events=10, strategy=Strategy.ANY), st.integers(0, 2**32), st.integers(1, 3), st.data())
+    def check(case: Case, seed: int, rows: int, data: st.DataObject) -> None:
+        nonlocal changed
+        spec = planned(case, round_rows=rows, lasting=features.intervals)
+        assume(spec.plan.tree is not None)
+        plans.random.seed(seed)
+        plans.used.clear()
+        oracle = expected(case, spec)
+        assert sorted(run_whole(spec, case.events)) == oracle
+        changed += bool(oracle) and plans.changes > 0
+        pieces = data.draw(pieces_of(case.events))
+        assert sorted(run_in_pieces(spec, pieces, data.draw(st.booleans()))) == oracle
+
+    check()
+    assert changed > 10
+
+
+def test_rates_that_change_the_plan() -> None:
+    """The thresholds as they are: A is rare at first, then C is; the result is that of either plan throughout."""
+    text = "PATTERN A; B; C WHERE A.x < C.x WITHIN 120"
+    spec = spec_of(text)
+    kinds = ["ABBBBBBBCCCCCCC", "AAAAAAABBBBBBBC"]
+    generator = random.Random(1)
+    events = [
+        Event(t, t, t, {"type": generator.choice(kinds[t >= 20_000]), "k": 1, "x": t % 7, "y": 1, "s": "a"})
+        for t in range(40_000)
+    ]
+    table = table_of(events).select(list(spec.input_columns))
+    batch = events_of(table, spec.input_order, KeyCoder(spec.input_order.keys))
+    matcher = spec.open()
+    found = matcher.feed(batch, END_OF_TIME)
+    left, right = (change.plan for change in matcher.adaptation.changes)
+    assert left.shapes != right.shapes
+    for forced in (left, right):
+        fixed = spec_of(text, forced=forced).open().feed(batch, END_OF_TIME)
+        assert _in_order(fixed) == _in_order(found)
+
+
+def _in_order(table: pa.Table) -> pa.Table:
+    return table.sort_by([(name, "ascending") for name in table.column_names])
+
+
+@st.composite
+def pieces_of(draw: st.DrawFn, events: list[Event]) -> list[list[Event]]:
+    """The events cut in pieces, between two times."""
+    borders = [i for i in range(1, len(events)) if events[i].te != events[i - 1].te]
+    cuts = sorted(draw(st.sets(st.sampled_from(borders)))) if borders else []
+    return [events[a:b] for a, b in zip([0, *cuts], [*cuts, len(events)], strict=True)]
 
 
 @st.composite

@@ -15,8 +15,6 @@ from numba import njit
 from episode.kernels.situation_search import ALL, EVER, NEVER, RANGES, grown, search, undecided
 
 DONE, FULL, REPLAN, TOO_MANY = range(4)
-PAUSE = 64
-"""Instants between two looks at whether the plan still fits."""
 
 Pattern = namedtuple("Pattern", ["masks", "at_least", "at_most", "window", "eager", "on_start", "on_end"])
 """masks int64[S, S]; at_least, at_most int64[S]; eager: may situations that last be part of a match? on_start, on_end
@@ -42,7 +40,7 @@ Groups = namedtuple("Groups", ["lo", "hi", "open_slot", "open_seen"])
 Statistics = namedtuple(
     "Statistics",
     [
-        "smoothing", "share_smoothing", "threshold", "size", "selectivity", "size_then", "selectivity_then",
+        "smoothing", "share_smoothing", "threshold", "pause", "size", "selectivity", "size_then", "selectivity_then",
         "sizes_seen", "shares_seen", "look_at", "partial", "searches",
     ],
 )  # fmt: skip
@@ -50,7 +48,7 @@ Statistics = namedtuple(
 many values each is (the first ones count alike; int64[1], int64[S, S]), and counts: partial int64[S, S] records per
 (pinned symbol, step), searches int64[S]. smoothing, share_smoothing: the weight of a new size and of a new share of a
 buffer that fits. look_at int64[1]: whether the plan still fits is looked at from so many sizes on. threshold: by which
-share they may differ; 0: the plan stays."""
+share they may differ; 0: the plan stays. pause: instants between two looks."""
 
 ENDED_IN_VAIN, ENDED_SEEN, ENDED, STARTED = range(4)
 """What is new at an instant, in the order of searching: ends of situations that were visible (without and with
@@ -291,7 +289,7 @@ def detect(pattern, orders, rows, before, buffers, place, groups, statistics, fo
             if count >= soft_limit:
                 status = FULL
             elif statistics.threshold > 0 and statistics.sizes_seen[0] >= statistics.look_at[0]:
-                statistics.look_at[0] += PAUSE
+                statistics.look_at[0] += statistics.pause
                 if _plan_is_stale(masks, statistics):
                     status = REPLAN
             if status != DONE:

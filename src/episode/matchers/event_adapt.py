@@ -16,6 +16,7 @@ from episode.kernels import census as kernel
 from episode.kernels import joins
 from episode.matchers.event_prepare import EventArrays
 from episode.matchers.event_tree import Counted, Round
+from episode.plan.event_actual import Actual, Done
 from episode.plan.event_cost import (
     PhysicalPlan,
     Statistics,
@@ -24,7 +25,7 @@ from episode.plan.event_cost import (
     search,
 )
 from episode.plan.event_pattern import EventPlan, JoinTest
-from episode.plan.explain_events import tree_lines
+from episode.plan.explain_events import other_plans, plan_words, tree_lines
 
 CHANGE, GAIN = 0.5, 0.1
 HALF_LIFE = 2_048
@@ -40,18 +41,18 @@ MOST_NOTES = 100
 
 @dataclass(frozen=True)
 class Change:
-    """A plan taken in place of another one."""
+    """A plan taken in place of another one (old_cost: by what is known now), or as the first."""
 
     round: int
     reason: str
-    old_cost: float
+    old_cost: float | None
     new_cost: float
     plan: PhysicalPlan
 
 
 @dataclass
 class Adaptation:
-    """The plan in use, and why."""
+    """The plan in use, and why. done, done_windows, done_matches: what it has done since it was taken."""
 
     plan: EventPlan
     forced: PhysicalPlan | None = None
@@ -64,6 +65,9 @@ class Adaptation:
     counted: dict[str, tuple[int, int]] = field(default_factory=dict)
     unseen: int = 0
     work: int = 0
+    done: dict[tuple[str, ...], Done] = field(default_factory=dict)
+    done_windows: float = 0.0
+    done_matches: int = 0
 
     def plan_for(self, arrays: EventArrays, round_: Round) -> PhysicalPlan:
         """The plan for a round."""
@@ -80,7 +84,7 @@ class Adaptation:
         self.statistics = seen if self.statistics is None else _average(self.statistics, seen, rows)
         if self.physical is None:
             best = search(self.plan, self.statistics)
-            self._take(best, "first events seen", best.cost)
+            self._take(best, "first events seen", None)
         else:
             moved = self._moved()
             if moved is not None:
@@ -92,8 +96,9 @@ class Adaptation:
         assert self.physical is not None
         return self.physical
 
-    def _take(self, best: PhysicalPlan, reason: str, old: float) -> None:
+    def _take(self, best: PhysicalPlan, reason: str, old: float | None) -> None:
         self.physical, self.based_on = best, self.statistics
+        self.done, self.done_windows, self.done_matches = {}, 0.0, 0
         if len(self.changes) < MOST_NOTES:
             self.changes.append(Change(self.rounds, reason, old, best.cost, best))
 
@@ -111,29 +116,55 @@ class Adaptation:
                 return f"selectivity of {self.plan.tests[number].text}: {before:.3f} → {value:.3f}"
         return None
 
-    def note(self, counted: list[Counted], matches: int) -> None:
-        """What the nodes of a round did."""
+    def note(self, counted: list[Counted], matches: int, events: dict[str, int]) -> None:
+        """What the nodes of a round did; events: how many of each variable they have looked at."""
         self.matches += matches
+        if self.plan.tree is None:
+            self.rounds += 1
         for one in counted:
             tried, records = self.counted.get(one.name, (0, 0))
             self.counted[one.name] = (tried + one.tried, records + one.records)
             self.work += one.tried + one.records
+            if one.variables:
+                self._add(one.variables, one.tried, one.records, one.hashed)
+        if self.statistics is not None:
+            for name, number in events.items():
+                self._add((name,), 0, number)
+            in_window = sum(self.statistics.card(name) for name in events)
+            self.done_windows += sum(events.values()) / in_window if in_window else 0.0
+            self.done_matches += matches
+
+    def _add(self, variables: tuple[str, ...], tried: int, records: int, hashed: bool = False) -> None:
+        before = self.done.get(variables, Done(0, 0))
+        self.done[variables] = Done(before.tried + tried, before.records + records, hashed)
+
+    def actual(self) -> Actual | None:
+        """What the plan in use has done so far."""
+        return Actual(self.done, self.done_windows, self.done_matches) if self.done_windows else None
 
     def report(self) -> str:
         """What happened, as JSON: see plan/explain_events.py for how it is told."""
         statistics = self.statistics or default_statistics(self.plan)
         physical = self.forced or self.physical
-        trees = []
-        if self.plan.tree is not None and physical is not None and not physical.automaton:
-            trees = tree_lines(self.plan, physical, statistics)
+        trees, instead = [], []
+        if self.plan.tree is not None and physical is not None:
+            now = replace(physical, cost=cost_of(self.plan, statistics, physical))
+            instead = other_plans(self.plan, now, statistics)
+            if not physical.automaton:
+                trees = tree_lines(self.plan, physical, statistics, self.actual())
+        changes = [
+            [change.round, change.reason, change.old_cost, change.new_cost, plan_words(self.plan, change.plan)]
+            for change in self.changes
+        ]
         return json.dumps(
             {
                 "rounds": self.rounds,
                 "matches": self.matches,
                 "automaton": physical is None or physical.automaton,
                 "tree": trees,
+                "instead": instead,
                 "nodes": {name: list(numbers) for name, numbers in self.counted.items()},
-                "changes": [[change.round, change.reason, change.old_cost, change.new_cost] for change in self.changes],
+                "changes": changes,
             }
         )
 

@@ -24,7 +24,7 @@ from episode.matchers.columns import from_bytes, take, to_bytes
 from episode.matchers.event_adapt import Adaptation
 from episode.matchers.event_prepare import EventArrays, EventNeeds, event_needs, prepare_events
 from episode.matchers.event_runs import automaton_arrays
-from episode.matchers.event_tree import Found, Round, TooManyRecords, TreeRun, edges
+from episode.matchers.event_tree import Found, Round, TooManyRecords, TreeRun
 from episode.matchers.held import STATE_VERSION, KeptRows, check_version, with_held
 from episode.matchers.ordering import start_image
 from episode.matchers.prepare import Needs, needs_of, prepare
@@ -103,15 +103,8 @@ class EventPatternMatcher:
         self._round_rows = min(FIRST_ROWS, spec.round_rows)
         self._kept = KeptRows()
         self._chain = _chain(self.plan)
-        self._waits = self._decided_late()
+        self._waits = self.plan.waits
         self._back = self._reach_back()
-
-    def _decided_late(self) -> bool:
-        plan = self.plan
-        if plan.tree is not None:
-            return any(not edge.right for edge in edges(plan.tree))
-        assert plan.automaton is not None
-        return plan.automaton.waits
 
     def _reach_back(self) -> int:
         """How far before the last decided time an event may still be needed."""
@@ -277,7 +270,7 @@ class EventPatternMatcher:
             return self._run_automaton(events, arrays, round_, reduced)
         run = TreeRun(self.plan, physical, arrays, reduced, MOST_RECORDS)
         found = run.matches()
-        self.adaptation.note(run.counted, len(found.rows))
+        self.adaptation.note(run.counted, len(found.rows), run.events)
         self._fit_rounds(round_, max((one.records for one in run.counted), default=0))
         return FoundMatches(len(found.rows), partial(_flattened, self.plan, found))
 
@@ -343,7 +336,7 @@ class EventPatternMatcher:
             raise TooManyRecords
         if status == runs_kernel.BUDGET_SPENT:
             raise self._budget_spent(events, int(row))
-        self.adaptation.note([], len(offsets) - 1)
+        self.adaptation.note([], len(offsets) - 1, {})
         self._fit_rounds(round_, len(offsets) - 1)
         return FoundMatches(len(offsets) - 1, lambda: (offsets, rows, variables))
 

@@ -54,11 +54,14 @@ class Round:
 
 @dataclass(frozen=True)
 class Counted:
-    """What a node did in a round, for explain."""
+    """What a node did in a round, for explain. variables: of its records, if it is a join; hashed: were pairs looked up
+    by their equality?"""
 
     name: str
     tried: int
     records: int
+    variables: tuple[str, ...] = ()
+    hashed: bool = False
 
 
 @dataclass
@@ -151,12 +154,17 @@ class TreeRun:
         self.window = joins.EVER if plan.within is None else plan.within
         self.bit = {name: number for number, name in enumerate(plan.variables)}
         self.edges = list(edges(plan.tree))
-        self.waits = any(not edge.right for edge in self.edges)
+        self.waits = plan.waits
         self.pushed: set[str] = set()
         self._untimed = False
         self.counted: list[Counted] = []
         self._everything = np.full(len(round_.done), joins.NEVER, np.int64)
         self._leaves: dict[str, Buffer] = {}
+
+    @property
+    def events(self) -> dict[str, int]:
+        """How many events of each variable have been looked at."""
+        return {variable: len(buffer) for variable, buffer in self._leaves.items()}
 
     def matches(self) -> Found:
         """All matches that are decided in this round."""
@@ -271,7 +279,7 @@ class TreeRun:
             *left.arrays, *right.arrays, self.window, done, self.plan.overlapping,
             self.arrays.tests(tests, left.variables, right.variables), self.arrays.kernel_lanes, self.limit,
         )  # fmt: skip
-        return self._result("&", left, right, status, (from_, start, end, rows), tried)
+        return self._result(" & ", left, right, status, (from_, start, end, rows), tried)
 
     def _sequence(self, left: Buffer, right: Buffer, gap: Gap, tests: list[JoinTest], done: np.ndarray) -> Buffer:
         low, high, bars, l_low, l_high = self._bars(left, right, gap)
@@ -287,7 +295,8 @@ class TreeRun:
             status, from_, start, end, rows, tried = joins.sequence_by_hash(
                 *left.arrays, codes[0], *right.arrays, codes[1], *rest
             )
-        return self._result(";" if codes is None else "; (hash)", left, right, status, (from_, start, end, rows), tried)
+        operator = "; " if codes is None else "; (hash) "
+        return self._result(operator, left, right, status, (from_, start, end, rows), tried)
 
     def _result(
         self, operator: str, left: Buffer, right: Buffer, status: int, out: tuple[np.ndarray, ...], tried: int
@@ -295,9 +304,8 @@ class TreeRun:
         if status != joins.FINE:
             raise TooManyRecords
         variables = (*left.variables, *right.variables)
-        self.counted.append(
-            Counted(f"[{', '.join(left.variables)}]{operator}[{', '.join(right.variables)}]", tried, len(out[3]))
-        )
+        name = f"[{', '.join(left.variables)}]{operator}[{', '.join(right.variables)}]"
+        self.counted.append(Counted(name, tried, len(out[3]), variables, "hash" in operator))
         return Buffer(variables, *out)
 
     def _codes(self, test: JoinTest, left: Buffer, right: Buffer) -> tuple[np.ndarray, np.ndarray] | None:

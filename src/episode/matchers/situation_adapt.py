@@ -6,7 +6,7 @@ import json
 
 import numpy as np
 
-from episode.kernels.situations import PAUSE, Statistics
+from episode.kernels.situations import Statistics
 from episode.plan.situation_cost import Costs, best_order, initial_costs, triggers
 from episode.plan.situation_pattern import SituationPlan
 
@@ -17,8 +17,9 @@ SHARE_SMOOTHING = 0.05
 
 GAIN = 0.1
 """By how much another order must be cheaper to be taken."""
-LONGEST_PAUSE = 1024
-"""Instants between two looks at most: each time the plan stays as it is, the pause gets longer."""
+PAUSE, LONGEST_PAUSE = 64, 1024
+"""Instants between two looks at whether the plan still fits, and at most: each time it stays as it is, the pause gets
+longer."""
 MOST_NOTED = 20
 
 
@@ -43,6 +44,7 @@ class Orders:
             SMOOTHING,
             SHARE_SMOOTHING,
             0.0 if self.forced or symbols < 3 else THRESHOLD,
+            PAUSE,
             np.array(costs.sizes),
             np.array(costs.selectivities),
             np.array(costs.sizes),

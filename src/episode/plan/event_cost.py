@@ -171,8 +171,7 @@ class Costs:
     def _over_ranges(
         self, node: InSequence | Together, places: tuple[Node, ...], gaps: tuple[Gap, ...] | None
     ) -> Estimate:
-        leaves = [self.cheapest(place) for place in places]
-        masks = [self._mask(variables_of(place)) for place in places]
+        leaves, masks = self._leaves(places)
         n = len(places)
         if node in self.fixed:
             card, cost, _ = self._fixed(self.fixed[node], leaves, masks, gaps)
@@ -184,6 +183,15 @@ class Costs:
         elif isinstance(node, Together):
             card, cost = self._edges(node.absent, card, cost)
         return Estimate(card, cost, (*_shapes(leaves), (node, shape)))
+
+    def _leaves(self, places: tuple[Node, ...]) -> tuple[list[Estimate], list[int]]:
+        return [self.cheapest(place) for place in places], [self._mask(variables_of(place)) for place in places]
+
+    def of_shape(self, node: InSequence | Together, shape: Shape) -> tuple[float, float]:
+        """(records, cost) of a part of a node's tree."""
+        leaves, masks = self._leaves(node.places if isinstance(node, InSequence) else node.parts)
+        card, cost, _ = self._fixed(shape, leaves, masks, node.gaps if isinstance(node, InSequence) else None)
+        return card, cost
 
     def _search(
         self, leaves: list[Estimate], masks: list[int], gaps: tuple[Gap, ...] | None
@@ -235,15 +243,22 @@ class Costs:
         else:
             in_time = time_selectivity(left[3].bit_count(), right[3].bit_count())
         pairs = left[0] * right[0]
-        access = right[0] * (ACCESS_WEIGHT if right[3].bit_count() == 1 else SEARCH_WEIGHT)
-        if hashed < 1.0:
-            access += (left[0] + right[0]) * HASH_WEIGHT
         for item in gap or ():
-            access += right[0] * ACCESS_WEIGHT
             pairs *= self._survives(item)
         tried = pairs * in_time[0] * hashed
         out = pairs * in_time[1] * passing
-        return out, access + tried * (1.0 + tests * PREDICATE_WEIGHT) + OUTPUT_WEIGHT * out
+        size = right[3].bit_count()
+        return out, self.charge(left[0], right[0], size, len(gap or ()), hashed < 1.0, tests, tried, out)
+
+    @staticmethod
+    def charge(
+        left: float, right: float, size: int, gap: int, hashed: bool, tests: int, tried: float, out: float
+    ) -> float:
+        """What a join costs: records of its sides, events of a right one, items of the gap, tests, pairs, records."""
+        access = right * ((ACCESS_WEIGHT if size == 1 else SEARCH_WEIGHT) + gap * ACCESS_WEIGHT)
+        if hashed:
+            access += (left + right) * HASH_WEIGHT
+        return access + tried * (1.0 + tests * PREDICATE_WEIGHT) + OUTPUT_WEIGHT * out
 
     def _survives(self, item: Absent | Group) -> float:
         """The share of neighbours with none (negation) or some (closure) of the events between them."""

@@ -37,6 +37,7 @@ from episode.plan.event_tree import (
     Together,
     absences,
     groups_of,
+    is_open_ended,
     logical_tree,
     simplify,
     variables_of,
@@ -104,6 +105,13 @@ class EventPlan:
     notes: tuple[str, ...] = ()
     outputs: tuple[str, ...] = ()
     conditions: dict[str, Condition] = field(default_factory=dict)
+
+    @property
+    def waits(self) -> bool:
+        """Are matches decided only when their window has passed? Then what lies before them is kept for as long."""
+        if self.tree is not None:
+            return is_open_ended(self.tree)
+        return self.automaton is not None and self.automaton.waits
 
 
 def plan_event_pattern(

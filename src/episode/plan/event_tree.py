@@ -112,6 +112,15 @@ def groups_of(node: Node) -> Iterator[Group]:
             yield from groups_of(part)
 
 
+def is_open_ended(node: Node) -> bool:
+    """Does a negation or a group stand behind the last single event, in some way through the tree?"""
+    if isinstance(node, InSequence):
+        return bool(node.gaps[-1]) or is_open_ended(node.places[-1])
+    if isinstance(node, Together):
+        return bool(node.absent) or any(is_open_ended(part) for part in node.parts)
+    return isinstance(node, OneOf) and any(is_open_ended(part) for part in node.parts)
+
+
 # ---- rewriting ----------------------------------------------------------------------------------------
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from episode.lang.event_syntax import Strategy
+from episode.plan.event_actual import Actual
 from episode.plan.event_automaton import AutomatonPlan
 from episode.plan.event_cost import (
     Costs,
@@ -77,31 +78,68 @@ def other_plans(plan: EventPlan, physical: PhysicalPlan, statistics: Statistics)
     return [f"  automaton instead: cost {cost:,.0f} ({chosen})"]
 
 
-def tree_lines(plan: EventPlan, physical: PhysicalPlan, statistics: Statistics) -> list[str]:
-    """The tree with estimates: records per window and cost up to here."""
+def tree_lines(
+    plan: EventPlan, physical: PhysicalPlan, statistics: Statistics, actual: Actual | None = None
+) -> list[str]:
+    """The tree with estimates: records per window and cost up to here; and what they really were, where it is known."""
     assert plan.tree is not None
-    return _Tree(plan, physical, Costs(plan, statistics, dict(physical.shapes))).lines(plan.tree, "")
+    return _Tree(plan, physical, Costs(plan, statistics, dict(physical.shapes)), actual).lines(plan.tree, "")
+
+
+def plan_words(plan: EventPlan, physical: PhysicalPlan) -> str:
+    """A plan in one line: what is joined first stands in brackets."""
+    if physical.automaton:
+        return "the automaton"
+    assert plan.tree is not None
+    words = _words(plan.tree, physical)
+    return words if isinstance(plan.tree, Leaf) else words[1:-1]
+
+
+def _words(node: Node, physical: PhysicalPlan) -> str:
+    if isinstance(node, Leaf):
+        return node.variable
+    if isinstance(node, OneOf):
+        return f"({' | '.join(_words(part, physical) for part in node.parts)})"
+    shape = physical.shape(node)
+    if isinstance(node, Together):
+        return _joined(" & ", [_shape_words(shape, node.parts, None, physical), *map(_sign, node.absent)])
+    inner = _shape_words(shape, node.places, node.gaps, physical)
+    return _joined("; ", [*map(_sign, node.gaps[0]), inner, *map(_sign, node.gaps[-1])])
+
+
+def _shape_words(shape: Shape, places: tuple[Node, ...], gaps: tuple[Gap, ...] | None, physical: PhysicalPlan) -> str:
+    if isinstance(shape, int):
+        return _words(places[shape], physical)
+    left, right = (_shape_words(side, places, gaps, physical) for side in shape)
+    if gaps is None:
+        return _joined(" & ", [left, right])
+    return _joined("; ", [left, *map(_sign, gaps[first_place(shape[1])]), right])
+
+
+def _joined(sign: str, parts: list[str]) -> str:
+    return f"({sign.join(parts)})" if len(parts) > 1 else parts[0]
 
 
 class _Tree:
-    def __init__(self, plan: EventPlan, physical: PhysicalPlan, costs: Costs) -> None:
+    def __init__(self, plan: EventPlan, physical: PhysicalPlan, costs: Costs, actual: Actual | None) -> None:
         self.plan = plan
         self.physical = physical
         self.costs = costs
+        self.actual = actual
 
     def lines(self, node: Node, indent: str) -> list[str]:
+        found = None if self.actual is None else self.actual.of(self.costs, node)
         if isinstance(node, Leaf):
-            return [f"{indent}{node.variable}  (about {self.costs.statistics.card(node.variable):,.1f} per window)"]
+            in_fact = "" if found is None else f"; in fact {found[0]:,.1f}"
+            card = self.costs.statistics.card(node.variable)
+            return [f"{indent}{node.variable}  (about {card:,.1f} per window{in_fact})"]
         estimate = self.costs.cheapest(node)
-        about = f"  (about {estimate.card:,.1f} per window, cost {estimate.cost:,.0f})"
+        about = _about((estimate.card, estimate.cost), found)
         if isinstance(node, OneOf):
             parts = [line for part in node.parts for line in self.lines(part, indent + "  ")]
             return [f"{indent}OR{about}", *parts]
-        shape = next(shape for other, shape in self.physical.shapes if other == node)
-        if isinstance(node, Together):
-            return [*self._edge(node.absent, indent), *self._shape(shape, node.parts, None, indent, about)]
-        first, last = node.gaps[0], node.gaps[-1]
-        return [*self._edge((*first, *last), indent), *self._shape(shape, node.places, node.gaps, indent, about)]
+        gap = node.absent if isinstance(node, Together) else (*node.gaps[0], *node.gaps[-1])
+        return [*self._edge(gap, indent), *self._shape(self.physical.shape(node), node, indent, about)]
 
     def _between(self, item: Absent | Group, left: frozenset[str], right: frozenset[str]) -> str:
         """A gap's item, and whether it is found here or only on finished matches."""
@@ -114,9 +152,14 @@ class _Tree:
     def _edge(self, gap: Gap | tuple[Absent, ...], indent: str) -> list[str]:
         return [f"{indent}at the edge: {_item(item)}" for item in gap]
 
-    def _shape(
-        self, shape: Shape, places: tuple[Node, ...], gaps: tuple[Gap, ...] | None, indent: str, about: str
-    ) -> list[str]:
+    def _part(self, shape: Shape, node: InSequence | Together, indent: str) -> list[str]:
+        """A join below a node's last one: with its numbers only if they were counted."""
+        found = None if self.actual is None else self.actual.of_shape(self.costs, node, shape)
+        about = "" if found is None else _about(self.costs.of_shape(node, shape), found)
+        return self._shape(shape, node, indent, about)
+
+    def _shape(self, shape: Shape, node: InSequence | Together, indent: str, about: str) -> list[str]:
+        places, gaps = (node.places, node.gaps) if isinstance(node, InSequence) else (node.parts, None)
         if isinstance(shape, int):
             return self.lines(places[shape], indent)
         left, right = shape
@@ -133,9 +176,15 @@ class _Tree:
         on = f" on {' AND '.join(mine)}" if mine else ""
         return [
             f"{indent}{'AND' if gaps is None else 'SEQ'}{between}{on}{about}",
-            *self._shape(left, places, gaps, indent + "  ", ""),
-            *self._shape(right, places, gaps, indent + "  ", ""),
+            *self._part(left, node, indent + "  "),
+            *self._part(right, node, indent + "  "),
         ]
+
+
+def _about(estimate: tuple[float, float], found: tuple[float, float] | None) -> str:
+    """(records per window, cost) as estimated, and in fact."""
+    in_fact = "" if found is None else f"; in fact {found[0]:,.1f}, cost {found[1]:,.0f}"
+    return f"  (about {estimate[0]:,.1f} per window, cost {estimate[1]:,.0f}{in_fact})"
 
 
 def _variables(shape: Shape, places: tuple[Node, ...]) -> frozenset[str]:
@@ -145,10 +194,14 @@ def _variables(shape: Shape, places: tuple[Node, ...]) -> frozenset[str]:
 
 
 def _item(item: Absent | Group) -> str:
+    return f"{_sign(item)} between ({'NSEQ' if isinstance(item, Absent) else 'KSEQ'})"
+
+
+def _sign(item: Absent | Group) -> str:
     if isinstance(item, Absent):
-        return f"{item.name} between (NSEQ)"
+        return item.name
     sign = f"^{item.count}" if item.count is not None else "+" if item.minimum else "*"
-    return f"{item.variable}{sign} between (KSEQ)"
+    return f"{item.variable}{sign}"
 
 
 def automaton_lines(automaton: AutomatonPlan) -> list[str]:
@@ -179,16 +232,7 @@ def _state_bound(plan: EventPlan) -> str:
         return "not bounded: there is no WITHIN (a table is matched as a whole; a stream is refused)"
     contiguous = plan.strategy in (Strategy.STRICT, Strategy.PARTITION)
     which = "all events" if contiguous else "the events that qualify for a variable"
-    return f"{which} of the last {'two windows' if _waits(plan) else 'window'} per partition"
-
-
-def _waits(plan: EventPlan) -> bool:
-    """Are matches decided only when their window has passed? Then what lies before them must be kept for as long."""
-    if plan.tree is None:
-        return plan.automaton is not None and plan.automaton.waits
-    return bool(isinstance(plan.tree, InSequence) and plan.tree.gaps[-1]) or bool(
-        isinstance(plan.tree, Together) and plan.tree.absent
-    )
+    return f"{which} of the last {'two windows' if plan.waits else 'window'} per partition"
 
 
 def explain_reports(reports: list[str]) -> list[str]:
@@ -205,13 +249,20 @@ def explain_reports(reports: list[str]) -> list[str]:
             total[0] += tried
             total[1] += records
     lines += [f"    {name}: {tried:,} pairs tried, {records:,} records" for name, (tried, records) in nodes.items()]
+    automata = sum(one["automaton"] for one in read)
+    engines = [("a tree", len(read) - automata), ("the automaton", automata)]
+    lines.append(f"  plans at the end: {', '.join(f'{name} ({parts:,})' for name, parts in engines if parts)}")
     busiest = max(read, key=lambda one: one["matches"])
     if busiest["tree"]:
-        lines += ["  tree of the busiest part, with estimates from its events:"]
+        lines += ["  tree of the busiest part, with estimates from its events and what was counted since it was taken:"]
         lines += [f"    {line}" for line in busiest["tree"]]
+    lines += busiest["instead"]
+    if any(one["changes"] for one in read):
+        lines.append("  plans taken:")
     for one in read:
-        for number, reason, old, new in one["changes"]:
-            lines.append(f"    round {number}: {reason}; cost {old:,.0f} → {new:,.0f}")
+        for number, reason, old, new, words in one["changes"]:
+            cost = f"cost {new:,.0f}" if old is None else f"cost {old:,.0f} → {new:,.0f}"
+            lines.append(f"    round {number}: {reason}; {words}, {cost}")
             if len(lines) > MOST_LINES:
                 return [*lines, "    …"]
     return lines
