@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import random
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -12,11 +13,11 @@ import pytest
 from hypothesis import HealthCheck, assume, given, note, settings
 from hypothesis import strategies as st
 
-from episode.errors import EpisodeUnsupportedError
+from episode.errors import EpisodeDataError, EpisodeUnsupportedError
 from episode.lang.event_syntax import Strategy
 from episode.matchers import event_adapt, event_pattern
 from episode.matchers.columns import from_bytes, to_bytes
-from episode.matchers.event_pattern import EventPatternSpec
+from episode.matchers.event_pattern import EventPatternMatcher, EventPatternSpec
 from episode.matchers.keys import KeyCoder
 from episode.matchers.live import LiveRules, LiveShard
 from episode.matchers.ordering import events_of
@@ -98,6 +99,59 @@ def test_chunks_do_not_matter(case: Case, data: st.DataObject) -> None:
 def test_rounds_do_not_matter(case: Case, rows: int) -> None:
     small = planned(case, round_rows=rows)
     assert sorted(run_whole(small, case.events)) == sorted(run_whole(planned(case), case.events))
+
+
+@SETTINGS
+@given(st.one_of(cases(), cases(LASTING)), st.integers(1, 12), st.booleans())
+def test_limits_of_records_do_not_matter(case: Case, most: int, pieces: bool) -> None:
+    """Rounds are cut until they fit; where not even one moment does, there is an error."""
+    lasting = any(event.ts != event.te for event in case.events)
+    small = planned(case, lasting=lasting, most_records=most)
+    middle = len(case.events) // 2
+    borders = [i for i in range(1, len(case.events)) if case.events[i].te != case.events[i - 1].te and i >= middle]
+    cut = borders[0] if pieces and borders else 0
+    try:
+        found = run_in_pieces(small, [case.events[:cut], case.events[cut:]], restore=False)
+    except EpisodeDataError as error:
+        note(str(error))
+        return
+    assert sorted(found) == sorted(run_whole(planned(case, lasting=lasting), case.events))
+
+
+@pytest.mark.parametrize(
+    ("pattern", "strategy", "most"),
+    [
+        ("A; B; C", Strategy.ANY, 100),
+        ("A; B; C; !D", Strategy.ANY, 100),
+        ("!D; A; B; !D e", Strategy.ANY, 60),
+        ("A; B; C+", Strategy.ANY, 200),
+        ("(A | B); C; !D", Strategy.ANY, 60),
+        ("A & B & !D", Strategy.ANY, 200),
+        ("A+; B; !D", Strategy.ANY, 100),
+        ("A; B; C", Strategy.NEXT, 20),
+        ("A; B; !D", Strategy.NEXT, 8),
+    ],
+)
+def test_rounds_are_cut_until_they_fit(
+    pattern: str, strategy: Strategy, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One window has far fewer matches than all events: no match is lost, and none comes twice."""
+    rng = random.Random(7)
+    events = [
+        Event(n, t, t, {"type": rng.choice("AABBCCABCABCD"), "k": 1, "x": 0, "y": 0, "s": ""})
+        for n, t in enumerate(sorted(rng.choices(range(300), k=240)))
+    ]
+    spec = partial(spec_of, f"PATTERN {pattern} WITHIN 20", strategy=strategy)
+    whole = sorted(run_whole(spec(), events))
+    assert len(whole) > 10
+    assert len(set(whole)) == len(whole)
+    cuts = []
+    halved = EventPatternMatcher._halved
+    monkeypatch.setattr(EventPatternMatcher, "_halved", lambda *rest: cuts.append(1) or halved(*rest))
+    assert sorted(run_whole(spec(most_records=most), events)) == whole
+    assert cuts
+    pieces = [events[:100], events[100:170], events[170:]]
+    assert sorted(run_in_pieces(spec(most_records=most), pieces, restore=True)) == whole
 
 
 @SETTINGS

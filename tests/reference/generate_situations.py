@@ -12,9 +12,11 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from fractions import Fraction
 
 from hypothesis import strategies as st
 
@@ -76,6 +78,8 @@ def cases(draw: st.DrawFn, max_events: int = 14, max_keys: int = 3, detect: str 
     within = draw(st.sampled_from([None, None, 8, 12, 5, 20, 3]))
     if not _is_connected(constraints):
         within = within or 8
+    if within is not None:
+        within = max(within, *(definition.at_least or 0 for definition in definitions))
     pattern = Pattern(
         definitions,
         constraints,
@@ -83,7 +87,7 @@ def cases(draw: st.DrawFn, max_events: int = 14, max_keys: int = 3, detect: str 
         tuple(draw(st.lists(_values(SYMBOLS[:count]), min_size=1, max_size=5))),
         detect or draw(st.sampled_from(["earliest", "earliest", "complete"])),
     )
-    if not is_satisfiable(pattern):
+    if not is_satisfiable(pattern) or not has_room(pattern):
         pattern = replace(pattern, constraints=tuple(_widened(constraints)))
     return Case(pattern, render(pattern, keyed=keyed, mirrored=draw(st.integers(0, 2**16 - 1))), all_events, keyed)
 
@@ -235,7 +239,7 @@ def _is_connected(constraints: tuple[Constraint, ...]) -> bool:
 
 
 def is_satisfiable(pattern: Pattern) -> bool:
-    """Whether some intervals satisfy all constraints; durations are not looked at.
+    """Whether some intervals satisfy all constraints; durations are not looked at (`has_room` does).
 
     Only the order and the coincidences of the end points matter, so intervals over as many points are enough.
     """
@@ -264,6 +268,39 @@ def _can_place(symbols: list[str], placed: dict[str, Interval], size: int, const
 @functools.cache
 def _relation(left: Interval, right: Interval) -> str:
     return relation_of(Situation("", *left, ()), Situation("", *right, ()))
+
+
+def has_room(pattern: Pattern) -> bool:
+    """Whether the limits of durations leave a relation to every pair, each pair taken by itself.
+
+    Only how the two durations compare matters, so it is enough to try those around the limits.
+    """
+    limits = {definition.symbol: definition for definition in pattern.definitions}
+    for left, right in {(constraint.left, constraint.right) for constraint in pattern.constraints}:
+        about = [
+            c.relations if c.left == left else {MIRROR[relation] for relation in c.relations}
+            for c in pattern.constraints
+            if {c.left, c.right} == {left, right}
+        ]
+        allowed = frozenset.intersection(*map(frozenset, about))
+        if not any(relation in allowed for relation in _relations_of_limits(limits[left], limits[right])):
+            return False
+    return True
+
+
+def _relations_of_limits(left: Definition, right: Definition) -> Iterator[str]:
+    bounds = [d for limit in (left, right) for d in (limit.at_least, limit.at_most) if d is not None] or [1]
+    durations = [Fraction(2 * bound + half, 2) for bound in bounds for half in (-1, 0, 1)]
+    step = Fraction(1, 4)
+    for a, b in itertools.product(durations, repeat=2):
+        if not _keeps_to(left, a) or not _keeps_to(right, b):
+            continue
+        for start in (a + 1, a, a - step, step, 0, -step, a - b, step - b, -b, -b - 1):
+            yield relation_of(Situation("", 0, a, ()), Situation("", start, start + b, ()))
+
+
+def _keeps_to(definition: Definition, duration: Fraction) -> bool:
+    return (definition.at_least or 0) <= duration <= (definition.at_most or math.inf)
 
 
 def _widened(constraints: tuple[Constraint, ...]) -> Iterator[Constraint]:

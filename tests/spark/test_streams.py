@@ -117,6 +117,7 @@ def test_late_events_are_dropped_counted_and_kept(spark: SparkSession, tmp_path:
     assert sorted((row.k, row.ts, row.v) for row in kept) == [(1, 15, 9), (2, 25, 9)]
 
 
+@pytest.mark.live
 def test_late_events_of_several_patterns_and_runs_in_one_directory(spark: SparkSession, tmp_path: Path) -> None:
     """The same pattern over two streams, in two runs; and the micro-batch with late events once more."""
     late = [{"k": 1, "ts": 15, "v": 9, "s": "late"}, {"k": 1, "ts": 25, "v": 9, "s": "late"}]

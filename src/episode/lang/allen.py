@@ -258,21 +258,22 @@ def _explained(
 
 def _reason(constraints: Sequence[RelationOfPair]) -> str:
     *others, last = constraints
-    listed = _enumerated([_shown(*other) for other in others])
+    listed = _enumerated([shown(*other) for other in others])
     if len(others) == 0:
-        return f"{_shown(*last)} is impossible"
+        return f"{shown(*last)} is impossible"
     places, network = _places(others), _closed(others)
     if len(others) > 1 and network is not None and last[0] in places and last[1] in places:
         follows = network[places[last[0]]][places[last[1]]]
         if follows & mask(last[2]) == 0:
             if follows.bit_count() > MANY:
-                return f"from {listed} follows that {_shown(*last)} cannot hold"
-            return f"from {listed} follows {_shown(last[0], last[1], relations_of(follows))}, not {_shown(*last)}"
-    every = _enumerated([_shown(*each) for each in constraints])
+                return f"from {listed} follows that {shown(*last)} cannot hold"
+            return f"from {listed} follows {shown(last[0], last[1], relations_of(follows))}, not {shown(*last)}"
+    every = _enumerated([shown(*each) for each in constraints])
     return f"{every} cannot {'both' if len(others) == 1 else 'all'} hold"
 
 
-def _shown(left: str, right: str, relations: Collection[Relation]) -> str:
+def shown(left: str, right: str, relations: Collection[Relation]) -> str:
+    """`A meets or overlaps B`."""
     ordered = relations_of(mask(relations))
     return f"{left} {' or '.join(relation.value for relation in ordered)} {right}"
 

@@ -31,6 +31,7 @@ from episode.lang.event_syntax import ReturnItem
 from episode.lang.lexer import Kind, Token, tokenize
 from episode.lang.lifting import refuse_reserved
 from episode.lang.situation_define import parse_definitions
+from episode.lang.situation_durations import check_pairs, check_window
 from episode.lang.situation_relations import check_constraints, parse_constraints
 from episode.lang.situation_scalar import Symbols, parse_returned
 from episode.lang.situation_syntax import Constraint, Definition, SituationInput, SituationQuery
@@ -87,10 +88,13 @@ def _query(cursor: Cursor) -> SituationQuery:
     constraints = parse_constraints(clauses["PATTERN"], symbols)
     _check_use(cursor, definitions, constraints)
     check_constraints(cursor, constraints)
+    check_pairs(cursor, definitions, constraints)
+    within = _within(clauses["WITHIN"]) if "WITHIN" in clauses else None
+    check_window(cursor, definitions, within)
     return SituationQuery(
         definitions=definitions,
         constraints=constraints,
-        within=_within(clauses["WITHIN"]) if "WITHIN" in clauses else None,
+        within=within,
         returns=_returns(clauses["RETURN"], symbols, qualifiers) if "RETURN" in clauses else None,
         input=source,
         source=cursor.source,

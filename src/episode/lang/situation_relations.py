@@ -58,7 +58,7 @@ def check_constraints(cursor: Cursor, constraints: tuple[Constraint, ...]) -> No
     if found is not None:
         place = constraints[found.constraints[-1]].span
         hint = "No situations can fulfil this pattern; one of these constraints must go, or needs another alternative."
-        cursor.fail(f"The constraints contradict each other: {found.reason}.", _place(place), hint)
+        cursor.fail(f"The constraints contradict each other: {found.reason}.", place_of(place), hint)
 
 
 # ---- conjunctions and alternatives -------------------------------------------------------------------
@@ -80,7 +80,7 @@ def _alternatives(cursor: Cursor, symbols: Symbols, depth: int) -> list[Constrai
     for operand in operands:
         if len(operand) > 1:
             pairs = " and ".join(f"{each.left}, {each.right}" for each in operand[:2])
-            place = _place(Span(operand[0].span.start, operand[-1].span.end))
+            place = place_of(Span(operand[0].span.start, operand[-1].span.end))
             hint = f"An alternative is one relation of one pair; this one is about {pairs}. {JOINED}"
             cursor.fail("Several constraints cannot be one alternative.", place, hint)
     return [_merged(cursor, [operand[0] for operand in operands])]
@@ -98,7 +98,7 @@ def _merged(cursor: Cursor, alternatives: list[Constraint]) -> Constraint:
         else:
             message = f"The alternatives before are about {first.left} and {first.right}, this one is not."
             hint = "Alternatives are about one pair; write AND between constraints about different pairs."
-            cursor.fail(message, _place(other.span), hint)
+            cursor.fail(message, place_of(other.span), hint)
     ordered = tuple(relation for relation in Relation if relation in relations)
     return Constraint(first.left, first.right, ordered, Span(first.span.start, last.span.end))
 
@@ -172,7 +172,7 @@ def _relation(cursor: Cursor, left: str, symbols: Symbols, alone: bool) -> Relat
     if name not in RELATIONS and not alone and first.identifier.lower() in symbols:
         cursor.fail(f"Expected AND or ';' before {describe(first)}.", first, JOINED)
     if name not in RELATIONS:
-        _fail_unknown(cursor, name, _place(cursor.span_from(first.start)))
+        _fail_unknown(cursor, name, place_of(cursor.span_from(first.start)))
     return RELATIONS[name]
 
 
@@ -188,5 +188,6 @@ def _fail_without_relation(cursor: Cursor, left: str) -> NoReturn:
     cursor.fail(f"Expected a relation behind {left}, found {describe(cursor.token)}.", None, KNOWN)
 
 
-def _place(span: Span) -> Token:
+def place_of(span: Span) -> Token:
+    """A span as a place of an error."""
     return Token(Kind.NAME, "", span.start, span.end)

@@ -24,7 +24,7 @@ from episode.matchers.columns import from_bytes, take, to_bytes
 from episode.matchers.event_adapt import Adaptation
 from episode.matchers.event_prepare import EventArrays, EventNeeds, event_needs, prepare_events
 from episode.matchers.event_runs import automaton_arrays
-from episode.matchers.event_tree import Found, Round, TooManyRecords, TreeRun
+from episode.matchers.event_tree import Found, Round, TooManyRecords, TreeRun, edges
 from episode.matchers.held import STATE_VERSION, KeptRows, check_version, with_held
 from episode.matchers.ordering import start_image
 from episode.matchers.prepare import Needs, needs_of, prepare
@@ -33,7 +33,7 @@ from episode.matchers.row_pattern import STEP_BUDGET, StateLimit
 from episode.plan.clause import Strategy
 from episode.plan.event_cost import PhysicalPlan
 from episode.plan.event_pattern import EventPlan
-from episode.plan.event_tree import InSequence, variables_of
+from episode.plan.event_tree import Group, InSequence, first_variables, variables_of
 
 _PARTITIONS = "partitions"
 STRATEGIES = {
@@ -43,7 +43,7 @@ STRATEGIES = {
 FIRST_ROWS, ROUND_ROWS = 1 << 10, 1 << 16
 """Rows of the first round, and at the most."""
 MOST_RECORDS = 1 << 21
-"""Records of one buffer in one round; a round with more is cut in two."""
+"""Records of one buffer in one round, at the most; a round with more is cut in two."""
 GOOD_RECORDS, LEAST_WINDOWS = 1 << 18, 4
 """Records of a round that stay in the processor's cache; rounds are cut to have about so many, but not below so many
 windows, as each builds the records of the window before it anew."""
@@ -51,7 +51,8 @@ windows, as each builds the records of the window before it anew."""
 
 @dataclass(frozen=True)
 class EventPatternSpec:
-    """A planned event pattern over rows of a known Arrow schema. forced: a physical plan to keep to."""
+    """A planned event pattern over rows of a known Arrow schema. forced: a physical plan to keep to. round_rows,
+    most_records: limits of one round."""
 
     plan: EventPlan
     input_schema: pa.Schema
@@ -59,6 +60,7 @@ class EventPatternSpec:
     limit: StateLimit | None = None
     forced: PhysicalPlan | None = None
     round_rows: int = ROUND_ROWS
+    most_records: int = MOST_RECORDS
 
     @property
     def input_columns(self) -> tuple[str, ...]:
@@ -104,7 +106,18 @@ class EventPatternMatcher:
         self._kept = KeptRows()
         self._chain = _chain(self.plan)
         self._waits = self.plan.waits
+        self._single, self._first = self._masks_of_starts()
         self._back = self._reach_back()
+
+    def _masks_of_starts(self) -> tuple[np.uint64, np.uint64]:
+        """Variables of single events, and of those that are the first event of their matches."""
+        tree = self.plan.tree
+        if tree is None:
+            return np.uint64(0), np.uint64(0)
+        led = any(isinstance(edge.item, Group) and not edge.left for edge in edges(tree))
+        bit = {name: 1 << number for number, name in enumerate(self.plan.variables)}
+        first = () if led else first_variables(tree)
+        return np.uint64(sum(bit[name] for name in variables_of(tree))), np.uint64(sum(bit[name] for name in first))
 
     def _reach_back(self) -> int:
         """How far before the last decided time an event may still be needed."""
@@ -255,7 +268,7 @@ class EventPatternMatcher:
         try:
             found = self._matches_at_once(events, arrays, round_)
         except TooManyRecords:
-            self._fit_rounds(round_, MOST_RECORDS)
+            self._fit_rounds(round_, self.spec.most_records)
             for half in self._halved(events, round_):
                 yield from self._matches(events, arrays, half)
         else:
@@ -268,7 +281,7 @@ class EventPatternMatcher:
         physical = self.adaptation.plan_for(arrays, reduced)
         if physical.automaton:
             return self._run_automaton(events, arrays, round_, reduced)
-        run = TreeRun(self.plan, physical, arrays, reduced, MOST_RECORDS)
+        run = TreeRun(self.plan, physical, arrays, self._decidable(reduced), self.spec.most_records)
         found = run.matches()
         self.adaptation.note(run.counted, len(found.rows), run.events)
         self._fit_rounds(round_, max((one.records for one in run.counted), default=0))
@@ -291,6 +304,24 @@ class EventPatternMatcher:
         joins.viable(round_.bits, masks, round_.from_, round_.start, round_.end, self.window, True, bits)
         return Round(round_.from_, round_.start, round_.end, round_.done, round_.until, bits)
 
+    def _decidable(self, round_: Round) -> Round:
+        """A waiting round without single events that are only in matches of other rounds, by the start of a match."""
+        if not self._waits or self.window == joins.EVER:
+            return round_
+        low, high = int(round_.from_[0]), int(round_.from_[-1])
+        early, late = self._beyond(round_)
+        bits = np.empty_like(round_.bits)
+        bits[low:high] = round_.bits[low:high]
+        bits[low:high][early] &= ~self._single
+        bits[low:high][late] &= ~self._first
+        return Round(round_.from_, round_.start, round_.end, round_.done, round_.until, bits)
+
+    def _beyond(self, round_: Round) -> tuple[np.ndarray, np.ndarray]:
+        """Of each event: would a match that starts with it be decided before a waiting round, or behind it?"""
+        start = round_.start[int(round_.from_[0]) : int(round_.from_[-1])]
+        least = np.maximum(round_.done, joins.NEVER + self.window) - self.window
+        return start <= np.repeat(least, np.diff(round_.from_)), start > max(round_.until - self.window, joins.NEVER)
+
     def _halved(self, events: EventBatch, round_: Round) -> list[Round]:
         groups = len(round_.from_) - 1
         if groups > 1:
@@ -304,16 +335,16 @@ class EventPatternMatcher:
         low, high = int(round_.from_[0]), int(round_.from_[1])
         done = int(round_.done[0])
         time = round_.end[low:high]
-        first = int(np.searchsorted(time, done, side="right"))
-        cuts = np.unique(time[first:])
-        cuts = cuts[cuts < round_.until]
-        if len(cuts) < 2 or self._waits:
-            raise self._explosion(events, low)
+        decided = time if not self._waits or self.window == joins.EVER else round_.start[low:high] + self.window
+        ours = (decided > done) & (decided <= round_.until)
+        cuts = np.unique(decided[ours])
+        if len(cuts) < 2 or (self._waits and self.window == joins.EVER):
+            raise self._explosion(events, low + int(np.argmax(ours)))
         cut = int(cuts[(len(cuts) - 1) // 2])
         middle = low + int(np.searchsorted(time, cut, side="right"))
         begin = low
         if self.window < joins.EVER:
-            begin = low + int(np.searchsorted(time, cut - self._back, side="right"))
+            begin = low + int(np.searchsorted(time, max(cut - self._back, joins.NEVER), side="right"))
         return [
             Round(np.array([low, middle]), round_.start, round_.end, np.array([done]), cut, round_.bits),
             Round(np.array([begin, high]), round_.start, round_.end, np.array([cut]), round_.until, round_.bits),
@@ -327,10 +358,12 @@ class EventPatternMatcher:
             possible = np.zeros_like(round_.bits)
             joins.viable(round_.bits, self._chain, round_.from_, round_.start, round_.end, self.window, True, possible)
             starts = possible & first != 0
+        if self._waits and self.window < joins.EVER:
+            starts = self._starts_of_round(round_, starts)
         status, row, offsets, rows, variables = runs_kernel.runs(
             automaton, arrays.kernel_lanes, STRATEGIES[self.plan.strategy], reduced.bits, starts, round_.from_,
             round_.start, round_.end, self.window, round_.done, round_.until, self._waits, self.spec.step_budget,
-            MOST_RECORDS * 4,
+            self.spec.most_records * 4,
         )  # fmt: skip
         if status == runs_kernel.TOO_MANY:
             raise TooManyRecords
@@ -339,6 +372,16 @@ class EventPatternMatcher:
         self.adaptation.note([], len(offsets) - 1, {})
         self._fit_rounds(round_, len(offsets) - 1)
         return FoundMatches(len(offsets) - 1, lambda: (offsets, rows, variables))
+
+    def _starts_of_round(self, round_: Round, starts: np.ndarray) -> np.ndarray:
+        """Starts of matches that are decided in a waiting round; of events that last, the first may not begin first."""
+        low, high = int(round_.from_[0]), int(round_.from_[-1])
+        early, late = self._beyond(round_)
+        out = np.empty_like(starts)
+        out[low:high] = starts[low:high] & ~early
+        if self.plan.times.start is None:
+            out[low:high] &= ~late
+        return out
 
     # ---- output and state ----------------------------------------------------------
 
@@ -425,7 +468,7 @@ class EventPatternMatcher:
         return self._error(
             events,
             row,
-            f"is in a window with more than {MOST_RECORDS:,} matches or partial matches",
+            f"is in a window with more than {self.spec.most_records:,} matches or partial matches",
             "Shorten WITHIN, narrow the conditions, relate the events by [attribute], or use skip-till-next-match.",
         )
 

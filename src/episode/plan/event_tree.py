@@ -84,6 +84,18 @@ def variables_of(node: Node | Absent | Group) -> tuple[str, ...]:
     return tuple(name for part in parts for name in variables_of(part))
 
 
+def first_variables(node: Node) -> tuple[str, ...]:
+    """Variables whose event begins every match that it is part of, as far as groups do not begin it; of a conjunction
+    any event may be the first one, and none is listed."""
+    if isinstance(node, Leaf):
+        return (node.variable,)
+    if isinstance(node, InSequence):
+        return first_variables(node.places[0])
+    if isinstance(node, OneOf):
+        return tuple(name for part in node.parts for name in first_variables(part))
+    return ()
+
+
 def absences(node: Node) -> Iterator[Absent]:
     """All negations of a tree."""
     if isinstance(node, InSequence):
