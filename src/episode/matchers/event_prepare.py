@@ -12,7 +12,7 @@ from episode.matchers.encoding import Lanes, encode
 from episode.matchers.lowering import COMPARE, Assembler, is_float_lane
 from episode.matchers.prepare import compute_lane, running_argument
 from episode.plan.event_pattern import EventPlan, JoinTest, event_variables
-from episode.plan.expressions import Apply, Constant, Current, Expression, Load, Navigated, Running, walk
+from episode.plan.expressions import Apply, Constant, Current, Expression, Load, Navigated, Running, is_comparison, walk
 from episode.plan.types import lane_of
 
 
@@ -34,24 +34,15 @@ class Comparison:
 
 def comparison_of(expression: Expression) -> Comparison | None:
     """A comparison of two values that each come from one row; anything else is for the machine."""
-    if not isinstance(expression, Apply) or expression.operation not in COMPARE:
+    if not is_comparison(expression):
         return None
+    assert isinstance(expression, Apply)
     sides = []
     for operand in expression.operands:
-        places = {node.at for node in walk(operand) if isinstance(node, Load)}
-        simple = all(isinstance(node, (Load, Apply, Constant)) for node in walk(operand))
-        if len(places) != 1 or not simple or _stands_in(operand):
-            return None
-        (at,) = places
-        if isinstance(at, Current) and at.offset != 0:
-            return None
+        at = next(node.at for node in walk(operand) if isinstance(node, Load))
         sides.append(Operand(_at_row(operand), at if isinstance(at, Navigated) else None))
     floating = is_float_lane(expression.operands[0].type)
     return Comparison(COMPARE[expression.operation], floating, sides[0], sides[1])
-
-
-def _stands_in(expression: Expression) -> bool:
-    return any(isinstance(node, Load) and node.missing is not None for node in walk(expression))
 
 
 def _at_row(expression: Expression) -> Expression:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from episode.plan.event_cost import ACCESS_WEIGHT, Costs, Shape, first_place
+from episode.plan.event_cost import ACCESS_WEIGHT, Costs, Shape, first_place, weight_of
 from episode.plan.event_tree import Gap, InSequence, Leaf, Node, OneOf, Together, variables_of
 
 
@@ -61,8 +61,9 @@ class Actual:
         tried, records = done.tried / self.windows, done.records / self.windows
         gap: Gap = node.gaps[first_place(shape[1])] if isinstance(node, InSequence) else ()
         tests = sum(
-            test.variables <= {*first, *second} and bool(test.variables & {*first}) and bool(test.variables & {*second})
+            weight_of(test)
             for test in costs.plan.tests
+            if test.variables <= {*first, *second} and test.variables & {*first} and test.variables & {*second}
         )
         cost = costs.charge(left[0], right[0], len(second), len(gap), done.hashed, tests, tried, records)
         return records, left[1] + right[1] + cost

@@ -14,11 +14,13 @@ from typing import Union
 
 from episode.plan.event_pattern import EventPlan, JoinTest
 from episode.plan.event_tree import Absent, Gap, Group, InSequence, Leaf, Node, OneOf, Together, variables_of
-from episode.plan.expressions import Apply, Load
+from episode.plan.expressions import Apply, Load, is_comparison
 
 PREDICATE_WEIGHT, OUTPUT_WEIGHT = 2.0, 7.0
 """k and p of the paper, where they are 0.25 and 1. Fitted to the times of all trees of the paper's queries: here a pair
 is tried in less than a nanosecond, in three with a test, and a record is written in seven."""
+PROGRAM_WEIGHT = 90.0
+"""k of a test that is no plain comparison, and runs as a program of the expression machine."""
 ACCESS_WEIGHT, SEARCH_WEIGHT, HASH_WEIGHT = 10.0, 25.0, 20.0
 """A record of the right side meets the left ones in its time: an event, a record of several; enters a hash table, or is
 looked up in it."""
@@ -76,6 +78,11 @@ def is_equality(test: JoinTest) -> bool:
         and len(test.variables) == 2
         and all(isinstance(operand, Load) for operand in expression.operands)
     )
+
+
+def weight_of(test: JoinTest) -> float:
+    """What a test costs on one pair."""
+    return PREDICATE_WEIGHT if is_comparison(test.expression) else PROGRAM_WEIGHT
 
 
 def default_statistics(plan: EventPlan) -> Statistics:
@@ -147,7 +154,12 @@ class Costs:
         self.fixed = fixed or {}
         self.bit = {name: 1 << number for number, name in enumerate(plan.variables)}
         self.tests = [
-            (self._mask(test.variables), statistics.selectivity.get(number, OTHER_SELECTIVITY), is_equality(test))
+            (
+                self._mask(test.variables),
+                statistics.selectivity.get(number, OTHER_SELECTIVITY),
+                is_equality(test),
+                weight_of(test),
+            )
             for number, test in enumerate(plan.tests)
         ]
 
@@ -231,11 +243,11 @@ class Costs:
         self, left: tuple[float, float, Shape, int], right: tuple[float, float, Shape, int], gap: Gap | None
     ) -> tuple[float, float]:
         """(records, cost) of one join; gap None: a conjunction."""
-        both, passing, tests, hashed = left[3] | right[3], 1.0, 0, 1.0
-        for mask, selectivity, equality in self.tests:
+        both, passing, tests, hashed = left[3] | right[3], 1.0, 0.0, 1.0
+        for mask, selectivity, equality, weight in self.tests:
             if mask & ~both == 0 and mask & left[3] and mask & right[3]:
                 passing *= selectivity
-                tests += 1
+                tests += weight
                 if equality and hashed == 1.0 and gap is not None:
                     hashed = selectivity
         if gap is None:
@@ -252,13 +264,13 @@ class Costs:
 
     @staticmethod
     def charge(
-        left: float, right: float, size: int, gap: int, hashed: bool, tests: int, tried: float, out: float
+        left: float, right: float, size: int, gap: int, hashed: bool, tests: float, tried: float, out: float
     ) -> float:
-        """What a join costs: records of its sides, events of a right one, items of the gap, tests, pairs, records."""
+        """What a join costs by its sides, items of the gap, weight of its tests, pairs tried and records made."""
         access = right * ((ACCESS_WEIGHT if size == 1 else SEARCH_WEIGHT) + gap * ACCESS_WEIGHT)
         if hashed:
             access += (left + right) * HASH_WEIGHT
-        return access + tried * (1.0 + tests * PREDICATE_WEIGHT) + OUTPUT_WEIGHT * out
+        return access + tried * (1.0 + tests) + OUTPUT_WEIGHT * out
 
     def _survives(self, item: Absent | Group) -> float:
         """The share of neighbours with none (negation) or some (closure) of the events between them."""

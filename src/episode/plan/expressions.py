@@ -180,6 +180,25 @@ def conjuncts(expression: Expression) -> list[Expression]:
     return [expression]
 
 
+COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
+
+
+def is_comparison(expression: Expression) -> bool:
+    """Are two values compared that each come from one row? Anything else is for the expression machine."""
+    if not isinstance(expression, Apply) or expression.operation not in COMPARISONS:
+        return False
+    for operand in expression.operands:
+        nodes = list(walk(operand))
+        loads = [node for node in nodes if isinstance(node, Load)]
+        if not all(isinstance(node, (Load, Apply, Constant)) for node in nodes):
+            return False
+        if len({load.at for load in loads}) != 1 or any(load.missing is not None for load in loads):
+            return False
+        if isinstance(loads[0].at, Current) and loads[0].at.offset != 0:
+            return False
+    return True
+
+
 def render(expression: Expression) -> str:
     """A readable form, for `explain`."""
     if isinstance(expression, Load):
