@@ -18,7 +18,7 @@ from tests.reference import row_patterns as oracle
 
 
 def parameters(place: str) -> list[Any]:
-    """Cases of a place; known gaps are strictly expected to fail."""
+    """Cases of a place; known gaps (a case names its own, none does now) are strictly expected to fail."""
     found = []
     for case in cases_for(place):
         reason = case.fails_on.get(place)

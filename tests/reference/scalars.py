@@ -1,6 +1,8 @@
 """Scalar expressions and aggregates as Spark computes them, for the oracles: plain Python, null is None.
 
 An expression is a sqlglot tree whose columns are placeholders; the caller says what each of them is.
+What is not here raises NotImplementedError rather than give a guess: a random test leaves such a case out, any other
+test fails.
 """
 
 from __future__ import annotations

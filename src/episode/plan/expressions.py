@@ -124,7 +124,7 @@ class ArrayExpression:
 
     @property
     def parts(self) -> tuple[Expression, ...]:
-        raise NotImplementedError
+        raise NotImplementedError  # every kind has its own
 
     @property
     def title(self) -> str:
