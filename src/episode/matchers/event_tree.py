@@ -295,17 +295,24 @@ class TreeRun:
             status, from_, start, end, rows, tried = joins.sequence_by_hash(
                 *left.arrays, codes[0], *right.arrays, codes[1], *rest
             )
-        operator = "; " if codes is None else "; (hash) "
-        return self._result(operator, left, right, status, (from_, start, end, rows), tried)
+        return self._result("; ", left, right, status, (from_, start, end, rows), tried, hashed=codes is not None)
 
     def _result(
-        self, operator: str, left: Buffer, right: Buffer, status: int, out: tuple[np.ndarray, ...], tried: int
+        self,
+        operator: str,
+        left: Buffer,
+        right: Buffer,
+        status: int,
+        out: tuple[np.ndarray, ...],
+        tried: int,
+        hashed: bool = False,
     ) -> Buffer:
         if status != joins.FINE:
             raise TooManyRecords
         variables = (*left.variables, *right.variables)
-        name = f"[{', '.join(left.variables)}]{operator}[{', '.join(right.variables)}]"
-        self.counted.append(Counted(name, tried, len(out[3]), variables, "hash" in operator))
+        between = operator + ("(hash) " if hashed else "")
+        name = f"[{', '.join(left.variables)}]{between}[{', '.join(right.variables)}]"
+        self.counted.append(Counted(name, tried, len(out[3]), variables, hashed))
         return Buffer(variables, *out)
 
     def _codes(self, test: JoinTest, left: Buffer, right: Buffer) -> tuple[np.ndarray, np.ndarray] | None:
