@@ -19,15 +19,15 @@ import pyarrow as pa
 
 from bench.feeding import Clock, Fed, batches_of, feeds_of, median_parts, told_medians
 from bench.harness import median
-from episode.lang.event_pattern import parse_event_query
-from episode.lang.event_syntax import classes_of
-from episode.matchers import event_pattern
-from episode.matchers.event_pattern import EventPatternMatcher, EventPatternSpec
-from episode.plan.event_classes import EventClasses
-from episode.plan.event_cost import PhysicalPlan, Shape, Statistics, cost_of, left_deep
-from episode.plan.event_pattern import EventPlan, plan_event_pattern
-from episode.plan.event_returns import EventTimes
-from episode.plan.event_tree import InSequence, variables_of
+from episode.lang.events.parser import parse_event_query
+from episode.lang.events.syntax import classes_of
+from episode.matchers.events import matcher as event_pattern
+from episode.matchers.events.matcher import EventPatternMatcher, EventPatternSpec
+from episode.plan.events.classes import EventClasses
+from episode.plan.events.cost import PhysicalPlan, Shape, Statistics, cost_of, left_deep
+from episode.plan.events.plan import EventPlan, plan_event_pattern
+from episode.plan.events.returns import EventTimes
+from episode.plan.events.tree import InSequence, variables_of
 from episode.plan.schema import InputSchema
 
 AUTOMATON, CHOSEN = "NFA", "chosen"

@@ -24,14 +24,14 @@ from bench.feeding import Clock, one_core
 from bench.harness import Report, median, millions, say, verdict
 from bench.queries import RARE, TICK, TICK_MAXIMAL
 from bench.ticks import SCHEMA, ticks
-from episode.kernels import rows as kernel
-from episode.lang.row_pattern import parse_clause
-from episode.matchers import row_pattern
+from episode.kernels.rows import matching as kernel
+from episode.lang.rows.parser import parse_clause
 from episode.matchers.keys import KeyCoder
 from episode.matchers.ordering import events_of
 from episode.matchers.protocol import END_OF_TIME, EventBatch
-from episode.matchers.row_pattern import RowPatternSpec
-from episode.plan.row_pattern import plan_row_pattern
+from episode.matchers.rows import matcher as row_pattern
+from episode.matchers.rows.matcher import RowPatternSpec
+from episode.plan.rows.plan import plan_row_pattern
 from episode.plan.schema import InputSchema
 
 ROWS, KEYS, SHARDS, RUNS = 20_000_000, 1_000, 32, 5

@@ -11,8 +11,8 @@ from typing import Any
 
 from numba import njit
 
-from episode.kernels.situation_search import relation, search
-from episode.kernels.situations import detect as searching_detect
+from episode.kernels.situations.matching import detect as searching_detect
+from episode.kernels.situations.search import relation, search
 
 
 @njit(nogil=True)

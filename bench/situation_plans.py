@@ -19,13 +19,13 @@ import pyarrow as pa
 
 from bench.feeding import Clock, Fed, batches_of, feeds_of, median_parts, told_medians
 from bench.harness import median
-from episode.kernels import situations as kernel
-from episode.lang.situation_pattern import parse_situation_query
-from episode.matchers import situation_pattern
+from episode.kernels.situations import matching as kernel
+from episode.lang.situations.parser import parse_situation_query
 from episode.matchers.protocol import EventBatch
-from episode.matchers.situation_pattern import SituationPatternMatcher, SituationPatternSpec
+from episode.matchers.situations import matcher as situation_pattern
+from episode.matchers.situations.matcher import SituationPatternMatcher, SituationPatternSpec
 from episode.plan.schema import InputSchema
-from episode.plan.situation_pattern import EARLIEST, plan_situation_pattern
+from episode.plan.situations.plan import EARLIEST, plan_situation_pattern
 
 Forced = tuple[tuple[int, ...], ...]
 """For each symbol the order in which the others are searched."""

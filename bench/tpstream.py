@@ -34,13 +34,13 @@ from bench.figures import new_figure, put_figure
 from bench.harness import Report, median, millions, say, verdict
 from bench.intervals import NAMES, USUAL, Stream, intervals, schema_of, types_of
 from bench.situation_plans import Contender, Forced, Measured, Query, matches_of, run, side_by_side
-from episode.lang import allen
-from episode.lang.allen import Relation
+from episode.lang.situations import allen
+from episode.lang.situations.allen import Relation
 from episode.matchers.protocol import EventBatch
-from episode.matchers.situation_pattern import SituationPatternMatcher
-from episode.plan.situation_cost import every_order, triggers
-from episode.plan.situation_pattern import COMPLETE, EARLIEST
-from episode.plan.situation_returns import DETECTED_AT, MatchMoment, SituationMoment
+from episode.matchers.situations.matcher import SituationPatternMatcher
+from episode.plan.situations.cost import every_order, triggers
+from episode.plan.situations.plan import COMPLETE, EARLIEST
+from episode.plan.situations.returns import DETECTED_AT, MatchMoment, SituationMoment
 
 PACKAGES = ("numba", "numpy", "pyarrow")
 HOW = (

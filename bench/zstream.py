@@ -35,7 +35,7 @@ from bench.event_plans import (
 from bench.figures import new_figure, put_figure
 from bench.harness import Report, median, say, verdict
 from bench.plain_tree import LeftDeepTree
-from episode.plan.event_cost import Shape, left_deep, right_deep
+from episode.plan.events.cost import Shape, left_deep, right_deep
 
 PACKAGES = ("numba", "numpy", "pyarrow")
 LEFT, RIGHT = "left-deep", "right-deep"

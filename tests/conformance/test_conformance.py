@@ -9,12 +9,12 @@ import pytest
 
 from episode import errors
 from episode.lang.statement import parse_statement
-from episode.matchers.row_pattern import RowPatternSpec
-from episode.plan.row_pattern import plan_row_pattern
+from episode.matchers.rows.matcher import RowPatternSpec
+from episode.plan.rows.plan import plan_row_pattern
 from episode.plan.schema import InputSchema
-from tests import in_process
 from tests.conformance.cases import Case, all_cases, cases_for, comparable
 from tests.reference import row_patterns as oracle
+from tests.support import rows as in_process
 
 
 def parameters(place: str) -> list[Any]:

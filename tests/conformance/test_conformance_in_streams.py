@@ -21,13 +21,13 @@ from episode.matchers.envelope import Packing, opened, pack
 from episode.matchers.live import NO_WATERMARK, LiveRules, LiveShard
 from episode.matchers.ordering import order_image
 from episode.matchers.protocol import StateChunk
-from episode.matchers.row_pattern import RowPatternSpec
-from episode.plan.row_pattern import plan_row_pattern
+from episode.matchers.rows.matcher import RowPatternSpec
+from episode.plan.rows.plan import plan_row_pattern
 from episode.plan.schema import InputSchema
 from episode.plan.stream import event_time_of
-from tests import in_process
 from tests.conformance.cases import Case, cases_for
 from tests.conformance.test_conformance import check
+from tests.support import rows as in_process
 
 SHARDS = 3
 END = 2**62

@@ -19,14 +19,14 @@ from pathlib import Path
 
 import pytest
 
-from episode.lang.event_syntax import EventQuery
-from episode.lang.situation_syntax import SituationQuery
-from episode.plan.event_classes import EventClasses
-from episode.plan.event_pattern import EventPlan, plan_event_pattern
-from episode.plan.event_returns import EventTimes
+from episode.lang.events.syntax import EventQuery
+from episode.lang.situations.syntax import SituationQuery
 from episode.plan.event_time import time_column
+from episode.plan.events.classes import EventClasses
+from episode.plan.events.plan import EventPlan, plan_event_pattern
+from episode.plan.events.returns import EventTimes
 from episode.plan.schema import InputSchema
-from episode.plan.situation_pattern import SituationPlan, plan_situation_pattern
+from episode.plan.situations.plan import SituationPlan, plan_situation_pattern
 
 HERE = Path(__file__).parent
 UPDATE = os.environ.get("EPISODE_UPDATE_GOLDEN", "") not in ("", "0")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from episode.lang.event_syntax import (
+from episode.lang.events.syntax import (
     Closure,
     Conjunction,
     Disjunction,
@@ -20,7 +20,7 @@ from episode.lang.event_syntax import (
     Sequence,
     WholeEvent,
 )
-from episode.lang.situation_syntax import (
+from episode.lang.situations.syntax import (
     Constraint,
     Definition,
     SituationAggregate,

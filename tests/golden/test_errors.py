@@ -7,10 +7,10 @@ import re
 import pytest
 
 from episode.errors import EpisodeError
-from episode.lang.event_syntax import EventQuery
-from episode.lang.situation_syntax import SituationQuery
+from episode.lang.events.syntax import EventQuery
+from episode.lang.situations.syntax import SituationQuery
 from episode.lang.statement import parse_statement
-from episode.plan.row_pattern import plan_row_pattern
+from episode.plan.rows.plan import plan_row_pattern
 from episode.plan.schema import InputSchema
 from tests.golden.cases import SCHEMA, Case, check, parametrized, plan_events, plan_situations
 

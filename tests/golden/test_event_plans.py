@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from episode.lang.event_pattern import parse_event_query
-from episode.plan.explain_events import explain_event_pattern
+from episode.lang.events.parser import parse_event_query
+from episode.plan.events.explain import explain_event_pattern
 from tests.golden.cases import Case, check, parametrized, plan_events
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from episode.lang.situation_syntax import SituationQuery
+from episode.lang.situations.syntax import SituationQuery
 from episode.lang.statement import parse_statement
-from episode.plan.explain_situations import explain_situation_pattern
+from episode.plan.situations.explain import explain_situation_pattern
 from tests.golden.cases import Case, check, parametrized, plan_situations
 
 

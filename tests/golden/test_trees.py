@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sqlglot
 
-from episode.lang.row_pattern import parse_clause
+from episode.lang.rows.parser import parse_clause
 from episode.lang.statement import parse_statement
-from episode.plan.explain import explain_row_pattern
-from episode.plan.program import compile_pattern
-from episode.plan.row_pattern import plan_row_pattern, rows_of_match
+from episode.plan.rows.explain import explain_row_pattern
+from episode.plan.rows.plan import plan_row_pattern, rows_of_match
+from episode.plan.rows.program import compile_pattern
 from episode.plan.schema import InputSchema
 from tests.golden.cases import SCHEMA, Case, check, parametrized
 from tests.golden.printing import output_text, statement_text

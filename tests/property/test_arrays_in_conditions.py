@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from episode.lang.row_pattern import parse_clause
-from tests.in_process import finished, run_in_pieces, run_whole, spec_of
+from episode.lang.rows.parser import parse_clause
 from tests.reference import row_patterns as oracle
+from tests.support.rows import finished, run_in_pieces, run_whole, spec_of
 
 NUMBERS = ["array_agg(A.v)", "array_agg(v)", "collect_set(B.v)", "array_agg(A.v + 1)", "array_agg(U.v)"]
 REALS = ["array_agg(A.f)", "collect_set(f)", "array_agg(B.f * 2)"]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from episode.matchers.keys import KeyCoder
-from tests.in_process import events_in, spec_of
+from tests.support.rows import events_in, spec_of
 
 KEYS = 3
 FEEDS = 60

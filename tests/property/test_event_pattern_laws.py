@@ -14,20 +14,21 @@ from hypothesis import HealthCheck, assume, given, note, settings
 from hypothesis import strategies as st
 
 from episode.errors import EpisodeDataError, EpisodeUnsupportedError
-from episode.lang.event_syntax import Strategy
-from episode.matchers import event_adapt, event_pattern
+from episode.lang.events.syntax import Strategy
 from episode.matchers.columns import from_bytes, to_bytes
-from episode.matchers.event_pattern import EventPatternMatcher, EventPatternSpec
+from episode.matchers.events import adapt as event_adapt
+from episode.matchers.events import matcher as event_pattern
+from episode.matchers.events.matcher import EventPatternMatcher, EventPatternSpec
 from episode.matchers.keys import KeyCoder
 from episode.matchers.live import LiveRules, LiveShard
 from episode.matchers.ordering import events_of
 from episode.matchers.protocol import END_OF_TIME, StateChunk
-from episode.plan.event_cost import PhysicalPlan, Shape
-from episode.plan.event_pattern import EventPlan
-from episode.plan.event_tree import InSequence, Node, OneOf, Together
-from tests.in_process_events import Bound, bound, events_until, run_in_pieces, run_whole, spec_of, table_of
+from episode.plan.events.cost import PhysicalPlan, Shape
+from episode.plan.events.plan import EventPlan
+from episode.plan.events.tree import InSequence, Node, OneOf, Together
 from tests.reference.event_patterns import Event
 from tests.reference.generate_events import Case, Features, cases
+from tests.support.events import Bound, bound, events_until, run_in_pieces, run_whole, spec_of, table_of
 
 SETTINGS = settings(deadline=None, suppress_health_check=list(HealthCheck))
 LASTING = Features(intervals=True)

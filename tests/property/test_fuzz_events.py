@@ -16,8 +16,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from episode.errors import EpisodeError
-from episode.lang.event_pattern import parse_event_query
-from episode.lang.event_syntax import EventQuery, classes_of, event_atoms
+from episode.lang.events.parser import parse_event_query
+from episode.lang.events.syntax import EventQuery, classes_of, event_atoms
 from episode.lang.statement import parse_statement
 from tests.property.mutations import (
     CHARACTERS,

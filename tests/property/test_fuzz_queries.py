@@ -19,11 +19,10 @@ import pytest
 
 from episode.errors import EpisodeError
 from episode.lang.statement import TablePattern, parse_statement
-from episode.matchers.row_pattern import RowPatternSpec
-from episode.plan.explain import explain_row_pattern
-from episode.plan.row_pattern import plan_row_pattern
+from episode.matchers.rows.matcher import RowPatternSpec
+from episode.plan.rows.explain import explain_row_pattern
+from episode.plan.rows.plan import plan_row_pattern
 from episode.plan.schema import InputSchema
-from tests.in_process import ARROW_TYPES, SPARK_TYPES, run_whole
 from tests.property.mutations import (
     Mutator,
     delete,
@@ -40,6 +39,7 @@ from tests.property.mutations import (
     truncate,
     wrap,
 )
+from tests.support.rows import ARROW_TYPES, SPARK_TYPES, run_whole
 
 MUTATIONS_PER_TEST = 100
 STEPS = 20_000

@@ -13,12 +13,12 @@ from episode.errors import EpisodeDataError
 from episode.matchers.columns import from_bytes, to_bytes
 from episode.matchers.live import LiveRules, LiveShard
 from episode.matchers.protocol import StateChunk
-from episode.matchers.row_pattern import StateLimit
-from tests.in_process import ARROW_TYPES, run_whole, spec_of
-from tests.in_process_events import bound
-from tests.in_process_events import spec_of as events_spec_of
+from episode.matchers.rows.matcher import StateLimit
 from tests.property.test_row_pattern_laws import canonical, finished, planned
 from tests.reference.generate import clauses, tables
+from tests.support.events import bound
+from tests.support.events import spec_of as events_spec_of
+from tests.support.rows import ARROW_TYPES, run_whole, spec_of
 
 SETTINGS = settings(deadline=None, suppress_health_check=list(HealthCheck))
 END = 1_000

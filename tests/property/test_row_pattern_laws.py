@@ -10,11 +10,11 @@ from hypothesis import HealthCheck, assume, given, note, settings
 from hypothesis import strategies as st
 
 from episode.errors import EpisodeAnalysisError, EpisodeDataError, EpisodeUnsupportedError
-from episode.lang.row_pattern import parse_clause
-from tests.in_process import finished as finished_or_not
-from tests.in_process import run_in_pieces, run_whole, spec_of
+from episode.lang.rows.parser import parse_clause
 from tests.reference.generate import COLUMNS, clauses, tables
 from tests.reference.row_patterns import Exploded, evaluate
+from tests.support.rows import finished as finished_or_not
+from tests.support.rows import run_in_pieces, run_whole, spec_of
 
 SETTINGS = settings(deadline=None, suppress_health_check=list(HealthCheck))
 

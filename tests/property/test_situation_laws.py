@@ -13,17 +13,17 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from episode.errors import EpisodeDataError
-from episode.matchers import situation_adapt
 from episode.matchers.columns import from_bytes, to_bytes
 from episode.matchers.keys import KeyCoder
 from episode.matchers.live import LiveRules, LiveShard
 from episode.matchers.ordering import events_of
 from episode.matchers.protocol import StateChunk
-from episode.matchers.row_pattern import StateLimit
-from episode.matchers.situation_pattern import SituationPatternMatcher, SituationPatternSpec
-from tests.in_process_situations import SCHEMA, Row, expected, rows_of, run_in_pieces, run_whole, spec_of, table_of
+from episode.matchers.rows.matcher import StateLimit
+from episode.matchers.situations import adapt as situation_adapt
+from episode.matchers.situations.matcher import SituationPatternMatcher, SituationPatternSpec
 from tests.reference.generate_situations import Case, cases
 from tests.reference.situations import Event
+from tests.support.situations import SCHEMA, Row, expected, rows_of, run_in_pieces, run_whole, spec_of, table_of
 
 SETTINGS = settings(deadline=None, suppress_health_check=list(HealthCheck))
 END = 1_000_000
@@ -222,13 +222,13 @@ def test_rounds_give_all_matches(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where a feed has more matches than should be in memory at once, they come in parts."""
     spec = spec_of("DEFINE A AS a, B AS b PATTERN A before B RETURN A.start AS s, count(B.x) AS n")
     ((_, whole),) = steady(spec, 1, 400)
-    monkeypatch.setattr("episode.matchers.situation_pattern.SOFT_LIMIT", 7)
+    monkeypatch.setattr("episode.matchers.situations.matcher.SOFT_LIMIT", 7)
     ((_, parts),) = steady(spec, 1, 400)
     assert parts == whole > 500
 
 
 def test_too_many_matches_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("episode.matchers.situation_pattern.MOST_AT_ONCE", 5)
+    monkeypatch.setattr("episode.matchers.situations.matcher.MOST_AT_ONCE", 5)
     spec = spec_of("DEFINE A AS a, B AS b PATTERN A before B")
     with pytest.raises(EpisodeDataError, match="completes more than 5 matches at once"):
         list(steady(spec, 1, 400))

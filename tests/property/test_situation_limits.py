@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from episode.errors import EpisodeSyntaxError
-from episode.lang.situation_pattern import parse_situation_query
+from episode.lang.situations.parser import parse_situation_query
 from tests.reference.generate_situations import has_room, is_satisfiable, render
 from tests.reference.situations import MIRROR, RELATIONS, Constraint, Definition, Event, Pattern, Value, matches
 

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Union
 
-from episode.lang.event_syntax import (
+from episode.lang.events.syntax import (
     Closure,
     Conjunction,
     Disjunction,

@@ -10,7 +10,7 @@ from typing import Any
 
 import sqlglot
 
-from episode.lang.event_syntax import (
+from episode.lang.events.syntax import (
     Closure,
     Conjunction,
     Disjunction,

@@ -16,7 +16,7 @@ from typing import TypeVar
 
 from hypothesis import strategies as st
 
-from episode.lang.event_syntax import (
+from episode.lang.events.syntax import (
     Closure,
     Conjunction,
     Disjunction,

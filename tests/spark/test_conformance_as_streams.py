@@ -23,12 +23,12 @@ import pytest
 from pyspark import cloudpickle
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
-from tests import in_process
 from tests.conformance.cases import Case, Table, cases_for, comparable
 from tests.conformance.test_conformance_in_streams import has_ties
-from tests.spark import many
-from tests.spark.streams import Files, counters
 from tests.spark.test_conformance_on_spark import frame_of
+from tests.support import many
+from tests.support import rows as in_process
+from tests.support.streams import Files, counters
 
 import episode
 from episode.api import Options
@@ -37,8 +37,8 @@ from episode.matchers.columns import from_bytes, to_bytes
 from episode.matchers.keys import KeyCoder
 from episode.matchers.ordering import events_of, order_image
 from episode.matchers.protocol import END_OF_TIME
-from episode.matchers.row_pattern import RowPatternSpec
-from episode.plan.row_pattern import plan_row_pattern
+from episode.matchers.rows.matcher import RowPatternSpec
+from episode.plan.rows.plan import plan_row_pattern
 from episode.plan.schema import InputSchema
 from episode.plan.stream import EventTime, event_time_of
 from episode.plan.types import is_integer

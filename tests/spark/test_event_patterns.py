@@ -12,11 +12,11 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from tests.reference import event_patterns as oracle
-from tests.spark.event_listings import DATA, LISTINGS, Listing
+from tests.support.event_listings import DATA, LISTINGS, Listing
 
 import episode
 from episode import Options
-from episode.lang.event_pattern import parse_event_query
+from episode.lang.events.parser import parse_event_query
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("rocksdb")]
 

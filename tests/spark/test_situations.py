@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import YearMonthIntervalType
 from tests.reference import situations as oracle
-from tests.situation_listings import LISTING_1
+from tests.support.situation_listings import LISTING_1
 
 import episode
 from episode import EpisodeAnalysisError, EpisodeUnsupportedError, EpisodeWarning, Options

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from tests.spark.streams import Files, counters
+from tests.support.streams import Files, counters
 
 import episode
 from episode.api import Options

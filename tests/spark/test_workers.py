@@ -17,7 +17,7 @@ def test_a_worker_begins_with_episode_loaded(spark: SparkSession) -> None:
         import sys
 
         for _ in batches:
-            found = "episode.matchers.row_pattern" in sys.modules
+            found = "episode.matchers.rows.matcher" in sys.modules
             yield pa.RecordBatch.from_pydict({"loaded": [found], "frozen": [gc.get_freeze_count()]})
 
     rows = spark.range(1).mapInArrow(loaded, "loaded boolean, frozen long").collect()

@@ -14,8 +14,8 @@ import pytest
 
 from episode.matchers.held import STATE_VERSION
 from episode.matchers.live import LiveShard
-from tests.in_process_events import SCHEMA, bound, spec_of
 from tests.state.snapshots import Stopped, keep, remaining, restored, stopped_shard
+from tests.support.events import SCHEMA, bound, spec_of
 
 FORMATS = Path(__file__).with_name("event_formats")
 TEXT = "PATTERN A; !B; C; D* WHERE [k] AND A.x < C.x WITHIN 30"

@@ -14,8 +14,8 @@ import pytest
 
 from episode.matchers.held import STATE_VERSION
 from episode.matchers.live import LiveShard
-from tests.in_process_situations import SCHEMA, rows_of, spec_of
 from tests.state.snapshots import Stopped, keep, remaining, restored, stopped_shard
+from tests.support.situations import SCHEMA, rows_of, spec_of
 
 FORMATS = Path(__file__).with_name("situation_formats")
 TEXT = """FROM t PARTITION BY k DEFINE A AS a AT LEAST 2, B AS b, C AS n % 11 > 6

@@ -14,9 +14,9 @@ import pyarrow as pa
 import pytest
 
 from episode.matchers.live import BUFFER_VERSION, LiveShard
-from episode.matchers.row_pattern import STATE_VERSION
-from tests.in_process import ARROW_TYPES, finished, run_whole, spec_of
+from episode.matchers.rows.matcher import STATE_VERSION
 from tests.state.snapshots import Stopped, keep, remaining, restored, stopped_shard
+from tests.support.rows import ARROW_TYPES, finished, run_whole, spec_of
 
 FORMATS = Path(__file__).with_name("formats")
 SCHEMA = pa.schema(list(ARROW_TYPES.items()))

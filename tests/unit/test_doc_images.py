@@ -5,7 +5,7 @@ from __future__ import annotations
 import runpy
 from pathlib import Path
 
-from episode.lang.allen import Relation, mirror, relation_of
+from episode.lang.situations.allen import Relation, mirror, relation_of
 
 IMAGES = Path(__file__).parents[2] / "docs" / "images"
 

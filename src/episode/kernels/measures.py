@@ -14,7 +14,7 @@ from numba import njit
 
 from episode.kernels import opcodes as oc
 from episode.kernels.machine import compare_floats
-from episode.kernels.rows import MATCHED, UNMATCHED
+from episode.kernels.rows.matching import MATCHED, UNMATCHED
 
 
 @njit(cache=True, nogil=True)

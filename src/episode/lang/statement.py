@@ -11,10 +11,10 @@ from itertools import groupby
 
 from episode.errors import EpisodeSyntaxError, EpisodeUnsupportedError
 from episode.lang.cursor import Cursor, describe
-from episode.lang.event_syntax import EventQuery
+from episode.lang.events.syntax import EventQuery
 from episode.lang.lexer import Kind, Token, tokenize
-from episode.lang.row_pattern import parse_clause_tokens
-from episode.lang.situation_syntax import SituationQuery
+from episode.lang.rows.parser import parse_clause_tokens
+from episode.lang.situations.syntax import SituationQuery
 from episode.lang.syntax import MatchRecognize, Span
 from episode.lang.table_patterns import (
     TableEvents,

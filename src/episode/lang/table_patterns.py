@@ -10,12 +10,12 @@ from dataclasses import dataclass
 
 from episode.errors import EpisodeSyntaxError
 from episode.lang.cursor import closest
-from episode.lang.event_pattern import INPUT_WORDS, parse_event_tokens
-from episode.lang.event_syntax import EventQuery, Strategy
+from episode.lang.events.parser import INPUT_WORDS, parse_event_tokens
+from episode.lang.events.syntax import EventQuery, Strategy
 from episode.lang.lexer import Kind, Token, tokenize
-from episode.lang.situation_pattern import parse_situation_tokens
-from episode.lang.situation_relations import RELATIONS
-from episode.lang.situation_syntax import SituationQuery
+from episode.lang.situations.parser import parse_situation_tokens
+from episode.lang.situations.relations import RELATIONS
+from episode.lang.situations.syntax import SituationQuery
 from episode.lang.syntax import Span
 
 BEFORE_TABLES = ("FROM", "JOIN", "LATERAL", "STREAM", "TABLE", "USING")

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from episode.errors import EpisodeDataError
 from episode.kernels import measures as kernels
 from episode.kernels import opcodes as oc
-from episode.kernels.rows import TIMED_OUT, UNMATCHED
+from episode.kernels.rows.matching import TIMED_OUT, UNMATCHED
 from episode.matchers.columns import one_chunk, raw_values, take_array, valid_mask
 from episode.matchers.prepare import FUNCTIONS, Prepared, measure_argument, membership
 from episode.plan.clause import MatchRecognize, RowsPerMatch

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from episode.kernels import machine
 from episode.kernels import opcodes as oc
-from episode.kernels import rows as kernel
+from episode.kernels.rows import matching as kernel
 from episode.matchers.array_programs import ArrayAssembler
 from episode.matchers.encoding import Lanes, encode
 from episode.matchers.lowering import Assembler, conjunction, is_float_lane, simple_test

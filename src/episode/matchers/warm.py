@@ -5,16 +5,16 @@ from __future__ import annotations
 import pyarrow as pa
 
 from episode.matchers.envelope import Packing, pack, unpack
-from episode.matchers.event_pattern import EventPatternSpec
+from episode.matchers.events.matcher import EventPatternSpec
 from episode.matchers.keys import KeyCoder
 from episode.matchers.ordering import events_of
 from episode.matchers.protocol import END_OF_TIME, InputOrder
-from episode.matchers.row_pattern import RowPatternSpec
-from episode.matchers.situation_pattern import SituationPatternSpec
-from episode.plan.event_cost import PhysicalPlan, default_statistics, search
-from episode.plan.event_pattern import EventPlan
-from episode.plan.row_pattern import RowPatternPlan
-from episode.plan.situation_pattern import SituationPlan
+from episode.matchers.rows.matcher import RowPatternSpec
+from episode.matchers.situations.matcher import SituationPatternSpec
+from episode.plan.events.cost import PhysicalPlan, default_statistics, search
+from episode.plan.events.plan import EventPlan
+from episode.plan.rows.plan import RowPatternPlan
+from episode.plan.situations.plan import SituationPlan
 
 SAMPLE_CLAUSE = """
     PARTITION BY k ORDER BY ts

@@ -1,7 +1,7 @@
 """The parts of queries that matchers and runtimes speak of, so that they need not know the languages."""
 
-from episode.lang.event_syntax import EventQuery, Strategy
-from episode.lang.situation_syntax import SituationQuery
+from episode.lang.events.syntax import EventQuery, Strategy
+from episode.lang.situations.syntax import SituationQuery
 from episode.lang.syntax import MatchMode, MatchRecognize, RowsPerMatch, SkipTo, Span
 
 __all__ = [

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
-from episode.lang.pattern import labels_of
+from episode.lang.rows.pattern import labels_of
 from episode.lang.spark_expression import Unreadable, write_expression
 from episode.lang.syntax import (
     Aggregate,

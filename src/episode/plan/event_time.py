@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from episode.errors import EpisodeAnalysisError
 from episode.lang.cursor import closest
-from episode.lang.event_syntax import EventQuery
-from episode.lang.situation_syntax import SituationQuery
+from episode.lang.events.syntax import EventQuery
+from episode.lang.situations.syntax import SituationQuery
 from episode.lang.syntax import Duration
 from episode.plan.schema import InputSchema
 from episode.plan.types import is_event_time, is_integer

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from episode.errors import EpisodeAnalysisError
-from episode.lang.pattern import labels_of
+from episode.lang.rows.pattern import labels_of
 from episode.lang.syntax import (
     Aggregate,
     Atom,
@@ -20,7 +20,7 @@ from episode.lang.syntax import (
     Scalar,
     Span,
 )
-from episode.plan.program import length_bounds
+from episode.plan.rows.program import length_bounds
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
 from episode.lang.cursor import closest
-from episode.lang.scalar import known_labels
+from episode.lang.rows.scalar import known_labels
 from episode.lang.syntax import ColumnRef
 from episode.plan.types import lane_of
 

@@ -10,12 +10,12 @@ from episode.errors import EpisodeAnalysisError, EpisodeWarning
 from episode.lang.cursor import Cursor
 from episode.lang.duration import parse_duration
 from episode.lang.lexer import tokenize
-from episode.lang.row_pattern import parse_clause
+from episode.lang.rows.parser import parse_clause
 from episode.lang.syntax import MatchRecognize, RowsPerMatch
-from episode.plan.event_returns import MATCH_END, MATCH_START
-from episode.plan.explain import state_bound
-from episode.plan.inputs import analysis_error
-from episode.plan.row_pattern import RowPatternPlan, rows_of_match
+from episode.plan.events.returns import MATCH_END, MATCH_START
+from episode.plan.rows.explain import state_bound
+from episode.plan.rows.inputs import analysis_error
+from episode.plan.rows.plan import RowPatternPlan, rows_of_match
 from episode.plan.schema import quote
 from episode.plan.types import is_event_time, is_integer
 

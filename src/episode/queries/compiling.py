@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from episode.lang.event_pattern import parse_event_query
-from episode.lang.row_pattern import parse_clause
-from episode.lang.situation_pattern import parse_situation_query
+from episode.lang.events.parser import parse_event_query
+from episode.lang.rows.parser import parse_clause
+from episode.lang.situations.parser import parse_situation_query
 from episode.matchers import warm
-from episode.plan.event_classes import EventClasses
-from episode.plan.event_pattern import plan_event_pattern
-from episode.plan.event_returns import EventTimes
-from episode.plan.row_pattern import plan_row_pattern
+from episode.plan.events.classes import EventClasses
+from episode.plan.events.plan import plan_event_pattern
+from episode.plan.events.returns import EventTimes
+from episode.plan.rows.plan import plan_row_pattern
 from episode.plan.schema import InputSchema
-from episode.plan.situation_pattern import plan_situation_pattern
+from episode.plan.situations.plan import plan_situation_pattern
 
 
 def compile_every_kernel() -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from episode.plan.explain import explain_row_pattern
-from episode.plan.explain_events import explain_event_pattern
-from episode.plan.explain_situations import explain_situation_pattern
-from episode.plan.row_pattern import RowPatternPlan
-from episode.plan.situation_pattern import SituationPlan
+from episode.plan.events.explain import explain_event_pattern
+from episode.plan.rows.explain import explain_row_pattern
+from episode.plan.rows.plan import RowPatternPlan
+from episode.plan.situations.explain import explain_situation_pattern
+from episode.plan.situations.plan import SituationPlan
 
 
 def explain_planned(planned: Any) -> list[str]:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from episode.errors import EpisodeAnalysisError
-from episode.lang.event_syntax import EventQuery, Strategy
-from episode.lang.situation_syntax import SituationQuery
+from episode.lang.events.syntax import EventQuery, Strategy
+from episode.lang.situations.syntax import SituationQuery
 from episode.lang.table_patterns import pattern_of
 from episode.queries.inputs import Table, keyword_tables, one_table, session_of
 from episode.queries.options import EVENTS, SITUATIONS, Options

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from episode.errors import EpisodeAnalysisError
-from episode.plan.situation_pattern import COMPLETE, EARLIEST
+from episode.plan.situations.plan import COMPLETE, EARLIEST
 
 if TYPE_CHECKING:
     from datetime import datetime

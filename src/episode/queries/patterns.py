@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from episode.lang.event_syntax import EventQuery
-from episode.lang.situation_syntax import SituationQuery
-from episode.plan.situation_pattern import EARLIEST
+from episode.lang.events.syntax import EventQuery
+from episode.lang.situations.syntax import SituationQuery
+from episode.plan.situations.plan import EARLIEST
 from episode.queries.options import Options
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Union
 
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
-from episode.lang.event_syntax import EventQuery, classes_of
+from episode.lang.events.syntax import EventQuery, classes_of
 from episode.lang.lexer import tokenize
-from episode.lang.situation_syntax import SituationQuery
+from episode.lang.situations.syntax import SituationQuery
 from episode.lang.statement import Statement, TablePattern
 from episode.lang.syntax import Span
 from episode.lang.table_patterns import TableEvents, TableSituations

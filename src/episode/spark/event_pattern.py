@@ -10,15 +10,15 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from episode.errors import EpisodeAnalysisError
-from episode.matchers.event_pattern import EventPatternSpec
-from episode.matchers.row_pattern import StateLimit
+from episode.matchers.events.matcher import EventPatternSpec
+from episode.matchers.rows.matcher import StateLimit
 from episode.plan.clause import EventQuery, Strategy
-from episode.plan.event_classes import CLASS_COLUMN, EventClasses, EventTable
-from episode.plan.event_pattern import plan_event_pattern
-from episode.plan.event_returns import EventTimes
-from episode.plan.event_tables import one_stream_of
 from episode.plan.event_time import time_column
-from episode.plan.explain_events import explain_reports
+from episode.plan.events.classes import CLASS_COLUMN, EventClasses, EventTable
+from episode.plan.events.explain import explain_reports
+from episode.plan.events.plan import plan_event_pattern
+from episode.plan.events.returns import EventTimes
+from episode.plan.events.tables import one_stream_of
 from episode.plan.schema import quote
 from episode.plan.stream import EventTime
 from episode.spark.batch import plan_batch

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
 from episode.plan.clause import Span
-from episode.plan.event_returns import KEEP
+from episode.plan.events.returns import KEEP
 from episode.plan.measures import MeasurePlan
 from episode.plan.schema import InputSchema
 from episode.spark.batch import Batch

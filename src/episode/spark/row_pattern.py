@@ -10,10 +10,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from episode.errors import EpisodeAnalysisError
-from episode.matchers.row_pattern import RowPatternSpec, StateLimit
+from episode.matchers.rows.matcher import RowPatternSpec, StateLimit
 from episode.plan.clause import MatchRecognize
 from episode.plan.measures import TIMED_OUT_COLUMN
-from episode.plan.row_pattern import RowPatternPlan, for_workers, plan_row_pattern
+from episode.plan.rows.plan import RowPatternPlan, for_workers, plan_row_pattern
 from episode.plan.schema import InputSchema, quote
 from episode.plan.stream import event_time_of, warn_if_unbounded, with_match_times
 from episode.spark.batch import Batch, plan_batch

@@ -9,12 +9,12 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from episode.errors import EpisodeAnalysisError, EpisodeWarning
-from episode.matchers.row_pattern import StateLimit
-from episode.matchers.situation_pattern import SituationPatternSpec
+from episode.matchers.rows.matcher import StateLimit
+from episode.matchers.situations.matcher import SituationPatternSpec
 from episode.plan.clause import SituationQuery
 from episode.plan.event_time import time_column
-from episode.plan.explain_situations import explain_searches
-from episode.plan.situation_pattern import plan_situation_pattern
+from episode.plan.situations.explain import explain_searches
+from episode.plan.situations.plan import plan_situation_pattern
 from episode.plan.stream import EventTime
 from episode.spark.batch import plan_batch
 from episode.spark.pattern_query import PatternQuery, key_columns, refuse_matches

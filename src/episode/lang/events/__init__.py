@@ -1,0 +1,1 @@
+"""Event patterns (ZStream, SASE): text to syntax trees."""

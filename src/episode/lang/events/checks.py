@@ -1,0 +1,250 @@
+"""What makes a tree of operators a pattern: where negations, closures and groups may stand, and the variables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from episode.errors import EpisodeError, EpisodeSyntaxError, EpisodeUnsupportedError
+from episode.lang.events.syntax import (
+    Closure,
+    Conjunction,
+    Disjunction,
+    EventClass,
+    EventPattern,
+    Negation,
+    Sequence,
+    children,
+    classes_of,
+    nodes_of,
+)
+from episode.lang.syntax import Span
+
+NO_EVENTS = "Between other events, write A; !B; C: no B between A and C."
+
+
+@dataclass(frozen=True)
+class Variable:
+    """What conditions may call by this name.
+
+    closure: is it a list of events? negation: number of the negation it stands in, from 0, if any.
+    behind: for a closure, the lower-case names of the variables that stand behind it.
+    """
+
+    name: str
+    event_class: str
+    closure: bool
+    negation: int | None
+    behind: frozenset[str] = frozenset()
+
+
+def check_pattern(source: str, pattern: EventPattern) -> None:
+    """The rules that hold under every strategy."""
+    _check_negations(source, pattern)
+    if not _is_positive(pattern):
+        raise _error(source, pattern.span, "A pattern needs an event that is not negated.", NO_EVENTS)
+    within = {id(part) for node in nodes_of(pattern) if isinstance(node, Sequence) for part in node.parts}
+    for node in nodes_of(pattern):
+        if isinstance(node, (Sequence, Conjunction)) and not _is_positive(node):
+            if isinstance(node, Conjunction) and id(node) in within and _is_flat(node):
+                continue  # A; (!B & !C); D
+            raise _error(source, node.span, "This group has negated events only.", "Write them one by one: !B; !C.")
+
+
+def _error(
+    source: str, span: Span, message: str, hint: str, kind: type[EpisodeError] = EpisodeSyntaxError
+) -> EpisodeError:
+    return kind(message, source=source, position=span.start, length=span.end - span.start, hint=hint)
+
+
+def _is_flat(conjunction: Conjunction) -> bool:
+    return all(isinstance(part, Negation) for part in conjunction.parts)
+
+
+def _is_positive(pattern: EventPattern) -> bool:
+    """Does a match of it have an event of its own?"""
+    if isinstance(pattern, (Negation, EventClass)):
+        return isinstance(pattern, EventClass)
+    return any(_is_positive(part) for part in children(pattern))
+
+
+# ---- negations and closures --------------------------------------------------------------------------
+
+
+def _check_negations(source: str, pattern: EventPattern) -> None:
+    for node in nodes_of(pattern):
+        if isinstance(node, Negation):
+            _check_negated(source, node)
+        elif isinstance(node, Closure):
+            _check_closed(source, node)
+        elif isinstance(node, Disjunction):
+            for part in node.parts:
+                if isinstance(part, Negation):
+                    hint = "Negate what stands in a sequence, (A; !B; C) | D, or the whole: !(A | B)."
+                    raise _error(source, part.span, "A negated event cannot be an alternative.", hint)
+
+
+def _check_negated(source: str, negation: Negation) -> None:
+    for node in nodes_of(negation.part):
+        if isinstance(node, Closure):
+            if node is negation.part:
+                hint = "!B says already that there is no B, so it is not repeated."
+                raise _error(source, negation.span, "A closure cannot be negated.", hint)
+            hint = "One event is enough to negate: write C for C+, and leave C* out."
+            raise _error(
+                source, node.span, "A closure inside a negation is not supported.", hint, EpisodeUnsupportedError
+            )
+        if isinstance(node, Negation):
+            raise _error(
+                source,
+                node.span,
+                "A negation inside a negation is not supported.",
+                "Negate events of the outer pattern only.",
+                EpisodeUnsupportedError,
+            )
+        if isinstance(node, Disjunction) and any(not isinstance(part, EventClass) for part in node.parts):
+            raise _error(
+                source,
+                node.span,
+                "Inside a negation, only single events can be alternatives.",
+                "Write !(A; B); !(C; D): neither of them.",
+                EpisodeUnsupportedError,
+            )
+
+
+def _check_closed(source: str, closure: Closure) -> None:
+    for node in nodes_of(closure.part):
+        if isinstance(node, Closure):
+            hint = "Only one of the two can repeat: SEQ(A a, B b)+ or SEQ(A a, B+ b[])."
+            message = "A closure inside a closure is not supported."
+            raise _error(source, node.span, message, hint, EpisodeUnsupportedError)
+        if isinstance(node, Negation):
+            hint = "Negate an event beside the closure: A; !B; C+."
+            if node is closure.part:
+                raise _error(source, node.span, "A negated event cannot be repeated.", hint)
+            message = "A negation inside a closure is not supported."
+            raise _error(source, node.span, message, hint, EpisodeUnsupportedError)
+
+
+# ---- groups ------------------------------------------------------------------------------------------
+
+
+def check_groups(source: str, pattern: EventPattern) -> None:
+    """ZStream's closures need neighbours that say where they begin and end. For skip-till-any-match only."""
+    for node in nodes_of(pattern):
+        if isinstance(node, Sequence):
+            _check_neighbours(source, node)
+    for alternative in pattern.parts if isinstance(pattern, Disjunction) else (pattern,):
+        if not _has_single(alternative):
+            hint = "Put a single event beside it, A; B+, or write SEQ(B+ b[]) for every choice of events."
+            raise _error(source, alternative.span, "A pattern of nothing but closures has no bounds.", hint)
+        if (True, True) in _ends(alternative):
+            hint = "Begin or end with a single event, or write SEQ(…) for every choice of events."
+            raise _error(source, alternative.span, "A pattern cannot both begin and end with a closure.", hint)
+
+
+def _check_neighbours(source: str, sequence: Sequence) -> None:
+    places = [part for part in sequence.parts if not isinstance(part, Negation)]
+    for left, right in pairwise(places):
+        ends, begins = any(last for _, last in _ends(left)), any(first for first, _ in _ends(right))
+        if ends and begins:
+            raise _error(
+                source,
+                Span(left.span.start, right.span.end),
+                "Two closures side by side are not supported: where one ends and the other begins is not said.",
+                "Put an event between them, or write SEQ(A a, B+ b[], C+ c[], D d) for every choice of events.",
+                EpisodeUnsupportedError,
+            )
+
+
+def _has_single(pattern: EventPattern) -> bool:
+    """An event in every match that no group holds."""
+    if isinstance(pattern, (EventClass, Negation)):
+        return isinstance(pattern, EventClass)
+    if isinstance(pattern, Closure):
+        return not pattern.groups
+    found = [_has_single(part) for part in children(pattern)]
+    return all(found) if isinstance(pattern, Disjunction) else any(found)
+
+
+def _ends(pattern: EventPattern) -> set[tuple[bool, bool]]:
+    """Is a group first, is a group last? Every combination that the alternatives allow."""
+    if isinstance(pattern, EventClass):
+        return {(False, False)}
+    if isinstance(pattern, Closure):
+        return {(pattern.groups, pattern.groups)}
+    ends = [_ends(part) for part in children(pattern) if not isinstance(part, Negation)]
+    if isinstance(pattern, Disjunction):
+        return set().union(*ends)
+    if isinstance(pattern, Conjunction):
+        every = set().union(*ends)
+        return {(any(first for first, _ in every), any(last for _, last in every))}
+    if len(ends) <= 1:
+        return ends[0] if ends else {(False, False)}
+    return {(first, last) for first, _ in ends[0] for _, last in ends[-1]}
+
+
+# ---- variables ---------------------------------------------------------------------------------------
+
+
+def variables_of(source: str, pattern: EventPattern) -> dict[str, Variable]:
+    """The variables by their lower-case names."""
+    negations = [node for node in nodes_of(pattern) if isinstance(node, Negation)]
+    found = _variables(source, pattern, False, None, {id(node): number for number, node in enumerate(negations)})
+    for name, behind in _behind(pattern):
+        if found[name].closure:
+            found[name] = replace(found[name], behind=found[name].behind | behind)
+    return found
+
+
+def _behind(pattern: EventPattern) -> Iterator[tuple[str, frozenset[str]]]:
+    """Variables with those of later parts of a sequence; a closure is one part."""
+    if isinstance(pattern, Closure):
+        return
+    if isinstance(pattern, Sequence):
+        for number, part in enumerate(pattern.parts):
+            later = frozenset(
+                one.variable.lower() for after in pattern.parts[number + 1 :] for one in classes_of(after)
+            )
+            yield from ((one.variable.lower(), later) for one in classes_of(part))
+    for part in children(pattern):
+        yield from _behind(part)
+
+
+def _variables(
+    source: str, pattern: EventPattern, closure: bool, negation: int | None, numbers: dict[int, int]
+) -> dict[str, Variable]:
+    if isinstance(pattern, EventClass):
+        return {pattern.variable.lower(): Variable(pattern.variable, pattern.name, closure, negation)}
+    if isinstance(pattern, Closure):
+        return _variables(source, pattern.part, True, negation, numbers)
+    if isinstance(pattern, Negation):
+        return _variables(source, pattern.part, closure, numbers[id(pattern)], numbers)
+    found: dict[str, Variable] = {}
+    for part in pattern.parts:
+        more = _variables(source, part, closure, negation, numbers)
+        for name in [name for name in more if name in found]:
+            _check_twice(source, found[name], more[name], _place(part, name), isinstance(pattern, Disjunction))
+        found |= {name: variable for name, variable in more.items() if name not in found}
+    return found
+
+
+def _check_twice(source: str, one: Variable, other: Variable, span: Span, alternatives: bool) -> None:
+    if not alternatives:
+        message = f"The variable {other.name} stands for two events."
+        hint = f"Give each a name of its own: {one.event_class} {_another(one.name)}."
+        raise _error(source, span, message, hint)
+    if one.closure != other.closure or (one.negation is None) != (other.negation is None):
+        message = f"The variable {other.name} is not of the same kind in all alternatives."
+        raise _error(source, span, message, "Give the single event, the closure or the negated event another name.")
+
+
+def _another(name: str) -> str:
+    return f"{name.lower()}2" if name[-1:].isalpha() else f"{name.lower()}_2"
+
+
+def _place(pattern: EventPattern, name: str) -> Span:
+    """Where the variable is first named."""
+    found = (node for node in nodes_of(pattern) if isinstance(node, EventClass) and node.variable.lower() == name)
+    return next(found).variable_span

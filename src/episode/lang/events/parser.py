@@ -1,0 +1,177 @@
+"""Event patterns, ZStream's and SASE's: from text to an EventQuery.
+
+    [FROM table [PARTITION BY a, b] [ORDER BY time] [START BY start] [TYPE BY column]]
+    PATTERN pattern [WHERE conditions] [WITHIN duration] [RETURN items]
+
+The query is first cut into its clauses, then PATTERN is read, so that WHERE and RETURN are read with the variables
+known.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from episode.errors import EpisodeSyntaxError
+from episode.lang.clauses import (
+    ITEM,
+    SQL_CLAUSES,
+    Grammar,
+    accept_by,
+    check_name,
+    cut_clauses,
+    read_column,
+    read_columns,
+    read_table,
+    read_time,
+    read_within,
+    split_list,
+    split_name,
+    with_suggestion,
+)
+from episode.lang.cursor import Cursor, describe
+from episode.lang.events.checks import check_groups, check_pattern, variables_of
+from episode.lang.events.conditions import Conditions, parse_conditions
+from episode.lang.events.operators import parse_operators
+from episode.lang.events.references import Variables
+from episode.lang.events.scalar import parse_event_scalar
+from episode.lang.events.syntax import (
+    EventColumn,
+    EventInput,
+    EventQuery,
+    ReturnItem,
+    Strategy,
+    WholeEvent,
+    event_atoms,
+)
+from episode.lang.lexer import Token, tokenize
+from episode.lang.lifting import refuse_reserved
+from episode.lang.syntax import Scalar, Span
+
+INPUT_WORDS = ("FROM", "PARTITION", "ORDER", "START", "TYPE")
+ORDER_HINT = "The parts, in order: PATTERN, WHERE, WITHIN, RETURN."
+EXAMPLE = "Write for example PATTERN A; B WHERE A.x = B.x WITHIN 10 seconds."
+GRAMMAR = Grammar(
+    name="an event pattern",
+    clauses=("PATTERN", "WHERE", "WITHIN", "RETURN"),
+    inputs=INPUT_WORDS,
+    order_hint=ORDER_HINT,
+    input_hint="Before PATTERN: FROM table PARTITION BY a, b ORDER BY time START BY start TYPE BY column.",
+    example=EXAMPLE,
+    elsewhere=dict.fromkeys(SQL_CLAUSES, ORDER_HINT),
+    repeated=("WHERE",),
+)
+TIMES = ("match_start", "match_end")
+
+
+def parse_event_query(text: str, strategy: Strategy | None = None) -> EventQuery:
+    """A whole text that is an event pattern, with or without FROM before it. strategy: where WHERE has none."""
+    tokens = tokenize(text)
+    return parse_event_tokens(text, tokens, 0, len(tokens) - 1, strategy)
+
+
+def parse_event_tokens(
+    source: str, tokens: list[Token], begin: int, end: int, strategy: Strategy | None = None
+) -> EventQuery:
+    """The event pattern in tokens[begin:end] of a larger query."""
+    cursor = Cursor(source, tokens, begin, end)
+    try:
+        return _query(cursor, strategy)
+    except EpisodeSyntaxError as error:
+        raise with_suggestion(error, tokens, begin, end, GRAMMAR.clauses) from None
+
+
+def _query(cursor: Cursor, strategy: Strategy | None) -> EventQuery:
+    if cursor.at_end:
+        cursor.fail("The query is empty.", None, EXAMPLE)
+    begin, end = cursor.index, cursor.end
+    refuse_reserved(cursor)
+    source = _input(cursor)
+    if cursor.tokens[cursor.end - 1].is_symbol(";"):
+        hint = "A query ends without ';', which means 'followed by' between events."
+        cursor.fail("Nothing follows this ';'.", cursor.tokens[cursor.end - 1], hint)
+    clauses = cut_clauses(cursor, GRAMMAR)
+    pattern_cursor = clauses["PATTERN"]
+    if pattern_cursor.at_end:
+        pattern_cursor.fail(f"Expected an event behind PATTERN, found {describe(pattern_cursor.token)}.", None, EXAMPLE)
+    pattern_span = Span(pattern_cursor.token.start, cursor.tokens[pattern_cursor.end - 1].end)
+    pattern = parse_operators(pattern_cursor)
+    check_pattern(cursor.source, pattern)
+    variables = variables_of(cursor.source, pattern)
+    where = parse_conditions(clauses["WHERE"], variables) if "WHERE" in clauses else Conditions()
+    if (where.strategy or strategy) in (None, Strategy.ANY):
+        check_groups(cursor.source, pattern)
+    return EventQuery(
+        pattern=pattern,
+        conditions=tuple(where.conditions),
+        same=tuple(where.same),
+        strategy=where.strategy,
+        within=read_within(clauses["WITHIN"], GRAMMAR) if "WITHIN" in clauses else None,
+        returns=_returns(clauses["RETURN"], variables) if "RETURN" in clauses else None,
+        input=source,
+        source=cursor.source,
+        span=Span(cursor.tokens[begin].start, cursor.tokens[end - 1].end),
+        pattern_span=pattern_span,
+        strategy_span=where.strategy_span,
+    )
+
+
+# ---- input and RETURN --------------------------------------------------------------------------------
+
+
+def _input(cursor: Cursor) -> EventInput:
+    found = EventInput()
+    if cursor.accept_words("FROM"):
+        found = EventInput(*read_table(cursor, GRAMMAR))
+    if accept_by(cursor, "PARTITION", GRAMMAR):
+        found = replace(found, partition_by=read_columns(cursor, "a column to partition by", GRAMMAR))
+    if accept_by(cursor, "ORDER", GRAMMAR):
+        found = replace(found, time=read_time(cursor, GRAMMAR))
+    if accept_by(cursor, "START", GRAMMAR):
+        found = replace(found, start=read_column(cursor, "the column of the start of events", GRAMMAR))
+    if accept_by(cursor, "TYPE", GRAMMAR):
+        span = Span(cursor.token.start, cursor.token.end)
+        column = read_column(cursor, "the column of the event type", GRAMMAR)
+        found = replace(found, type_column=column, type_span=span)
+    return found
+
+
+def _returns(cursor: Cursor, variables: Variables) -> tuple[ReturnItem, ...]:
+    items: list[ReturnItem] = []
+    names: set[str] = set()
+    for part in split_list(cursor, "a column of RETURN", ITEM):
+        item = _item(part, variables)
+        check_name(cursor, item.name, item.span, names, TIMES)
+        items.append(item)
+    return tuple(items)
+
+
+def _item(cursor: Cursor, variables: Variables) -> ReturnItem:
+    span = Span(cursor.token.start, cursor.tokens[cursor.end - 1].end)
+    inner, name = split_name(cursor, "Without RETURN, every event is returned.")
+    expression = parse_event_scalar(inner, variables, returned=True)
+    _refuse_negated(cursor, expression, variables)
+    return ReturnItem(expression, name or _own_name(expression), span)
+
+
+def _own_name(expression: Scalar) -> str:
+    """The attribute or variable, where the expression is nothing else; else its text."""
+    atoms = event_atoms(expression)
+    if len(atoms) == 1 and expression.text.strip() == expression.atoms[0][0]:
+        atom = atoms[0]
+        if isinstance(atom, EventColumn):
+            return atom.path[-1]
+        if isinstance(atom, WholeEvent):
+            return atom.variable
+    return " ".join(expression.original.split())
+
+
+def _refuse_negated(cursor: Cursor, expression: Scalar, variables: Variables) -> None:
+    for atom in event_atoms(expression):
+        if variables[atom.variable.lower()].negation is not None:
+            raise EpisodeSyntaxError(
+                f"{atom.variable} is negated: a match has no such event.",
+                source=cursor.source,
+                position=atom.span.start,
+                length=atom.span.end - atom.span.start,
+                hint="Return events that are not negated.",
+            )

@@ -1,0 +1,293 @@
+"""Scalar expressions of event patterns: attributes of events, aggregates over the events of a variable, whole events.
+
+Besides its atoms, the language has percentages (`20%` is 0.20) and the signs ∧ ≥ ≤ ≠.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NoReturn
+
+from episode.errors import EpisodeSyntaxError, EpisodeUnsupportedError
+from episode.lang.cursor import Cursor, describe
+from episode.lang.events.checks import Variable
+from episode.lang.events.references import (
+    Subscript,
+    Variables,
+    is_name,
+    known_variables,
+    read_path,
+    read_reach,
+    read_sign,
+    read_subscript,
+    resolve,
+    variable_at,
+)
+from episode.lang.events.syntax import EventAggregate, EventAtom, EventColumn, Index, Reach, WholeEvent
+from episode.lang.functions import AGGREGATES, OTHER_SPARK_AGGREGATES, ROW_FUNCTIONS, SYNONYMS
+from episode.lang.lexer import Kind, Token
+from episode.lang.lifting import (
+    KEYWORDS,
+    lift_scalar,
+    refuse_modifiers_behind,
+    refuse_modifiers_inside,
+    split_arguments,
+)
+from episode.lang.spark_expression import EVENT_PATTERNS, Surroundings
+from episode.lang.syntax import Scalar, Span
+
+EVENT_SYNONYMS = {**SYNONYMS, "FIRST": "first_value", "LAST": "last_value"}
+EVENT_AGGREGATES = {**AGGREGATES, "FIRST": (1, 1), "LAST": (1, 1)}
+SORTED = "The values come in the order of the events; sort an array with array_sort or sort_array."
+MODIFIERS = {
+    ("OVER",): "The variable says which events are meant: sum(b[].x) covers the events of b.",
+    ("FILTER",): "Put the condition inside: sum(CASE WHEN condition THEN b.x END), or count_if(condition).",
+    ("WITHIN", "GROUP"): SORTED,
+    ("ORDER", "BY"): SORTED,
+    ("DISTINCT",): "Collect distinct values with collect_set: size(collect_set(b[].x)) counts them.",
+    ("IGNORE", "NULLS"): "array_agg leaves nulls out: try_element_at(array_agg(b[].x), 1) is the first other value.",
+    ("RESPECT", "NULLS"): "Nulls are respected anyway; leave it out.",
+}
+ONE_VARIABLE = "An aggregate covers the events of one variable."
+
+
+def parse_event_scalar(cursor: Cursor, variables: Variables, returned: bool) -> Scalar:
+    """The expression between the cursor and its end, of RETURN or of WHERE."""
+    return lift_scalar(cursor, EventAtoms(variables, returned))
+
+
+# ---- references --------------------------------------------------------------------------------------
+
+
+@dataclass
+class EventAtoms:
+    """Reads the atoms of WHERE and RETURN."""
+
+    variables: Variables
+    returned: bool
+    surroundings: Surroundings = EVENT_PATTERNS
+
+    def read(self, cursor: Cursor) -> EventAtom | str | None:
+        if cursor.at_words("SELECT") and cursor.peek(-1).is_symbol("("):
+            cursor.fail("A subquery is not allowed in an event pattern.", None, EVENT_PATTERNS.subqueries)
+        return read_sign(cursor) or self._aggregate(cursor) or self._reference(cursor)
+
+    def _aggregate(self, cursor: Cursor) -> EventAggregate | None:
+        name = aggregate_at(cursor)
+        if name is None:
+            return None
+        cursor.advance()
+        aggregate = parse_aggregate(cursor, name, self.variables)
+        if self.returned and aggregate.reach is not Reach.ALL:
+            cursor.fail(
+                f"{aggregate.variable}[..i] has no meaning in RETURN, where all events are known.",
+                Token(Kind.NAME, "", aggregate.span.start, aggregate.span.end),
+                f"Write {name.text}({aggregate.variable}[].x).",
+            )
+        return aggregate
+
+    def _reference(self, cursor: Cursor) -> EventAtom | None:
+        token = cursor.token
+        variable = variable_at(cursor, self.variables)
+        if variable is None:
+            return None
+        if cursor.peek().is_symbol("["):
+            cursor.advance()
+            subscript = read_subscript(cursor, token, variable)
+            path = read_path(cursor)
+            return self._subscripted(cursor, token, variable, subscript, path)
+        if token.upper in KEYWORDS:
+            # Names that Spark's grammar would trip over.
+            if cursor.peek().is_symbol(".") and is_name(cursor.peek(2)):
+                cursor.advance()
+                return EventColumn(variable.name, Index.PLAIN, 0, read_path(cursor), cursor.span_from(token.start))
+            if _stands_alone(cursor):
+                cursor.advance()
+                return self._whole(cursor, variable, Index.PLAIN, 0, Span(token.start, token.end))
+        return None
+
+    def _subscripted(
+        self, cursor: Cursor, token: Token, variable: Variable, subscript: Subscript, path: tuple[str, ...]
+    ) -> EventAtom:
+        span = cursor.span_from(token.start)
+        written = Token(Kind.NAME, "", span.start, span.end)
+        shown = " ".join(cursor.source[span.start : span.end].split())
+        if subscript.reach in (Reach.BEFORE, Reach.CURRENT):
+            cursor.fail(f"{shown} is several events.", written, f"Write for example max({shown}) for one value.")
+        if self.returned and subscript.index in (Index.EACH, Index.BACK):
+            name, behind = variable.name, "".join(f".{part}" for part in path)
+            cursor.fail(
+                f"{shown} has no meaning in RETURN: it is a different event each time.",
+                written,
+                f"Write {name}[]{behind} for all of them, {name}[1]{behind} or {name}[last]{behind} for one.",
+            )
+        if not path:
+            return self._whole(cursor, variable, subscript.index, subscript.number, span)
+        if subscript.index is Index.ALL and not self.returned:
+            hint = f"Write {variable.name}[i].{path[0]} for each of them, or an aggregate: max({shown})."
+            cursor.fail(f"{shown} is several values.", written, hint)
+        return EventColumn(variable.name, subscript.index, subscript.number, path, span)
+
+    def _whole(self, cursor: Cursor, variable: Variable, index: Index, number: int, span: Span) -> WholeEvent:
+        if not self.returned:
+            written = Token(Kind.NAME, cursor.source[span.start : span.end], span.start, span.end)
+            cursor.fail(
+                f"{describe(written)} is an event, not a value.", written, f"Name an attribute: {written.text}.x."
+            )
+        return WholeEvent(variable.name, index, number, span)
+
+    def column(self, cursor: Cursor, fields: tuple[str, ...], _quoted: bool, span: Span) -> EventAtom:
+        variable = self.variables.get(fields[0].lower())
+        if variable is not None and len(fields) == 1:
+            return self._whole(cursor, variable, Index.PLAIN, 0, span)
+        name, path = resolve(cursor, fields, span, self.variables)
+        return EventColumn(name, Index.PLAIN, 0, path, span)
+
+
+def _stands_alone(cursor: Cursor) -> bool:
+    """An item or an argument of its own."""
+    before, after = cursor.peek(-1), cursor.peek()
+    begins = before.upper in ("RETURN", "WHERE") or (before.kind is Kind.SYMBOL and before.text in "(,")
+    ends = after.kind is Kind.END or (after.kind is Kind.SYMBOL and after.text in "),")
+    return begins and ends
+
+
+# ---- aggregates --------------------------------------------------------------------------------------
+
+
+def aggregate_at(cursor: Cursor) -> Token | None:
+    """The name of the aggregate at the cursor; what is an aggregate elsewhere only is an error."""
+    token = cursor.token
+    if token.kind is not Kind.NAME or not cursor.peek().is_symbol("(") or cursor.peek(-1).is_symbol("."):
+        return None
+    word = token.upper
+    if word in ("ANY", "SOME") and cursor.peek(-1).upper in ("LIKE", "ILIKE", "RLIKE"):
+        return None
+    if word in ("PREV", "NEXT", *ROW_FUNCTIONS):
+        hint = "The event before is b[i-1].x." if word in ("PREV", "NEXT") else "Leave it out."
+        cursor.fail(f"{word} belongs to MATCH_RECOGNIZE.", token, hint)
+    if word in OTHER_SPARK_AGGREGATES:
+        raise EpisodeUnsupportedError(
+            f"The aggregate {token.text} is not evaluated over the events of a match.",
+            source=cursor.source,
+            position=token.start,
+            length=len(token.text),
+            hint="Collect the values with array_agg and apply Spark's array functions to them.",
+        )
+    return token if word in EVENT_AGGREGATES else None
+
+
+@dataclass
+class _ArgumentAtoms:
+    """Reads the argument of an aggregate: attributes of one variable, over one reach."""
+
+    variables: Variables
+    name: Token
+    found: list[tuple[str, Reach, Span]] = field(default_factory=list)
+    surroundings: Surroundings = EVENT_PATTERNS
+
+    def read(self, cursor: Cursor) -> EventColumn | str | None:
+        sign = read_sign(cursor)
+        if sign is not None:
+            return sign
+        inner = aggregate_at(cursor)
+        if inner is not None:
+            hint = "An aggregate covers events, not other aggregates."
+            cursor.fail(f"{inner.upper} may not stand inside {self.name.upper}.", inner, hint)
+        token = cursor.token
+        variable = variable_at(cursor, self.variables)
+        if variable is None:
+            return None
+        if cursor.peek().is_symbol("["):
+            cursor.advance()
+            reach = read_reach(cursor, token, variable)
+            path = read_path(cursor)
+            span = cursor.span_from(token.start)
+            if not path:
+                self._fail_whole(cursor, variable, span)
+            return self._column(cursor, variable.name, reach, path, span)
+        if token.upper in KEYWORDS and cursor.peek().is_symbol("."):
+            cursor.advance()
+            path = read_path(cursor)
+            return self._column(cursor, variable.name, Reach.ALL, path, cursor.span_from(token.start))
+        return None
+
+    def column(self, cursor: Cursor, fields: tuple[str, ...], _quoted: bool, span: Span) -> EventColumn:
+        variable = self.variables.get(fields[0].lower())
+        if variable is not None and len(fields) == 1:
+            self._fail_whole(cursor, variable, span)
+        name, path = resolve(cursor, fields, span, self.variables)
+        return self._column(cursor, name, Reach.ALL, path, span)
+
+    def _column(self, cursor: Cursor, name: str, reach: Reach, path: tuple[str, ...], span: Span) -> EventColumn:
+        written = Token(Kind.NAME, "", span.start, span.end)
+        for other, other_reach, _ in self.found[:1]:
+            if other != name:
+                cursor.fail(f"This aggregate is over events of {other} and of {name}.", written, ONE_VARIABLE)
+            if other_reach is not reach:
+                hint = f"Use the same brackets everywhere inside {self.name.text}(…)."
+                cursor.fail(f"This aggregate is over different events of {name}.", written, hint)
+        self.found.append((name, reach, span))
+        return EventColumn(name, Index.PLAIN, 0, path, span)
+
+    def _fail_whole(self, cursor: Cursor, variable: Variable, span: Span) -> NoReturn:
+        written = Token(Kind.NAME, "", span.start, span.end)
+        hint = f"Name an attribute, {variable.name}.x; count({variable.name}) counts events."
+        cursor.fail(f"{self.name.upper} needs a value, not an event.", written, hint)
+
+
+def parse_aggregate(cursor: Cursor, name: Token, variables: Variables) -> EventAggregate:
+    """The call whose opening bracket is at the cursor."""
+    opening = cursor.index
+    closing = cursor.skip_group()
+    span = cursor.span_from(name.start)
+    refuse_modifiers_behind(cursor, name, MODIFIERS, EVENT_PATTERNS.name)
+    arguments = split_arguments(cursor, opening + 1, closing)
+    word = name.upper
+    if word == "COUNT" and len(arguments) == 1:
+        counted = _counted_events(Cursor(cursor.source, cursor.tokens, *arguments[0]), variables)
+        if counted is not None:
+            return EventAggregate("count", *counted, (), span)
+    least, most = EVENT_AGGREGATES[word]
+    if not least <= len(arguments) <= most:
+        wanted = "one argument" if most == 1 else f"{most} arguments"
+        example = f"{name.text}(b[].x)" if most == 1 else f"{name.text}(b[].x, b[].y)"
+        cursor.fail(f"{word} takes {wanted}, not {len(arguments)}.", name, f"Write for example {example}.")
+    reader = _ArgumentAtoms(variables, name)
+    parsed = []
+    for begin, end in arguments:
+        refuse_modifiers_inside(cursor, begin, end, name, MODIFIERS, EVENT_PATTERNS.name)
+        parsed.append(lift_scalar(Cursor(cursor.source, cursor.tokens, begin, end), reader))
+    if reader.found:
+        variable, reach, _ = reader.found[0]
+    elif len(variables) == 1:
+        variable, reach = next(iter(variables.values())).name, Reach.ALL
+    else:
+        known = known_variables(variable.name for variable in variables.values())
+        raise EpisodeSyntaxError(
+            "This aggregate does not say which events it covers.", source=cursor.source, position=span.start,
+            length=span.end - span.start, hint=f"Name attributes of one variable. {known}",
+        )  # fmt: skip
+    return EventAggregate(EVENT_SYNONYMS.get(word, word.lower()), variable, reach, tuple(parsed), span)
+
+
+def _counted_events(cursor: Cursor, variables: Variables) -> tuple[str, Reach] | None:
+    """`b`, `b[]`, `b[..i-1]`, `b.*` or `b[].*` inside count( ); `*` where there is one variable."""
+    token = cursor.token
+    if token.is_symbol("*") and cursor.peek().kind is Kind.END:
+        if len(variables) == 1:
+            return next(iter(variables.values())).name, Reach.ALL
+        names = [variable.name for variable in variables.values()]
+        cursor.fail("count(*) does not say which events it counts.", token, f"Write for example count({names[-1]}).")
+    variable = variable_at(cursor, variables)
+    if variable is None:
+        return None
+    begin = cursor.index
+    cursor.advance()
+    reach = read_reach(cursor, token, variable) if cursor.token.is_symbol("[") else Reach.ALL
+    if cursor.token.is_symbol(".") and cursor.peek().is_symbol("*"):
+        cursor.index += 2
+    if cursor.at_end:
+        return variable.name, reach
+    cursor.index = begin
+    return None

@@ -1,0 +1,1 @@
+"""Row patterns (MATCH_RECOGNIZE): text to syntax trees."""

@@ -1,0 +1,391 @@
+"""The MATCH_RECOGNIZE clause: from the text between its parentheses to a MatchRecognize tree.
+
+The clause is first cut into its sections, then PATTERN and SUBSET are read, so that the expressions of MEASURES
+and DEFINE are read with the labels known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NoReturn
+
+from episode.errors import EpisodeAnalysisError, EpisodeSyntaxError
+from episode.lang.cursor import Cursor, describe, label_name
+from episode.lang.duration import UNITS, parse_duration
+from episode.lang.lexer import Kind, Token, tokenize
+from episode.lang.rows.pattern import labels_of, parse_pattern
+from episode.lang.rows.scalar import known_labels, parse_scalar
+from episode.lang.rows.sections import NAMES_OF_MODES, Section, cut, fail_unexpected
+from episode.lang.syntax import (
+    NOWHERE,
+    ColumnRef,
+    Definition,
+    Duration,
+    Exclusion,
+    MatchMode,
+    MatchRecognize,
+    Measure,
+    OrderItem,
+    Pattern,
+    RowsPerMatch,
+    SkipTo,
+    Span,
+    Subset,
+)
+
+COLUMNS_ONLY = "Only columns stand here; compute others in a subquery: FROM (SELECT …) MATCH_RECOGNIZE (…)."
+MEASURE = "A measure is written expression AS name."
+SUBSET = "Write SUBSET U = (A, B)."
+DEFINITION = "Write label AS condition."
+SKIPS = "Write AFTER MATCH SKIP PAST LAST ROW, TO NEXT ROW, TO FIRST A or TO LAST A."
+ROWS = "Write ONE ROW PER MATCH, or ALL ROWS PER MATCH [SHOW EMPTY MATCHES | OMIT EMPTY MATCHES | WITH UNMATCHED ROWS]."
+
+
+def parse_clause(text: str) -> MatchRecognize:
+    """The inside of MATCH_RECOGNIZE ( … ), given alone."""
+    tokens = tokenize(text)
+    return parse_clause_tokens(text, tokens, 0, len(tokens) - 1)
+
+
+def parse_clause_tokens(source: str, tokens: list[Token], begin: int, end: int) -> MatchRecognize:
+    """The clause in tokens[begin:end] of a larger query."""
+    sections = cut(Cursor(source, tokens, begin, end))
+
+    def cursor_of(name: str) -> Cursor | None:
+        section = sections.get(name)
+        return None if section is None else Cursor(source, tokens, section.begin, section.end)
+
+    pattern_cursor = cursor_of("PATTERN")
+    if pattern_cursor is None:
+        _fail_without_pattern(Cursor(source, tokens, begin, end))
+    pattern, pattern_span = _pattern(pattern_cursor)
+    labels = labels_of(pattern)
+    subsets = _subsets(cursor_of("SUBSET"), labels)
+    names = frozenset(labels) | {subset.name for subset in subsets}
+    rows_per_match = _rows_per_match(sections.get("ROWS PER MATCH"), cursor_of("ROWS PER MATCH"))
+    if rows_per_match is RowsPerMatch.ALL_WITH_UNMATCHED and _has_exclusion(pattern):
+        raise EpisodeAnalysisError(
+            "Exclusion {- … -} cannot be combined with ALL ROWS PER MATCH WITH UNMATCHED ROWS.",
+            source=source,
+            position=pattern_span.start,
+            length=pattern_span.end - pattern_span.start,
+            hint="Use SHOW EMPTY MATCHES or OMIT EMPTY MATCHES, or drop the exclusion.",
+        )
+    skip_to, skip_label, skip_span = _skip(cursor_of("AFTER MATCH"), names)
+    mode = sections.get("MATCH MODE")
+    within, timed_out = _within(cursor_of("WITHIN"))
+    return MatchRecognize(
+        partition_by=_partition_by(cursor_of("PARTITION BY")),
+        order_by=_order_by(cursor_of("ORDER BY")),
+        measures=_measures(cursor_of("MEASURES"), names),
+        rows_per_match=rows_per_match,
+        skip_to=skip_to,
+        skip_label=skip_label,
+        match_mode=MatchMode.PREFERRED if mode is None else NAMES_OF_MODES[mode.keyword.upper],
+        pattern=pattern,
+        within=within,
+        timed_out=timed_out,
+        subsets=subsets,
+        definitions=_definitions(cursor_of("DEFINE"), labels, names, subsets),
+        source=source,
+        span=Span(tokens[begin].start, tokens[end].start),
+        skip_span=skip_span,
+        pattern_span=pattern_span,
+        rows_span=_whole(sections.get("ROWS PER MATCH"), tokens),
+        mode_span=_whole(mode, tokens),
+    )
+
+
+def _whole(section: Section | None, tokens: list[Token]) -> Span:
+    """A section with its keyword."""
+    return NOWHERE if section is None else Span(section.keyword.start, tokens[section.end - 1].end)
+
+
+def _fail_without_pattern(cursor: Cursor) -> NoReturn:
+    example = "Write for example PATTERN (A B+) DEFINE B AS B.price < PREV(B.price)."
+    while not cursor.at_end:
+        if cursor.advance().upper == "PATTERN" and not cursor.token.is_symbol("("):
+            cursor.fail(f"Expected '(' after PATTERN, found {describe(cursor.token)}.", None, example)
+    cursor.fail("MATCH_RECOGNIZE needs a PATTERN.", None, example)
+
+
+# ---- the parts ---------------------------------------------------------------------------------------
+
+
+def _pattern(cursor: Cursor) -> tuple[Pattern, Span]:
+    opening, begin = cursor.token, cursor.index + 1
+    closing = cursor.skip_group()
+    if not cursor.at_end:
+        fail_unexpected(cursor, "after PATTERN ( … )")
+    inner = Cursor(cursor.source, cursor.tokens, begin, closing)
+    if inner.at_end:
+        inner.fail("PATTERN is empty.", opening, "The empty pattern is written PATTERN (()).")
+    return parse_pattern(inner), Span(opening.start, cursor.tokens[closing].end)
+
+
+def _has_exclusion(pattern: Pattern) -> bool:
+    if isinstance(pattern, Exclusion):
+        return True
+    children = getattr(pattern, "parts", None) or ((pattern.part,) if hasattr(pattern, "part") else ())
+    return any(_has_exclusion(child) for child in children)
+
+
+def _column(cursor: Cursor, what: str) -> ColumnRef:
+    start = cursor.token
+    path = [cursor.expect_identifier(what, COLUMNS_ONLY).identifier]
+    while cursor.accept_symbol("."):
+        path.append(cursor.expect_identifier(what).identifier)
+    return ColumnRef(None, tuple(path), cursor.span_from(start.start))
+
+
+def _partition_by(cursor: Cursor | None) -> tuple[ColumnRef, ...]:
+    if cursor is None:
+        return ()
+    columns = [_column(cursor, "a column to partition by")]
+    while cursor.accept_symbol(","):
+        columns.append(_column(cursor, "a column to partition by"))
+    if not cursor.at_end:
+        fail_unexpected(cursor, "after a column of PARTITION BY", COLUMNS_ONLY)
+    return tuple(columns)
+
+
+def _order_by(cursor: Cursor | None) -> tuple[OrderItem, ...]:
+    if cursor is None:
+        return ()
+    items = []
+    while True:
+        column = _column(cursor, "a column to order by")
+        ascending = not cursor.accept_words("DESC")
+        if ascending:
+            cursor.accept_words("ASC")
+        nulls_first = ascending
+        if cursor.at_words("NULLS"):
+            cursor.advance()
+            if cursor.token.upper not in ("FIRST", "LAST"):
+                cursor.fail(f"Expected FIRST or LAST after NULLS, found {describe(cursor.token)}.")
+            nulls_first = cursor.advance().upper == "FIRST"
+        items.append(OrderItem(column, ascending, nulls_first))
+        if cursor.at_end:
+            return tuple(items)
+        if not cursor.accept_symbol(","):
+            fail_unexpected(cursor, "after a column of ORDER BY", COLUMNS_ONLY)
+
+
+def _next_comma(cursor: Cursor) -> int:
+    """Index of the next comma outside brackets, or the end."""
+    while not cursor.at_end and not cursor.token.is_symbol(","):
+        if cursor.token.kind is Kind.SYMBOL and cursor.token.text in "([{":
+            cursor.skip_group()
+        else:
+            cursor.advance()
+    return cursor.index
+
+
+def _measures(cursor: Cursor | None, labels: frozenset[str]) -> tuple[Measure, ...]:
+    if cursor is None:
+        return ()
+    measures: list[Measure] = []
+    seen: set[str] = set()
+    while True:
+        begin = cursor.index
+        stop = _next_comma(cursor)
+        if begin == stop:
+            cursor.index = begin
+            cursor.fail(f"Expected a measure here, found {describe(cursor.token)}.", None, MEASURE)
+        _check_comma(cursor, begin, stop)
+        if cursor.tokens[begin].upper == "AS":
+            cursor.fail("Expected an expression before AS.", cursor.tokens[begin], MEASURE)
+        name = cursor.tokens[stop - 1]
+        if name.kind not in (Kind.NAME, Kind.QUOTED) or stop - begin < 3 or cursor.tokens[stop - 2].upper != "AS":
+            start, last = cursor.tokens[begin], cursor.tokens[stop - 1]
+            raise EpisodeSyntaxError(
+                "A measure needs a name.", source=cursor.source, position=start.start, length=last.end - start.start,
+                hint=MEASURE,
+            )  # fmt: skip
+        if name.identifier.lower() in seen:
+            cursor.fail(f"The measure {name.identifier} is given twice.", name, "Give each measure a name of its own.")
+        seen.add(name.identifier.lower())
+        expression = parse_scalar(Cursor(cursor.source, cursor.tokens, begin, stop - 2), labels)
+        measures.append(Measure(expression, name.identifier, Span(cursor.tokens[begin].start, name.end)))
+        if cursor.at_end:
+            return tuple(measures)
+        cursor.advance()
+
+
+def _check_comma(cursor: Cursor, begin: int, stop: int) -> None:
+    """`x AS a y AS b`: where a measure goes on behind its name, a comma is missing."""
+    depth = 0
+    for index in range(begin, stop - 2):
+        token = cursor.tokens[index]
+        if token.kind is Kind.SYMBOL:
+            depth += (token.text in "([{") - (token.text in ")]}")
+        if depth == 0 and token.upper == "AS":
+            name, behind = cursor.tokens[index + 1], cursor.tokens[index + 2]
+            cursor.fail(f"Expected ',' after the measure {name.text}, found {describe(behind)}.", behind, MEASURE)
+
+
+def _rows_per_match(section: Section | None, cursor: Cursor | None) -> RowsPerMatch:
+    if section is None or cursor is None:
+        return RowsPerMatch.ONE_ROW
+    cursor.expect_words("PER", "MATCH", after=section.keyword.upper, hint=ROWS)
+    if section.keyword.upper == "ONE ROW":
+        result = RowsPerMatch.ONE_ROW
+        if cursor.at_words("SHOW") or cursor.at_words("OMIT") or cursor.at_words("WITH"):
+            option = "UNMATCHED ROWS" if cursor.at_words("WITH") else "EMPTY MATCHES"
+            cursor.fail(f"{cursor.token.upper} {option} applies to ALL ROWS PER MATCH only.", None, ROWS)
+    elif cursor.accept_words("SHOW"):
+        cursor.expect_words("EMPTY", "MATCHES", after="SHOW", hint=ROWS)
+        result = RowsPerMatch.ALL_SHOW_EMPTY
+    elif cursor.accept_words("OMIT"):
+        cursor.expect_words("EMPTY", "MATCHES", after="OMIT", hint=ROWS)
+        result = RowsPerMatch.ALL_OMIT_EMPTY
+    elif cursor.accept_words("WITH"):
+        cursor.expect_words("UNMATCHED", "ROWS", after="WITH", hint=ROWS)
+        result = RowsPerMatch.ALL_WITH_UNMATCHED
+    else:
+        result = RowsPerMatch.ALL_SHOW_EMPTY
+    _expect_end(cursor, "ROWS PER MATCH")
+    return result
+
+
+def _expect_end(cursor: Cursor, after: str) -> None:
+    if not cursor.at_end:
+        fail_unexpected(cursor, f"after {after}")
+
+
+def _skip(cursor: Cursor | None, names: frozenset[str]) -> tuple[SkipTo, str | None, Span]:
+    if cursor is None:
+        return SkipTo.PAST_LAST_ROW, None, Span(0, 0)
+    start = cursor.token.start
+    cursor.expect_words("SKIP", after="AFTER MATCH", hint=SKIPS)
+    label: str | None = None
+    if cursor.accept_words("PAST"):
+        cursor.expect_words("LAST", "ROW", after="SKIP PAST", hint=SKIPS)
+        result = SkipTo.PAST_LAST_ROW
+    elif cursor.accept_words("TO"):
+        if cursor.at_words("NEXT", "ROW"):
+            cursor.index += 2
+            result = SkipTo.NEXT_ROW
+        else:
+            result = SkipTo.LAST_LABEL
+            names_follow = cursor.peek().kind in (Kind.NAME, Kind.QUOTED) or cursor.peek().is_double_quoted
+            if cursor.token.upper in ("FIRST", "LAST") and names_follow:
+                result = SkipTo.FIRST_LABEL if cursor.advance().upper == "FIRST" else SkipTo.LAST_LABEL
+            token = cursor.expect_identifier("a label to skip to", SKIPS)
+            label = label_name(token)
+            if label not in names:
+                _fail_unknown_label(cursor, token, names)
+    else:
+        cursor.fail(
+            f"Expected PAST LAST ROW or TO … after SKIP, found {describe(cursor.token)}.", None, SKIPS
+        )  # fmt: skip
+    span = cursor.span_from(start)
+    _expect_end(cursor, "AFTER MATCH SKIP")
+    return result, label, span
+
+
+def _fail_unknown_label(cursor: Cursor, token: Token, names: Iterable[str]) -> NoReturn:
+    hint = known_labels(names)
+    if token.kind is not Kind.NAME and token.identifier.upper() in names:
+        hint = f"A name in quotes keeps its case; the pattern has {token.identifier.upper()}."
+    cursor.fail(f"{describe(token).strip(chr(39))} is not a label of the pattern.", token, hint)
+
+
+def _within(cursor: Cursor | None) -> tuple[Duration | None, Span | None]:
+    """The window, and where EMIT TIMED OUT MATCHES stands behind it."""
+    if cursor is None:
+        return None, None
+    duration = parse_duration(cursor)
+    emit, timed_out = cursor.token, None
+    if cursor.accept_words("EMIT"):
+        if not cursor.accept_words("TIMED", "OUT", "MATCHES"):
+            cursor.fail("Expected TIMED OUT MATCHES behind EMIT.", None, "Write EMIT TIMED OUT MATCHES.")
+        timed_out = cursor.span_from(emit.start)
+    elif cursor.token.kind is Kind.NAME:
+        cursor.fail(f"{describe(cursor.token)} is not a unit of time.", None, UNITS)
+    _expect_end(cursor, "WITHIN")
+    return duration, timed_out
+
+
+def _subsets(cursor: Cursor | None, labels: list[str]) -> tuple[Subset, ...]:
+    if cursor is None:
+        return ()
+    known = frozenset(labels)
+    subsets: list[Subset] = []
+    while True:
+        token = cursor.expect_identifier("the name of a subset")
+        name = label_name(token)
+        if name in known:
+            cursor.fail(f"{token.text} is a label of the pattern already.", token, "Give the subset a name of its own.")
+        if any(subset.name == name for subset in subsets):
+            cursor.fail(f"The subset {token.text} is defined twice.", token, "Keep one of them.")
+        cursor.expect_symbol("=", f"after SUBSET {token.text}", SUBSET)
+        cursor.expect_symbol("(", "before the labels of the subset", SUBSET)
+        members: list[str] = []
+        while True:
+            member = cursor.expect_identifier("a label of the pattern", SUBSET)
+            if any(subset.name == label_name(member) for subset in subsets):
+                cursor.fail(f"{member.text} is a subset; a subset is made of labels.", member, known_labels(labels))
+            if label_name(member) not in known:
+                _fail_unknown_label(cursor, member, labels)
+            if label_name(member) in members:
+                cursor.fail(f"{member.text} is in the subset {token.text} already.", member, "Name each label once.")
+            members.append(label_name(member))
+            if not cursor.accept_symbol(","):
+                break
+        closing = cursor.expect_symbol(")", "after the labels of the subset", SUBSET)
+        subsets.append(Subset(name, tuple(members), Span(token.start, closing.end)))
+        if cursor.at_end:
+            return tuple(subsets)
+        cursor.expect_symbol(",", "between subsets", SUBSET)
+
+
+def _definitions(
+    cursor: Cursor | None, labels: list[str], names: frozenset[str], subsets: tuple[Subset, ...]
+) -> tuple[Definition, ...]:
+    if cursor is None:
+        return ()
+    definitions: list[Definition] = []
+    while True:
+        token = cursor.expect_identifier("a label to define", DEFINITION)
+        label = label_name(token)
+        if any(subset.name == label for subset in subsets):
+            cursor.fail(
+                f"{token.text} is a subset; only labels of the pattern can be defined.", token, known_labels(labels)
+            )
+        if label not in labels:
+            _fail_unknown_label(cursor, token, labels)
+        if any(definition.label == label for definition in definitions):
+            cursor.fail(f"{token.text} is defined twice.", token, "Join the conditions with AND or OR.")
+        if cursor.token.upper != "AS":
+            cursor.fail(f"Expected AS after {token.text}, found {describe(cursor.token)}.", None, DEFINITION)
+        cursor.advance()
+        begin = cursor.index
+        stop = _definition_end(cursor)
+        if begin == stop:
+            cursor.index = begin
+            cursor.fail(f"Expected a condition for {token.text}, found {describe(cursor.token)}.", None, DEFINITION)
+        condition = parse_scalar(Cursor(cursor.source, cursor.tokens, begin, stop), names)
+        definitions.append(Definition(label, condition, Span(token.start, cursor.tokens[stop - 1].end)))
+        if cursor.at_end:
+            return tuple(definitions)
+        cursor.accept_symbol(",")
+
+
+def _definition_end(cursor: Cursor) -> int:
+    """The next comma, or where `label AS` begins after a closing parenthesis (the papers leave the comma out)."""
+    begin = cursor.index
+    while not cursor.at_end and not cursor.token.is_symbol(","):
+        if cursor.index > begin and cursor.token.kind in (Kind.NAME, Kind.QUOTED) and cursor.peek().upper == "AS":
+            if cursor.peek(-1).is_symbol(")"):
+                break
+            cursor.fail(
+                f"Expected ',' before the definition of {cursor.token.text}.",
+                None,
+                "Write DEFINE A AS condition, B AS condition.",
+            )
+        if cursor.token.kind is Kind.SYMBOL and cursor.token.text in "([{":
+            cursor.skip_group()
+        else:
+            cursor.advance()
+    return cursor.index

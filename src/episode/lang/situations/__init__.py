@@ -1,0 +1,1 @@
+"""Situation patterns (TPStream): text to syntax trees."""

@@ -1,0 +1,215 @@
+"""The DEFINE of situation patterns: symbols, their conditions, and how long their situations may last.
+
+    symbol AS condition [AT LEAST d | AT MOST d | AT LEAST d AND AT MOST d | BETWEEN d AND d] [, …]
+
+BETWEEN at the end of a definition limits the duration, or is SQL's operator. It limits the duration if
+(1) both bounds are durations and one of them has a unit of time, or `units`, or INTERVAL: `fast BETWEEN 4s AND 30s`; or
+(2) a whole condition stands before it, behind the last AND or OR: one with a comparison, IS, IN, LIKE, BETWEEN or NOT,
+TRUE or FALSE, or a call of a function that is true or false: `speed > 70 BETWEEN 4 AND 30`.
+Otherwise it is SQL's: `speed BETWEEN 4 AND 30`, `ok AND speed BETWEEN 4 AND 30`. In brackets it is always SQL's.
+AT LEAST and AT MOST are never SQL.
+"""
+
+from __future__ import annotations
+
+from episode.errors import EpisodeSyntaxError
+from episode.lang.clauses import refuse_unit, split_list
+from episode.lang.cursor import Cursor, describe, top_level
+from episode.lang.duration import PLAIN_UNITS, parse_duration
+from episode.lang.lexer import Kind, Token
+from episode.lang.situations.scalar import Symbols, parse_condition
+from episode.lang.situations.syntax import Definition
+from episode.lang.spark_expression import MAXIMUM_DEPTH
+from episode.lang.syntax import Duration, Span
+
+MAXIMUM_DEFINITIONS = 32
+DEFINITION = "Write for example DEFINE A AS speed > 70 AT LEAST 5 seconds, B AS speed < 30."
+LIMIT = "Limits of the duration: AT LEAST 5s, AT MOST 30s, BETWEEN 5s AND 30s."
+RESERVED = ("AND", "OR", "NOT", "AS", "BY", "AT", "BETWEEN")
+COMPARISONS = "=<>≥≤≠"
+CONDITION_WORDS = ("IS", "IN", "LIKE", "ILIKE", "RLIKE", "REGEXP", "BETWEEN", "NOT", "TRUE", "FALSE")
+BOOLEAN_FUNCTIONS = frozenset(
+    [
+        "ARRAYS_OVERLAP", "ARRAY_CONTAINS", "BOOLEAN", "CONTAINS", "ENDSWITH", "EQUAL_NULL", "EXISTS", "FORALL",
+        "ISNAN", "ISNOTNULL", "ISNULL", "IS_VALID_UTF8", "LIKE", "MAP_CONTAINS_KEY", "REGEXP", "REGEXP_LIKE", "RLIKE",
+        "STARTSWITH",
+    ]
+)  # fmt: skip
+
+
+def parse_definitions(cursor: Cursor, qualifiers: tuple[str, ...]) -> tuple[Definition, ...]:
+    """The definitions between the cursor and its end."""
+    parts: list[tuple[Token, Cursor]] = []
+    symbols: dict[str, str] = {}
+    for part in split_list(cursor, "a definition", DEFINITION):
+        token = _header(part, bool(parts))
+        if token.identifier.lower() in symbols:
+            cursor.fail(f"{token.identifier} is defined twice.", token, "Give one of them another name.")
+        if len(parts) == MAXIMUM_DEFINITIONS:
+            hint = "Split the pattern, or describe several situations by one condition."
+            cursor.fail(f"A query can define at most {MAXIMUM_DEFINITIONS} situations.", token, hint)
+        symbols[token.identifier.lower()] = token.identifier
+        parts.append((token, part))
+    return tuple(_definition(token, part, symbols, qualifiers) for token, part in parts)
+
+
+def _header(cursor: Cursor, further: bool) -> Token:
+    """`symbol AS`."""
+    token = cursor.token
+    if token.kind not in (Kind.NAME, Kind.QUOTED):
+        cursor.fail(f"Expected the name of a situation, found {describe(token)}.", None, DEFINITION)
+    if token.upper in RESERVED:
+        cursor.fail(f"{token.upper} cannot be the name of a situation.", None, DEFINITION)
+    cursor.advance()
+    if cursor.token.upper != "AS":
+        hint = "A comma outside brackets separates definitions: symbol AS condition." if further else DEFINITION
+        cursor.fail(f"Expected AS behind {token.text}, found {describe(cursor.token)}.", None, hint)
+    cursor.advance()
+    return token
+
+
+def _definition(token: Token, cursor: Cursor, symbols: Symbols, qualifiers: tuple[str, ...]) -> Definition:
+    symbol, begin = token.identifier, cursor.index
+    if cursor.at_end:
+        cursor.fail(f"Expected a condition behind {token.text} AS, found {describe(cursor.token)}.", None, DEFINITION)
+    _refuse_missing_comma(cursor)
+    limit = _limit(cursor, begin, cursor.end)
+    if limit == begin:
+        words = " ".join(cursor.tokens[index].upper for index in range(begin, begin + 1 + cursor.at_words("AT")))
+        cursor.fail(f"Expected a condition before {words}.", None, DEFINITION)
+    inner = Cursor(cursor.source, cursor.tokens, begin, cursor.end if limit is None else limit)
+    condition = parse_condition(inner, symbol, symbols, qualifiers)
+    at_least: Duration | None = None
+    at_most: Duration | None = None
+    if limit is not None:
+        at_least, at_most = _read_limit(Cursor(cursor.source, cursor.tokens, limit, cursor.end), symbol)
+    span = Span(token.start, cursor.tokens[cursor.end - 1].end)
+    return Definition(symbol, condition, at_least, at_most, span, Span(token.start, token.end))
+
+
+def _refuse_missing_comma(cursor: Cursor) -> None:
+    for index in top_level(cursor, cursor.index, cursor.end):
+        if cursor.tokens[index].upper == "AS" and index > cursor.index:
+            name = cursor.tokens[index - 1]
+            cursor.fail(f"Expected a comma before {describe(name)}.", name, DEFINITION)
+
+
+# ---- where the limit begins --------------------------------------------------------------------------
+
+
+def _limit(cursor: Cursor, begin: int, end: int) -> int | None:
+    """The index of the token with which the limit of the duration begins."""
+    for index in top_level(cursor, begin, end):
+        if cursor.tokens[index].upper == "AT" and cursor.tokens[index + 1].upper in ("LEAST", "MOST"):
+            between = _between(cursor, begin, index)
+            return index if between is None else between
+    return _between(cursor, begin, end)
+
+
+def _between(cursor: Cursor, begin: int, end: int) -> int | None:
+    """The index of the last BETWEEN, if it limits the duration."""
+    found = [index for index in top_level(cursor, begin, end) if cursor.tokens[index].upper == "BETWEEN"]
+    if not found or cursor.tokens[found[-1] - 1].upper == "NOT":
+        return None
+    last = found[-1]
+    is_limit = last == begin or _is_condition(cursor, begin, last) or _are_durations(cursor, last + 1, end)
+    return last if is_limit else None
+
+
+def _are_durations(cursor: Cursor, begin: int, end: int) -> bool:
+    """Rule 1."""
+    inner = Cursor(cursor.source, cursor.tokens, begin, end)
+    try:
+        least = parse_duration(inner)
+        joined = inner.accept_words("AND")
+        most = parse_duration(inner)
+    except EpisodeSyntaxError:
+        return False
+    words = [token.text.lower() for token in cursor.tokens[begin:end]]
+    plain = any(word in PLAIN_UNITS for word in words)
+    return joined and inner.at_end and (plain or least.unit is not None or most.unit is not None)
+
+
+def _is_condition(cursor: Cursor, begin: int, end: int) -> bool:
+    """Rule 2."""
+    begin = _last_conjunct(cursor, begin, end)
+    for _ in range(MAXIMUM_DEPTH):
+        if begin >= end or not cursor.tokens[begin].is_symbol("("):
+            break
+        inner = Cursor(cursor.source, cursor.tokens, begin, end)
+        closing = inner.skip_group()
+        if not inner.at_end:
+            break
+        begin, end = _last_conjunct(cursor, begin + 1, closing), closing
+    if begin >= end:
+        return False
+    for index in top_level(cursor, begin, end):
+        token = cursor.tokens[index]
+        if token.upper in CONDITION_WORDS or (token.kind is Kind.SYMBOL and token.text in COMPARISONS):
+            return True
+    return cursor.tokens[begin].upper in BOOLEAN_FUNCTIONS and cursor.tokens[begin + 1].is_symbol("(")
+
+
+def _last_conjunct(cursor: Cursor, begin: int, end: int) -> int:
+    """Where the part behind the last AND or OR begins; the AND of SQL's BETWEEN does not count."""
+    betweens, last = 0, begin
+    for index in top_level(cursor, begin, end):
+        word = cursor.tokens[index].upper
+        if word == "BETWEEN":
+            betweens += 1
+        elif word == "AND" and betweens:
+            betweens -= 1
+        elif word in ("AND", "OR"):
+            last = index + 1
+    return last
+
+
+# ---- the limit itself --------------------------------------------------------------------------------
+
+
+def _read_limit(cursor: Cursor, symbol: str) -> tuple[Duration | None, Duration | None]:
+    found: dict[str, Duration] = {}
+    if cursor.accept_words("BETWEEN"):
+        found["LEAST"] = _positive(cursor)
+        if not cursor.accept_words("AND"):
+            refuse_unit(cursor)
+            cursor.fail(f"Expected AND between the two durations, found {describe(cursor.token)}.", None, LIMIT)
+        found["MOST"] = _positive(cursor)
+    while not cursor.at_end and (not found or cursor.at_words("AND", "AT") or cursor.at_words("AT")):
+        if found and not cursor.accept_words("AND"):
+            cursor.fail("Expected AND between the two limits.", None, LIMIT)
+        cursor.advance()
+        word = cursor.advance()
+        if word.upper not in ("LEAST", "MOST"):
+            cursor.fail(f"Expected LEAST or MOST behind AT, found {describe(word)}.", word, LIMIT)
+        if word.upper in found:
+            kind = "least" if word.upper == "LEAST" else "greatest"
+            place = Token(Kind.NAME, "", cursor.peek(-2).start, word.end)
+            cursor.fail(f"The {kind} duration of {symbol} is given twice.", place, "Keep one of them.")
+        found[word.upper] = _positive(cursor)
+    if not cursor.at_end:
+        if cursor.token.upper not in RESERVED:
+            refuse_unit(cursor)
+        hint = "The limit of the duration is the last part of a definition; a comma separates definitions."
+        cursor.fail(f"Unexpected {describe(cursor.token)} behind the duration of {symbol}.", None, hint)
+    _check_limits(cursor, symbol, found.get("LEAST"), found.get("MOST"))
+    return found.get("LEAST"), found.get("MOST")
+
+
+def _positive(cursor: Cursor) -> Duration:
+    """A duration that is not zero."""
+    duration = parse_duration(cursor)
+    if duration.amount == 0:
+        place = Token(Kind.NUMBER, "", duration.span.start, duration.span.end)
+        cursor.fail("A duration here must be longer than zero.", place, "Leave it out if it limits nothing.")
+    return duration
+
+
+def _check_limits(cursor: Cursor, symbol: str, least: Duration | None, most: Duration | None) -> None:
+    if least is None or most is None:
+        return
+    place = Token(Kind.NUMBER, "", most.span.start, most.span.end)
+    if (least.unit is None) != (most.unit is None):
+        cursor.fail("One of these durations has a unit of time, the other has none.", place, LIMIT)
+    if most.amount < least.amount:
+        cursor.fail(f"The greatest duration of {symbol} is below its least.", place, LIMIT)

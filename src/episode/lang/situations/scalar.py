@@ -1,0 +1,298 @@
+"""Scalar expressions of situation patterns: columns of one event in DEFINE; aggregates and times in RETURN."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NoReturn
+
+from episode.errors import EpisodeUnsupportedError
+from episode.lang.cursor import Cursor, closest, describe
+from episode.lang.events.references import is_name, read_path, read_sign
+from episode.lang.functions import AGGREGATES, NAVIGATIONS, OTHER_SPARK_AGGREGATES, ROW_FUNCTIONS, SYNONYMS
+from episode.lang.lexer import Kind, Token
+from episode.lang.lifting import lift_scalar, refuse_modifiers_behind, refuse_modifiers_inside, split_arguments
+from episode.lang.situations.syntax import Moment, SituationAggregate, SituationAtom, SituationColumn, SituationTime
+from episode.lang.spark_expression import SITUATION_PATTERNS, Surroundings
+from episode.lang.syntax import Scalar, Span
+from episode.lang.units import read_number
+
+Symbols = Mapping[str, str]
+"""The defined symbols as written, by lower-case name."""
+
+FUNCTIONS = {
+    **dict.fromkeys(("FIRST", "FIRST_VALUE"), "first_value"),
+    **dict.fromkeys(("LAST", "LAST_VALUE"), "last_value"),
+    **{word: SYNONYMS.get(word, word.lower()) for word in ("COUNT", "SUM", "AVG", "MEAN", "MIN", "MAX")},
+    **{word: SYNONYMS.get(word, word.lower()) for word in ("STDDEV", "STD", "STDDEV_SAMP")},
+}
+SUPPORTED = "Aggregates of situations: first, last, sum, avg, min, max, count, stddev."
+OF_OTHER_PATTERNS = frozenset([*AGGREGATES, *OTHER_SPARK_AGGREGATES, *NAVIGATIONS, *ROW_FUNCTIONS])
+NO_AGGREGATES = "A condition is over one event. Return the aggregate, and filter the matches by it."
+SORTED = "The values come in the order of the events."
+MODIFIERS = {
+    ("OVER",): "The symbol says which events are meant: sum(A.x) covers the events of A.",
+    ("FILTER",): "Put the condition inside: sum(CASE WHEN condition THEN A.x END).",
+    ("WITHIN", "GROUP"): SORTED,
+    ("ORDER", "BY"): SORTED,
+    ("DISTINCT",): "Distinct values of a situation are not counted; leave DISTINCT out.",
+    ("IGNORE", "NULLS"): "Nulls are respected by first and last and skipped by all others; leave it out.",
+    ("RESPECT", "NULLS"): "Nulls are respected by first and last anyway; leave it out.",
+}
+ONE_SITUATION = "An aggregate covers the events of one situation; compute with several aggregates: {}(A.x) + {}(B.x)."
+TIMES = {moment.value: moment for moment in Moment}
+
+
+def parse_condition(cursor: Cursor, symbol: str, symbols: Symbols, qualifiers: tuple[str, ...]) -> Scalar:
+    """The condition of DEFINE between the cursor and its end."""
+    return lift_scalar(cursor, ConditionAtoms(symbol, symbols, qualifiers))
+
+
+def parse_returned(cursor: Cursor, symbols: Symbols, qualifiers: tuple[str, ...]) -> Scalar:
+    """The expression of RETURN between the cursor and its end."""
+    return lift_scalar(cursor, ReturnAtoms(symbols, qualifiers))
+
+
+def known_symbols(symbols: Symbols) -> str:
+    return f"Situations of this query: {', '.join(symbols.values())}."
+
+
+def _read_spark_text(cursor: Cursor) -> str | None:
+    """Spark's text of a sign or a number with a unit; subqueries are refused."""
+    if cursor.at_words("SELECT") and cursor.peek(-1).is_symbol("("):
+        message = f"A subquery is not allowed in {SITUATION_PATTERNS.name}."
+        cursor.fail(message, None, SITUATION_PATTERNS.subqueries)
+    return read_sign(cursor) or read_number(cursor)
+
+
+def _called(cursor: Cursor) -> str:
+    """The function called at the cursor, in upper case."""
+    token = cursor.token
+    if token.kind is not Kind.NAME or not cursor.peek().is_symbol("(") or cursor.peek(-1).is_symbol("."):
+        return ""
+    if token.upper in ("ANY", "SOME") and cursor.peek(-1).upper in ("LIKE", "ILIKE", "RLIKE"):
+        return ""
+    return token.upper
+
+
+# ---- DEFINE ------------------------------------------------------------------------------------------
+
+
+@dataclass
+class ConditionAtoms:
+    """Reads the atoms of the condition of a symbol: columns, with or without the table before them."""
+
+    symbol: str
+    symbols: Symbols
+    qualifiers: tuple[str, ...]
+    surroundings: Surroundings = SITUATION_PATTERNS
+
+    def read(self, cursor: Cursor) -> str | None:
+        text = _read_spark_text(cursor)
+        if text is not None:
+            return text
+        if _called(cursor) in OF_OTHER_PATTERNS:
+            self._fail_aggregate(cursor)
+        if cursor.token.upper == "AT":
+            self._refuse_limit(cursor)
+        return None
+
+    def _refuse_limit(self, cursor: Cursor) -> None:
+        """AT LEAST inside brackets, or a misspelt one."""
+        word, hint = cursor.peek(), f"Write {self.symbol} AS condition AT LEAST 5 seconds."
+        if word.upper in ("LEAST", "MOST"):
+            limit = Token(Kind.NAME, "", cursor.token.start, word.end)
+            cursor.fail("A limit of the duration stands behind the whole condition.", limit, hint)
+        if word.kind is Kind.NUMBER or closest(word.upper, ("LEAST", "MOST")) is not None:
+            cursor.fail(f"Expected LEAST or MOST behind AT, found {describe(word)}.", word, hint)
+
+    def _fail_aggregate(self, cursor: Cursor) -> NoReturn:
+        name = cursor.token
+        cursor.advance()
+        cursor.skip_group()
+        span = cursor.span_from(name.start)
+        shown = " ".join(cursor.source[span.start : span.end].split())
+        place = Token(Kind.NAME, shown, span.start, span.end)
+        if name.upper in ("PREV", "NEXT", *ROW_FUNCTIONS):
+            cursor.fail(f"{name.upper} belongs to MATCH_RECOGNIZE.", name, "A condition of DEFINE is over one event.")
+        cursor.fail(
+            f"{describe(place)} cannot be used in DEFINE: it is unclear at which moment it would be read.",
+            place,
+            NO_AGGREGATES,
+        )
+
+    def column(self, cursor: Cursor, fields: tuple[str, ...], _quoted: bool, span: Span) -> SituationColumn:
+        first = fields[0].lower()
+        if len(fields) > 1 and first in [name.lower() for name in self.qualifiers]:
+            return SituationColumn(fields[1:], span)
+        if len(fields) > 1 and first in self.symbols:
+            named = self.symbols[first]
+            reason = "its own condition cannot read it" if named == self.symbol else "a condition is over one event"
+            hint = f"Write {'.'.join([*self.qualifiers[:1], *fields[1:]])} for the column of the event."
+            place = Token(Kind.NAME, "", span.start, span.end)
+            cursor.fail(f"{named} is a situation of this query, and {reason}.", place, hint)
+        return SituationColumn(fields, span)
+
+
+# ---- RETURN ------------------------------------------------------------------------------------------
+
+
+@dataclass
+class ReturnAtoms:
+    """Reads the atoms of RETURN: aggregates, `A.start`, `A.end` and `A.duration`."""
+
+    symbols: Symbols
+    qualifiers: tuple[str, ...]
+    surroundings: Surroundings = SITUATION_PATTERNS
+
+    def read(self, cursor: Cursor) -> SituationAtom | str | None:
+        text = _read_spark_text(cursor)
+        if text is not None:
+            return text
+        if _aggregate_at(cursor):
+            return _parse_aggregate(cursor, self.symbols, self.qualifiers)
+        symbol = _symbol_at(cursor, self.symbols)
+        if symbol is None:
+            return None
+        start = cursor.advance().start
+        path = read_path(cursor)
+        span = cursor.span_from(start)
+        if len(path) == 1 and path[0].lower() in TIMES:
+            return SituationTime(symbol, TIMES[path[0].lower()], span)
+        return self._fail_column(cursor, symbol, path, span)
+
+    def column(self, cursor: Cursor, fields: tuple[str, ...], _quoted: bool, span: Span) -> SituationAtom:
+        if len(fields) == 1 and fields[0].lower() in self.symbols:
+            symbol, place = self.symbols[fields[0].lower()], Token(Kind.NAME, "", span.start, span.end)
+            hint = f"Write {symbol}.start, {symbol}.end, {symbol}.duration or an aggregate: first({symbol}.x)."
+            cursor.fail(f"{symbol} is a situation, not a value.", place, hint)
+        _fail_unbound(cursor, fields, span, self.symbols, self.qualifiers, "first")
+
+    def _fail_column(self, cursor: Cursor, symbol: str, path: tuple[str, ...], span: Span) -> NoReturn:
+        shown, place = ".".join([symbol, *path]), Token(Kind.NAME, "", span.start, span.end)
+        hint = f"Say which: first({shown}) or last({shown}), or another aggregate."
+        cursor.fail(f"{shown} has a value for every event of the situation.", place, hint)
+
+
+def _symbol_at(cursor: Cursor, symbols: Symbols) -> str | None:
+    """The symbol whose column stands at the cursor."""
+    if not is_name(cursor.token) or cursor.peek(-1).is_symbol(".") or not cursor.peek().is_symbol("."):
+        return None
+    return symbols.get(cursor.token.identifier.lower()) if is_name(cursor.peek(2)) else None
+
+
+def _fail_unbound(
+    cursor: Cursor, fields: tuple[str, ...], span: Span, symbols: Symbols, qualifiers: tuple[str, ...], function: str
+) -> NoReturn:
+    """A column of no situation. function: an aggregate for the example."""
+    place = Token(Kind.NAME, "", span.start, span.end)
+    written = next(iter(symbols.values()))
+    qualified = len(fields) > 1 and fields[0].lower() in [name.lower() for name in qualifiers]
+    if qualified or len(fields) == 1:
+        name = ".".join(fields[1:] if qualified else fields)
+        message = f"It is not said which situation's {name} is meant."
+        cursor.fail(message, place, f"Write for example {function}({written}.{name}). {known_symbols(symbols)}")
+    similar = closest(fields[0], symbols.values())
+    hint = f"Did you mean {similar}?" if similar is not None else known_symbols(symbols)
+    cursor.fail(f"{fields[0]} is not a situation of this query.", place, hint)
+
+
+# ---- aggregates --------------------------------------------------------------------------------------
+
+
+def _aggregate_at(cursor: Cursor) -> bool:
+    """Is this a call of an aggregate? Those of other patterns are errors."""
+    word, token = _called(cursor), cursor.token
+    if word in ("PREV", "NEXT", *ROW_FUNCTIONS):
+        cursor.fail(f"{word} belongs to MATCH_RECOGNIZE.", token, SUPPORTED)
+    if word in OF_OTHER_PATTERNS and word not in FUNCTIONS:
+        raise EpisodeUnsupportedError(
+            f"The aggregate {token.text} is not evaluated over the events of a situation.",
+            source=cursor.source,
+            position=token.start,
+            length=len(token.text),
+            hint=SUPPORTED,
+        )
+    return word in FUNCTIONS
+
+
+@dataclass
+class _ArgumentAtoms:
+    """Reads the argument of an aggregate: columns of one situation."""
+
+    symbols: Symbols
+    qualifiers: tuple[str, ...]
+    name: Token
+    found: list[str] = field(default_factory=list)
+    surroundings: Surroundings = SITUATION_PATTERNS
+
+    def read(self, cursor: Cursor) -> SituationColumn | str | None:
+        text = _read_spark_text(cursor)
+        if text is not None:
+            return text
+        if _aggregate_at(cursor):
+            hint = "An aggregate covers events, not other aggregates."
+            cursor.fail(f"{cursor.token.upper} may not stand inside {self.name.upper}.", None, hint)
+        symbol = _symbol_at(cursor, self.symbols)
+        if symbol is None:
+            return None
+        start = cursor.advance().start
+        path = read_path(cursor)
+        span = cursor.span_from(start)
+        if self.found and self.found[0] != symbol:
+            place = Token(Kind.NAME, "", span.start, span.end)
+            hint = ONE_SITUATION.format(self.name.text, self.name.text)
+            cursor.fail(f"This aggregate is over events of {self.found[0]} and of {symbol}.", place, hint)
+        self.found.append(symbol)
+        return SituationColumn(path, span)
+
+    def column(self, cursor: Cursor, fields: tuple[str, ...], _quoted: bool, span: Span) -> SituationColumn:
+        symbol = self.symbols.get(fields[0].lower())
+        if symbol is not None:
+            hint = f"Name a column, {symbol}.x; count({symbol}) counts events."
+            place = Token(Kind.NAME, "", span.start, span.end)
+            cursor.fail(f"{self.name.upper} needs a value, not a situation.", place, hint)
+        _fail_unbound(cursor, fields, span, self.symbols, self.qualifiers, self.name.text)
+
+
+def _parse_aggregate(cursor: Cursor, symbols: Symbols, qualifiers: tuple[str, ...]) -> SituationAggregate:
+    """The call at the cursor."""
+    name = cursor.advance()
+    opening, closing = cursor.index, cursor.skip_group()
+    span = cursor.span_from(name.start)
+    refuse_modifiers_behind(cursor, name, MODIFIERS, SITUATION_PATTERNS.name)
+    arguments = split_arguments(cursor, opening + 1, closing)
+    if len(arguments) != 1:
+        hint = f"Write for example {name.text}({next(iter(symbols.values()))}.x)."
+        cursor.fail(f"{name.upper} takes one argument, not {len(arguments)}.", name, hint)
+    begin, end = arguments[0]
+    if name.upper == "COUNT":
+        counted = _counted(Cursor(cursor.source, cursor.tokens, begin, end), symbols)
+        if counted is not None:
+            return SituationAggregate(counted, "count", (), span)
+    refuse_modifiers_inside(cursor, begin, end, name, MODIFIERS, SITUATION_PATTERNS.name)
+    reader = _ArgumentAtoms(symbols, qualifiers, name)
+    argument = lift_scalar(Cursor(cursor.source, cursor.tokens, begin, end), reader)
+    if not reader.found:
+        place = Token(Kind.NAME, "", span.start, span.end)
+        hint = f"Name columns of one situation. {known_symbols(symbols)}"
+        cursor.fail("This aggregate does not say which events it covers.", place, hint)
+    return SituationAggregate(reader.found[0], FUNCTIONS[name.upper], (argument,), span)
+
+
+def _counted(cursor: Cursor, symbols: Symbols) -> str | None:
+    """`A` or `A.*` inside count( )."""
+    token, left = cursor.token, cursor.end - cursor.index
+    if token.is_symbol("*") and left == 1:
+        hint = f"Write for example count({next(iter(symbols.values()))}). {known_symbols(symbols)}"
+        cursor.fail("count(*) does not say which events it counts.", token, hint)
+    if not is_name(token) or not (
+        left == 1 or (left == 3 and cursor.peek().is_symbol(".") and cursor.peek(2).is_symbol("*"))
+    ):
+        return None
+    symbol = symbols.get(token.identifier.lower())
+    if symbol is None:
+        similar = closest(token.identifier, symbols.values())
+        hint = f"Did you mean {similar}?" if similar is not None else known_symbols(symbols)
+        cursor.fail(f"{token.identifier} is not a situation of this query.", token, hint)
+    return symbol

@@ -1,0 +1,234 @@
+"""Statistics of the events that pass, and the plan that fits them: adaptation between rounds.
+
+Rates come from the events of a round, selectivities of conditions from a sample of its events; both are running
+averages, in which what was before counts half after HALF_LIFE events. When one of them has moved by more than CHANGE
+since the plan was made, the search runs again, and its plan is taken if it is cheaper by more than GAIN.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from episode.kernels.events import census as kernel
+from episode.kernels.events import joins
+from episode.matchers.events.prepare import EventArrays
+from episode.matchers.events.tree import Counted, Round
+from episode.plan.events.actual import Actual, Done
+from episode.plan.events.cost import (
+    PhysicalPlan,
+    Statistics,
+    cost_of,
+    default_statistics,
+    search,
+)
+from episode.plan.events.explain import other_plans, plan_words, tree_lines
+from episode.plan.events.plan import EventPlan, JoinTest
+
+CHANGE, GAIN = 0.5, 0.1
+HALF_LIFE = 2_048
+SAMPLE, SAMPLE_ROWS, LEAST_ROWS = 512, 4_096, 8_192
+"""Pairs looked at for each condition, events that they are of, and the least number of events between two samples."""
+LEAST_WORK, ROW_WORK = 1_500_000, 10
+"""Pairs and records between two samples, and how many of them an event counts for: a sample takes about as long as a
+twentieth of that. Where a plan has become bad, its work comes sooner."""
+PAUSE = 0.125
+"""Windows that a pause between events counts at the most."""
+MOST_NOTES = 100
+
+
+@dataclass(frozen=True)
+class Change:
+    """A plan taken in place of another one (old_cost: by what is known now), or as the first."""
+
+    round: int
+    reason: str
+    old_cost: float | None
+    new_cost: float
+    plan: PhysicalPlan
+
+
+@dataclass
+class Adaptation:
+    """The plan in use, and why. done, done_windows, done_matches: what it has done since it was taken."""
+
+    plan: EventPlan
+    forced: PhysicalPlan | None = None
+    statistics: Statistics | None = None
+    physical: PhysicalPlan | None = None
+    based_on: Statistics | None = None
+    changes: list[Change] = field(default_factory=list)
+    rounds: int = 0
+    matches: int = 0
+    counted: dict[str, tuple[int, int]] = field(default_factory=dict)
+    unseen: int = 0
+    work: int = 0
+    done: dict[tuple[str, ...], Done] = field(default_factory=dict)
+    done_windows: float = 0.0
+    done_matches: int = 0
+
+    def plan_for(self, arrays: EventArrays, round_: Round) -> PhysicalPlan:
+        """The plan for a round."""
+        self.rounds += 1
+        if self.forced is not None:
+            return self.forced
+        rows = int(round_.from_[-1] - round_.from_[0])
+        self.unseen += rows
+        self.work += ROW_WORK * rows
+        if self.physical is not None and (self.unseen < LEAST_ROWS or self.work < LEAST_WORK):
+            return self.physical
+        self.unseen = self.work = 0
+        seen = _statistics(self.plan, arrays, _shortened(round_), self.rounds)
+        self.statistics = seen if self.statistics is None else _average(self.statistics, seen, rows)
+        if self.physical is None:
+            best = search(self.plan, self.statistics)
+            self._take(best, "first events seen", None)
+        else:
+            moved = self._moved()
+            if moved is not None:
+                old = cost_of(self.plan, self.statistics, self.physical)
+                best = search(self.plan, self.statistics)
+                self.based_on = self.statistics
+                if best.cost < old * (1 - GAIN):
+                    self._take(best, moved, old)
+        assert self.physical is not None
+        return self.physical
+
+    def _take(self, best: PhysicalPlan, reason: str, old: float | None) -> None:
+        self.physical, self.based_on = best, self.statistics
+        self.done, self.done_windows, self.done_matches = {}, 0.0, 0
+        if len(self.changes) < MOST_NOTES:
+            self.changes.append(Change(self.rounds, reason, old, best.cost, best))
+
+    def _moved(self) -> str | None:
+        """The first statistic that has changed by more than CHANGE."""
+        assert self.statistics is not None
+        assert self.based_on is not None
+        for name, value in self.statistics.cards.items():
+            before = self.based_on.cards.get(name, value)
+            if abs(value - before) > CHANGE * max(before, 1e-9):
+                return f"events of {name} per window: {before:,.2f} → {value:,.2f}"
+        for number, value in self.statistics.selectivity.items():
+            before = self.based_on.selectivity.get(number, value)
+            if abs(value - before) > CHANGE * max(before, 1e-3):
+                return f"selectivity of {self.plan.tests[number].text}: {before:.3f} → {value:.3f}"
+        return None
+
+    def note(self, counted: list[Counted], matches: int, events: dict[str, int]) -> None:
+        """What the nodes of a round did; events: how many of each variable they have looked at."""
+        self.matches += matches
+        if self.plan.tree is None:
+            self.rounds += 1
+        for one in counted:
+            tried, records = self.counted.get(one.name, (0, 0))
+            self.counted[one.name] = (tried + one.tried, records + one.records)
+            self.work += one.tried + one.records
+            if one.variables:
+                self._add(one.variables, one.tried, one.records, one.hashed)
+        if self.statistics is not None:
+            for name, number in events.items():
+                self._add((name,), 0, number)
+            in_window = sum(self.statistics.card(name) for name in events)
+            self.done_windows += sum(events.values()) / in_window if in_window else 0.0
+            self.done_matches += matches
+
+    def _add(self, variables: tuple[str, ...], tried: int, records: int, hashed: bool = False) -> None:
+        before = self.done.get(variables, Done(0, 0))
+        self.done[variables] = Done(before.tried + tried, before.records + records, hashed)
+
+    def actual(self) -> Actual | None:
+        """What the plan in use has done so far."""
+        return Actual(self.done, self.done_windows, self.done_matches) if self.done_windows else None
+
+    def report(self) -> str:
+        """What happened, as JSON: see plan/events/explain.py for how it is told."""
+        statistics = self.statistics or default_statistics(self.plan)
+        physical = self.forced or self.physical
+        trees, instead = [], []
+        if self.plan.tree is not None and physical is not None:
+            now = replace(physical, cost=cost_of(self.plan, statistics, physical))
+            instead = other_plans(self.plan, now, statistics)
+            if not physical.automaton:
+                trees = tree_lines(self.plan, physical, statistics, self.actual())
+        changes = [
+            [change.round, change.reason, change.old_cost, change.new_cost, plan_words(self.plan, change.plan)]
+            for change in self.changes
+        ]
+        return json.dumps(
+            {
+                "rounds": self.rounds,
+                "matches": self.matches,
+                "automaton": physical is None or physical.automaton,
+                "tree": trees,
+                "instead": instead,
+                "nodes": {name: list(numbers) for name, numbers in self.counted.items()},
+                "changes": changes,
+            }
+        )
+
+
+def _average(old: Statistics, new: Statistics, rows: int) -> Statistics:
+    kept = 0.5 ** (rows / HALF_LIFE)
+
+    def mixed(before: dict, now: dict) -> dict:
+        return {name: before.get(name, value) * kept + value * (1 - kept) for name, value in now.items()}
+
+    selectivity = {**old.selectivity, **mixed(old.selectivity, new.selectivity)}
+    return Statistics(mixed(old.cards, new.cards), selectivity, old.rows * kept + new.rows * (1 - kept))
+
+
+def _shortened(round_: Round) -> Round:
+    """The first events of a round: whole partitions, or a piece of the first one."""
+    whole = int(np.searchsorted(round_.from_, round_.from_[0] + SAMPLE_ROWS))
+    if whole == len(round_.from_):
+        return round_
+    from_ = round_.from_[:whole] if whole > 1 else round_.from_[0] + np.array([0, SAMPLE_ROWS])
+    return replace(round_, from_=from_)
+
+
+def _statistics(plan: EventPlan, arrays: EventArrays, round_: Round, seed: int) -> Statistics:
+    window = joins.EVER if plan.within is None else max(plan.within, 1)
+    seen, seen_rows, offsets, listed = kernel.census(
+        round_.bits, round_.from_, round_.end, len(plan.variables), window, max(1, int(window * PAUSE))
+    )
+    rows = {name: listed[offsets[number] : offsets[number + 1]] for number, name in enumerate(plan.variables)}
+    random = np.random.default_rng(seed)
+    selectivity = {}
+    for number, test in enumerate(plan.tests):
+        share = _selectivity(arrays, round_, test, rows, window, random)
+        if share is not None:
+            selectivity[number] = share
+    return Statistics(dict(zip(plan.variables, seen.tolist())), selectivity, max(1.0, seen_rows))
+
+
+def _selectivity(
+    arrays: EventArrays,
+    round_: Round,
+    test: JoinTest,
+    rows: dict[str, np.ndarray],
+    window: int,
+    random: np.random.Generator,
+) -> float | None:
+    """The share of sampled combinations of a window for which a test holds."""
+    names = tuple(sorted(test.variables))
+    if any(len(rows[name]) == 0 for name in names):
+        return None
+    compiled, lanes = arrays.tests([test], names, ()), arrays.kernel_lanes
+    dice = random.random((len(names), SAMPLE))
+    if len(names) == 2 and len(compiled.plain) == 1:
+        held, tried = kernel.pairs_that_hold(
+            rows[names[0]], rows[names[1]], round_.from_, round_.end, window, dice, compiled.plain, lanes.ints,
+            lanes.floats, lanes.valid,
+        )  # fmt: skip
+    else:
+        first = rows[names[0]][(dice[0] * len(rows[names[0]])).astype(np.int64)]
+        others = [
+            kernel.partners(first, rows[name], round_.from_, round_.end, window, dice[number])
+            for number, name in enumerate(names[1:], start=1)
+        ]
+        matrix = np.stack([first, *others], axis=1).astype(np.int32)
+        matrix = matrix[(matrix >= 0).all(axis=1)]
+        held, tried = np.count_nonzero(joins.filtered(matrix, np.zeros((1, 1), np.int32), compiled, lanes)), len(matrix)
+    return (held + 0.5) / (tried + 1) if tried else None

@@ -1,0 +1,238 @@
+"""From an event plan and a batch to the arrays that its kernels run on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import pyarrow as pa
+
+from episode.kernels import machine
+from episode.kernels.events import joins
+from episode.matchers.encoding import Lanes, encode
+from episode.matchers.lowering import COMPARE, Assembler, is_float_lane
+from episode.matchers.prepare import compute_lane, running_argument
+from episode.plan.events.plan import EventPlan, JoinTest, event_variables
+from episode.plan.expressions import Apply, Constant, Current, Expression, Load, Navigated, Running, is_comparison, walk
+from episode.plan.types import lane_of
+
+
+@dataclass(frozen=True)
+class Operand:
+    """One side of a comparison: a value of the row of one variable (None: of the current row)."""
+
+    expression: Expression
+    at: Navigated | None
+
+
+@dataclass(frozen=True)
+class Comparison:
+    compare: int
+    floating: bool
+    left: Operand
+    right: Operand
+
+
+def comparison_of(expression: Expression) -> Comparison | None:
+    """A comparison of two values that each come from one row; anything else is for the machine."""
+    if not is_comparison(expression):
+        return None
+    assert isinstance(expression, Apply)
+    sides = []
+    for operand in expression.operands:
+        at = next(node.at for node in walk(operand) if isinstance(node, Load))
+        sides.append(Operand(_at_row(operand), at if isinstance(at, Navigated) else None))
+    floating = is_float_lane(expression.operands[0].type)
+    return Comparison(COMPARE[expression.operation], floating, sides[0], sides[1])
+
+
+def _at_row(expression: Expression) -> Expression:
+    """The expression with every load at the current row."""
+    if isinstance(expression, Load):
+        return replace(expression, at=Current(0))
+    if isinstance(expression, Apply):
+        return replace(expression, operands=tuple(_at_row(operand) for operand in expression.operands))
+    return expression
+
+
+@dataclass(frozen=True)
+class EventNeeds:
+    """What a plan needs of a batch; computed once per plan. expressions: conditions, as they run."""
+
+    columns: dict[str, str]
+    null_tests: tuple[str, ...]
+    constants: tuple[tuple[str, object], ...]
+    computed: tuple[Expression, ...]
+
+
+def event_needs(plan: EventPlan) -> EventNeeds:
+    columns: dict[str, str] = {}
+    null_tests: dict[str, None] = {}
+    constants: dict[tuple[str, object], None] = {}
+    computed: dict[Expression, None] = {}
+
+    def read(expression: Expression) -> None:
+        for node in walk(expression):
+            if isinstance(node, Load):
+                columns[node.column] = node.type
+                if node.missing is not None:
+                    columns[node.missing] = node.type
+            elif isinstance(node, Constant) and lane_of(node.type) == "code" and node.value is not None:
+                constants[(node.type, node.value)] = None
+            elif isinstance(node, Running):
+                argument = running_argument(node)
+                if isinstance(argument, Load) and argument.at == Current(0):
+                    if node.function == "count":
+                        null_tests[argument.column] = None
+                    else:
+                        columns[argument.column] = argument.type
+                elif argument is not None:
+                    computed[argument] = None
+                    read(argument)
+
+    for parts in plan.local.values():
+        for part in parts:
+            read(part)
+    for expression in _conditions(plan):
+        read(expression)
+        comparison = comparison_of(expression)
+        if comparison is not None:
+            for side in (comparison.left, comparison.right):
+                if not isinstance(side.expression, Load):
+                    computed[side.expression] = None
+    return EventNeeds(columns, tuple(null_tests), tuple(constants), tuple(computed))
+
+
+def _conditions(plan: EventPlan) -> list[Expression]:
+    tests: list[JoinTest] = list(plan.tests)
+    for parts in (*plan.absent_tests.values(), *plan.group_tests.values()):
+        tests += parts
+    found = [test.expression for test in tests]
+    if plan.automaton is not None:
+        found += [check.expression for check in plan.automaton.checks]
+    return found
+
+
+@dataclass
+class EventArrays:
+    """A batch in the kernels' terms. bits: which variables a row qualifies for."""
+
+    plan: EventPlan
+    lanes: Lanes
+    bits: np.ndarray
+    kernel_lanes: joins.Lanes
+    assembler: Assembler
+    places: dict[Expression, tuple[bool, int, int]]
+    programs: dict[Expression, tuple[int, int, int]] = field(default_factory=dict)
+    code: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
+    _compiled: dict[tuple, joins.Tests] = field(default_factory=dict)
+
+    def operand(self, expression: Expression) -> tuple[int, int]:
+        """(row of its lane, row of validity or -1)."""
+        if isinstance(expression, Load):
+            return self.lanes.at[expression.column], self.lanes.valid_at[expression.column]
+        _, row, check = self.places[expression]
+        return row, check
+
+    def argument(self, running: Running) -> tuple[int, int, int]:
+        """(lane row, validity, is float) of an aggregate's argument."""
+        argument = running_argument(running)
+        if argument is None:
+            return 0, -1, 0
+        if isinstance(argument, Load):
+            row = self.lanes.at.get(argument.column, 0)
+            return row, self.lanes.valid_at[argument.column], int(is_float_lane(argument.type))
+        floating, row, check = self.places[argument]
+        return row, check, int(floating)
+
+    def tests(
+        self, tests: tuple[JoinTest, ...] | list[JoinTest], left: tuple[str, ...], right: tuple[str, ...]
+    ) -> joins.Tests:
+        """The tests on a left and a right record with these variables."""
+        # By identity: the tests are those of the plan, and hashing an expression is slower than compiling it.
+        which = (tuple(id(test) for test in tests), left, right)
+        if which not in self._compiled:
+            self._compiled[which] = self._compile(tests, left, right)
+        return self._compiled[which]
+
+    def _compile(
+        self, tests: tuple[JoinTest, ...] | list[JoinTest], left: tuple[str, ...], right: tuple[str, ...]
+    ) -> joins.Tests:
+        simple: list[tuple[int, ...]] = []
+        programs: list[tuple[int, int, int]] = []
+        nav_from, navs = [0], []
+        for test in tests:
+            comparison = comparison_of(test.expression)
+            if comparison is not None:
+                sides = []
+                for side in (comparison.left, comparison.right):
+                    assert side.at is not None
+                    assert side.at.labels is not None
+                    (name,) = side.at.labels
+                    sides += [*self.operand(side.expression), *_side(name, left, right)]
+                simple.append((comparison.compare, int(comparison.floating), *sides))
+                continue
+            programs.append(self.programs[test.expression])
+            for name in sorted(test.variables):
+                number = self.assembler.navigations.number(Navigated(frozenset((name,)), False, 0, 0))
+                navs.append((number, *_side(name, left, right)))
+            nav_from.append(len(navs))
+        assert self.code is not None
+        code, ints, floats = self.code
+        program_columns = np.array(programs, np.int64).reshape(-1, 3).T.copy()
+        nav_columns = np.array(navs, np.int64).reshape(-1, 3).T.copy()
+        return joins.Tests(
+            np.array(simple, np.int64).reshape(-1, 10),
+            program_columns[0], program_columns[1], program_columns[2], np.array(nav_from, np.int64),
+            nav_columns[0], nav_columns[1], nav_columns[2], len(self.assembler.navigations.numbers),
+            code, self.assembler.registers, ints, floats,
+        )  # fmt: skip
+
+
+def _side(name: str, left: tuple[str, ...], right: tuple[str, ...]) -> tuple[int, int]:
+    return (0, left.index(name)) if name in left else (1, right.index(name))
+
+
+def prepare_events(plan: EventPlan, needs: EventNeeds, table: pa.Table, key: np.ndarray) -> EventArrays:
+    """Encode the columns, evaluate what concerns single rows, and lower the rest."""
+    floats = sum(is_float_lane(expression.type) for expression in needs.computed)
+    lanes = encode(table, needs.columns, needs.null_tests, needs.constants, (len(needs.computed) - floats, floats))
+    assembler = Assembler(lanes)
+    assembler.number_runnings(_conditions(plan))
+    computed = [(expression, assembler.program(expression)) for expression in needs.computed]
+    local = [(number, part) for number, name in enumerate(plan.variables) for part in plan.local[name]]
+    local_program = assembler.program_of_all([part for _, part in local])
+    programs = {
+        expression: assembler.program(expression)
+        for expression in dict.fromkeys(_conditions(plan))
+        if comparison_of(expression) is None
+    }
+    for test in _tests(plan):
+        for name in event_variables(test.expression):
+            assembler.navigations.number(Navigated(frozenset((name,)), False, 0, 0))
+    code = assembler.arrays()
+    arrays = EventArrays(
+        plan,
+        lanes,
+        np.full(len(key), np.uint64(2 ** len(plan.variables) - 1), np.uint64),
+        joins.Lanes(lanes.ints, lanes.floats, lanes.valid, key),
+        assembler,
+        {},
+        programs,
+        code,
+    )
+    shared = (assembler.registers, key, lanes.ints, lanes.floats, lanes.valid, code[1], code[2])
+    for expression, (start, stop, result) in computed:
+        arrays.places[expression] = compute_lane(lanes, expression, code[0], start, stop, result, shared)
+    if local:
+        masks = np.array([1 << number for number, _ in local], np.uint64)
+        start, stop, results = local_program
+        machine.set_bits(code[0], start, stop, np.array(results, np.int64), masks, arrays.bits, *shared)
+    return arrays
+
+
+def _tests(plan: EventPlan) -> list[JoinTest]:
+    tests: list[JoinTest] = list(plan.tests)
+    for parts in (*plan.absent_tests.values(), *plan.group_tests.values()):
+        tests += parts
+    return tests

@@ -1,0 +1,524 @@
+"""Runs a tree plan over one round of events: leaf buffers, joins from the leaves to the root, then gaps and groups."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from episode.kernels.events import joins
+from episode.matchers.events.prepare import EventArrays
+from episode.plan.events.cost import PhysicalPlan, Shape, first_place, is_equality, last_place, left_deep
+from episode.plan.events.plan import EventPlan, JoinTest
+from episode.plan.events.tree import Absent, Gap, Group, InSequence, Leaf, Node, OneOf, Together, variables_of
+
+NO_LIMIT = np.iinfo(np.int64).max
+
+
+class TooManyRecords(Exception):
+    """A buffer has outgrown its limit: the round must be smaller."""
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """Records of a node, sorted by (partition, end): see kernels/events/joins.py.
+
+    variables: what the columns of rows hold.
+    start, end: empty for matches of whose times nobody asks."""
+
+    variables: tuple[str, ...]
+    from_: np.ndarray
+    start: np.ndarray
+    end: np.ndarray
+    rows: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        return self.from_, self.start, self.end, self.rows
+
+
+@dataclass(frozen=True)
+class Round:
+    """The events of one round: rows from_[g]:from_[g + 1] of partition g, of which matches decided up to done[g] are
+    already out; matches decided later than `until` are not certain yet."""
+
+    from_: np.ndarray
+    start: np.ndarray
+    end: np.ndarray
+    done: np.ndarray
+    until: int
+    bits: np.ndarray
+
+
+@dataclass(frozen=True)
+class Counted:
+    """What a node did in a round, for explain. variables: of its records, if it is a join; hashed: were pairs looked up
+    by their equality?"""
+
+    name: str
+    tried: int
+    records: int
+    variables: tuple[str, ...] = ()
+    hashed: bool = False
+
+
+@dataclass
+class Found:
+    """Matches: single events in `rows` (columns: variables), groups as lists. from_: where each partition's begin, as
+    long as none has been left out."""
+
+    variables: tuple[str, ...]
+    from_: np.ndarray
+    start: np.ndarray
+    end: np.ndarray
+    rows: np.ndarray
+    groups: dict[str, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
+    _group: np.ndarray | None = None
+
+    @property
+    def group(self) -> np.ndarray:
+        """The partition of each match."""
+        if self._group is None:
+            self._group = np.repeat(np.arange(len(self.from_) - 1), np.diff(self.from_))
+        return self._group
+
+    def select(self, which: np.ndarray) -> None:
+        self._group, self.start, self.end = self.group[which], self.start[which], self.end[which]
+        self.rows = self.rows[which]
+        self.groups = {name: _select_lists(lists, which) for name, lists in self.groups.items()}
+
+
+@dataclass(frozen=True)
+class _Edge:
+    """A gap's item with its neighbours: variables of the places before and behind it (none: the window's edge).
+
+    owner: it applies to matches that have an event of these. before, behind: items of the same gap on either side.
+    """
+
+    item: Absent | Group
+    left: tuple[str, ...]
+    right: tuple[str, ...]
+    owner: tuple[str, ...]
+    before: Gap
+    behind: Gap
+
+
+def edges(
+    node: Node, left: tuple[str, ...] = (), right: tuple[str, ...] = (), before: Gap = (), behind: Gap = ()
+) -> Iterator[_Edge]:
+    """All negations and groups of a tree. left, right: variables of the places around it; before, behind: what lies
+    between them and it."""
+    if isinstance(node, InSequence):
+        names = [variables_of(place) for place in node.places]
+        own = variables_of(node)
+        for at, gap in enumerate(node.gaps):
+            first = names[at - 1] if at else left
+            second = names[at] if at < len(names) else right
+            for index, item in enumerate(gap):
+                nearer = gap[:index] if at else (*before, *gap[:index])
+                farther = gap[index + 1 :] if at < len(names) else (*gap[index + 1 :], *behind)
+                yield _Edge(item, first, second, own, nearer, farther)
+        for at, place in enumerate(node.places):
+            last = at + 1 == len(names)
+            yield from edges(
+                place,
+                names[at - 1] if at else left,
+                right if last else names[at + 1],
+                node.gaps[at] if at else (*before, *node.gaps[0]),
+                (*node.gaps[at + 1], *behind) if last else node.gaps[at + 1],
+            )
+    elif isinstance(node, Together):
+        for item in node.absent:
+            yield _Edge(item, left, right, variables_of(node), before, behind)
+        for part in node.parts:
+            yield from edges(part, left, right, before, behind)
+    elif isinstance(node, OneOf):
+        for part in node.parts:
+            yield from edges(part, left, right, before, behind)
+
+
+class TreeRun:
+    """One round of one plan."""
+
+    def __init__(
+        self, plan: EventPlan, physical: PhysicalPlan, arrays: EventArrays, round_: Round, limit: int = NO_LIMIT
+    ) -> None:
+        assert plan.tree is not None
+        self.plan = plan
+        self.physical = physical
+        self.arrays = arrays
+        self.round = round_
+        self.limit = limit
+        self.window = joins.EVER if plan.within is None else plan.within
+        self.bit = {name: number for number, name in enumerate(plan.variables)}
+        self.edges = list(edges(plan.tree))
+        self.waits = plan.waits
+        self.pushed: set[str] = set()
+        self._untimed = False
+        self.counted: list[Counted] = []
+        self._everything = np.full(len(round_.done), joins.NEVER, np.int64)
+        self._leaves: dict[str, Buffer] = {}
+
+    @property
+    def events(self) -> dict[str, int]:
+        """How many events of each variable have been looked at."""
+        return {variable: len(buffer) for variable, buffer in self._leaves.items()}
+
+    def matches(self) -> Found:
+        """All matches that are decided in this round."""
+        tree = self.plan.tree
+        assert tree is not None
+        done = self._everything if self.waits else self.round.done
+        decided = self._surely_decided()
+        self._untimed = decided and not self.edges
+        buffer = self._buffer(tree, done)
+        found = Found(buffer.variables, *buffer.arrays)
+        if not (self.waits and self._has_leading_group()) and not decided:
+            found.select(np.flatnonzero(self._decided(found)))
+        self._groups(found)
+        self._absences(found)
+        if self.waits and self._has_leading_group():
+            found.select(np.flatnonzero(self._decided(found)))
+        return found
+
+    def _surely_decided(self) -> bool:
+        """Are all records of the root decided in this round? Joins put out only those behind `done`."""
+        if self.waits or not isinstance(self.plan.tree, (InSequence, Together)):
+            return False
+        parts = self.plan.tree.places if isinstance(self.plan.tree, InSequence) else self.plan.tree.parts
+        last = self.round.from_[1:] - 1
+        return len(parts) > 1 and int(self.round.end[last].max()) <= self.round.until
+
+    def _decided(self, found: Found) -> np.ndarray:
+        """Is a match decided in this round? With something behind its last event, when its window has passed."""
+        if not self.waits:
+            return (found.end > self.round.done[found.group]) & (found.end <= self.round.until)
+        if self.window == joins.EVER:
+            return np.full(len(found.end), self.round.until == joins.EVER)
+        decided = found.start + self.window
+        return (decided > self.round.done[found.group]) & (decided <= self.round.until)
+
+    def _has_leading_group(self) -> bool:
+        """Then a match's start is known only with its groups."""
+        return any(isinstance(edge.item, Group) and not edge.left for edge in self.edges)
+
+    # ---- buffers -------------------------------------------------------------------------------------------------
+
+    def leaf(self, variable: str) -> Buffer:
+        """The events of a variable."""
+        if variable not in self._leaves:
+            r = self.round
+            from_, start, end, rows = joins.leaf(r.bits, self.bit[variable], r.from_, r.start, r.end)
+            self._leaves[variable] = Buffer((variable,), from_, start, end, rows)
+        return self._leaves[variable]
+
+    def _buffer(self, node: Node, done: np.ndarray | None = None, tests: tuple[JoinTest, ...] | None = None) -> Buffer:
+        """Records of a node; only those that end later than `done`, if given."""
+        done = self._everything if done is None else done
+        if isinstance(node, Leaf):
+            return self.leaf(node.variable)
+        if isinstance(node, OneOf):
+            return self._union([self._buffer(part, None, tests) for part in node.parts])
+        tests = self.plan.tests if tests is None else tests
+        if isinstance(node, InSequence):
+            parts = [self._buffer(place, None, tests) for place in node.places]
+            return self._joined(self._shape(node), parts, node.gaps, tests, done)
+        parts = [self._buffer(part, None, tests) for part in node.parts]
+        return self._joined(self._shape(node), parts, None, tests, done)
+
+    def _shape(self, node: InSequence | Together) -> Shape:
+        for other, shape in self.physical.shapes:
+            if other == node:
+                return shape
+        places = len(node.places if isinstance(node, InSequence) else node.parts)
+        return left_deep(places)
+
+    def _union(self, parts: list[Buffer]) -> Buffer:
+        variables = tuple(name for part in parts for name in part.variables)
+        total = sum(len(part) for part in parts)
+        rows = np.full((total, len(variables)), -1, np.int32)
+        at, column = 0, 0
+        for part in parts:
+            rows[at : at + len(part), column : column + len(part.variables)] = part.rows
+            at, column = at + len(part), column + len(part.variables)
+        group = np.concatenate([np.repeat(np.arange(len(p.from_) - 1), np.diff(p.from_)) for p in parts])
+        start, end = np.concatenate([p.start for p in parts]), np.concatenate([p.end for p in parts])
+        order = np.lexsort((end, group))
+        from_ = np.searchsorted(group[order], np.arange(len(self.round.done) + 1))
+        return Buffer(variables, from_.astype(np.int64), start[order], end[order], rows[order])
+
+    def _joined(
+        self,
+        shape: Shape,
+        parts: list[Buffer],
+        gaps: tuple[Gap, ...] | None,
+        tests: tuple[JoinTest, ...],
+        done: np.ndarray,
+    ) -> Buffer:
+        if isinstance(shape, int):
+            return parts[shape]
+        left = self._joined(shape[0], parts, gaps, tests, self._everything)
+        # A sequence ends with its right part.
+        right = self._joined(shape[1], parts, gaps, tests, self._everything if gaps is None else done)
+        mine = [
+            test
+            for test in tests
+            if test.variables & set(left.variables)
+            and test.variables & set(right.variables)
+            and test.variables <= {*left.variables, *right.variables}
+        ]
+        if gaps is None:
+            return self._conjunction(left, right, mine, done)
+        assert first_place(shape[1]) == last_place(shape[0]) + 1
+        return self._sequence(left, right, gaps[first_place(shape[1])], mine, done)
+
+    def _conjunction(self, left: Buffer, right: Buffer, tests: list[JoinTest], done: np.ndarray) -> Buffer:
+        status, from_, start, end, rows, tried = joins.conjunction(
+            *left.arrays, *right.arrays, self.window, done, self.plan.overlapping,
+            self.arrays.tests(tests, left.variables, right.variables), self.arrays.kernel_lanes, self.limit,
+        )  # fmt: skip
+        return self._result(" & ", left, right, status, (from_, start, end, rows), tried)
+
+    def _sequence(self, left: Buffer, right: Buffer, gap: Gap, tests: list[JoinTest], done: np.ndarray) -> Buffer:
+        low, high, bars, l_low, l_high = self._bars(left, right, gap)
+        hashed = next((test for test in tests if is_equality(test)), None) if not _may_be_absent(left, right) else None
+        compiled = self.arrays.tests(tests, left.variables, right.variables)
+        rest = (self.window, done, low, high, bars, l_low, l_high, compiled, self.arrays.kernel_lanes, self.limit)
+        codes = None if hashed is None else self._codes(hashed, left, right)
+        if codes is None:
+            last = len(left.variables) + len(right.variables) == len(variables_of(self.plan.tree))  # type: ignore[arg-type]
+            timed = not (last and self._untimed)
+            status, from_, start, end, rows, tried = joins.sequence(*left.arrays, *right.arrays, *rest, timed)
+        else:
+            status, from_, start, end, rows, tried = joins.sequence_by_hash(
+                *left.arrays, codes[0], *right.arrays, codes[1], *rest
+            )
+        return self._result("; ", left, right, status, (from_, start, end, rows), tried, hashed=codes is not None)
+
+    def _result(
+        self,
+        operator: str,
+        left: Buffer,
+        right: Buffer,
+        status: int,
+        out: tuple[np.ndarray, ...],
+        tried: int,
+        hashed: bool = False,
+    ) -> Buffer:
+        if status != joins.FINE:
+            raise TooManyRecords
+        variables = (*left.variables, *right.variables)
+        between = operator + ("(hash) " if hashed else "")
+        name = f"[{', '.join(left.variables)}]{between}[{', '.join(right.variables)}]"
+        self.counted.append(Counted(name, tried, len(out[3]), variables, hashed))
+        return Buffer(variables, *out)
+
+    def _codes(self, test: JoinTest, left: Buffer, right: Buffer) -> tuple[np.ndarray, np.ndarray] | None:
+        """What the hash table is built on and looked up with; None for floating point numbers."""
+        compiled = self.arrays.tests([test], left.variables, right.variables)
+        if len(compiled.plain) != 1 or compiled.plain[0, joins.FLOATING]:
+            return None
+        ints = self.arrays.lanes.ints
+        only = compiled.plain[0]
+        sides = {
+            int(only[joins.A_SIDE]): (only[joins.A], only[joins.A_AT]),
+            int(only[joins.B_SIDE]): (only[joins.B], only[joins.B_AT]),
+        }
+        out = []
+        for side, buffer in ((0, left), (1, right)):
+            lane, column = sides[side]
+            out.append(ints[lane][buffer.rows[:, column]])
+        return out[0], out[1]
+
+    # ---- what lies between two places -----------------------------------------------------------------
+
+    def _bars(
+        self, left: Buffer, right: Buffer, gap: Gap
+    ) -> tuple[np.ndarray, np.ndarray, bool, np.ndarray, np.ndarray]:
+        """Bounds that negations and closures between two places put on the pairs: NSEQ and KSEQ, in both forms."""
+        low = np.full(len(right), joins.NEVER, np.int64)
+        high = np.full(len(right), joins.EVER, np.int64)
+        l_low = l_high = np.zeros(0, np.int64)
+        bars = False
+        alone = len(gap) == 1 or not any(isinstance(item, Group) for item in gap)
+        for item in gap:
+            if isinstance(item, Absent) and (not alone or self.physical.on_top):
+                continue
+            if isinstance(item, Group) and item.minimum == 0 and item.count is None:
+                continue
+            between, tests = self._between(item)
+            outside = frozenset(name for test in tests for name in test.variables) - set(between.variables)
+            nth = 1 if isinstance(item, Absent) else (item.count or 1)
+            if nth > 1 and self.plan.times.start is not None:
+                continue
+            if outside <= set(right.variables):
+                compiled = self.arrays.tests(tests, between.variables, right.variables)
+                bound = joins.latest_before(
+                    *right.arrays, *between.arrays, nth, self.window, compiled, self.arrays.kernel_lanes
+                )
+                if isinstance(item, Absent):
+                    low = np.maximum(low, bound)
+                else:
+                    high = np.minimum(high, bound)
+            elif outside <= set(left.variables):
+                compiled = self.arrays.tests(tests, left.variables, between.variables)
+                bound = joins.earliest_after(
+                    *left.arrays, *between.arrays, nth, self.window, compiled, self.arrays.kernel_lanes
+                )
+                if not bars:
+                    bars = True
+                    l_low = np.full(len(left), joins.NEVER, np.int64)
+                    l_high = np.full(len(left), joins.EVER, np.int64)
+                if isinstance(item, Absent):
+                    l_high = np.minimum(l_high, bound)
+                else:
+                    l_low = np.maximum(l_low, bound)
+            else:
+                continue
+            if isinstance(item, Absent):
+                self.pushed.add(item.name)
+        return low, high, bars, l_low, l_high
+
+    def _between(self, item: Absent | Group) -> tuple[Buffer, tuple[JoinTest, ...]]:
+        """Records of a negation or events of a group, and the tests that they must pass."""
+        if isinstance(item, Group):
+            return self.leaf(item.variable), self.plan.group_tests[item.variable]
+        tests = self.plan.absent_tests[item.name]
+        own = frozenset(variables_of(item))
+        inner = tuple(test for test in tests if test.variables <= own)
+        buffer = self._buffer(item.node, None, inner)
+        return buffer, tuple(test for test in tests if not test.variables <= own)
+
+    # ---- on finished matches ------------------------------------------------------------------
+
+    def _groups(self, found: Found) -> None:
+        for edge in self.edges:
+            if not isinstance(edge.item, Group):
+                continue
+            item = edge.item
+            low, high = self._bounds(edge, found)
+            buffer, tests = self._between(item)
+            status, offsets, rows = joins.all_between(
+                found.group, found.rows, low, high, *buffer.arrays,
+                self.arrays.tests(tests, found.variables, buffer.variables), self.arrays.kernel_lanes, self.limit,
+            )  # fmt: skip
+            if status != joins.FINE:
+                raise TooManyRecords
+            applies = self._applies(edge, found)
+            counts = np.where(applies, np.diff(offsets), 0)
+            if item.count is None:
+                found.groups[item.variable] = _filtered_lists(offsets, rows, counts)
+                found.select(np.flatnonzero(~applies | (counts >= item.minimum)))
+            else:
+                self._runs_of(found, item, offsets, rows, applies)
+            self._stretch(edge, found)
+
+    def _runs_of(self, found: Found, item: Group, offsets: np.ndarray, rows: np.ndarray, applies: np.ndarray) -> None:
+        """`^n`: a match for every run of n successive events."""
+        n = item.count
+        assert n is not None
+        runs = np.where(applies, np.maximum(np.diff(offsets) - n + 1, 0), 1)
+        which = np.repeat(np.arange(len(runs)), runs)
+        if len(which) > self.limit:
+            raise TooManyRecords
+        within = np.arange(len(which)) - np.repeat(np.cumsum(runs) - runs, runs)
+        found.select(which)
+        lengths = np.where(applies[which], n, 0)
+        begins = offsets[:-1][which] + within
+        at = np.repeat(begins - (np.cumsum(lengths) - lengths), lengths) + np.arange(lengths.sum())
+        found.groups[item.variable] = (np.concatenate([[0], np.cumsum(lengths)]), rows[at])
+
+    def _stretch(self, edge: _Edge, found: Found) -> None:
+        """A group at the edge of the pattern moves the match's start or end, and must fit its window."""
+        assert isinstance(edge.item, Group)
+        if edge.left and edge.right:
+            return
+        offsets, rows = found.groups[edge.item.variable]
+        some = np.diff(offsets) > 0
+        if not edge.left:
+            found.start = found.start.copy()
+            found.start[some] = np.minimum(found.start[some], self.round.start[rows[offsets[:-1][some]]])
+        else:
+            found.end = found.end.copy()
+            found.end[some] = np.maximum(found.end[some], self.round.end[rows[offsets[1:][some] - 1]])
+        if self.window < joins.EVER:
+            found.select(np.flatnonzero(found.end - found.start <= self.window))
+
+    def _absences(self, found: Found) -> None:
+        for edge in self.edges:
+            if not isinstance(edge.item, Absent) or edge.item.name in self.pushed or len(found.rows) == 0:
+                continue
+            low, high = self._bounds(edge, found)
+            buffer, tests = self._between(edge.item)
+            negated = joins.any_between(
+                found.group, found.rows, low, high, *buffer.arrays,
+                self.arrays.tests(tests, found.variables, buffer.variables), self.arrays.kernel_lanes,
+            )  # fmt: skip
+            self.counted.append(Counted(f"{edge.item.name} on top", len(negated), int(np.count_nonzero(~negated))))
+            found.select(np.flatnonzero(~(negated & self._applies(edge, found))))
+
+    def _applies(self, edge: _Edge, found: Found) -> np.ndarray:
+        applies = np.zeros(len(found.end), np.bool_)
+        for name in edge.owner:
+            applies |= found.rows[:, found.variables.index(name)] >= 0
+        return applies
+
+    def _bounds(self, edge: _Edge, found: Found) -> tuple[np.ndarray, np.ndarray]:
+        """Between these, exclusively, lies what the item is about."""
+        unlimited = self.window == joins.EVER
+        if edge.left:
+            low = self._reach(edge.left, found, last=True)
+        else:
+            low = np.full(len(found.end), joins.NEVER) if unlimited else found.end - self.window - 1
+        if edge.right:
+            high = self._reach(edge.right, found, last=False)
+        else:
+            high = np.full(len(found.end), joins.EVER) if unlimited else found.start + self.window + 1
+        if isinstance(edge.item, Absent):
+            for item in edge.before:
+                if isinstance(item, Group):
+                    offsets, rows = found.groups[item.variable]
+                    some = np.diff(offsets) > 0
+                    low = low.copy()
+                    low[some] = np.maximum(low[some], self.round.end[rows[offsets[1:][some] - 1]])
+            for item in edge.behind:
+                if isinstance(item, Group):
+                    offsets, rows = found.groups[item.variable]
+                    some = np.diff(offsets) > 0
+                    high = high.copy()
+                    high[some] = np.minimum(high[some], self.round.start[rows[offsets[:-1][some]]])
+        return low, high
+
+    def _reach(self, names: tuple[str, ...], found: Found, last: bool) -> np.ndarray:
+        """Where the place with these variables ends, or begins."""
+        out = np.full(len(found.end), joins.NEVER if last else joins.EVER, np.int64)
+        times = self.round.end if last else self.round.start
+        for name in names:
+            rows = found.rows[:, found.variables.index(name)]
+            value = times[np.maximum(rows, 0)] if len(times) else np.zeros(len(rows), np.int64)
+            out = np.where(rows < 0, out, np.maximum(out, value) if last else np.minimum(out, value))
+        return out
+
+
+def _may_be_absent(left: Buffer, right: Buffer) -> bool:
+    """Where an alternative left an event out, equality says nothing, and a hash table would."""
+    return bool((len(left) and left.rows.min() < 0) or (len(right) and right.rows.min() < 0))
+
+
+def _select_lists(lists: tuple[np.ndarray, np.ndarray], which: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    offsets, rows = lists
+    lengths = np.diff(offsets)[which]
+    at = np.repeat(offsets[:-1][which] - (np.cumsum(lengths) - lengths), lengths) + np.arange(lengths.sum())
+    return np.concatenate([[0], np.cumsum(lengths)]), rows[at]
+
+
+def _filtered_lists(offsets: np.ndarray, rows: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The lists, cut to `counts` (all or nothing)."""
+    if (counts == np.diff(offsets)).all():
+        return offsets, rows
+    keep = np.repeat(counts > 0, np.diff(offsets))
+    return np.concatenate([[0], np.cumsum(counts)]), rows[keep]

@@ -1,0 +1,137 @@
+"""The pattern program as arrays, and what can be said of a start row from the program alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from episode.kernels import opcodes as oc
+from episode.plan.rows.program import ACCEPT, CHECK, END, ENTER, JUMP, MATCH, SPLIT, START, PatternProgram
+
+LARGE_PROGRAM = 2_000
+"""Beyond this size the program is run without knowing what each instruction needs next."""
+
+CODES = {
+    MATCH: oc.MATCH, SPLIT: oc.SPLIT, JUMP: oc.JUMP, START: oc.START, END: oc.END, ENTER: oc.ENTER, CHECK: oc.CHECK,
+    ACCEPT: oc.ACCEPT,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class ProgramArrays:
+    """See kernels.rows.match_partitions for the meaning of each array."""
+
+    op: np.ndarray
+    first: np.ndarray
+    second: np.ndarray
+    label_of: np.ndarray
+    entry_bits: np.ndarray
+    loop_choice: np.ndarray
+    excluded: np.ndarray
+    slot: np.ndarray
+    loop_from: np.ndarray
+    loop_ids: np.ndarray
+    slots: int
+    loops: int
+    first_bits: np.uint64
+    follow_bits: np.uint64
+    one_row_enough: bool
+    nullable: bool
+
+
+def lower_program(program: PatternProgram, labels: tuple[str, ...]) -> ProgramArrays:
+    """Arrays of a program; labels are numbered by their place in `labels`."""
+    number = {label: index for index, label in enumerate(labels)}
+    instructions = program.instructions
+    slots, slot = 0, []
+    for instruction, around in zip(instructions, program.enclosing_loops, strict=True):
+        if instruction.operation == SPLIT:
+            slot.append(slots)
+            slots += len(around) + 1
+        else:
+            slot.append(-1)
+    loop_from = np.zeros(len(instructions) + 1, np.int64)
+    loop_from[1:] = np.cumsum([len(around) for around in program.enclosing_loops])
+    first_bits, follow_bits, one_row_enough, nullable = _openings(program, number)
+    return ProgramArrays(
+        op=np.array([CODES[i.operation] for i in instructions], np.int64),
+        first=np.array([i.first for i in instructions], np.int64),
+        second=np.array([i.second for i in instructions], np.int64),
+        label_of=np.array([number.get(i.label, 0) for i in instructions], np.int64),
+        entry_bits=_entry_bits(program, number),
+        loop_choice=np.array([_is_loop_choice(program, at) for at in range(len(instructions))], np.bool_),
+        excluded=np.array([i.excluded for i in instructions], np.bool_),
+        slot=np.array(slot, np.int32),
+        loop_from=loop_from,
+        loop_ids=np.array([loop for around in program.enclosing_loops for loop in around], np.int32),
+        slots=max(1, slots),
+        loops=program.loops,
+        first_bits=np.uint64(first_bits),
+        follow_bits=np.uint64(follow_bits),
+        one_row_enough=one_row_enough,
+        nullable=nullable,
+    )
+
+
+def _reachable(program: PatternProgram, start: int) -> tuple[set[int], bool]:
+    """MATCH instructions reachable without a row (anchors pass, loops may end), and whether ACCEPT is."""
+    matches: set[int] = set()
+    accepts = False
+    seen: set[int] = set()
+    stack = [start]
+    while stack:
+        at = stack.pop()
+        if at in seen:
+            continue
+        seen.add(at)
+        instruction = program.instructions[at]
+        if instruction.operation == MATCH:
+            matches.add(at)
+        elif instruction.operation == ACCEPT:
+            accepts = True
+        elif instruction.operation == SPLIT:
+            stack += [instruction.first, instruction.second]
+        elif instruction.operation == JUMP:
+            stack.append(instruction.first)
+        elif instruction.operation == CHECK:
+            stack += [at + 1, instruction.second]
+        else:
+            stack.append(at + 1)
+    return matches, accepts
+
+
+def _entry_bits(program: PatternProgram, number: dict[str, int]) -> np.ndarray:
+    """uint64 by instruction: labels of which the next row must offer one to go on; all bits if none is needed."""
+    bits = np.full(len(program.instructions), np.uint64(2**64 - 1), np.uint64)
+    if len(program.instructions) > LARGE_PROGRAM:
+        return bits
+    for at in range(len(bits)):
+        matches, accepts = _reachable(program, at)
+        anchored = any(instruction.operation in (START, END) for instruction in program.instructions)
+        if not accepts and not anchored:
+            bits[at] = np.uint64(sum({1 << number[program.instructions[other].label] for other in matches}))
+    return bits
+
+
+def _is_loop_choice(program: PatternProgram, at: int) -> bool:
+    """The choice between one more row of the label just before it (preferred) and going on."""
+    instruction = program.instructions[at]
+    again = at > 0 and instruction.operation == SPLIT and instruction.first == at - 1
+    return again and program.instructions[at - 1].operation == MATCH
+
+
+def _openings(program: PatternProgram, number: dict[str, int]) -> tuple[int, int, bool, bool]:
+    firsts, nullable = _reachable(program, 0)
+    large = len(program.instructions) > LARGE_PROGRAM
+    first_bits = follow_bits = 0
+    one_row_enough = large
+    for at in firsts:
+        first_bits |= 1 << number[program.instructions[at].label]
+        if one_row_enough:
+            continue
+        following, accepts = _reachable(program, at + 1)
+        one_row_enough = accepts
+        for other in following:
+            follow_bits |= 1 << number[program.instructions[other].label]
+    return first_bits, follow_bits, one_row_enough, nullable

@@ -1,0 +1,115 @@
+"""Orders of search for one shard, made anew where buffers or selectivities are no longer what they were made for."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+
+from episode.kernels.situations.matching import Statistics
+from episode.plan.situations.cost import Costs, best_order, initial_costs, triggers
+from episode.plan.situations.plan import SituationPlan
+
+SMOOTHING, THRESHOLD = 0.01, 0.2
+"""Weight of a new size in a moving average, and by how much what fits must have moved (the paper's section 6.4.2)."""
+SHARE_SMOOTHING = 0.05
+"""Weight of a new share of a buffer that fits: one comes with each search only, not with each change of a buffer."""
+
+GAIN = 0.1
+"""By how much another order must be cheaper to be taken."""
+PAUSE, LONGEST_PAUSE = 64, 1024
+"""Instants between two looks at whether the plan still fits, and at most: each time it stays as it is, the pause gets
+longer."""
+MOST_NOTED = 20
+
+
+class Orders:
+    """orders int64[S, S - 1]: the plan in force. forced: one to keep to."""
+
+    def __init__(self, plan: SituationPlan, forced: tuple[tuple[int, ...], ...] | None = None) -> None:
+        self.plan = plan
+        self.forced = forced is not None
+        symbols = len(plan.symbols)
+        costs = initial_costs(plan.masks)
+        chosen = forced or tuple(best_order(plan.masks, costs, symbol) for symbol in range(symbols))
+        self.orders: np.ndarray = np.array(chosen, np.int64).reshape(symbols, symbols - 1)
+        self.plans = 1
+        self.searches = 0
+        self.changes: list[str] = []
+        moments = triggers(plan.masks, plan.at_least, plan.at_most, plan.eager)
+        self.searching = [symbol for symbol, moment in enumerate(moments) if any(moment)]
+        self.gain = GAIN
+        self._pause = PAUSE
+        self.statistics = Statistics(
+            SMOOTHING,
+            SHARE_SMOOTHING,
+            0.0 if self.forced or symbols < 3 else THRESHOLD,
+            PAUSE,
+            np.array(costs.sizes),
+            np.array(costs.selectivities),
+            np.array(costs.sizes),
+            np.array(costs.selectivities),
+            np.zeros(1, np.int64),
+            np.zeros((symbols, symbols), np.int64),
+            np.full(1, PAUSE, np.int64),
+            np.zeros((symbols, symbols), np.int64),
+            np.zeros(symbols, np.int64),
+        )
+
+    def make_anew(self) -> None:
+        """Choose again, by the statistics as they are now."""
+        statistics = self.statistics
+        statistics.size_then[:] = statistics.size
+        statistics.selectivity_then[:] = statistics.selectivity
+        costs = self.costs()
+        new = self.orders.copy()
+        for symbol in self.searching:
+            best = best_order(self.plan.masks, costs, symbol)
+            if costs.of(symbol, best)[0] < (1 - self.gain) * costs.of(symbol, tuple(new[symbol].tolist()))[0]:
+                new[symbol] = best
+        if np.array_equal(new, self.orders):
+            self._pause = min(2 * self._pause, LONGEST_PAUSE)
+        else:
+            self.orders, self._pause = new, PAUSE
+            self.plans += 1
+            self.searches += int(statistics.searches.sum())
+            statistics.searches[:] = 0
+            statistics.partial[:] = 0
+            if len(self.changes) < MOST_NOTED:
+                self.changes.append(self.words())
+        statistics.look_at[0] = statistics.sizes_seen[0] + self._pause
+
+    def costs(self) -> Costs:
+        """What the model knows now."""
+        statistics = self.statistics
+        return Costs(tuple(statistics.size.tolist()), tuple(map(tuple, statistics.selectivity.tolist())))
+
+    def words(self) -> str:
+        """The orders of all symbols whose situations trigger a search."""
+        return "; ".join(self.order_of(symbol) for symbol in self.searching)
+
+    def order_of(self, symbol: int) -> str:
+        return " -> ".join(self.plan.symbols[at] for at in (symbol, *self.orders[symbol].tolist()))
+
+    def report(self) -> str:
+        """JSON: for explain."""
+        statistics, costs = self.statistics, self.costs()
+        searches = []
+        for symbol, name in enumerate(self.plan.symbols):
+            made = int(statistics.searches[symbol])
+            if made:
+                _, estimated = costs.of(symbol, tuple(self.orders[symbol].tolist()))
+                partial = statistics.partial[symbol][: len(estimated)] / made
+                searches.append(
+                    {
+                        "symbol": name,
+                        "order": self.order_of(symbol),
+                        "searches": made,
+                        "estimated": [round(value, 3) for value in estimated],
+                        "actual": [round(float(value), 3) for value in partial],
+                    }
+                )
+        sizes = {name: round(float(size), 2) for name, size in zip(self.plan.symbols, statistics.size, strict=True)}
+        total = self.searches + int(statistics.searches.sum())
+        report = {"searches": searches, "total": total, "sizes": sizes, "plans": self.plans, "changes": self.changes}
+        return json.dumps(report)

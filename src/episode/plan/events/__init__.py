@@ -1,0 +1,1 @@
+"""Event patterns: from syntax trees to plans, and their cost."""

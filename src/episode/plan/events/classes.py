@@ -1,0 +1,126 @@
+"""Which rows are events of a class, and which columns they have."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from episode.errors import EpisodeAnalysisError
+from episode.lang.cursor import closest
+from episode.lang.events.syntax import EventClass, EventQuery
+from episode.lang.syntax import ColumnRef, Span
+from episode.plan.events.names import MARK
+from episode.plan.expressions import Apply, Constant, Current, Expression, Load
+from episode.plan.schema import InputSchema
+from episode.plan.types import is_string
+
+CLASS_COLUMN = "__episode_class"
+"""Where several tables are one stream: the number of the table that a row is of."""
+
+
+@dataclass(frozen=True)
+class EventTable:
+    """A table whose rows are the events of a class.
+
+    columns: the columns of the stream behind its own ones. widened: types of the stream, for its own columns that are
+    of a narrower one.
+    """
+
+    number: int
+    columns: dict[str, str]
+    widened: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class EventClasses:
+    """Binds the classes of a query to the rows of its input.
+
+    One table with a type column: rows whose type is the name. Several tables: the rows of the table of that name. Else
+    the name is only an alias: every row.
+    """
+
+    query: EventQuery
+    schema: InputSchema
+    type_column: str | None = None
+    tables: dict[str, EventTable] = field(default_factory=dict)
+    by_variable: dict[str, EventClass] = field(default_factory=dict)
+
+    def member(self, variable: str) -> Expression | None:
+        """The condition under which a row is an event of the variable's class; None: always."""
+        name = self.by_variable[variable].name
+        if self.tables:
+            column = Load(CLASS_COLUMN, Current(0), "int")
+            return Apply("eq", (column, Constant(self.tables[name].number, "int")), "boolean")
+        if self.type_column is not None:
+            type_ = self.schema.columns[self.type_column]
+            return Apply("eq", (Load(self.type_column, Current(0), type_), Constant(name, "string")), "boolean")
+        return None
+
+    def exclusive(self, one: str, other: str) -> bool:
+        """Can no row be an event of both variables?"""
+        if not self.tables and self.type_column is None:
+            return False
+        return self.by_variable[one].name != self.by_variable[other].name
+
+    def column(self, variable: str, path: tuple[str, ...], span: Span) -> ColumnRef:
+        """The column of the input behind an attribute of a variable."""
+        if not self.tables:
+            return ColumnRef(None, path, span)
+        own = self.own_columns(variable)
+        name = InputSchema(own, case_sensitive=self.schema.case_sensitive).find(path[0])
+        if name is None:
+            table = self._class_of(variable).name
+            guess = closest(path[0], own)
+            raise EpisodeAnalysisError(
+                f"The events of {table} have no column {path[0]}.",
+                source=self.query.source,
+                position=span.start,
+                length=span.end - span.start,
+                hint=(f"Did you mean {guess}? " if guess else "") + f"Columns of {table}: {', '.join(own)}.",
+            )
+        return ColumnRef(None, (own[name], *path[1:]), span)
+
+    def own_columns(self, variable: str) -> dict[str, str]:
+        """Columns of the variable's events: their names, and the columns of the input behind them."""
+        if self.tables:
+            return self.tables[self._class_of(variable).name].columns
+        return {name: name for name in self.schema.columns}
+
+    def _class_of(self, variable: str) -> EventClass:
+        """The class of a variable, or of all places of a variable that has several."""
+        if variable in self.by_variable:
+            return self.by_variable[variable]
+        found = [one for name, one in self.by_variable.items() if name.split(MARK)[0] == variable]
+        tables = {one.name for one in found}
+        if len({tuple(self.tables[name].columns.values()) for name in tables}) > 1:
+            raise EpisodeAnalysisError(
+                f"{variable} stands for events of {' and '.join(sorted(tables))}, which have different columns.",
+                source=self.query.source,
+                position=found[-1].span.start,
+                length=found[-1].span.end - found[-1].span.start,
+                hint="Give each its own variable.",
+            )
+        return found[0]
+
+    def check(self) -> None:
+        """Every class must be there."""
+        for one in self.by_variable.values():
+            if self.tables and one.name not in self.tables:
+                guess = closest(one.name, self.tables)
+                raise EpisodeAnalysisError(
+                    f"There is no table {one.name} for the class {one.name}.",
+                    source=self.query.source,
+                    position=one.span.start,
+                    length=one.span.end - one.span.start,
+                    hint=(f"Did you mean {guess}? " if guess else "") + f"Tables: {', '.join(self.tables)}.",
+                )
+        if self.type_column is not None:
+            column = self.schema.find(self.type_column)
+            if column is None or not is_string(self.schema.columns[column]):
+                found = "is not there" if column is None else f"is of type {self.schema.columns[column]}"
+                raise EpisodeAnalysisError(
+                    f"The type column {self.type_column} {found}; a string column with the names of classes is needed.",
+                    source=self.query.source,
+                    position=self.query.pattern_span.start,
+                    length=self.query.pattern_span.end - self.query.pattern_span.start,
+                    hint=f"Columns of the input: {', '.join(self.schema.columns)}.",
+                )

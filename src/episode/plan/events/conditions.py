@@ -1,0 +1,212 @@
+"""WHERE of an event pattern: each conjunct compiled for the machine, with the variables that it relates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from episode.errors import EpisodeUnsupportedError
+from episode.lang.events.syntax import EventAggregate, EventAtom, EventColumn, Index, Reach, WholeEvent
+from episode.lang.syntax import ColumnRef, Scalar
+from episode.plan.conditions import ACROSS_ROWS, RowLocalScalars, running_aggregate
+from episode.plan.events.classes import EventClasses
+from episode.plan.expressions import (
+    Apply,
+    Constant,
+    Current,
+    Exists,
+    Expression,
+    Load,
+    Navigated,
+    RowRef,
+    Running,
+    walk,
+)
+from episode.plan.native import Mistake, NativeCompiler, NotNative
+from episode.plan.places import is_placeholder, place_of, placeholders_in
+from episode.plan.types import VOID
+
+ITERATED = (Index.EACH, Index.BACK)
+
+
+@dataclass(frozen=True)
+class Conjunct:
+    """One conjunct of WHERE.
+
+    variables: all that it mentions. iterated: the closure variable whose events it is demanded of, one by one; nothing
+    is demanded of the first `back` of them. whole: closure variables of which it needs all events.
+    """
+
+    scalar: Scalar
+    variables: frozenset[str]
+    iterated: str | None
+    back: int
+    whole: frozenset[str]
+
+    @property
+    def text(self) -> str:
+        return self.scalar.original
+
+
+def conjunct_of(scalar: Scalar, closures: frozenset[str]) -> Conjunct:
+    """What a conjunct relates. `closures`: variables of closures."""
+    variables: set[str] = set()
+    whole: set[str] = set()
+    iterated: str | None = None
+    back = 0
+    for atom in all_atoms(scalar):
+        variables.add(atom.variable)
+        if isinstance(atom, EventAggregate):
+            if atom.reach is Reach.ALL:
+                if atom.variable in closures:
+                    whole.add(atom.variable)
+            else:
+                iterated = atom.variable
+                if atom.reach is Reach.BEFORE:
+                    back = max(back, 1)
+        elif isinstance(atom, EventColumn):
+            if atom.index in ITERATED or (atom.index is Index.PLAIN and atom.variable in closures):
+                iterated = atom.variable
+                if atom.index is Index.BACK:
+                    back = max(back, atom.number)
+            elif atom.variable in closures:
+                whole.add(atom.variable)
+    return Conjunct(scalar, frozenset(variables), iterated, back, frozenset(whole))
+
+
+def all_atoms(scalar: Scalar) -> list[EventAtom]:
+    return [atom for _, atom in scalar.atoms]  # type: ignore[misc]
+
+
+@dataclass
+class EventScalars:
+    """Compiles scalars of an event query for the machine."""
+
+    classes: EventClasses
+    rows: RowLocalScalars
+    closures: frozenset[str]
+
+    def compile(self, scalar: Scalar, current: str | None) -> Expression | None:
+        """A condition; events of the variable `current` are the current row. None where only Spark can evaluate it."""
+        atoms = dict(scalar.atoms)
+
+        def place(atom: EventColumn) -> RowRef:
+            if atom.variable == current and (atom.index in (Index.PLAIN, Index.EACH)):
+                return Current(0)
+            if atom.index is Index.BACK:
+                return Navigated(frozenset((atom.variable,)), False, atom.number, 0)
+            if atom.index is Index.AT:
+                return Navigated(frozenset((atom.variable,)), True, atom.number - 1, 0)
+            return Navigated(frozenset((atom.variable,)), False, 0, 0)
+
+        def resolve(name: str) -> Expression:
+            atom = atoms[name]
+            if isinstance(atom, EventColumn):
+                return self.rows.load(self.column(atom), place(atom))
+            if isinstance(atom, EventAggregate):
+                return self._aggregate(atom, current)
+            assert isinstance(atom, WholeEvent)
+            raise EpisodeUnsupportedError(
+                f"The whole event {atom.variable} cannot be compared.",
+                source=self.rows.clause.source,
+                position=atom.span.start,
+                length=atom.span.end - atom.span.start,
+                hint=f"Compare its attributes: {atom.variable}.x.",
+            )
+
+        def fallback(node: exp.Expression) -> Expression | None:
+            names = placeholders_in(node)
+            if is_placeholder(node) or any(not isinstance(atoms[name], EventColumn) for name in names):
+                return None
+            places = {place(atoms[name]) for name in names}  # type: ignore[arg-type]
+            if len(places) > 1:
+                return None
+            references = {name: self.column(atoms[name]) for name in names}  # type: ignore[arg-type]
+            return self.rows.spark_load(node, references, places.pop() if places else Current(0), scalar)
+
+        compiler = NativeCompiler(resolve, fallback, self.rows.schema.utc)
+        try:
+            expression = self.rows.not_too_deep(compiler.compile(scalar.tree), scalar)
+        except Mistake as error:
+            raise self.rows.mistaken(error, scalar) from None
+        except NotNative:
+            return None
+        if expression.type == VOID:
+            expression = Constant(None, "boolean")
+        if expression.type != "boolean":
+            raise self.rows.analysis_error(
+                f"A condition must be true or false, but this is of type {expression.type}.",
+                scalar.span,
+                "Compare it with something: a.x > 0.",
+            )
+        if any(not isinstance(node, (Load, Constant, Apply, Running, Exists)) for node in walk(expression)):
+            return None
+        return _without_stand_ins(expression)
+
+    def not_evaluated(self, scalar: Scalar) -> EpisodeUnsupportedError:
+        """A conjunct that only Spark could evaluate, where matching depends on it."""
+        span = place_of(scalar.tree, scalar, self.rows.clause.source)
+        return self.rows.unsupported(
+            "This condition relates several events in a way that is not evaluated while matching.", span, ACROSS_ROWS
+        )
+
+    def column(self, atom: EventColumn) -> ColumnRef:
+        """The column of the input behind an attribute of a variable."""
+        return self.classes.column(atom.variable, atom.path, atom.span)
+
+    def argument(self, scalar: Scalar) -> Expression:
+        """An aggregate's argument: a value of one event."""
+        atoms = tuple((name, self.column(atom)) for name, atom in scalar.atoms if isinstance(atom, EventColumn))
+        return self.rows.compile(replace(scalar, atoms=atoms), Current(0), None)
+
+    def _aggregate(self, atom: EventAggregate, current: str | None) -> Expression:
+        members = frozenset((atom.variable,))
+        if not atom.arguments:
+            return _reaching(Running("count", members, None, "bigint"), atom.reach)
+        if atom.function in ("first_value", "last_value"):
+            first = atom.function == "first_value"
+            offset = 1 if not first and atom.reach is Reach.BEFORE else 0
+            at = Navigated(members, first, offset, 0)
+            scalar = atom.arguments[0]
+            atoms = tuple((name, self.column(inner)) for name, inner in scalar.atoms if isinstance(inner, EventColumn))
+            return self.rows.compile(replace(scalar, atoms=atoms), at, None)
+        if atom.function in ("collect_list", "collect_set", "max_by", "min_by"):
+            raise NotNative(exp.Null(), f"{atom.function} is evaluated on finished matches only")
+        value = running_aggregate(self.rows, atom.function, members, self.argument(atom.arguments[0]), atom.span)
+        return _reaching(value, atom.reach)
+
+
+def _reaching(expression: Expression, reach: Reach) -> Expression:
+    """The expression with its aggregates over part of the closure."""
+    if isinstance(expression, Running):
+        return replace(expression, reach=reach.value)
+    if isinstance(expression, Apply):
+        return replace(expression, operands=tuple(_reaching(operand, reach) for operand in expression.operands))
+    return expression
+
+
+def _without_stand_ins(expression: Expression) -> Expression:
+    """Loads of single events without the value that stands in for an absent one: conditions on absent events rest."""
+    if isinstance(expression, Load):
+        single = isinstance(expression.at, Navigated) and not expression.at.first and expression.at.offset == 0
+        return replace(expression, missing=None) if single else expression
+    if isinstance(expression, Apply):
+        return replace(expression, operands=tuple(_without_stand_ins(operand) for operand in expression.operands))
+    return expression
+
+
+def same_column(conjunct: Conjunct) -> tuple[EventColumn, EventColumn] | None:
+    """`a.x = b.x`: two variables, one column."""
+    tree = conjunct.scalar.tree
+    if not isinstance(tree, exp.EQ) or len(conjunct.scalar.atoms) != 2:
+        return None
+    if not (is_placeholder(tree.this) and is_placeholder(tree.expression)):
+        return None
+    left, right = all_atoms(conjunct.scalar)
+    if not (isinstance(left, EventColumn) and isinstance(right, EventColumn)) or left.variable == right.variable:
+        return None
+    plain = (Index.PLAIN, Index.EACH)
+    if left.index not in plain or right.index not in plain or len(left.path) != 1 or len(right.path) != 1:
+        return None
+    return (left, right) if left.path[0].lower() == right.path[0].lower() else None

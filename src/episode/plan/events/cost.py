@@ -1,0 +1,317 @@
+"""The cost of tree plans, after ZStream (SIGMOD 2009, section 5), and the search for the cheapest tree.
+
+Cost of an operator: C_i + n k C_i + p C_o: pairs tried, tests evaluated on them, records put out; about a nanosecond
+each. Cardinalities are per window of time and partition. The search is dynamic programming over ranges of places; bushy
+trees are among the candidates.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Union
+
+from episode.plan.events.plan import EventPlan, JoinTest
+from episode.plan.events.tree import Absent, Gap, Group, InSequence, Leaf, Node, OneOf, Together, variables_of
+from episode.plan.expressions import Apply, Load, is_comparison
+
+PREDICATE_WEIGHT, OUTPUT_WEIGHT = 2.0, 7.0
+"""k and p of the paper, where they are 0.25 and 1. Fitted to the times of all trees of the paper's queries: here a pair
+is tried in less than a nanosecond, in three with a test, and a record is written in seven."""
+PROGRAM_WEIGHT = 90.0
+"""k of a test that is no plain comparison, and runs as a program of the expression machine."""
+ACCESS_WEIGHT, SEARCH_WEIGHT, HASH_WEIGHT = 10.0, 25.0, 20.0
+"""A record of the right side meets the left ones in its time: an event, a record of several; enters a hash table, or is
+looked up in it."""
+EQUALITY_SELECTIVITY, OTHER_SELECTIVITY = 0.1, 0.5
+"""Of tests before anything is known of the data."""
+SCAN_WEIGHT, RUN_WEIGHT = 2.0, 100.0
+"""The automaton passes over an event; takes one."""
+
+Shape = Union[int, tuple["Shape", "Shape"]]
+"""A binary tree over the places of a sequence (or the parts of a conjunction)."""
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """cards: events of a variable per window and partition. selectivity: share of pairs that a test lets through, by
+    its place in the plan's tests. rows: events of any kind per window and partition."""
+
+    cards: dict[str, float] = field(default_factory=dict)
+    selectivity: dict[int, float] = field(default_factory=dict)
+    rows: float = 0.0
+
+    def card(self, variable: str) -> float:
+        return self.cards.get(variable, 1.0)
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Records per window and what they cost, and the shapes behind them: for each inner node of the logical tree."""
+
+    card: float
+    cost: float
+    shapes: tuple[tuple[Node, Shape], ...] = ()
+
+
+@dataclass(frozen=True)
+class PhysicalPlan:
+    """automaton: run by the automaton instead of a tree. shapes: the tree of each sequence and conjunction.
+    on_top: negations that are looked at on finished matches although they could be pushed down."""
+
+    automaton: bool
+    shapes: tuple[tuple[Node, Shape], ...]
+    cost: float
+    on_top: bool = False
+
+    def shape(self, node: Node) -> Shape:
+        return next(shape for other, shape in self.shapes if other == node)
+
+
+def is_equality(test: JoinTest) -> bool:
+    """`a.x = b.y`: what a hash table can look up."""
+    expression = test.expression
+    return (
+        isinstance(expression, Apply)
+        and expression.operation == "eq"
+        and len(test.variables) == 2
+        and all(isinstance(operand, Load) for operand in expression.operands)
+    )
+
+
+def weight_of(test: JoinTest) -> float:
+    """What a test costs on one pair."""
+    return PREDICATE_WEIGHT if is_comparison(test.expression) else PROGRAM_WEIGHT
+
+
+def default_statistics(plan: EventPlan) -> Statistics:
+    """What is assumed before any event has come."""
+    return Statistics(
+        dict.fromkeys(plan.variables, 10.0),
+        {
+            number: EQUALITY_SELECTIVITY if is_equality(test) else OTHER_SELECTIVITY
+            for number, test in enumerate(plan.tests)
+        },
+        10.0 * len(plan.variables),
+    )
+
+
+def search(plan: EventPlan, statistics: Statistics) -> PhysicalPlan:
+    """The cheapest plan."""
+    assert plan.tree is not None
+    best = Costs(plan, statistics).cheapest(plan.tree)
+    tree = PhysicalPlan(False, best.shapes, best.cost)
+    if plan.automaton is not None:
+        cost = automaton_cost(plan, statistics)
+        if cost < tree.cost:
+            return PhysicalPlan(True, best.shapes, cost)
+    return tree
+
+
+def cost_of(plan: EventPlan, statistics: Statistics, physical: PhysicalPlan) -> float:
+    """What a plan costs under other statistics than it was made for."""
+    if physical.automaton:
+        return automaton_cost(plan, statistics)
+    assert plan.tree is not None
+    return Costs(plan, statistics, dict(physical.shapes)).cheapest(plan.tree).cost
+
+
+@cache
+def time_selectivity(left: int, right: int) -> tuple[float, float]:
+    """Pt of Table 1: the share of pairs in time, tried and put out, where records of so many events are joined.
+
+    Of k events of a window, one in (k - 1)! orders of the others before the last is the right one, and the times of a
+    record of r events leave 1 / r of the window before it, on average. Pairs whose window is too long are tried too.
+    """
+    put_out = math.factorial(left - 1) * math.factorial(right - 1) / math.factorial(left + right - 1)
+    return 1.0 / right, put_out
+
+
+def automaton_cost(plan: EventPlan, statistics: Statistics) -> float:
+    """Every prefix of a match looks at the rest of its window."""
+    assert plan.tree is not None
+    names = variables_of(plan.tree)
+    total, prefixes = statistics.rows * SCAN_WEIGHT, 1.0
+    for count, name in enumerate(names, start=1):
+        prefixes *= statistics.card(name) / max(1, count - 1)
+        total += prefixes * RUN_WEIGHT
+        known = set(names[:count])
+        for number, test in enumerate(plan.tests):
+            if name in test.variables and test.variables <= known:
+                prefixes *= statistics.selectivity.get(number, OTHER_SELECTIVITY)
+        if count < len(names):
+            total += prefixes * statistics.rows / count * SCAN_WEIGHT
+    return total
+
+
+class Costs:
+    """Costs of the nodes of one plan's tree under some statistics; `fixed` shapes are taken as they are."""
+
+    def __init__(self, plan: EventPlan, statistics: Statistics, fixed: dict[Node, Shape] | None = None) -> None:
+        self.plan = plan
+        self.statistics = statistics
+        self.fixed = fixed or {}
+        self.bit = {name: 1 << number for number, name in enumerate(plan.variables)}
+        self.tests = [
+            (
+                self._mask(test.variables),
+                statistics.selectivity.get(number, OTHER_SELECTIVITY),
+                is_equality(test),
+                weight_of(test),
+            )
+            for number, test in enumerate(plan.tests)
+        ]
+
+    def _mask(self, names: frozenset[str] | tuple[str, ...]) -> int:
+        mask = 0
+        for name in names:
+            mask |= self.bit[name]
+        return mask
+
+    def cheapest(self, node: Node) -> Estimate:
+        if isinstance(node, Leaf):
+            return Estimate(self.statistics.card(node.variable), 0.0)
+        if isinstance(node, OneOf):
+            parts = [self.cheapest(part) for part in node.parts]
+            card = sum(part.card for part in parts)
+            return Estimate(card, card + sum(part.cost for part in parts), _shapes(parts))
+        if isinstance(node, InSequence):
+            return self._over_ranges(node, node.places, node.gaps)
+        return self._over_ranges(node, node.parts, None)
+
+    def _over_ranges(
+        self, node: InSequence | Together, places: tuple[Node, ...], gaps: tuple[Gap, ...] | None
+    ) -> Estimate:
+        leaves, masks = self._leaves(places)
+        n = len(places)
+        if node in self.fixed:
+            card, cost, _ = self._fixed(self.fixed[node], leaves, masks, gaps)
+            shape = self.fixed[node]
+        else:
+            card, cost, shape = self._search(leaves, masks, gaps)
+        if gaps is not None:
+            card, cost = self._edges(gaps[0] + gaps[n], card, cost)
+        elif isinstance(node, Together):
+            card, cost = self._edges(node.absent, card, cost)
+        return Estimate(card, cost, (*_shapes(leaves), (node, shape)))
+
+    def _leaves(self, places: tuple[Node, ...]) -> tuple[list[Estimate], list[int]]:
+        return [self.cheapest(place) for place in places], [self._mask(variables_of(place)) for place in places]
+
+    def of_shape(self, node: InSequence | Together, shape: Shape) -> tuple[float, float]:
+        """(records, cost) of a part of a node's tree."""
+        leaves, masks = self._leaves(node.places if isinstance(node, InSequence) else node.parts)
+        card, cost, _ = self._fixed(shape, leaves, masks, node.gaps if isinstance(node, InSequence) else None)
+        return card, cost
+
+    def _search(
+        self, leaves: list[Estimate], masks: list[int], gaps: tuple[Gap, ...] | None
+    ) -> tuple[float, float, Shape]:
+        """Algorithm 5: the best tree of every range, from short ones to long ones."""
+        n = len(leaves)
+        best: dict[tuple[int, int], tuple[float, float, Shape, int]] = {
+            (i, i): (leaves[i].card, leaves[i].cost, i, masks[i]) for i in range(n)
+        }
+        for size in range(2, n + 1):
+            for i in range(n - size + 1):
+                j = i + size - 1
+                found: tuple[float, float, Shape, int] | None = None
+                for split in range(i, j):
+                    left, right = best[i, split], best[split + 1, j]
+                    card, cost = self._join(left, right, gaps[split + 1] if gaps is not None else None)
+                    cost += left[1] + right[1]
+                    if found is None or cost < found[1]:
+                        found = (card, cost, (left[2], right[2]), left[3] | right[3])
+                assert found is not None
+                best[i, j] = found
+        card, cost, shape, _ = best[0, n - 1]
+        return card, cost, shape
+
+    def _fixed(
+        self, shape: Shape, leaves: list[Estimate], masks: list[int], gaps: tuple[Gap, ...] | None
+    ) -> tuple[float, float, int]:
+        if isinstance(shape, int):
+            return leaves[shape].card, leaves[shape].cost, masks[shape]
+        left = self._fixed(shape[0], leaves, masks, gaps)
+        right = self._fixed(shape[1], leaves, masks, gaps)
+        gap = gaps[first_place(shape[1])] if gaps is not None else None
+        card, cost = self._join((left[0], left[1], 0, left[2]), (right[0], right[1], 0, right[2]), gap)
+        return card, cost + left[1] + right[1], left[2] | right[2]
+
+    def _join(
+        self, left: tuple[float, float, Shape, int], right: tuple[float, float, Shape, int], gap: Gap | None
+    ) -> tuple[float, float]:
+        """(records, cost) of one join; gap None: a conjunction."""
+        both, passing, tests, hashed = left[3] | right[3], 1.0, 0.0, 1.0
+        for mask, selectivity, equality, weight in self.tests:
+            if mask & ~both == 0 and mask & left[3] and mask & right[3]:
+                passing *= selectivity
+                tests += weight
+                if equality and hashed == 1.0 and gap is not None:
+                    hashed = selectivity
+        if gap is None:
+            in_time = 2.0, 2.0  # either side may be the later one
+        else:
+            in_time = time_selectivity(left[3].bit_count(), right[3].bit_count())
+        pairs = left[0] * right[0]
+        for item in gap or ():
+            pairs *= self._survives(item)
+        tried = pairs * in_time[0] * hashed
+        out = pairs * in_time[1] * passing
+        size = right[3].bit_count()
+        return out, self.charge(left[0], right[0], size, len(gap or ()), hashed < 1.0, tests, tried, out)
+
+    @staticmethod
+    def charge(
+        left: float, right: float, size: int, gap: int, hashed: bool, tests: float, tried: float, out: float
+    ) -> float:
+        """What a join costs by its sides, items of the gap, weight of its tests, pairs tried and records made."""
+        access = right * ((ACCESS_WEIGHT if size == 1 else SEARCH_WEIGHT) + gap * ACCESS_WEIGHT)
+        if hashed:
+            access += (left + right) * HASH_WEIGHT
+        return access + tried * (1.0 + tests) + OUTPUT_WEIGHT * out
+
+    def _survives(self, item: Absent | Group) -> float:
+        """The share of neighbours with none (negation) or some (closure) of the events between them."""
+        between = self.cheapest(item.node).card if isinstance(item, Absent) else self.statistics.card(item.variable)
+        none = (1.0 - math.exp(-between)) / between if between > 0 else 1.0
+        if isinstance(item, Absent):
+            return none
+        return 1.0 if item.minimum == 0 and item.count is None else 1.0 - none
+
+    def _edges(self, items: tuple[Absent | Group, ...], card: float, cost: float) -> tuple[float, float]:
+        for item in items:
+            cost += card * ACCESS_WEIGHT
+            card *= self._survives(item)
+        return card, cost
+
+
+def first_place(shape: Shape) -> int:
+    while not isinstance(shape, int):
+        shape = shape[0]
+    return shape
+
+
+def last_place(shape: Shape) -> int:
+    while not isinstance(shape, int):
+        shape = shape[1]
+    return shape
+
+
+def _shapes(estimates: list[Estimate]) -> tuple[tuple[Node, Shape], ...]:
+    return tuple(pair for estimate in estimates for pair in estimate.shapes)
+
+
+def left_deep(places: int) -> Shape:
+    shape: Shape = 0
+    for place in range(1, places):
+        shape = (shape, place)
+    return shape
+
+
+def right_deep(places: int) -> Shape:
+    shape: Shape = places - 1
+    for place in range(places - 2, -1, -1):
+        shape = (place, shape)
+    return shape

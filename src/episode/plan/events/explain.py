@@ -1,0 +1,268 @@
+"""The plan of an event pattern in words: classes, conditions and where they are tested, the tree and what it costs."""
+
+from __future__ import annotations
+
+import json
+
+from episode.lang.events.syntax import Strategy
+from episode.plan.events.actual import Actual
+from episode.plan.events.automaton import AutomatonPlan
+from episode.plan.events.cost import (
+    Costs,
+    PhysicalPlan,
+    Shape,
+    Statistics,
+    automaton_cost,
+    default_statistics,
+    first_place,
+    search,
+)
+from episode.plan.events.plan import EventPlan
+from episode.plan.events.tree import Absent, Gap, Group, InSequence, Leaf, Node, OneOf, Together, variables_of
+from episode.plan.expressions import render
+
+MOST_LINES = 60
+
+
+def explain_event_pattern(plan: EventPlan) -> list[str]:
+    """Lines for one event pattern, before any event has been seen."""
+    query = plan.query
+    written = query.source[query.pattern_span.start : query.pattern_span.end]
+    within = "no window"
+    if query.within is not None:
+        within = f"window {query.source[query.within.span.start : query.within.span.end]}"
+    lines = [
+        f"EVENTS: {' '.join(written.split())}",
+        f"  {plan.strategy.value}, {within}; event time {plan.times.end}"
+        + (f" (start {plan.times.start})" if plan.times.start else ""),
+        f"  partitions: {', '.join(plan.keys) or 'one (no key and no [attribute])'}",
+        *(f"  {note}" for note in plan.notes),
+        "  conditions on single events (once per row, before matching):",
+    ]
+    for name in plan.variables:
+        parts = " AND ".join(render(part) for part in plan.local[name])
+        lines.append(f"    {name}: {parts or 'any event'}")
+    related = [*plan.tests, *(t for tests in (*plan.absent_tests.values(), *plan.group_tests.values()) for t in tests)]
+    if related:
+        lines.append("  conditions that relate events (where their events meet):")
+        lines += [f"    {test.text}" for test in related]
+    if plan.keeps:
+        kept = [measure.original for measure in plan.measures.measures[-plan.keeps :]]
+        lines += ["  conditions on finished matches (evaluated by Spark):", *(f"    {text}" for text in kept)]
+    lines += _engine(plan)
+    lines.append(f"  columns moved: {', '.join(plan.input_columns)}")
+    lines += [f"  computed by Spark before matching: {name} = {sql}" for sql, name in plan.derived]
+    lines.append(f"  state: {_state_bound(plan)}")
+    return lines
+
+
+def _engine(plan: EventPlan) -> list[str]:
+    if plan.tree is None:
+        assert plan.automaton is not None
+        return ["  automaton:", *automaton_lines(plan.automaton)]
+    statistics = default_statistics(plan)
+    physical = search(plan, statistics)
+    return [
+        "  tree, as long as nothing is known of the events (it is chosen again when they are seen):",
+        *(f"    {line}" for line in tree_lines(plan, physical, statistics)),
+        *other_plans(plan, physical, statistics),
+    ]
+
+
+def other_plans(plan: EventPlan, physical: PhysicalPlan, statistics: Statistics) -> list[str]:
+    """The automaton beside a tree, where it could run instead."""
+    if plan.automaton is None:
+        return []
+    cost = automaton_cost(plan, statistics)
+    chosen = "chosen" if physical.automaton else f"the tree costs {physical.cost:,.0f}"
+    return [f"  automaton instead: cost {cost:,.0f} ({chosen})"]
+
+
+def tree_lines(
+    plan: EventPlan, physical: PhysicalPlan, statistics: Statistics, actual: Actual | None = None
+) -> list[str]:
+    """The tree with estimates: records per window and cost up to here; and what they really were, where it is known."""
+    assert plan.tree is not None
+    return _Tree(plan, physical, Costs(plan, statistics, dict(physical.shapes)), actual).lines(plan.tree, "")
+
+
+def plan_words(plan: EventPlan, physical: PhysicalPlan) -> str:
+    """A plan in one line: what is joined first stands in brackets."""
+    if physical.automaton:
+        return "the automaton"
+    assert plan.tree is not None
+    words = _words(plan.tree, physical)
+    return words if isinstance(plan.tree, Leaf) else words[1:-1]
+
+
+def _words(node: Node, physical: PhysicalPlan) -> str:
+    if isinstance(node, Leaf):
+        return node.variable
+    if isinstance(node, OneOf):
+        return f"({' | '.join(_words(part, physical) for part in node.parts)})"
+    shape = physical.shape(node)
+    if isinstance(node, Together):
+        return _joined(" & ", [_shape_words(shape, node.parts, None, physical), *map(_sign, node.absent)])
+    inner = _shape_words(shape, node.places, node.gaps, physical)
+    return _joined("; ", [*map(_sign, node.gaps[0]), inner, *map(_sign, node.gaps[-1])])
+
+
+def _shape_words(shape: Shape, places: tuple[Node, ...], gaps: tuple[Gap, ...] | None, physical: PhysicalPlan) -> str:
+    if isinstance(shape, int):
+        return _words(places[shape], physical)
+    left, right = (_shape_words(side, places, gaps, physical) for side in shape)
+    if gaps is None:
+        return _joined(" & ", [left, right])
+    return _joined("; ", [left, *map(_sign, gaps[first_place(shape[1])]), right])
+
+
+def _joined(sign: str, parts: list[str]) -> str:
+    return f"({sign.join(parts)})" if len(parts) > 1 else parts[0]
+
+
+class _Tree:
+    def __init__(self, plan: EventPlan, physical: PhysicalPlan, costs: Costs, actual: Actual | None) -> None:
+        self.plan = plan
+        self.physical = physical
+        self.costs = costs
+        self.actual = actual
+
+    def lines(self, node: Node, indent: str) -> list[str]:
+        found = None if self.actual is None else self.actual.of(self.costs, node)
+        if isinstance(node, Leaf):
+            in_fact = "" if found is None else f"; in fact {found[0]:,.1f}"
+            card = self.costs.statistics.card(node.variable)
+            return [f"{indent}{node.variable}  (about {card:,.1f} per window{in_fact})"]
+        estimate = self.costs.cheapest(node)
+        about = _about((estimate.card, estimate.cost), found)
+        if isinstance(node, OneOf):
+            parts = [line for part in node.parts for line in self.lines(part, indent + "  ")]
+            return [f"{indent}OR{about}", *parts]
+        gap = node.absent if isinstance(node, Together) else (*node.gaps[0], *node.gaps[-1])
+        return [*self._edge(gap, indent), *self._shape(self.physical.shape(node), node, indent, about)]
+
+    def _between(self, item: Absent | Group, left: frozenset[str], right: frozenset[str]) -> str:
+        """A gap's item, and whether it is found here or only on finished matches."""
+        tests = self.plan.absent_tests[item.name] if isinstance(item, Absent) else ()
+        outside = frozenset(name for test in tests for name in test.variables) - frozenset(variables_of(item))
+        if outside <= left or outside <= right:
+            return _item(item)
+        return f"{_item(item).replace(' (NSEQ)', '')} (looked at on finished matches)"
+
+    def _edge(self, gap: Gap | tuple[Absent, ...], indent: str) -> list[str]:
+        return [f"{indent}at the edge: {_item(item)}" for item in gap]
+
+    def _part(self, shape: Shape, node: InSequence | Together, indent: str) -> list[str]:
+        """A join below a node's last one: with its numbers only if they were counted."""
+        found = None if self.actual is None else self.actual.of_shape(self.costs, node, shape)
+        about = "" if found is None else _about(self.costs.of_shape(node, shape), found)
+        return self._shape(shape, node, indent, about)
+
+    def _shape(self, shape: Shape, node: InSequence | Together, indent: str, about: str) -> list[str]:
+        places, gaps = (node.places, node.gaps) if isinstance(node, InSequence) else (node.parts, None)
+        if isinstance(shape, int):
+            return self.lines(places[shape], indent)
+        left, right = shape
+        mine = [
+            test.text
+            for test in self.plan.tests
+            if test.variables <= _variables(shape, places)
+            and not test.variables <= _variables(left, places)
+            and not test.variables <= _variables(right, places)
+        ]
+        gap = () if gaps is None else gaps[first_place(right)]
+        inside = _variables(left, places), _variables(right, places)
+        between = "".join(f"; {self._between(item, *inside)}" for item in gap)
+        on = f" on {' AND '.join(mine)}" if mine else ""
+        return [
+            f"{indent}{'AND' if gaps is None else 'SEQ'}{between}{on}{about}",
+            *self._part(left, node, indent + "  "),
+            *self._part(right, node, indent + "  "),
+        ]
+
+
+def _about(estimate: tuple[float, float], found: tuple[float, float] | None) -> str:
+    """(records per window, cost) as estimated, and in fact."""
+    in_fact = "" if found is None else f"; in fact {found[0]:,.1f}, cost {found[1]:,.0f}"
+    return f"  (about {estimate[0]:,.1f} per window, cost {estimate[1]:,.0f}{in_fact})"
+
+
+def _variables(shape: Shape, places: tuple[Node, ...]) -> frozenset[str]:
+    if isinstance(shape, int):
+        return frozenset(variables_of(places[shape]))
+    return _variables(shape[0], places) | _variables(shape[1], places)
+
+
+def _item(item: Absent | Group) -> str:
+    return f"{_sign(item)} between ({'NSEQ' if isinstance(item, Absent) else 'KSEQ'})"
+
+
+def _sign(item: Absent | Group) -> str:
+    if isinstance(item, Absent):
+        return item.name
+    sign = f"^{item.count}" if item.count is not None else "+" if item.minimum else "*"
+    return f"{item.variable}{sign}"
+
+
+def automaton_lines(automaton: AutomatonPlan) -> list[str]:
+    lines = []
+    for state in range(automaton.states):
+        marks = [*(["start"] if state in automaton.starts else []), *(["match"] if automaton.accepting[state] else [])]
+        lines.append(f"    state {state}{' (' + ', '.join(marks) + ')' if marks else ''}")
+        for transition in automaton.transitions:
+            if transition.source != state:
+                continue
+            checks = " AND ".join(automaton.checks[number].text for number in transition.checks)
+            absent = ", ".join(_absent(automaton, number) for number, _ in transition.crosses)
+            conditions = "; ".join(part for part in (checks, absent) if part)
+            lines.append(
+                f"      take {transition.variable} → {transition.target}{' if ' + conditions if conditions else ''}"
+            )
+    return lines
+
+
+def _absent(automaton: AutomatonPlan, number: int) -> str:
+    negation = automaton.negations[number]
+    conditions = " AND ".join(automaton.checks[check].text for check in negation.checks)
+    return f"no {negation.variable}{' with ' + conditions if conditions else ''}"
+
+
+def _state_bound(plan: EventPlan) -> str:
+    if plan.within is None:
+        return "not bounded: there is no WITHIN (a table is matched as a whole; a stream is refused)"
+    contiguous = plan.strategy in (Strategy.STRICT, Strategy.PARTITION)
+    which = "all events" if contiguous else "the events that qualify for a variable"
+    return f"{which} of the last {'two windows' if plan.waits else 'window'} per partition"
+
+
+def explain_reports(reports: list[str]) -> list[str]:
+    """What matchers did, from their reports (JSON): the sums of their nodes, the last tree of the busiest one."""
+    read = [json.loads(report) for report in reports]
+    if not read:
+        return ["  run: there were no events"]
+    rounds, matches = sum(one["rounds"] for one in read), sum(one["matches"] for one in read)
+    lines = [f"  run: {len(read):,} parts of the input, {rounds:,} rounds, {matches:,} matches"]
+    nodes: dict[str, list[int]] = {}
+    for one in read:
+        for name, (tried, records) in one["nodes"].items():
+            total = nodes.setdefault(name, [0, 0])
+            total[0] += tried
+            total[1] += records
+    lines += [f"    {name}: {tried:,} pairs tried, {records:,} records" for name, (tried, records) in nodes.items()]
+    automata = sum(one["automaton"] for one in read)
+    engines = [("a tree", len(read) - automata), ("the automaton", automata)]
+    lines.append(f"  plans at the end: {', '.join(f'{name} ({parts:,})' for name, parts in engines if parts)}")
+    busiest = max(read, key=lambda one: one["matches"])
+    if busiest["tree"]:
+        lines += ["  tree of the busiest part, with estimates from its events and what was counted since it was taken:"]
+        lines += [f"    {line}" for line in busiest["tree"]]
+    lines += busiest["instead"]
+    if any(one["changes"] for one in read):
+        lines.append("  plans taken:")
+    for one in read:
+        for number, reason, old, new, words in one["changes"]:
+            cost = f"cost {new:,.0f}" if old is None else f"cost {old:,.0f} → {new:,.0f}"
+            lines.append(f"    round {number}: {reason}; {words}, {cost}")
+            if len(lines) > MOST_LINES:
+                return [*lines, "    …"]
+    return lines

@@ -1,0 +1,101 @@
+"""One name per place: a variable that stands in several alternatives becomes several, and what is said of it is said of
+each of them (a condition on an event that is not there rests)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from itertools import product
+
+from episode.lang.events.syntax import (
+    Closure,
+    Disjunction,
+    EventAggregate,
+    EventAtom,
+    EventClass,
+    EventPattern,
+    EventQuery,
+    Negation,
+    Sequence,
+    classes_of,
+)
+from episode.lang.syntax import Scalar
+
+MARK = "@"
+
+
+def with_groups_between_places(pattern: EventPattern) -> EventPattern:
+    """`A; (B | C*); D` → `(A; B; D) | (A; C*; D)`: a group alone is no place."""
+    if isinstance(pattern, EventClass):
+        return pattern
+    if isinstance(pattern, (Negation, Closure)):
+        return replace(pattern, part=with_groups_between_places(pattern.part))
+    pattern = replace(pattern, parts=tuple(with_groups_between_places(part) for part in pattern.parts))
+    if not isinstance(pattern, Sequence):
+        return pattern
+    choices: list[list[tuple[EventPattern, ...]]] = []
+    for part in pattern.parts:
+        if isinstance(part, Disjunction) and any(_has_no_place(one) for one in part.parts):
+            choices.append([one.parts if isinstance(one, Sequence) else (one,) for one in part.parts])
+        else:
+            choices.append([(part,)])
+    if all(len(choice) == 1 for choice in choices):
+        return pattern
+    ways = [replace(pattern, parts=tuple(part for parts in way for part in parts)) for way in product(*choices)]
+    return Disjunction(tuple(ways), pattern.span)
+
+
+def _has_no_place(pattern: EventPattern) -> bool:
+    if isinstance(pattern, Sequence):
+        return all(_has_no_place(part) for part in pattern.parts)
+    return isinstance(pattern, (Closure, Negation))
+
+
+def with_unique_variables(query: EventQuery) -> tuple[EventQuery, dict[str, tuple[str, ...]]]:
+    """The query with every variable once, and the new names of those that were there several times."""
+    counts = Counter(one.variable for one in classes_of(query.pattern))
+    several = {name for name, count in counts.items() if count > 1}
+    if not several:
+        return query, {}
+    seen: Counter[str] = Counter()
+    names: dict[str, list[str]] = {}
+
+    def rename(pattern: EventPattern) -> EventPattern:
+        if isinstance(pattern, EventClass):
+            if pattern.variable not in several:
+                return pattern
+            seen[pattern.variable] += 1
+            new = f"{pattern.variable}{MARK}{seen[pattern.variable]}"
+            names.setdefault(pattern.variable, []).append(new)
+            return replace(pattern, variable=new)
+        if isinstance(pattern, (Negation, Closure)):
+            return replace(pattern, part=rename(pattern.part))
+        return replace(pattern, parts=tuple(rename(part) for part in pattern.parts))
+
+    pattern = rename(query.pattern)
+    mapping = {name: tuple(new) for name, new in names.items()}
+    conditions = tuple(condition for scalar in query.conditions for condition in _each_way(scalar, mapping))
+    return replace(query, pattern=pattern, conditions=conditions), mapping
+
+
+def _each_way(scalar: Scalar, mapping: dict[str, tuple[str, ...]]) -> list[Scalar]:
+    """The condition for every choice of new names."""
+    mentioned = sorted({atom.variable for _, atom in scalar.atoms} & mapping.keys())  # type: ignore[union-attr]
+    return [
+        renamed(scalar, dict(zip(mentioned, choice, strict=True)))
+        for choice in product(*(mapping[name] for name in mentioned))
+    ]
+
+
+def renamed(scalar: Scalar, names: dict[str, str]) -> Scalar:
+    """The scalar about other variables."""
+    if not names:
+        return scalar
+
+    def atom(one: EventAtom) -> EventAtom:
+        if isinstance(one, EventAggregate):
+            arguments = tuple(renamed(argument, names) for argument in one.arguments)
+            return replace(one, variable=names.get(one.variable, one.variable), arguments=arguments)
+        return replace(one, variable=names.get(one.variable, one.variable))
+
+    return replace(scalar, atoms=tuple((name, atom(one)) for name, one in scalar.atoms))  # type: ignore[misc, arg-type]

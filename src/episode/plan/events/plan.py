@@ -1,0 +1,582 @@
+"""The plan of one event pattern: everything the matcher needs, with nothing left to resolve.
+
+Two engines: trees of joins (skip-till-any-match without SASE's closures) and the automaton (everything else). A plain
+sequence can run on either; the matcher chooses by cost.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
+from episode.lang.events.syntax import (
+    Closure,
+    Disjunction,
+    EventClass,
+    EventPattern,
+    EventQuery,
+    Negation,
+    Strategy,
+    children,
+    classes_of,
+)
+from episode.lang.syntax import ColumnRef, MatchRecognize, Span
+from episode.plan.conditions import Condition, RowLocalScalars
+from episode.plan.derived import DerivedColumns
+from episode.plan.event_time import in_units_of_time
+from episode.plan.events.automaton import AutomatonPlan, is_linear, linear, plan_automaton
+from episode.plan.events.classes import CLASS_COLUMN, EventClasses
+from episode.plan.events.conditions import Conjunct, EventScalars, conjunct_of, same_column
+from episode.plan.events.names import MARK, with_groups_between_places, with_unique_variables
+from episode.plan.events.returns import EventTimes, Returns, clause_of
+from episode.plan.events.tree import (
+    Absent,
+    InSequence,
+    Leaf,
+    Node,
+    Together,
+    absences,
+    groups_of,
+    is_open_ended,
+    logical_tree,
+    simplify,
+    variables_of,
+)
+from episode.plan.expressions import (
+    Apply,
+    Current,
+    Expression,
+    Load,
+    Navigated,
+    Running,
+    conjuncts,
+    walk,
+)
+from episode.plan.labels import Labels
+from episode.plan.measures import MeasurePlan
+from episode.plan.rows.plan import columns_read, expressions_of
+from episode.plan.types import is_event_time, lane_of
+
+MOST_VARIABLES = 63
+
+
+@dataclass(frozen=True)
+class JoinTest:
+    """A condition on events of several variables."""
+
+    expression: Expression
+    variables: frozenset[str]
+    text: str
+
+
+@dataclass(frozen=True)
+class EventPlan:
+    """One event pattern over one input.
+
+    variables: all of them, negated ones too; a row's qualification for variable i is bit i. local: what a row must
+    satisfy by itself, per variable. tree, tests: the logical tree, and what relates single events. absent_tests,
+    group_tests: what makes an event a negating one (by name of the negation), or one of a group (by variable).
+    automaton: for all else, and as the other way for plain sequences. within: in units of event time.
+    clause, labels, measures, outputs, conditions: the output, as that of a row pattern without conditions.
+    keeps: how many conditions Spark tests on the matches.
+    """
+
+    query: EventQuery
+    strategy: Strategy
+    variables: tuple[str, ...]
+    closures: frozenset[str]
+    keys: tuple[str, ...]
+    times: EventTimes
+    within: int | None
+    local: dict[str, tuple[Expression, ...]]
+    overlapping: bool
+    tree: Node | None
+    tests: tuple[JoinTest, ...]
+    absent_tests: dict[str, tuple[JoinTest, ...]]
+    group_tests: dict[str, tuple[JoinTest, ...]]
+    automaton: AutomatonPlan | None
+    clause: MatchRecognize
+    labels: Labels
+    measures: MeasurePlan
+    keeps: int
+    input_columns: tuple[str, ...]
+    derived: tuple[tuple[str, str], ...]
+    types: dict[str, str]
+    notes: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()
+    conditions: dict[str, Condition] = field(default_factory=dict)
+
+    @property
+    def waits(self) -> bool:
+        """Are matches decided only when their window has passed? Then what lies before them is kept for as long."""
+        if self.tree is not None:
+            return is_open_ended(self.tree)
+        return self.automaton is not None and self.automaton.waits
+
+
+def plan_event_pattern(
+    query: EventQuery,
+    classes: EventClasses,
+    times: EventTimes,
+    keys: tuple[str, ...] = (),
+    strategy: Strategy | None = None,
+) -> EventPlan:
+    """Bind a query to its input, check it, choose how it is evaluated."""
+    try:
+        return _Planner(query, classes, times, keys, strategy).plan()
+    except RecursionError:
+        raise EpisodeUnsupportedError(
+            "The pattern or the expressions of this query are nested too deeply.",
+            source=query.source,
+            position=query.pattern_span.start,
+            hint="Compute parts of the expressions as columns first.",
+        ) from None
+
+
+class _Planner:
+    def __init__(
+        self,
+        query: EventQuery,
+        classes: EventClasses,
+        times: EventTimes,
+        keys: tuple[str, ...],
+        strategy: Strategy | None,
+    ) -> None:
+        self.query = query
+        self.strategy = self._strategy(strategy)
+        if self.strategy is not Strategy.NEXT:  # there are no groups, and alternatives have a run in common
+            query = replace(query, pattern=with_groups_between_places(query.pattern))
+        query, self.renamed = with_unique_variables(query)
+        every = {one.variable: one for one in classes_of(query.pattern)}
+        classes = replace(classes, query=query, by_variable=every)
+        self.query = query
+        self.classes = classes
+        self.schema = classes.schema
+        self.times = times
+        self.keys = list(keys)
+        self.derived = DerivedColumns(self.schema)
+        self.variables = tuple(every)
+        self.clause = clause_of(query)
+        self.rows = RowLocalScalars(self.clause, self.schema, self.derived)
+        self.closures = frozenset(_inside(query.pattern, Closure))
+        self.negated = frozenset(_inside(query.pattern, Negation))
+        self.scalars = EventScalars(classes, self.rows, self.closures)
+        self.notes: list[str] = []
+
+    def plan(self) -> EventPlan:
+        query = self.query
+        self._check_size()
+        self.classes.check()
+        within = self._within()
+        conjuncts_ = [conjunct_of(scalar, self.closures) for scalar in query.conditions]
+        self._check_conjuncts(conjuncts_)
+        local: dict[str, list[Expression]] = {name: [] for name in self.variables}
+        for name in self.variables:
+            member = self.classes.member(name)
+            if member is not None:
+                local[name].append(member)
+        same = self._same_attributes(conjuncts_, local)
+        related = self._pull_local(conjuncts_, local)
+        rewriting = simplify(query.pattern)
+        self.notes += [f"rewritten: {step}" for step in rewriting.steps]
+        uses_automaton = self.strategy is not Strategy.ANY or _chooses(query.pattern)
+        kept: list[Conjunct] = []
+        tree, automaton = None, None
+        tests: list[JoinTest] = []
+        absent_tests: dict[str, tuple[JoinTest, ...]] = {}
+        group_tests: dict[str, tuple[JoinTest, ...]] = {}
+        if uses_automaton:
+            automaton = self._automaton(rewriting.pattern, related, same, kept)
+        else:
+            tree = logical_tree(query, rewriting.pattern)
+            self._check_tree(tree)
+            tests, absent_tests, group_tests = self._tree_tests(tree, related, kept)
+            if is_linear(rewriting.pattern) and not kept:
+                automaton = self._automaton(rewriting.pattern, related, same, [])
+        labels = Labels(self.variables, {name: frozenset(new) for name, new in self.renamed.items()})
+        returns = Returns(self.clause, self.schema, labels, self.derived, self.classes, self._closure_names())
+        positives = [name for name in self.variables if name not in self.negated]
+        if query.returns is None:
+            planned = [returns.whole(name) for name in dict.fromkeys(name.split(MARK)[0] for name in positives)]
+        else:
+            planned = [returns.item(item) for item in query.returns]
+        planned += returns.times(self.times)
+        planned += [returns.kept(conjunct, number) for number, conjunct in enumerate(kept)]
+        measures = MeasurePlan(planned, returns.atoms)
+        found = self._expressions(local, tests, absent_tests, group_tests, automaton, measures)
+        read = columns_read(found, measures)
+        needed = [*self.keys, self.times.end, *([self.times.start] if self.times.start else []), *read]
+        derived_types = {name: type_ for _, (name, type_) in self.derived.by_sql.items()}
+        return EventPlan(
+            query=query,
+            strategy=self.strategy,
+            variables=self.variables,
+            closures=self.closures,
+            keys=tuple(self.keys),
+            times=self.times,
+            within=within,
+            local={name: tuple(parts) for name, parts in local.items()},
+            overlapping=any(
+                not self.classes.exclusive(one, other) for one in positives for other in positives if one < other
+            ),
+            tree=tree,
+            tests=tuple(tests),
+            absent_tests=absent_tests,
+            group_tests=group_tests,
+            automaton=automaton,
+            clause=self.clause,
+            labels=labels,
+            measures=measures,
+            keeps=len(kept),
+            input_columns=tuple(dict.fromkeys(needed)),
+            derived=tuple((sql, name) for sql, name in self.derived.selections() if name in set(needed)),
+            types={**self.schema.columns, **derived_types},
+            notes=tuple(self.notes),
+        )
+
+    def _closure_names(self) -> frozenset[str]:
+        """Closures as the user calls them."""
+        return self.closures | {name.split(MARK)[0] for name in self.closures}
+
+    # ---- checks ----------------------------------------------------------------------------------------------
+
+    def _check_size(self) -> None:
+        if len(self.variables) > MOST_VARIABLES:
+            message = f"The pattern has {len(self.variables)} variables; at most {MOST_VARIABLES} are supported."
+            raise self._unsupported(message, self.query.pattern_span, "Split it into several patterns.")
+
+    def _strategy(self, option: Strategy | None) -> Strategy:
+        written = self.query.strategy
+        if written is not None and option is not None and written is not option:
+            raise self._error(
+                f"The query says {written.value}, and strategy= says {option.value}.",
+                self.query.strategy_span,
+                "Leave one of the two out.",
+            )
+        return written or option or Strategy.ANY
+
+    def _within(self) -> int | None:
+        within = self.query.within
+        if within is None:
+            return None
+        if not is_event_time(self.times.type):
+            raise self._error(
+                f"The event time {self.times.end} is of type {self.times.type}.",
+                within.span,
+                "Event time is a timestamp, a date or an integer.",
+            )
+        return in_units_of_time(
+            within,
+            self.query,
+            self.times.end,
+            self.times.type,
+            what="WITHIN",
+            plain="Write a plain number, in the unit of the time itself: WITHIN 200.",
+            with_unit=f"Write for example WITHIN {within.amount} seconds.",
+        )
+
+    def _check_conjuncts(self, conjuncts_: list[Conjunct]) -> None:
+        for conjunct in conjuncts_:
+            negated = conjunct.variables & self.negated
+            if negated and conjunct.iterated is not None:
+                raise self._unsupported(
+                    "A condition cannot relate a negated event to each event of a closure.",
+                    conjunct.scalar.span,
+                    "Compare it with the closure's first or last event, b[1] or b[last], or an aggregate.",
+                )
+
+    def _check_tree(self, tree: Node) -> None:
+        if self.classes.tables or self.classes.type_column is not None:
+            return
+        if any(True for _ in groups_of(tree)) and _has_conjunction(tree):
+            raise self._unsupported(
+                "A closure beside a conjunction needs classes that exclude each other.",
+                self.query.pattern_span,
+                "Give a type_column, or one table per class.",
+            )
+
+    # ---- [attr] ------------------------------------------------------------------------------------------------
+
+    def _same_attributes(self, conjuncts_: list[Conjunct], local: dict[str, list[Expression]]) -> list[str]:
+        """Columns equal in all events: partition keys, or what strict contiguity has to test event by event."""
+        columns = []
+        for attribute in self.query.same:
+            if attribute.path[0] in self.variables and self.schema.find(attribute.path[0]) is None:
+                raise self._error(
+                    f"[{'.'.join(attribute.path)}] names an event; brackets take an attribute of all events.",
+                    attribute.span,
+                    f"Write [{'.'.join(attribute.path[1:]) or 'attribute'}].",
+                )
+            names = {
+                self._plain_column(self.classes.column(name, attribute.path, attribute.span)) for name in self.variables
+            }
+            if len(names) > 1:
+                raise self._unsupported(
+                    f"[{'.'.join(attribute.path)}] is of different types in the tables.",
+                    attribute.span,
+                    "Cast it to one type in the tables.",
+                )
+            column = names.pop()
+            if lane_of(self._type_of(column)) is None:
+                raise self._unsupported(
+                    f"{'.'.join(attribute.path)} is of type {self._type_of(column)}: not compared across events.",
+                    attribute.span,
+                    "Use an attribute of an atomic type.",
+                )
+            columns.append(column)
+        if self.strategy in (Strategy.ANY, Strategy.NEXT):
+            columns += self._equal_everywhere(conjuncts_)
+        if self.strategy is Strategy.PARTITION and not columns and not self.keys:
+            raise self._error(
+                "partition-contiguity needs to know the partition.",
+                self.query.strategy_span,
+                "Add [attribute] to WHERE, or give key=.",
+            )
+        rest = []
+        for column in dict.fromkeys(columns):
+            type_ = self._type_of(column)
+            if lane_of(type_) is None:
+                continue
+            known = Apply("not", (Apply("is_null", (Load(column, Current(0), type_),), "boolean"),), "boolean")
+            for name in self.variables:
+                local[name].append(known)
+            if self.strategy is Strategy.STRICT:
+                rest.append(column)
+            elif column not in self.keys:
+                self.keys.append(column)
+        return rest
+
+    def _type_of(self, column: str) -> str:
+        """The type of a column of the input, or of one that Spark derives."""
+        if column in self.schema.columns:
+            return self.schema.columns[column]
+        return next(type_ for name, type_ in self.derived.by_sql.values() if name == column)
+
+    def _plain_column(self, reference: ColumnRef) -> str:
+        load = self.rows.load(reference, Current(0))
+        assert isinstance(load, Load)
+        return load.column
+
+    def _equal_everywhere(self, conjuncts_: list[Conjunct]) -> list[str]:
+        """Columns that conditions `a.x = b.x` make equal in all events; those conditions are done with."""
+        edges: dict[str, list[tuple[Conjunct, str, str]]] = {}
+        for conjunct in conjuncts_:
+            pair = same_column(conjunct)
+            if pair is not None:
+                left, right = (self.scalars.column(side) for side in pair)
+                if left.path == right.path and lane_of(self._type_of(self._plain_column(left))) is not None:
+                    edges.setdefault(self._plain_column(left), []).append(
+                        (conjunct, pair[0].variable, pair[1].variable)
+                    )
+        found = []
+        for column, links in edges.items():
+            if self._connected([(one, other) for _, one, other in links]):
+                found.append(column)
+                for conjunct, _, _ in links:
+                    conjuncts_.remove(conjunct)
+                self.notes.append(f"{column} is equal in all events: a partition key")
+        return found
+
+    def _connected(self, links: list[tuple[str, str]]) -> bool:
+        """Do the links reach every variable, along variables that every match has? (A negated or optional one may
+        hang on them, but nothing may hang on it alone.)"""
+        sure = set(_always(self.query.pattern))
+        reached = {next(iter(sure))} if sure else set()
+        changed = True
+        while changed:
+            changed = False
+            for one, other in links:
+                for here, there in ((one, other), (other, one)):
+                    if here in reached and here in sure and there not in reached:
+                        reached.add(there)
+                        changed = True
+        return reached >= set(self.variables)
+
+    # ---- conditions ------------------------------------------------------------------------------------------
+
+    def _pull_local(self, conjuncts_: list[Conjunct], local: dict[str, list[Expression]]) -> list[Conjunct]:
+        """Conditions on one event go to its row; the others are returned."""
+        related = []
+        for conjunct in conjuncts_:
+            if len(conjunct.variables) == 1 and not conjunct.whole and conjunct.back == 0:
+                (name,) = conjunct.variables
+                expression = self.scalars.compile(conjunct.scalar, name)
+                if expression is not None and not any(_relates_events(node) for node in walk(expression)):
+                    local[name] += conjuncts(expression)
+                    continue
+            if not conjunct.variables:
+                expression = self.scalars.compile(conjunct.scalar, None)
+                if expression is not None:
+                    first = next(name for name in self.variables if name not in self.negated)
+                    local[first].append(expression)
+                    for name in self.variables:
+                        if name not in self.negated and name != first:
+                            local[name].append(expression)
+                    continue
+            related.append(conjunct)
+        return related
+
+    def _automaton(
+        self, pattern: EventPattern, related: list[Conjunct], same: list[str], kept: list[Conjunct]
+    ) -> AutomatonPlan:
+        inside = []
+        for conjunct in related:
+            if self._compiled(conjunct, conjunct.iterated) is not None:
+                inside.append(conjunct)
+            elif self.strategy is Strategy.NEXT or conjunct.variables & self.negated:
+                raise self.scalars.not_evaluated(conjunct.scalar)
+            else:
+                kept.append(conjunct)
+
+        def compile_(conjunct: Conjunct, current: str | None) -> Expression:
+            expression = self._compiled(conjunct, current)
+            assert expression is not None
+            return expression
+
+        def equal(variable: str) -> list[Expression]:
+            out: list[Expression] = []
+            for column in same:
+                type_ = self._type_of(column)
+                start = Load(column, Navigated(None, True, 0, 0), type_)
+                out.append(Apply("eq", (Load(column, Current(0), type_), start), "boolean"))
+            return out
+
+        groups = linear(self.query, pattern, together=self.strategy is Strategy.NEXT)
+        return plan_automaton(self.query, groups, inside, compile_, equal)
+
+    def _compiled(self, conjunct: Conjunct, current: str | None) -> Expression | None:
+        return self.scalars.compile(conjunct.scalar, current)
+
+    def _tree_tests(
+        self, tree: Node, related: list[Conjunct], kept: list[Conjunct]
+    ) -> tuple[list[JoinTest], dict[str, tuple[JoinTest, ...]], dict[str, tuple[JoinTest, ...]]]:
+        tests: list[JoinTest] = []
+        by_absent: dict[str, list[JoinTest]] = {absent.name: [] for absent in absences(tree)}
+        owner = {name: absent for absent in absences(tree) for name in variables_of(absent)}
+        by_group: dict[str, list[JoinTest]] = {group.variable: [] for group in groups_of(tree)}
+        for conjunct in related:
+            negated = conjunct.variables & self.negated
+            if negated:
+                self._absent_test(conjunct, {owner[name].name: owner[name] for name in negated}, by_absent)
+            elif conjunct.iterated is not None and not conjunct.whole and self._is_per_event(conjunct):
+                expression = self._compiled(conjunct, None)
+                if expression is None or conjunct.variables & self.closures != {conjunct.iterated}:
+                    raise self.scalars.not_evaluated(conjunct.scalar)
+                by_group[conjunct.iterated] += _split(expression, conjunct.text)
+            elif conjunct.variables & self.closures:
+                kept.append(conjunct)
+            else:
+                expression = self._compiled(conjunct, None)
+                if expression is None:
+                    kept.append(conjunct)
+                else:
+                    tests += _split(expression, conjunct.text)
+        return (
+            tests,
+            {name: tuple(parts) for name, parts in by_absent.items()},
+            {name: tuple(parts) for name, parts in by_group.items()},
+        )
+
+    def _is_per_event(self, conjunct: Conjunct) -> bool:
+        """Is it about each event by itself, without the ones before it?"""
+        return conjunct.back == 0 and all(getattr(atom, "reach", None) is None for _, atom in conjunct.scalar.atoms)
+
+    def _absent_test(self, conjunct: Conjunct, owners: dict[str, Absent], by_absent: dict[str, list[JoinTest]]) -> None:
+        if len(owners) > 1:
+            raise self._unsupported(
+                "A condition cannot relate the events of two negations.",
+                conjunct.scalar.span,
+                "Negate a sequence of both.",
+            )
+        if conjunct.whole:
+            raise self._unsupported(
+                "A condition cannot relate a negated event to a group.",
+                conjunct.scalar.span,
+                "Compare it with single events.",
+            )
+        expression = self._compiled(conjunct, None)
+        if expression is None:
+            raise self.scalars.not_evaluated(conjunct.scalar)
+        by_absent[next(iter(owners))] += _split(expression, conjunct.text)
+
+    def _expressions(
+        self,
+        local: dict[str, list[Expression]],
+        tests: list[JoinTest],
+        absent_tests: dict[str, tuple[JoinTest, ...]],
+        group_tests: dict[str, tuple[JoinTest, ...]],
+        automaton: AutomatonPlan | None,
+        measures: MeasurePlan,
+    ) -> list[Expression]:
+        found = [part for parts in local.values() for part in parts]
+        found += [test.expression for test in tests]
+        found += [test.expression for parts in (*absent_tests.values(), *group_tests.values()) for test in parts]
+        if automaton is not None:
+            found += [check.expression for check in automaton.checks]
+        return expressions_of(found, measures)
+
+    # ---- errors ------------------------------------------------------------------------------------------------
+
+    def _error(self, message: str, span: Span, hint: str) -> EpisodeAnalysisError:
+        return EpisodeAnalysisError(
+            message, source=self.query.source, position=span.start, length=span.end - span.start, hint=hint
+        )
+
+    def _unsupported(self, message: str, span: Span, hint: str) -> EpisodeUnsupportedError:
+        return EpisodeUnsupportedError(
+            message, source=self.query.source, position=span.start, length=span.end - span.start, hint=hint or None
+        )
+
+
+def _split(expression: Expression, text: str) -> list[JoinTest]:
+    """The parts of a condition, if each is about the same events as the whole: absent events lift all of it."""
+    variables = event_variables(expression)
+    parts = conjuncts(expression)
+    if any(event_variables(part) != variables for part in parts):
+        parts = [expression]
+    return [JoinTest(part, variables, text) for part in parts]
+
+
+def event_variables(expression: Expression) -> frozenset[str]:
+    """Variables whose events an expression reads."""
+    found: set[str] = set()
+    for node in walk(expression):
+        if isinstance(node, Load) and isinstance(node.at, Navigated) and node.at.labels is not None:
+            found |= node.at.labels
+    return frozenset(found)
+
+
+def _relates_events(node: Expression) -> bool:
+    return isinstance(node, Running) or (isinstance(node, Load) and isinstance(node.at, Navigated))
+
+
+def _inside(pattern: EventPattern, kind: type) -> list[str]:
+    """Variables under nodes of a kind."""
+    if isinstance(pattern, kind):
+        return [one.variable for one in classes_of(pattern)]
+    return [name for part in children(pattern) for name in _inside(part, kind)]
+
+
+def _chooses(pattern: EventPattern) -> bool:
+    """Is there a closure in SASE's meaning?"""
+    return (isinstance(pattern, Closure) and not pattern.groups) or any(_chooses(part) for part in children(pattern))
+
+
+def _has_conjunction(node: Node) -> bool:
+    if isinstance(node, Leaf):
+        return False
+    if isinstance(node, Together):
+        return True
+    return any(_has_conjunction(part) for part in (node.places if isinstance(node, InSequence) else node.parts))
+
+
+def _always(pattern: EventPattern) -> list[str]:
+    """Variables that have an event in every match."""
+    if isinstance(pattern, EventClass):
+        return [pattern.variable]
+    if isinstance(pattern, (Negation, Disjunction)) or (isinstance(pattern, Closure) and pattern.minimum == 0):
+        return []
+    return [name for part in children(pattern) for name in _always(part)]
+
+
+__all__ = ["CLASS_COLUMN", "EventPlan", "JoinTest", "event_variables", "plan_event_pattern"]

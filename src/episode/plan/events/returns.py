@@ -1,0 +1,243 @@
+"""RETURN of an event pattern, and conditions on whole groups: what the matcher delivers, and Spark's part around it.
+
+A match is a few rows with a variable each; to the planner of MEASURES it is a row pattern's match with those labels.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from episode.lang.events.syntax import (
+    EventAggregate,
+    EventAtom,
+    EventColumn,
+    EventQuery,
+    Index,
+    Reach,
+    ReturnItem,
+    WholeEvent,
+    event_atoms,
+)
+from episode.lang.syntax import (
+    Aggregate,
+    ColumnRef,
+    Empty,
+    MatchMode,
+    MatchRecognize,
+    RowsPerMatch,
+    Scalar,
+    SkipTo,
+)
+from episode.plan.derived import DerivedColumns
+from episode.plan.events.classes import EventClasses
+from episode.plan.events.conditions import Conjunct
+from episode.plan.events.names import MARK
+from episode.plan.expressions import Current, Load
+from episode.plan.labels import Labels
+from episode.plan.measures import (
+    Extreme,
+    Gathered,
+    MeasurePlan,
+    Measures,
+    Place,
+    PlaceExists,
+    PlannedMeasure,
+    RowAggregate,
+    substitute,
+)
+from episode.plan.schema import InputSchema, quote
+from episode.plan.types import decimal_of, is_float
+
+MATCH_START, MATCH_END = "match_start", "match_end"
+KEEP = "__keep_"
+"""Conditions that Spark evaluates on a finished match."""
+
+
+def clause_of(query: EventQuery) -> MatchRecognize:
+    """A row pattern's clause in place of the query: the planner of MEASURES asks it for the text and what comes out."""
+    return MatchRecognize(
+        (), (), (), RowsPerMatch.ONE_ROW, SkipTo.NEXT_ROW, None, MatchMode.PREFERRED, Empty(), None, None, (), (),
+        source=query.source, span=query.span, pattern_span=query.pattern_span,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class EventTimes:
+    """The columns of event time: of the end, and of the start where events last."""
+
+    end: str
+    start: str | None
+    type: str
+
+
+class Returns(Measures):
+    """Plans RETURN. Atoms of events are answered by atoms of MEASURES over the match's rows."""
+
+    def __init__(
+        self,
+        clause: MatchRecognize,
+        schema: InputSchema,
+        labels: Labels,
+        derived: DerivedColumns,
+        classes: EventClasses,
+        closures: frozenset[str],
+    ) -> None:
+        super().__init__(clause, schema, labels, derived)
+        self.classes = classes
+        self.closures = closures
+
+    def item(self, item: ReturnItem) -> PlannedMeasure:
+        scalar = item.expression
+        sql = substitute(scalar.text, {name: self.event_sql(atom) for name, atom in scalar.atoms})  # type: ignore[arg-type]
+        return PlannedMeasure(item.name, sql, scalar.original, item.span)
+
+    def whole(self, name: str) -> PlannedMeasure:
+        """A variable that RETURN does not mention because there is no RETURN."""
+        span = next(one.span for variable, one in self.classes.by_variable.items() if variable.split(MARK)[0] == name)
+        return PlannedMeasure(name, self._whole(WholeEvent(name, Index.PLAIN, 0, span)), name, span)
+
+    def times(self, times: EventTimes) -> list[PlannedMeasure]:
+        """match_start and match_end."""
+        end = Load(times.end, Current(0), times.type)
+        start = end if times.start is None else Load(times.start, Current(0), times.type)
+        span = self.clause.span
+        return [
+            PlannedMeasure(MATCH_START, self._output(Extreme("min", None, True, start, start)), MATCH_START, span),
+            PlannedMeasure(MATCH_END, self._output(Extreme("max", None, True, end, end)), MATCH_END, span),
+        ]
+
+    def kept(self, conjunct: Conjunct, number: int) -> PlannedMeasure:
+        """A conjunct that Spark tests on the finished match; one about each event of a closure, for all of them."""
+        scalar = conjunct.scalar
+        if conjunct.iterated is None:
+            parts = {name: self.event_sql(atom) for name, atom in scalar.atoms}  # type: ignore[arg-type]
+            condition = substitute(scalar.text, parts)
+            demanded = condition
+        else:
+            parts = {name: self._iterated(atom, conjunct.iterated) for name, atom in scalar.atoms}  # type: ignore[arg-type]
+            count = self._count(conjunct.iterated)
+            first = conjunct.back + 1
+            inner = substitute(scalar.text, parts)
+            demanded = (
+                f"({count} < {first} OR forall(sequence({first}, CAST({count} AS INT)), "
+                f"__i -> coalesce({inner}, false)))"
+            )
+        absent = " OR ".join(
+            f"NOT {self._output(PlaceExists(self._place(name)))}" for name in sorted(conjunct.variables - self.closures)
+        )
+        sql = f"coalesce({demanded}, false)" + (f" OR {absent}" if absent else "")
+        return PlannedMeasure(f"{KEEP}{number}", sql, scalar.original, scalar.span)
+
+    # ---- atoms -----------------------------------------------------------------------------------------------
+
+    def event_sql(self, atom: EventAtom) -> str:
+        if isinstance(atom, WholeEvent):
+            return self._whole(atom)
+        if isinstance(atom, EventAggregate):
+            return f"({self._event_aggregate(atom)})"
+        if atom.variable in self.closures and atom.index in (Index.PLAIN, Index.ALL):
+            return self._array(atom)
+        return self._column(self.classes.column(atom.variable, atom.path, atom.span), self._index(atom))
+
+    def _members_of(self, variable: str) -> frozenset[str]:
+        members = self.labels.members(variable)
+        assert members is not None
+        return members
+
+    def _place(self, variable: str) -> Place:
+        return Place(self._members_of(variable), False, 0, 0, True)
+
+    def _index(self, atom: EventColumn | WholeEvent) -> Place:
+        if atom.index is Index.AT:
+            return Place(self._members_of(atom.variable), True, atom.number - 1, 0, True)
+        return self._place(atom.variable)
+
+    def _array(self, atom: EventColumn) -> str:
+        """The attribute of all events of a closure, nulls too."""
+        value = self.rows.load(self.classes.column(atom.variable, atom.path, atom.span), Current(0))
+        return self._output(Gathered(self._members_of(atom.variable), True, value, False))
+
+    def _count(self, variable: str) -> str:
+        return self._output(RowAggregate("count", self._members_of(variable), True, None, "bigint"))
+
+    def _whole(self, atom: WholeEvent) -> str:
+        own = self.classes.own_columns(atom.variable)
+        if atom.variable in self.closures and atom.index in (Index.PLAIN, Index.ALL):
+            members = self._members_of(atom.variable)
+            arrays = [
+                self._output(Gathered(members, True, Load(column, Current(0), self.schema.columns[column]), False))
+                for column in own.values()
+            ]
+            fields = ", ".join(f"{quote(name)}: {self.schema.columns[column]}" for name, column in own.items())
+            return f"CAST(arrays_zip({', '.join(arrays)}) AS ARRAY<STRUCT<{fields}>>)"
+        place = self._index(atom)
+        pairs = ", ".join(
+            f"{_string(name)}, {self._column(ColumnRef(None, (column,), atom.span), place)}"
+            for name, column in own.items()
+        )
+        return f"CASE WHEN {self._output(PlaceExists(place))} THEN named_struct({pairs}) END"
+
+    def _event_aggregate(self, atom: EventAggregate) -> str:
+        if not atom.arguments:
+            return self._count(atom.variable)
+        arguments = tuple(self._labelled(argument) for argument in atom.arguments)
+        return self._aggregate(Aggregate(atom.function, arguments, False, None, None, atom.span))
+
+    def _labelled(self, scalar: Scalar) -> Scalar:
+        """The argument with labelled columns of the input in place of attributes."""
+        atoms = []
+        for name, atom in scalar.atoms:
+            assert isinstance(atom, EventColumn)
+            column = self.classes.column(atom.variable, atom.path, atom.span)
+            atoms.append((name, replace(column, label=atom.variable)))
+        return replace(scalar, atoms=tuple(atoms))
+
+    # ---- conditions on each event of a group -----------------------------------------------------------------
+
+    def _iterated(self, atom: EventAtom, variable: str) -> str:
+        """An atom inside `forall(sequence(…), __i -> …)`."""
+        if atom.variable != variable:
+            return self.event_sql(atom)
+        if isinstance(atom, EventColumn) and atom.index in (Index.PLAIN, Index.EACH, Index.BACK):
+            return f"try_element_at({self._array(atom)}, __i - {atom.number})"
+        if isinstance(atom, EventAggregate) and atom.reach is not Reach.ALL:
+            return self._partial(atom)
+        return self.event_sql(atom)
+
+    def _partial(self, atom: EventAggregate) -> str:
+        """An aggregate over the events up to, or before, the current one."""
+        length = "__i" if atom.reach is Reach.CURRENT else "__i - 1"
+        if not atom.arguments:
+            return f"CAST({length} AS BIGINT)"
+        scalar = atom.arguments[0]
+        plain = len(scalar.atoms) == 1 and scalar.text.strip() == scalar.atoms[0][0]
+        forms = {
+            "min": "array_min({0})", "max": "array_max({0})", "first_value": "try_element_at({0}, 1)",
+            "last_value": "try_element_at({0}, -1)",
+            "count": "CAST(size(filter({0}, x -> x IS NOT NULL)) AS BIGINT)",
+            "sum": "aggregate(filter({0}, x -> x IS NOT NULL), CAST(NULL AS {1}), "
+            "(s, x) -> CAST(coalesce(s + x, x) AS {1}))",
+            "avg": "(aggregate(filter({0}, x -> x IS NOT NULL), CAST(0 AS DOUBLE), (s, x) -> s + x) / "
+            "nullif(size(filter({0}, x -> x IS NOT NULL)), 0))",
+        }  # fmt: skip
+        if atom.function not in forms or not plain:
+            raise self.rows.unsupported(
+                f"{atom.function} over part of a group is not evaluated here.",
+                atom.span,
+                f"These are, of a plain attribute: {', '.join(sorted(forms))}.",
+            )
+        (inner,) = event_atoms(scalar)
+        assert isinstance(inner, EventColumn)
+        array = self._array(replace(inner, index=Index.ALL))
+        value = self.rows.load(self.classes.column(inner.variable, inner.path, inner.span), Current(0))
+        decimal = decimal_of(value.type)
+        total = "DOUBLE" if is_float(value.type) else f"DECIMAL(38, {decimal[1]})" if decimal else "BIGINT"
+        return forms[atom.function].format(f"slice({array}, 1, {length})", total)
+
+
+def _string(text: str) -> str:
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def measures_of(returns: Returns, planned: list[PlannedMeasure]) -> MeasurePlan:
+    return MeasurePlan(planned, returns.atoms)

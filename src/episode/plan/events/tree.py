@@ -1,0 +1,294 @@
+"""The logical tree of an event pattern: flattened, simplified, with negations and groups in the gaps between places."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Union
+
+from episode.errors import EpisodeUnsupportedError
+from episode.lang.events.syntax import (
+    Closure,
+    Conjunction,
+    Disjunction,
+    EventClass,
+    EventPattern,
+    EventQuery,
+    Negation,
+    Sequence,
+    classes_of,
+    nodes_of,
+)
+from episode.lang.syntax import Span
+from episode.plan.events.automaton import repeated_alternatives
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """One event of a variable."""
+
+    variable: str
+
+
+@dataclass(frozen=True)
+class Absent:
+    """A negation: no record of `node` between the neighbours. `name` says which one, in messages and plans."""
+
+    node: Node
+    name: str
+
+
+@dataclass(frozen=True)
+class Group:
+    """A closure in ZStream's meaning; count None takes all qualifying events."""
+
+    variable: str
+    minimum: int
+    count: int | None
+
+
+Gap = tuple[Union[Absent, Group], ...]
+
+
+@dataclass(frozen=True)
+class InSequence:
+    """Places in order; gaps[i] stands before places[i], the last gap behind all of them."""
+
+    places: tuple[Node, ...]
+    gaps: tuple[Gap, ...]
+
+
+@dataclass(frozen=True)
+class Together:
+    """Conjunction; the negations in it forbid events between the conjunction's own neighbours."""
+
+    parts: tuple[Node, ...]
+    absent: tuple[Absent, ...] = ()
+
+
+@dataclass(frozen=True)
+class OneOf:
+    parts: tuple[Node, ...]
+
+
+Node = Union[Leaf, InSequence, Together, OneOf]
+
+
+def variables_of(node: Node | Absent | Group) -> tuple[str, ...]:
+    """Variables of single events in a node, in order; negated ones and groups are not among them."""
+    if isinstance(node, (Leaf, Group)):
+        return (node.variable,)
+    if isinstance(node, Absent):
+        return variables_of(node.node)
+    parts = node.places if isinstance(node, InSequence) else node.parts
+    return tuple(name for part in parts for name in variables_of(part))
+
+
+def first_variables(node: Node) -> tuple[str, ...]:
+    """Variables whose event begins every match that it is part of, as far as groups do not begin it; of a conjunction
+    any event may be the first one, and none is listed."""
+    if isinstance(node, Leaf):
+        return (node.variable,)
+    if isinstance(node, InSequence):
+        return first_variables(node.places[0])
+    if isinstance(node, OneOf):
+        return tuple(name for part in node.parts for name in first_variables(part))
+    return ()
+
+
+def absences(node: Node) -> Iterator[Absent]:
+    """All negations of a tree."""
+    if isinstance(node, InSequence):
+        for gap in node.gaps:
+            yield from (item for item in gap if isinstance(item, Absent))
+        for place in node.places:
+            yield from absences(place)
+    elif isinstance(node, Together):
+        yield from node.absent
+        for part in node.parts:
+            yield from absences(part)
+    elif isinstance(node, OneOf):
+        for part in node.parts:
+            yield from absences(part)
+
+
+def groups_of(node: Node) -> Iterator[Group]:
+    """All groups of a tree."""
+    if isinstance(node, InSequence):
+        for gap in node.gaps:
+            yield from (item for item in gap if isinstance(item, Group))
+        for place in node.places:
+            yield from groups_of(place)
+    elif isinstance(node, (Together, OneOf)):
+        for part in node.parts:
+            yield from groups_of(part)
+
+
+def is_open_ended(node: Node) -> bool:
+    """Does a negation or a group stand behind the last single event, in some way through the tree?"""
+    if isinstance(node, InSequence):
+        return bool(node.gaps[-1]) or is_open_ended(node.places[-1])
+    if isinstance(node, Together):
+        return bool(node.absent) or any(is_open_ended(part) for part in node.parts)
+    return isinstance(node, OneOf) and any(is_open_ended(part) for part in node.parts)
+
+
+# ---- rewriting ----------------------------------------------------------------------------------------
+
+
+@dataclass
+class Rewriting:
+    """A simplified pattern, and what was done to it, for explain."""
+
+    pattern: EventPattern
+    steps: list[str] = field(default_factory=list)
+
+
+def simplify(pattern: EventPattern) -> Rewriting:
+    """An equivalent pattern with fewer or cheaper operators: disjunctions cost least, conjunctions most."""
+    done = Rewriting(pattern)
+    done.pattern = _simplified(pattern, done.steps)
+    return done
+
+
+def _simplified(pattern: EventPattern, steps: list[str]) -> EventPattern:
+    if isinstance(pattern, EventClass):
+        return pattern
+    if isinstance(pattern, (Negation, Closure)):
+        inner = _simplified(pattern.part, steps)
+        if isinstance(pattern, Negation):
+            return Negation(inner, pattern.span)
+        return Closure(inner, pattern.minimum, pattern.count, pattern.groups, pattern.span)
+    kind = type(pattern)
+    parts: list[EventPattern] = []
+    for part in pattern.parts:
+        part = _simplified(part, steps)
+        if isinstance(part, kind):
+            steps.append(f"{kind.__name__.lower()} inside {kind.__name__.lower()} flattened")
+            parts += part.parts
+        else:
+            parts.append(part)
+    if isinstance(pattern, Conjunction) and len(parts) > 1:
+        negated = [part for part in parts if isinstance(part, Negation)]
+        if len(negated) > 1 and all(_is_choice(part.part) for part in negated):
+            classes = tuple(one for part in negated for one in _choices(part.part))
+            joined = Negation(Disjunction(classes, negated[0].span), negated[0].span)
+            shown = " & ".join(f"!{_shown(part.part)}" for part in negated)
+            steps.append(f"{shown} → !({' | '.join(_shown(one) for one in classes)})")
+            parts = [part for part in parts if not isinstance(part, Negation)] + [joined]
+    if isinstance(pattern, Sequence):
+        parts = _joined_negations(parts, steps)
+    if len(parts) == 1:
+        return parts[0]
+    return kind(tuple(parts), pattern.span)
+
+
+def _joined_negations(parts: list[EventPattern], steps: list[str]) -> list[EventPattern]:
+    """`A; !B; !C; D` → `A; !(B | C); D`."""
+    out: list[EventPattern] = []
+    for part in parts:
+        before = out[-1] if out else None
+        if (
+            isinstance(part, Negation)
+            and isinstance(before, Negation)
+            and _is_choice(part.part)
+            and _is_choice(before.part)
+        ):
+            classes = (*_choices(before.part), *_choices(part.part))
+            steps.append(
+                f"!{_shown(before.part)}; !{_shown(part.part)} → !({' | '.join(_shown(one) for one in classes)})"
+            )
+            out[-1] = Negation(Disjunction(classes, before.span), before.span)
+        else:
+            out.append(part)
+    return out
+
+
+def _is_choice(pattern: EventPattern) -> bool:
+    return isinstance(pattern, EventClass) or (
+        isinstance(pattern, Disjunction) and all(isinstance(part, EventClass) for part in pattern.parts)
+    )
+
+
+def _choices(pattern: EventPattern) -> tuple[EventPattern, ...]:
+    return pattern.parts if isinstance(pattern, Disjunction) else (pattern,)
+
+
+def _shown(pattern: EventPattern) -> str:
+    names = [one.variable for one in classes_of(pattern)]
+    return names[0] if len(names) == 1 else f"({' | '.join(names)})"
+
+
+# ---- the logical tree -----------------------------------------------------------------------------------
+
+
+def logical_tree(query: EventQuery, pattern: EventPattern) -> Node:
+    """The tree of a simplified pattern whose closures are groups."""
+    return _Builder(query).node(pattern)
+
+
+@dataclass
+class _Builder:
+    query: EventQuery
+    negations: int = 0
+
+    def node(self, pattern: EventPattern) -> Node:
+        if isinstance(pattern, EventClass):
+            return Leaf(pattern.variable)
+        if isinstance(pattern, Disjunction):
+            return OneOf(tuple(self.node(part) for part in pattern.parts))
+        if isinstance(pattern, Conjunction):
+            parts = [part for part in pattern.parts if not isinstance(part, Negation)]
+            absent = tuple(self._absent(part) for part in pattern.parts if isinstance(part, Negation))
+            if len(parts) == 1 and not absent:
+                return self.node(parts[0])
+            return Together(tuple(self.node(part) for part in parts), absent)
+        if isinstance(pattern, Sequence):
+            return self._sequence(pattern.parts)
+        raise self._unsupported(
+            "A closure or negation cannot stand here by itself.",
+            pattern.span,
+            "Put it into a sequence, between other events: A; B*; C.",
+        )
+
+    def _sequence(self, parts: tuple[EventPattern, ...]) -> Node:
+        places: list[Node] = []
+        gaps: list[list[Absent | Group]] = [[]]
+        for part in parts:
+            if isinstance(part, Negation):
+                gaps[-1].append(self._absent(part))
+            elif isinstance(part, Closure):
+                gaps[-1].append(self._group(part))
+            elif isinstance(part, Conjunction) and all(isinstance(inner, Negation) for inner in part.parts):
+                gaps[-1] += [self._absent(inner) for inner in part.parts if isinstance(inner, Negation)]
+            else:
+                places.append(self.node(part))
+                gaps.append([])
+        if len(places) == 1 and not any(gaps):
+            return places[0]
+        if not places:
+            span = Span(parts[0].span.start, parts[-1].span.end)
+            hint = "Put them into a sequence with single events: A; B*; C."
+            raise self._unsupported("Closures and negations need a single event beside them.", span, hint)
+        return InSequence(tuple(places), tuple(tuple(gap) for gap in gaps))
+
+    def _absent(self, negation: Negation) -> Absent:
+        self.negations += 1
+        inner = negation.part
+        if any(isinstance(part, (Negation, Closure)) for part in nodes_of(inner)):
+            raise self._unsupported(
+                "A negation inside a negation, and a closure inside one, are not evaluated.",
+                negation.span,
+                "Negate a class, a choice of classes, a sequence or a conjunction of classes.",
+            )
+        return Absent(self.node(inner), "!" + _shown(inner))
+
+    def _group(self, closure: Closure) -> Group:
+        if not isinstance(closure.part, EventClass):
+            raise repeated_alternatives(self.query, closure)
+        return Group(closure.part.variable, closure.minimum, closure.count)
+
+    def _unsupported(self, message: str, span: Span, hint: str) -> EpisodeUnsupportedError:
+        return EpisodeUnsupportedError(
+            message, source=self.query.source, position=span.start, length=span.end - span.start, hint=hint
+        )

@@ -1,0 +1,1 @@
+"""Row patterns: from syntax trees to plans."""

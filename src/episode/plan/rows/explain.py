@@ -1,0 +1,70 @@
+"""A plan in words: the pattern program, how each condition is split, what moves, and what bounds the state."""
+
+from __future__ import annotations
+
+from episode.lang.syntax import MatchMode
+from episode.plan.conditions import Condition
+from episode.plan.expressions import render
+from episode.plan.rows.plan import ATTEMPT_MEMORY, PARTITION_MEMORY, RowPatternPlan, rows_of_match
+
+MEMORY_WORDS = {
+    PARTITION_MEMORY: "failures are remembered for the whole partition (conditions depend on the row alone)",
+    ATTEMPT_MEMORY: "failures are remembered within one start row (conditions depend on the start row at most)",
+    "none": "failures are not remembered (conditions depend on the labels chosen before); a step budget guards",
+}
+SHOWN_INSTRUCTIONS = 60
+
+
+def explain_row_pattern(plan: RowPatternPlan) -> list[str]:
+    """Lines for one MATCH_RECOGNIZE."""
+    clause = plan.clause
+    order = ", ".join(f"{column.column}{'' if column.ascending else ' DESC'}" for column in plan.order)
+    lines = [
+        f"MATCH_RECOGNIZE: {clause.rows_per_match.value}, SKIP {clause.skip_to.value}"
+        f"{' ' + clause.skip_label if clause.skip_label else ''}"
+        f"{'' if clause.match_mode is MatchMode.PREFERRED else ', ' + clause.match_mode.value}",
+        f"  partitions: {', '.join(plan.keys) or 'one (no PARTITION BY)'}; "
+        f"order: {order or 'of arrival (no ORDER BY)'}",
+        "  pattern program (preferred way first):",
+    ]
+    instructions = plan.program.instructions
+    lines += [f"    {index:>3}  {instruction}" for index, instruction in enumerate(instructions[:SHOWN_INSTRUCTIONS])]
+    if len(instructions) > SHOWN_INSTRUCTIONS:
+        lines.append(f"    … {len(instructions) - SHOWN_INSTRUCTIONS} more")
+    lines.append("  conditions (row-local: once per row, before matching; residual: while matching):")
+    for label in plan.labels.names:
+        lines += _condition_lines(label, plan.conditions.get(label))
+    lines.append(f"  search: {MEMORY_WORDS[plan.memory]}")
+    lines.append(f"  columns moved: {', '.join(plan.input_columns) or 'none'}")
+    lines += [f"  computed by Spark before matching: {name} = {sql}" for sql, name in plan.derived]
+    lines.append(f"  state: {state_bound(plan)}")
+    return lines
+
+
+def _condition_lines(label: str, condition: Condition | None) -> list[str]:
+    if condition is None:
+        return [f"    {label}: any row"]
+    lines = []
+    if condition.row_local:
+        lines.append(f"    {label} row-local: {' AND '.join(render(part) for part in condition.row_local)}")
+    if condition.residual:
+        lines.append(f"    {label} residual:  {' AND '.join(render(part) for part in condition.residual)}")
+    return lines
+
+
+def state_bound(plan: RowPatternPlan) -> str:
+    """What bounds the rows that a partition must keep while it waits."""
+    _, most = rows_of_match(plan)
+    around = plan.lookback + plan.lookahead
+    extra = f" and {around} around them (PREV/NEXT)" if around else ""
+    if most is not None:
+        return f"at most {most} rows per partition{extra}: the pattern is bounded"
+    if plan.clause.within is not None:
+        span = plan.clause.within.span
+        return (
+            f"the rows of the last {plan.clause.source[span.start : span.end]} per partition{extra}: WITHIN bounds it"
+        )
+    return (
+        "not bounded: the pattern may grow without end and there is no WITHIN; "
+        "a partition is held until a match is certain"
+    )

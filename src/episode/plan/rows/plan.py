@@ -1,0 +1,304 @@
+"""The plan of one MATCH_RECOGNIZE: everything the matcher needs, with nothing left to resolve."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from episode.errors import EpisodeUnsupportedError
+from episode.lang.syntax import (
+    Aggregate,
+    MatchMode,
+    MatchNumber,
+    MatchRecognize,
+    Navigation,
+    RowsPerMatch,
+    SkipTo,
+    Span,
+)
+from episode.plan.arrays import Collected
+from episode.plan.conditions import Condition, plan_conditions
+from episode.plan.derived import DerivedColumns
+from episode.plan.expressions import Current, Exists, Expression, LabelAt, Load, Navigated, Number, Running, walk
+from episode.plan.labels import Labels, labels_in, pinned_labels
+from episode.plan.measures import (
+    TIMED_OUT_COLUMN,
+    ColumnAtPlace,
+    DecimalAverage,
+    DecimalSum,
+    Extreme,
+    Gathered,
+    LabelAtPlace,
+    MeasurePlan,
+    NumberOfMatch,
+    PlaceExists,
+    RowAggregate,
+    check_output_names,
+    plan_measures,
+)
+from episode.plan.rows.inputs import Inputs, OrderColumn, analysis_error
+from episode.plan.rows.program import PatternProgram, compile_pattern, length_bounds
+from episode.plan.schema import InputSchema
+
+MAXIMUM_LABELS = 64
+NO_MEMORY, ATTEMPT_MEMORY, PARTITION_MEMORY = "none", "attempt", "partition"
+
+
+@dataclass(frozen=True)
+class RowPatternPlan:
+    """One MATCH_RECOGNIZE over one input.
+
+    keys, order: input columns. input_columns: columns to move, derived ones too. derived: (sql, name) that Spark adds.
+    outputs: input columns that come out beside the measures, in order; `before` of them stand before the measures.
+    within: in the unit of event time (microseconds, or the integer itself). memory: how far failures may be remembered.
+    lookback, lookahead: rows that PREV and NEXT may reach beyond a row of the match.
+    """
+
+    clause: MatchRecognize
+    labels: Labels
+    program: PatternProgram
+    conditions: dict[str, Condition]
+    measures: MeasurePlan
+    keys: tuple[str, ...]
+    order: tuple[OrderColumn, ...]
+    input_columns: tuple[str, ...]
+    derived: tuple[tuple[str, str], ...]
+    types: dict[str, str]
+    outputs: tuple[str, ...]
+    before: int
+    within: int | None
+    memory: str
+    lookback: int
+    lookahead: int
+
+
+def plan_row_pattern(clause: MatchRecognize, schema: InputSchema, table_names: tuple[str, ...] = ()) -> RowPatternPlan:
+    """Bind the clause to its input, check it, choose how it is evaluated. `table_names`: names of the input table."""
+    try:
+        return _plan(clause, schema, table_names)
+    except RecursionError:
+        span = clause.span
+        raise EpisodeUnsupportedError(
+            "The expressions of this MATCH_RECOGNIZE are nested too deeply.",
+            source=clause.source,
+            position=span.start,
+            length=span.end - span.start,
+            hint="Compute parts of them as columns in a subquery: FROM (SELECT …) MATCH_RECOGNIZE (…).",
+        ) from None
+
+
+def _plan(clause: MatchRecognize, schema: InputSchema, table_names: tuple[str, ...]) -> RowPatternPlan:
+    labels = labels_in(clause)
+    _check_labels(clause, labels)
+    inputs = Inputs(clause, schema, table_names)
+    keys, order = inputs.keys(), inputs.order()
+    within = inputs.within(order)
+    derived = DerivedColumns(schema)
+    conditions = plan_conditions(clause, schema, labels, derived)
+    measures = plan_measures(clause, schema, labels, derived)
+    _check_modes(clause, conditions)
+    outputs, before = _outputs(clause, schema, keys, order)
+    check_output_names(clause, [*outputs, *([TIMED_OUT_COLUMN] if clause.timed_out is not None else [])])
+    if not outputs and not measures.measures:
+        raise analysis_error(
+            clause,
+            "The output has no column: ONE ROW PER MATCH gives the columns of PARTITION BY and the measures.",
+            clause.pattern_span,
+            "Add MEASURES, PARTITION BY or ALL ROWS PER MATCH.",
+        )
+    read = columns_read(expressions_of(_parts(conditions), measures), measures)
+    needed = [*keys, *(column.column for column in order), *outputs, *read]
+    derived_types = {name: type_ for _, (name, type_) in derived.by_sql.items()}
+    lookback, lookahead = _reach(conditions, measures)
+    return RowPatternPlan(
+        clause=clause,
+        labels=labels,
+        program=compile_pattern(clause),
+        conditions=conditions,
+        measures=measures,
+        keys=keys,
+        order=order,
+        input_columns=tuple(dict.fromkeys(needed)) or tuple(schema.columns)[:1],
+        derived=tuple((sql, name) for sql, name in derived.selections() if name in set(needed)),
+        types={**schema.columns, **derived_types},
+        outputs=outputs,
+        before=before,
+        within=within,
+        memory=_memory(clause, conditions, within),
+        lookback=lookback,
+        lookahead=lookahead,
+    )
+
+
+def _check_labels(clause: MatchRecognize, labels: Labels) -> None:
+    if len(labels.names) > MAXIMUM_LABELS:
+        raise EpisodeUnsupportedError(
+            f"The pattern has {len(labels.names)} labels; at most {MAXIMUM_LABELS} are supported.",
+            source=clause.source,
+            position=clause.pattern_span.start,
+            length=clause.pattern_span.end - clause.pattern_span.start,
+            hint="One label may stand in several places; conditions may be joined with OR.",
+        )
+
+
+def _check_modes(clause: MatchRecognize, conditions: dict[str, Condition]) -> None:
+    if clause.timed_out is not None and clause.match_mode is not MatchMode.PREFERRED:
+        raise analysis_error(
+            clause,
+            f"EMIT TIMED OUT MATCHES cannot be combined with {clause.match_mode.value}.",
+            clause.timed_out,
+            "Leave the match mode out.",
+        )
+    if clause.timed_out is not None and clause.rows_per_match is RowsPerMatch.ALL_WITH_UNMATCHED:
+        raise analysis_error(
+            clause,
+            "EMIT TIMED OUT MATCHES cannot be combined with WITH UNMATCHED ROWS: its rows belong to no match either.",
+            clause.timed_out,
+            "Use ONE ROW PER MATCH, or ALL ROWS PER MATCH without unmatched rows.",
+        )
+    if clause.match_mode is not MatchMode.INCREMENTAL:
+        return
+    if clause.rows_per_match is RowsPerMatch.ALL_WITH_UNMATCHED:
+        raise analysis_error(
+            clause,
+            "INCREMENTAL MATCH cannot be combined with WITH UNMATCHED ROWS: a row may still match when it is reported.",
+            clause.mode_span,
+            "Use MAXIMAL MATCH or ALL MATCHES.",
+        )
+    for condition in conditions.values():
+        if _reads_match_number(condition):
+            raise analysis_error(
+                clause,
+                f"The condition of {condition.label} uses MATCH_NUMBER(); INCREMENTAL MATCH counts only afterwards.",
+                _match_number_span(clause, condition.label),
+                "Use MAXIMAL MATCH or ALL MATCHES, or keep MATCH_NUMBER() to MEASURES.",
+            )
+
+
+def _match_number_span(clause: MatchRecognize, label: str) -> Span:
+    scalar = next(definition.condition for definition in clause.definitions if definition.label == label)
+    pending = [scalar]
+    while pending:
+        for _, atom in pending.pop().atoms:
+            if isinstance(atom, MatchNumber):
+                return atom.span
+            if isinstance(atom, Navigation):
+                pending.append(atom.argument)
+            elif isinstance(atom, Aggregate):
+                pending += atom.arguments
+    return scalar.span
+
+
+def _outputs(
+    clause: MatchRecognize, schema: InputSchema, keys: tuple[str, ...], order: tuple[OrderColumn, ...]
+) -> tuple[tuple[str, ...], int]:
+    if clause.rows_per_match is RowsPerMatch.ONE_ROW:
+        return keys, len(keys)
+    leading = tuple(dict.fromkeys([*keys, *(column.column for column in order)]))
+    return leading + tuple(column for column in schema.columns if column not in leading), len(leading)
+
+
+# ---- what is read, and how far --------------------------------------------------------------------------
+
+
+def expressions_of(conditions: list[Expression], measures: MeasurePlan) -> list[Expression]:
+    """All machine expressions of a plan, aggregates' arguments included."""
+    found = list(conditions)
+    for atom in measures.atoms:
+        if isinstance(atom, RowAggregate) and atom.argument is not None:
+            found.append(atom.argument)
+        elif isinstance(atom, Extreme):
+            found += [atom.value, atom.by]
+        elif isinstance(atom, Gathered) and atom.value is not None:
+            found.append(atom.value)
+    for expression in list(found):
+        found += [node.argument for node in walk(expression) if isinstance(node, Running) and node.argument is not None]
+    return found
+
+
+def _parts(conditions: dict[str, Condition]) -> list[Expression]:
+    return [part for condition in conditions.values() for part in (*condition.row_local, *condition.residual)]
+
+
+def columns_read(expressions: list[Expression], measures: MeasurePlan) -> list[str]:
+    """Input columns that expressions and measures read."""
+    columns: list[str] = []
+    for expression in expressions:
+        for node in walk(expression):
+            if isinstance(node, Load):
+                columns += [node.column] if node.missing is None else [node.column, node.missing]
+    for atom in measures.atoms:
+        if isinstance(atom, (ColumnAtPlace, DecimalSum, DecimalAverage)):
+            columns.append(atom.column)
+    return columns
+
+
+def _reach(conditions: dict[str, Condition], measures: MeasurePlan) -> tuple[int, int]:
+    shifts = [0]
+    for expression in expressions_of(_parts(conditions), measures):
+        for node in walk(expression):
+            if isinstance(node, (Load, LabelAt, Exists)):
+                at = node.at
+                shifts.append(at.offset if isinstance(at, Current) else at.shift if isinstance(at, Navigated) else 0)
+    for atom in measures.atoms:
+        if isinstance(atom, (ColumnAtPlace, LabelAtPlace, PlaceExists)):
+            shifts.append(atom.place.shift)
+    return -min(shifts), max(shifts)
+
+
+def _memory(clause: MatchRecognize, conditions: dict[str, Condition], within: int | None) -> str:
+    """Failures may be remembered where conditions do not depend on the path; across starts only without starts."""
+    pinned = pinned_labels(clause.pattern)
+    scope = PARTITION_MEMORY if within is None else ATTEMPT_MEMORY
+    for condition in conditions.values():
+        for part in condition.residual:
+            for node in walk(part):
+                labels: frozenset[str] | None = None
+                if isinstance(node, (Load, Exists)) and isinstance(node.at, Navigated):
+                    labels = node.at.labels
+                elif isinstance(node, Collected):
+                    labels = node.labels
+                elif isinstance(node, Running):
+                    labels = node.labels
+                    if node.argument is not None and any(isinstance(inner, LabelAt) for inner in walk(node.argument)):
+                        return NO_MEMORY
+                elif isinstance(node, LabelAt):
+                    return NO_MEMORY
+                elif not isinstance(node, Number):
+                    continue
+                if labels is not None and not labels <= pinned:
+                    return NO_MEMORY
+                scope = ATTEMPT_MEMORY
+    return scope
+
+
+def for_workers(plan: RowPatternPlan) -> RowPatternPlan:
+    """The plan without the trees of its expressions. They are planned already, and large: the streams of Spark 4.3 fail
+    where what is sent to the workers has more than a megabyte."""
+    return replace(plan, clause=replace(plan.clause, definitions=(), measures=()))
+
+
+def rows_of_match(plan: RowPatternPlan) -> tuple[int, int | None]:
+    """Least and greatest number of rows of a match."""
+    return length_bounds(plan.clause.pattern)
+
+
+def skips_ahead(plan: RowPatternPlan) -> bool:
+    return plan.clause.skip_to is SkipTo.PAST_LAST_ROW
+
+
+def uses_match_number(plan: RowPatternPlan) -> bool:
+    """Does anything depend on the count of matches?"""
+    if NumberOfMatch() in plan.measures.atoms:
+        return True
+    return any(_reads_match_number(condition) for condition in plan.conditions.values())
+
+
+def _reads_match_number(condition: Condition) -> bool:
+    nodes = [node for part in condition.residual for node in walk(part)]
+    nodes += [
+        inner
+        for node in nodes
+        if isinstance(node, Running) and node.argument is not None
+        for inner in walk(node.argument)
+    ]
+    return any(isinstance(node, Number) for node in nodes)

@@ -1,0 +1,1 @@
+"""Situation patterns: from syntax trees to plans, and their cost."""

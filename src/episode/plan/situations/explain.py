@@ -1,0 +1,91 @@
+"""The plan of a situation pattern in words: definitions, constraints, what triggers a search, and in which order."""
+
+from __future__ import annotations
+
+import json
+
+from episode.lang.situations import allen
+from episode.plan.expressions import render
+from episode.plan.situations.cost import best_order, initial_costs, triggers
+from episode.plan.situations.plan import SituationPlan
+
+MOST_LINES = 60
+
+
+def explain_situation_pattern(plan: SituationPlan) -> list[str]:
+    """Lines for one situation pattern, before any event has been seen."""
+    query = plan.query
+    written = query.source[query.pattern_span.start : query.pattern_span.end]
+    within = "no window"
+    if query.within is not None:
+        within = f"window {query.source[query.within.span.start : query.within.span.end]}"
+    when = "as soon as they are certain" if plan.eager else "when all their situations have ended"
+    lines = [
+        f"SITUATIONS: {' '.join(written.split())}",
+        f"  {within}; event time {plan.time}; matches are told {when}",
+        f"  partitions: {', '.join(plan.keys) or 'one (no PARTITION BY)'}",
+        "  situations (runs of events for which the condition holds, once per row before matching):",
+    ]
+    for definition in query.definitions:
+        condition = " AND ".join(render(part) for part in plan.conditions[definition.symbol].row_local)
+        lines.append(f"    {definition.symbol}: {condition or 'every event'}{_limits(plan, definition.symbol)}")
+    lines.append("  constraints:")
+    for left in range(len(plan.symbols)):
+        for right in range(left + 1, len(plan.symbols)):
+            mask = plan.masks[left][right]
+            if mask != allen.EVERY:
+                names = "; ".join(relation.value for relation in allen.relations_of(mask))
+                lines.append(f"    {plan.symbols[left]} to {plan.symbols[right]}: {names}")
+    lines.append("  searches (what can make a match certain, and the order of buffers to begin with):")
+    costs = initial_costs(plan.masks)
+    for symbol, (on_start, on_end) in enumerate(triggers(plan.masks, plan.at_least, plan.at_most, plan.eager)):
+        moments = [word for word, is_one in (("start", on_start), ("end", on_end)) if is_one]
+        if on_start and plan.at_least[symbol] is not None:
+            moments[0] = "start, once it has lasted long enough"
+        if moments:
+            order = best_order(plan.masks, costs, symbol)
+            cost, records = costs.of(symbol, order)
+            path = " -> ".join(plan.symbols[at] for at in (symbol, *order))
+            sizes = ", ".join(f"{size:.3g}" for size in records)
+            lines.append(
+                f"    {plan.symbols[symbol]} ({' or '.join(moments)}): {path}; cost {cost:.3g}, records {sizes}"
+            )
+    lines.append(f"  columns moved: {', '.join(plan.input_columns)}")
+    lines += [f"  computed by Spark before matching: {name} = {sql}" for sql, name in plan.derived]
+    bound = "the finished situations of one window" if plan.within is not None else "all finished situations"
+    lines.append(f"  state: {bound} and those that last, each with its aggregates; no events")
+    return lines
+
+
+def _limits(plan: SituationPlan, symbol: str) -> str:
+    definition = next(one for one in plan.query.definitions if one.symbol == symbol)
+    source = plan.query.source
+    words = [
+        f"{what} {source[limit.span.start : limit.span.end]}"
+        for what, limit in (("at least", definition.at_least), ("at most", definition.at_most))
+        if limit is not None
+    ]
+    return f", {' and '.join(words)}" if words else ""
+
+
+def explain_searches(reports: list[str]) -> list[str]:
+    """What matchers did, from their reports (JSON): searches, with estimates and actuals, and changes of plan."""
+    read = [json.loads(report) for report in reports]
+    if not read:
+        return ["  run: there were no events"]
+    lines = [
+        f"  run: {len(read):,} parts of the input, {sum(one['plans'] for one in read) - len(read):,} changes of plan"
+    ]
+    busiest = max(read, key=lambda one: one["total"])
+    sizes = ", ".join(f"{name} {size:,.1f}" for name, size in busiest["sizes"].items())
+    lines.append(f"  busiest part: {busiest['total']:,} searches; buffers: {sizes}; with its last plan:")
+    for search in busiest["searches"]:
+        lines.append(f"    {search['order']}: {search['searches']:,} searches")
+        steps = zip(search["estimated"], search["actual"], strict=True)
+        for number, (estimated, actual) in enumerate(steps, 1):
+            lines.append(f"      step {number}: {estimated:,.3g} records estimated, {actual:,.3g} found per search")
+    for change in busiest["changes"]:
+        lines.append(f"    changed to: {change}")
+        if len(lines) > MOST_LINES:
+            return [*lines, "    …"]
+    return lines

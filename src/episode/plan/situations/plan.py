@@ -1,0 +1,170 @@
+"""The plan of one situation pattern: everything the matcher needs, with nothing left to resolve."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
+from episode.lang.situations import allen
+from episode.lang.situations.syntax import Definition, SituationQuery
+from episode.lang.syntax import Duration, MatchRecognize, Span
+from episode.plan.conditions import Condition, RowLocalScalars
+from episode.plan.derived import DerivedColumns
+from episode.plan.event_time import in_units_of_time
+from episode.plan.expressions import Constant, Current, conjuncts
+from episode.plan.labels import Labels
+from episode.plan.measures import MeasurePlan
+from episode.plan.rows.plan import columns_read, expressions_of
+from episode.plan.schema import InputSchema
+from episode.plan.situations.returns import SituationReturns, clause_of, with_columns
+from episode.plan.types import VOID
+
+EARLIEST, COMPLETE = "earliest", "complete"
+
+
+@dataclass(frozen=True)
+class SituationPlan:
+    """One situation pattern over one input.
+
+    symbols: a row's condition for symbol i is bit i. masks: relations (bits of `allen.Relation`) that the situation of
+    the first symbol may have to that of the second; all of them where no constraint is about the two.
+    at_least, at_most, within: in units of event time (None: no limit).
+    eager: are matches told as soon as they are certain, or when all situations have ended?
+    clause, labels, conditions, measures: as those of a row pattern, whose parts evaluate them.
+    """
+
+    query: SituationQuery
+    symbols: tuple[str, ...]
+    masks: tuple[tuple[int, ...], ...]
+    at_least: tuple[int | None, ...]
+    at_most: tuple[int | None, ...]
+    within: int | None
+    eager: bool
+    keys: tuple[str, ...]
+    time: str
+    time_type: str
+    clause: MatchRecognize
+    labels: Labels
+    conditions: dict[str, Condition]
+    measures: MeasurePlan
+    input_columns: tuple[str, ...]
+    derived: tuple[tuple[str, str], ...]
+    types: dict[str, str]
+
+    @property
+    def detect(self) -> str:
+        return EARLIEST if self.eager else COMPLETE
+
+
+def plan_situation_pattern(
+    query: SituationQuery, schema: InputSchema, time: str, keys: tuple[str, ...] = (), eager: bool = True
+) -> SituationPlan:
+    """Bind a query to its input and check it. time, keys: columns of the input."""
+    try:
+        return _Planner(query, schema, time, keys, eager).plan()
+    except RecursionError:
+        raise EpisodeUnsupportedError(
+            "The expressions of this query are nested too deeply.",
+            source=query.source,
+            position=query.define_span.start,
+            hint="Compute parts of the expressions as columns first.",
+        ) from None
+
+
+class _Planner:
+    def __init__(
+        self, query: SituationQuery, schema: InputSchema, time: str, keys: tuple[str, ...], eager: bool
+    ) -> None:
+        self.query = query
+        self.schema = schema
+        self.time = time
+        self.time_type = schema.columns[time]
+        self.keys = keys
+        self.eager = eager
+        self.derived = DerivedColumns(schema)
+        self.clause = clause_of(query)
+        self.rows = RowLocalScalars(self.clause, schema, self.derived)
+
+    def plan(self) -> SituationPlan:
+        query = self.query
+        labels = Labels(query.symbols, {})
+        conditions = {definition.symbol: self._condition(definition) for definition in query.definitions}
+        returns = SituationReturns(self.clause, self.schema, labels, self.derived)
+        if query.returns is None:
+            first = query.symbols[0]
+            planned = [returns.key(first, key) for key in self.keys]
+            planned += [returns.whole(symbol) for symbol in query.symbols]
+        else:
+            planned = [returns.item(item) for item in query.returns]
+        planned += returns.times()
+        measures = MeasurePlan(planned, returns.atoms)
+        parts = [part for condition in conditions.values() for part in condition.row_local]
+        read = columns_read(expressions_of(parts, measures), measures)
+        needed = dict.fromkeys([*self.keys, self.time, *read])
+        derived_types = dict(self.derived.by_sql.values())
+        return SituationPlan(
+            query=query,
+            symbols=query.symbols,
+            masks=self._masks(),
+            at_least=tuple(self._units(definition.at_least) for definition in query.definitions),
+            at_most=tuple(self._units(definition.at_most) for definition in query.definitions),
+            within=self._units(query.within),
+            eager=self.eager,
+            keys=self.keys,
+            time=self.time,
+            time_type=self.time_type,
+            clause=self.clause,
+            labels=labels,
+            conditions=conditions,
+            measures=measures,
+            input_columns=tuple(needed),
+            derived=tuple((sql, name) for sql, name in self.derived.selections() if name in needed),
+            types={**self.schema.columns, **derived_types},
+        )
+
+    def _condition(self, definition: Definition) -> Condition:
+        scalar = with_columns(definition.condition, None)
+        expression = self.rows.compile(scalar, Current(0), None)
+        if expression.type == VOID:
+            expression = Constant(None, "boolean")
+        if expression.type != "boolean":
+            raise self._error(
+                f"The condition of {definition.symbol} must be true or false, but it is of type {expression.type}.",
+                scalar.span,
+                "Compare it with something: x > 0."
+                if definition.at_most is None
+                else "What follows it was read as a limit of the duration; SQL's BETWEEN needs brackets around it.",
+            )
+        return Condition(definition.symbol, tuple(conjuncts(expression)), ())
+
+    def _masks(self) -> tuple[tuple[int, ...], ...]:
+        number = {symbol: index for index, symbol in enumerate(self.query.symbols)}
+        masks = [[allen.EVERY] * len(number) for _ in number]
+        for constraint in self.query.constraints:
+            left, right = number[constraint.left], number[constraint.right]
+            allowed = allen.mask(constraint.relations)
+            masks[left][right] &= allowed
+            masks[right][left] &= allen.mirror_mask(allowed)
+        return tuple(tuple(row) for row in masks)
+
+    def _units(self, duration: Duration | None) -> int | None:
+        """A duration in units of event time."""
+        if duration is None:
+            return None
+        return in_units_of_time(
+            duration,
+            self.query,
+            self.time,
+            self.time_type,
+            what="a duration",
+            plain="Write a plain number, in the unit of the time itself, for example 300.",
+            with_unit=f"Write for example {duration.amount} seconds.",
+        )
+
+    def _error(self, message: str, span: Span, hint: str) -> EpisodeAnalysisError:
+        return EpisodeAnalysisError(
+            message, source=self.query.source, position=span.start, length=span.end - span.start, hint=hint
+        )
+
+
+__all__ = ["COMPLETE", "EARLIEST", "SituationPlan", "plan_situation_pattern"]

@@ -1,0 +1,108 @@
+"""RETURN of a situation pattern: what the matcher delivers, and Spark's part around it.
+
+To the planner of MEASURES a symbol is a label, and the events of its situation so far are the label's rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Union
+
+from episode.lang.events.syntax import ReturnItem
+from episode.lang.situations.syntax import (
+    Moment,
+    SituationAggregate,
+    SituationAtom,
+    SituationColumn,
+    SituationQuery,
+    SituationTime,
+)
+from episode.lang.syntax import (
+    Aggregate,
+    ColumnRef,
+    Empty,
+    MatchMode,
+    MatchRecognize,
+    RowsPerMatch,
+    Scalar,
+    SkipTo,
+)
+from episode.plan.measures import ATOM_PREFIX, ColumnAtPlace, Measures, OutputAtom, Place, PlannedMeasure, substitute
+from episode.plan.schema import quote
+
+MATCH_START, DETECTED_AT = "match_start", "detected_at"
+
+
+@dataclass(frozen=True)
+class SituationMoment:
+    """The start of a symbol's situation, or its end (null while it lasts)."""
+
+    symbol: str
+    end: bool
+
+
+@dataclass(frozen=True)
+class MatchMoment:
+    """match_start: the least start of its situations. detected_at: when the match became certain."""
+
+    name: str
+
+
+SituationOutput = Union[OutputAtom, SituationMoment, MatchMoment]
+
+
+def clause_of(query: SituationQuery) -> MatchRecognize:
+    """A row pattern's clause in place of the query: the planner of MEASURES asks it for the text and what comes out."""
+    return MatchRecognize(
+        (), (), (), RowsPerMatch.ONE_ROW, SkipTo.NEXT_ROW, None, MatchMode.PREFERRED, Empty(), None, None, (), (),
+        source=query.source, span=query.span, pattern_span=query.pattern_span,
+    )  # fmt: skip
+
+
+def with_columns(scalar: Scalar, label: str | None) -> Scalar:
+    """The scalar with columns of a row pattern (of a label) in place of columns of a situation's events."""
+    atoms = []
+    for name, atom in scalar.atoms:
+        assert isinstance(atom, SituationColumn)
+        atoms.append((name, ColumnRef(label, atom.path, atom.span)))
+    return replace(scalar, atoms=tuple(atoms))
+
+
+class SituationReturns(Measures):
+    """Plans RETURN."""
+
+    def item(self, item: ReturnItem) -> PlannedMeasure:
+        scalar = item.expression
+        sql = substitute(scalar.text, {name: self._situation_sql(atom) for name, atom in scalar.atoms})  # type: ignore[arg-type]
+        return PlannedMeasure(item.name, sql, scalar.original, item.span)
+
+    def whole(self, symbol: str) -> PlannedMeasure:
+        """A symbol without RETURN: its interval."""
+        start, end = self._moment(SituationMoment(symbol, False)), self._moment(SituationMoment(symbol, True))
+        return PlannedMeasure(symbol, f"named_struct('start', {start}, 'end', {end})", symbol, self.clause.span)
+
+    def key(self, symbol: str, column: str) -> PlannedMeasure:
+        """A partition column, as any event of the match has it."""
+        place = Place(frozenset((symbol,)), True, 0, 0, True)
+        return PlannedMeasure(column, self._output(ColumnAtPlace(column, place)), column, self.clause.span)
+
+    def times(self) -> list[PlannedMeasure]:
+        return [
+            PlannedMeasure(name, self._moment(MatchMoment(name)), name, self.clause.span)
+            for name in (MATCH_START, DETECTED_AT)
+        ]
+
+    def _moment(self, atom: SituationMoment | MatchMoment) -> str:
+        atoms: dict[SituationOutput, str] = self.atoms  # type: ignore[assignment]
+        if atom not in atoms:
+            atoms[atom] = f"{ATOM_PREFIX}{len(atoms)}"
+        return quote(atoms[atom])
+
+    def _situation_sql(self, atom: SituationAtom) -> str:
+        if isinstance(atom, SituationTime):
+            start, end = (self._moment(SituationMoment(atom.symbol, end)) for end in (False, True))
+            return {Moment.START: start, Moment.END: end, Moment.DURATION: f"({end} - {start})"}[atom.what]
+        assert isinstance(atom, SituationAggregate)
+        arguments = tuple(with_columns(argument, atom.symbol) for argument in atom.arguments)
+        star = None if arguments else atom.symbol
+        return f"({self._aggregate(Aggregate(atom.function, arguments, not arguments, star, None, atom.span))})"

@@ -1,0 +1,1 @@
+"""What tests share: patterns run in process, listings of the papers, streams."""

@@ -1,0 +1,78 @@
+"""Run a clause with the real matcher in process: no Spark; the reference evaluator finishes the measures."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import sqlglot
+
+from episode.lang.rows.parser import parse_clause
+from episode.matchers.keys import KeyCoder
+from episode.matchers.ordering import events_of
+from episode.matchers.protocol import END_OF_TIME, EventBatch, StateChunk
+from episode.matchers.rows.matcher import RowPatternSpec
+from episode.plan.measures import MATCHED_COLUMN, TIMED_OUT_COLUMN
+from episode.plan.rows.plan import plan_row_pattern
+from episode.plan.schema import InputSchema
+from tests.reference.scalars import fail, scalar_value
+
+SPARK_TYPES = {"k": "int", "ts": "bigint", "v": "int", "f": "double", "s": "string"}
+ARROW_TYPES = {"k": pa.int32(), "ts": pa.int64(), "v": pa.int32(), "f": pa.float64(), "s": pa.string()}
+
+
+def spec_of(
+    text: str, types: dict[str, str] | None = None, arrow: pa.Schema | None = None, **options: Any
+) -> RowPatternSpec:
+    plan = plan_row_pattern(parse_clause(text), InputSchema(types or SPARK_TYPES))
+    return RowPatternSpec(plan, arrow or pa.schema(list(ARROW_TYPES.items())), **options)
+
+
+def events_in(spec: RowPatternSpec, rows: list[dict[str, Any]], coder: KeyCoder) -> EventBatch:
+    table = pa.Table.from_pylist(rows, schema=spec.input_schema)
+    columns = list(spec.input_columns) or table.column_names[:1]
+    return events_of(table.select(columns), spec.input_order, coder)
+
+
+def run_whole(spec: RowPatternSpec, rows: list[dict[str, Any]]) -> pa.Table:
+    """One feed of everything."""
+    matcher = spec.open()
+    output = matcher.feed(events_in(spec, rows, KeyCoder(spec.input_order.keys)), END_OF_TIME)
+    return pa.concat_tables([output, matcher.finish()])
+
+
+def run_in_pieces(
+    spec: RowPatternSpec, rows: list[dict[str, Any]], pieces: list[tuple[int, int]], restore: bool
+) -> pa.Table:
+    """Feeds of rows[begin:end] in event-time order; `restore` moves the state to a new matcher before every feed."""
+    matcher, coder = spec.open(), KeyCoder(spec.input_order.keys)
+    outputs = []
+    chunks: dict[str, StateChunk] = {}
+    for begin, end in pieces:
+        if restore:
+            matcher.snapshot().apply(chunks)
+            matcher = spec.open()
+            matcher.restore(list(chunks.values()))
+        events = events_in(spec, rows[begin:end], coder)
+        time = spec.plan.order[0].column if spec.plan.order else None
+        until = max((row[time] for row in rows[begin:end]), default=np.iinfo(np.int64).min) if time else 0
+        outputs.append(matcher.feed(events, until))
+    return pa.concat_tables([*outputs, matcher.finish()])
+
+
+def finished(spec: RowPatternSpec, output: pa.Table) -> list[dict[str, Any]]:
+    """The final rows: measures evaluated on the atoms."""
+    plan = spec.plan
+    trees = [(measure.name, sqlglot.parse_one(measure.sql, read="spark")) for measure in plan.measures.measures]
+    rows = []
+    for row in output.to_pylist():
+        result = {name: row[name] for name in plan.outputs[: plan.before]}
+        for name, tree in trees:
+            unmatched = row.get(MATCHED_COLUMN) is False
+            result[name] = None if unmatched else scalar_value(tree, lambda column, row=row: row[column], fail)
+        result.update({name: row[name] for name in plan.outputs[plan.before :]})
+        if plan.clause.timed_out is not None:
+            result[TIMED_OUT_COLUMN] = row[TIMED_OUT_COLUMN]
+        rows.append(result)
+    return rows
