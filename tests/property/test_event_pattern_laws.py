@@ -342,6 +342,26 @@ def test_a_stream_equals_a_table(case: Case, data: st.DataObject) -> None:
     assert sorted(found) == sorted(run_whole(spec, case.events))
 
 
+def test_a_fork_ends_with_its_own_first_match() -> None:
+    """8 continues the closure and fits the next component: both continuations have a match, each its first."""
+    text = "PATTERN SEQ(T a, T+ b[], T c) WHERE skip-till-next-match AND a.x = 0 AND b[i].x > 3 AND c.x > 7"
+    spec = spec_of(text, typed=False)
+    events = [Event(i, i, i, {"type": "T", "k": 1, "x": x, "y": 1, "s": "a"}) for i, x in enumerate([0, 5, 8, 9, 9])]
+    found = [(("a", (0,)), ("b", tuple(range(1, i))), ("c", (i,))) for i in (2, 3, 4)]
+    assert sorted(run_whole(spec, events)) == found
+    assert sorted(run_in_pieces(spec, [events[:3], events[3:4], events[4:]], restore=True)) == found
+
+
+def test_a_fork_into_each_alternative_ends_with_its_own_first_match() -> None:
+    spec = spec_of("PATTERN SEQ(A a, SEQ(B b, C c) | SEQ(B z, D d)) WHERE skip-till-next-match")
+    events = [
+        Event(i, i, i, {"type": kind, "k": 1, "x": 1, "y": 1, "s": "a"}) for i, kind in enumerate("ABDDCC", start=1)
+    ]
+    with_c = (("a", (1,)), ("b", (2,)), ("c", (5,)), ("z", ()), ("d", ()))
+    with_d = (("a", (1,)), ("b", ()), ("c", ()), ("z", (2,)), ("d", (3,)))
+    assert sorted(run_whole(spec, events)) == sorted([with_c, with_d])
+
+
 def test_a_negation_in_a_conjunction_ends_where_a_group_begins() -> None:
     spec = spec_of("PATTERN A; A v2 & !B; B+ v4")
     events = [

@@ -510,24 +510,29 @@ class Fork:
 
 @dataclass(frozen=True)
 class _Runs:
-    """One run per start event goes all ways through the pattern; a fork, as many as have its places in common."""
+    """A run per start event, and one more wherever an event can be taken in several ways. A fork goes all ways through
+    the pattern that have its places in common."""
 
     search: _Search
     ways: list[_Way]
 
     def matches_from(self, start: int) -> list[Filled]:
-        """The matches of the run that starts at this event; none if it does not qualify for a first place."""
+        """The matches of the run that starts at this event, with its forks; none if it fits no first place."""
         events = self.search.events
         forks = self.taken(Fork(), self.ways, events[start])
+        found: list[Filled] = []
         for event in [*events[start + 1 :], None]:
-            # The run ends where one of its forks is complete: all that are complete there are matches. Negations
-            # that stand last are decided afterwards, when the window has passed.
-            complete = [way.whole(fork) for fork, ways in forks for way in ways if way.is_complete(fork)]
-            if complete:
-                return [whole for whole in complete if self.search.holds(whole)]
+            # A fork ends with its own first complete match; the others go on. Negations that stand last are decided
+            # afterwards, when the window has passed.
+            under_way = []
+            for fork, ways in forks:
+                complete = [way.whole(fork) for way in ways if way.is_complete(fork)]
+                found += [whole for whole in complete if self.search.holds(whole)]
+                if not complete:
+                    under_way.append((fork, ways))
             if event is not None:
-                forks = [new for fork, ways in forks for new in self.taken(fork, ways, event) or [(fork, ways)]]
-        return []
+                forks = [new for fork, ways in under_way for new in self.taken(fork, ways, event) or [(fork, ways)]]
+        return found
 
     def taken(self, fork: Fork, ways: list[_Way], event: Event) -> list[tuple[Fork, list[_Way]]]:
         """Every way to take the event; none: the event is skipped. Ways that cannot take what another can are left."""

@@ -563,12 +563,15 @@ def test_next_match_at_the_end_of_the_pattern_stops_at_the_first_completion():
 
 
 def test_next_match_forks_where_take_and_proceed_are_both_possible():
-    # b takes any event, c those with x = 9. At the first 9 the run forks: the fork that proceeds is complete there
-    # and ends the run.
+    # b takes any event, c those with x = 9. At each 9 the run forks: the fork that proceeds is complete there and ends,
+    # the other goes on and ends with its own first complete match.
     nine = where("{} = 9", column("c", "x"))
     first = where("{} = 0", column("a", "x"))
     events = stream("A1 B2 B3 B4", x=[0, 1, 9, 9])
-    assert next_found(QUERY_6, first, nine, events=events, member=anything) == ["A1 [B2] B3"]
+    assert next_found(QUERY_6, first, nine, events=events, member=anything) == ["A1 [B2 B3] B4", "A1 [B2] B3"]
+    b, c = where("{} > 3", column("b", "x")), where("{} > 7", column("c", "x"))
+    events = stream("A1 A2 A3 A4", x=[0, 5, 8, 9])
+    assert next_found(QUERY_6, first, b, c, events=events, member=anything) == ["A1 [A2 A3] A4", "A1 [A2] A3"]
     # With a place behind it both forks live on: [B2] B3 and [B2 B3] B4 wait for D.
     pattern = sequence(A, SOME_B, C, D)
     fourth = where("{} = 7", column("d", "x"))
@@ -656,7 +659,7 @@ def test_next_match_of_alternatives_in_a_sequence_is_one_run():
 
 def test_next_match_follows_all_alternatives_that_an_event_fits():
     pattern = sequence(A, either(sequence(B, C), sequence(one("B", "z"), D)))
-    assert next_found(pattern, events=stream("A1 B2 D3 C4")) == ["A1 B2 D3"]
+    assert next_found(pattern, events=stream("A1 B2 D3 C4 D5")) == ["A1 B2 C4", "A1 B2 D3"]
     pattern = sequence(either(A, sequence(one("A", "y"), B)), C)
     assert next_found(pattern, events=stream("A1 B2 C3")) == ["A1 B2 C3", "A1 C3"]
     # The same alternative twice is two matches, as in a union.

@@ -255,7 +255,6 @@ def runs(m, lanes, strategy, bits, starts, from_, start, end, window, done, unti
     is decided at its end, or, if `waits`, when its window has passed.
     Returns (status, row, offsets, rows, variables): the events of each match with their variables, in order.
     """
-    rows_count = len(bits)
     # Out of the tuple, where taking an array counts references.
     masks, state_from, variable, target, accepting = m.mask, m.from_, m.variable, m.target, m.accepting
     take_from, take_check, end_from, late_from, cross_from = (
@@ -294,8 +293,6 @@ def runs(m, lanes, strategy, bits, starts, from_, start, end, window, done, unti
                 if not bits[origin] & masks[root]:
                     continue
                 steps = 0
-                best = rows_count
-                first_match = matches
                 root_option = state_from[root]
                 depth = -1
                 while True:
@@ -319,7 +316,7 @@ def runs(m, lanes, strategy, bits, starts, from_, start, end, window, done, unti
                             if strategy == CONTIGUOUS and row > path[depth] + 1:
                                 row = stop
                                 break
-                            if strategy == NEXT and (row > best or (took[depth] >= 0 and took[depth] < row)):
+                            if strategy == NEXT and took[depth] >= 0 and took[depth] < row:
                                 row = stop
                                 break
                             if window < EVER and end[row] - start[origin] > window:
@@ -445,11 +442,7 @@ def runs(m, lanes, strategy, bits, starts, from_, start, end, window, done, unti
                         took[depth - 1] = row
                     if not complete or refused:
                         continue
-                    if strategy == NEXT:
-                        if row > best:
-                            continue
-                        if row < best:
-                            best, matches = row, first_match
+                    if strategy == NEXT:  # this run has come to its end; those that took the event otherwise go on
                         cursor_row[depth] = stop
                     if dropped:
                         continue

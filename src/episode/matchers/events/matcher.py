@@ -44,6 +44,8 @@ FIRST_ROWS, ROUND_ROWS = 1 << 10, 1 << 16
 """Rows of the first round, and at the most."""
 MOST_RECORDS = 1 << 21
 """Records of one buffer in one round, at the most; a round with more is cut in two."""
+EVENTS_PER_RECORD = 4
+"""The automaton puts out matches of any length: their events are counted, so many to a record."""
 GOOD_RECORDS, LEAST_WINDOWS = 1 << 18, 4
 """Records of a round that stay in the processor's cache; rounds are cut to have about so many, but not below so many
 windows, as each builds the records of the window before it anew."""
@@ -267,9 +269,9 @@ class EventPatternMatcher:
         """All matches of a round, in halves where there are too many at once."""
         try:
             found = self._matches_at_once(events, arrays, round_)
-        except TooManyRecords:
+        except TooManyRecords as many:
             self._fit_rounds(round_, self.spec.most_records)
-            for half in self._halved(events, round_):
+            for half in self._halved(events, round_, many):
                 yield from self._matches(events, arrays, half)
         else:
             yield found
@@ -322,7 +324,7 @@ class EventPatternMatcher:
         least = np.maximum(round_.done, joins.NEVER + self.window) - self.window
         return start <= np.repeat(least, np.diff(round_.from_)), start > max(round_.until - self.window, joins.NEVER)
 
-    def _halved(self, events: EventBatch, round_: Round) -> list[Round]:
+    def _halved(self, events: EventBatch, round_: Round, many: TooManyRecords) -> list[Round]:
         groups = len(round_.from_) - 1
         if groups > 1:
             half = groups // 2
@@ -339,7 +341,7 @@ class EventPatternMatcher:
         ours = (decided > done) & (decided <= round_.until)
         cuts = np.unique(decided[ours])
         if len(cuts) < 2 or (self._waits and self.window == joins.EVER):
-            raise self._explosion(events, low + int(np.argmax(ours)))
+            raise self._explosion(events, low + int(np.argmax(ours)), many)
         cut = int(cuts[(len(cuts) - 1) // 2])
         middle = low + int(np.searchsorted(time, cut, side="right"))
         begin = low
@@ -352,6 +354,7 @@ class EventPatternMatcher:
 
     def _run_automaton(self, events: EventBatch, arrays: EventArrays, round_: Round, reduced: Round) -> FoundMatches:
         automaton = automaton_arrays(self.plan, arrays)
+        most_events = self.spec.most_records * EVENTS_PER_RECORD
         starts = reduced.bits != 0
         first = np.bitwise_or.reduce(automaton.mask[automaton.start_states])
         if self.plan.strategy is not Strategy.ANY and len(self._chain) > 1 and not first & ~self._chain[0]:
@@ -363,10 +366,10 @@ class EventPatternMatcher:
         status, row, offsets, rows, variables = runs_kernel.runs(
             automaton, arrays.kernel_lanes, STRATEGIES[self.plan.strategy], reduced.bits, starts, round_.from_,
             round_.start, round_.end, self.window, round_.done, round_.until, self._waits, self.spec.step_budget,
-            self.spec.most_records * 4,
+            most_events,
         )  # fmt: skip
         if status == runs_kernel.TOO_MANY:
-            raise TooManyRecords
+            raise TooManyRecords(most_events, "events in its matches")
         if status == runs_kernel.BUDGET_SPENT:
             raise self._budget_spent(events, int(row))
         self.adaptation.note([], len(offsets) - 1, {})
@@ -464,11 +467,11 @@ class EventPatternMatcher:
             hint=hint,
         )
 
-    def _explosion(self, events: EventBatch, row: int) -> EpisodeDataError:
+    def _explosion(self, events: EventBatch, row: int, many: TooManyRecords) -> EpisodeDataError:
         return self._error(
             events,
             row,
-            f"is in a window with more than {self.spec.most_records:,} matches or partial matches",
+            f"is in a window with more than {many.limit:,} {many.what}",
             "Shorten WITHIN, narrow the conditions, relate the events by [attribute], or use skip-till-next-match.",
         )
 

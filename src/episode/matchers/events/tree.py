@@ -17,7 +17,12 @@ NO_LIMIT = np.iinfo(np.int64).max
 
 
 class TooManyRecords(Exception):
-    """A buffer has outgrown its limit: the round must be smaller."""
+    """A buffer has outgrown its limit: the round must be smaller. what: what there are more than `limit` of."""
+
+    def __init__(self, limit: int, what: str = "matches or partial matches") -> None:
+        super().__init__(limit, what)
+        self.limit = limit
+        self.what = what
 
 
 @dataclass(frozen=True)
@@ -310,7 +315,7 @@ class TreeRun:
         hashed: bool = False,
     ) -> Buffer:
         if status != joins.FINE:
-            raise TooManyRecords
+            raise TooManyRecords(self.limit)
         variables = (*left.variables, *right.variables)
         between = operator + ("(hash) " if hashed else "")
         name = f"[{', '.join(left.variables)}]{between}[{', '.join(right.variables)}]"
@@ -407,7 +412,7 @@ class TreeRun:
                 self.arrays.tests(tests, found.variables, buffer.variables), self.arrays.kernel_lanes, self.limit,
             )  # fmt: skip
             if status != joins.FINE:
-                raise TooManyRecords
+                raise TooManyRecords(self.limit, "events in the closures of its matches")
             applies = self._applies(edge, found)
             counts = np.where(applies, np.diff(offsets), 0)
             if item.count is None:
@@ -424,7 +429,7 @@ class TreeRun:
         runs = np.where(applies, np.maximum(np.diff(offsets) - n + 1, 0), 1)
         which = np.repeat(np.arange(len(runs)), runs)
         if len(which) > self.limit:
-            raise TooManyRecords
+            raise TooManyRecords(self.limit)
         within = np.arange(len(which)) - np.repeat(np.cumsum(runs) - runs, runs)
         found.select(which)
         lengths = np.where(applies[which], n, 0)
