@@ -22,7 +22,8 @@ from bench.harness import median
 from episode.lang.events.parser import parse_event_query
 from episode.lang.events.syntax import classes_of
 from episode.matchers.events import matcher as event_pattern
-from episode.matchers.events.matcher import EventPatternMatcher, EventPatternSpec
+from episode.matchers.events.matcher import EventPatternMatcher
+from episode.matchers.events.spec import EventPatternSpec
 from episode.plan.events.classes import EventClasses
 from episode.plan.events.cost import PhysicalPlan, Shape, Statistics, cost_of, left_deep
 from episode.plan.events.plan import EventPlan, plan_event_pattern

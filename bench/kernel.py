@@ -30,7 +30,7 @@ from episode.matchers.keys import KeyCoder
 from episode.matchers.ordering import events_of
 from episode.matchers.protocol import END_OF_TIME, EventBatch
 from episode.matchers.rows import matcher as row_pattern
-from episode.matchers.rows.matcher import RowPatternSpec
+from episode.matchers.rows.spec import RowPatternSpec
 from episode.plan.rows.plan import plan_row_pattern
 from episode.plan.schema import InputSchema
 

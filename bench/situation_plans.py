@@ -23,7 +23,8 @@ from episode.kernels.situations import matching as kernel
 from episode.lang.situations.parser import parse_situation_query
 from episode.matchers.protocol import EventBatch
 from episode.matchers.situations import matcher as situation_pattern
-from episode.matchers.situations.matcher import SituationPatternMatcher, SituationPatternSpec
+from episode.matchers.situations.matcher import SituationPatternMatcher
+from episode.matchers.situations.spec import SituationPatternSpec
 from episode.plan.schema import InputSchema
 from episode.plan.situations.plan import EARLIEST, plan_situation_pattern
 

@@ -9,7 +9,7 @@ import pytest
 
 from episode import errors
 from episode.lang.statement import parse_statement
-from episode.matchers.rows.matcher import RowPatternSpec
+from episode.matchers.rows.spec import RowPatternSpec
 from episode.plan.rows.plan import plan_row_pattern
 from episode.plan.schema import InputSchema
 from tests.conformance.cases import Case, all_cases, cases_for, comparable

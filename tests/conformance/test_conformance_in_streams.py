@@ -21,7 +21,7 @@ from episode.matchers.envelope import Packing, opened, pack
 from episode.matchers.live import NO_WATERMARK, LiveRules, LiveShard
 from episode.matchers.ordering import order_image
 from episode.matchers.protocol import StateChunk
-from episode.matchers.rows.matcher import RowPatternSpec
+from episode.matchers.rows.spec import RowPatternSpec
 from episode.plan.rows.plan import plan_row_pattern
 from episode.plan.schema import InputSchema
 from episode.plan.stream import event_time_of

@@ -18,7 +18,8 @@ from episode.lang.events.syntax import Strategy
 from episode.matchers.columns import from_bytes, to_bytes
 from episode.matchers.events import adapt as event_adapt
 from episode.matchers.events import matcher as event_pattern
-from episode.matchers.events.matcher import EventPatternMatcher, EventPatternSpec
+from episode.matchers.events.matcher import EventPatternMatcher
+from episode.matchers.events.spec import EventPatternSpec
 from episode.matchers.keys import KeyCoder
 from episode.matchers.live import LiveRules, LiveShard
 from episode.matchers.ordering import events_of

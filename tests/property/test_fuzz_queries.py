@@ -19,7 +19,7 @@ import pytest
 
 from episode.errors import EpisodeError
 from episode.lang.statement import TablePattern, parse_statement
-from episode.matchers.rows.matcher import RowPatternSpec
+from episode.matchers.rows.spec import RowPatternSpec
 from episode.plan.rows.explain import explain_row_pattern
 from episode.plan.rows.plan import plan_row_pattern
 from episode.plan.schema import InputSchema

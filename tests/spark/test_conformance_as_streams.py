@@ -37,7 +37,7 @@ from episode.matchers.columns import from_bytes, to_bytes
 from episode.matchers.keys import KeyCoder
 from episode.matchers.ordering import events_of, order_image
 from episode.matchers.protocol import END_OF_TIME
-from episode.matchers.rows.matcher import RowPatternSpec
+from episode.matchers.rows.spec import RowPatternSpec
 from episode.plan.rows.plan import plan_row_pattern
 from episode.plan.schema import InputSchema
 from episode.plan.stream import EventTime, event_time_of

@@ -22,7 +22,7 @@ from episode.lang.events.syntax import (
     classes_of,
 )
 from episode.lang.syntax import Scalar
-from episode.matchers.events.matcher import EventPatternSpec
+from episode.matchers.events.spec import EventPatternSpec
 from episode.matchers.keys import KeyCoder
 from episode.matchers.ordering import events_of
 from episode.matchers.protocol import END_OF_TIME

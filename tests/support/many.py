@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from episode.matchers.columns import from_bytes, to_bytes
 from episode.matchers.protocol import END_OF_TIME, EventBatch, InputOrder, Matcher, OrderKey, Snapshot, StateChunk
-from episode.matchers.rows.matcher import RowPatternSpec
+from episode.matchers.rows.spec import RowPatternSpec
 
 COLUMNS = ("query", "key", "time", "rank", "row")
 NO_QUERY = -1

@@ -12,7 +12,7 @@ from episode.lang.rows.parser import parse_clause
 from episode.matchers.keys import KeyCoder
 from episode.matchers.ordering import events_of
 from episode.matchers.protocol import END_OF_TIME, EventBatch, StateChunk
-from episode.matchers.rows.matcher import RowPatternSpec
+from episode.matchers.rows.spec import RowPatternSpec
 from episode.plan.measures import MATCHED_COLUMN, TIMED_OUT_COLUMN
 from episode.plan.rows.plan import plan_row_pattern
 from episode.plan.schema import InputSchema

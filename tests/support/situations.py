@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from episode.lang.situations.parser import parse_situation_query
 from episode.matchers.protocol import END_OF_TIME
-from episode.matchers.situations.matcher import SituationPatternSpec
+from episode.matchers.situations.spec import SituationPatternSpec
 from episode.plan.schema import InputSchema
 from episode.plan.situations.plan import COMPLETE, plan_situation_pattern
 from tests.reference.generate_situations import Case

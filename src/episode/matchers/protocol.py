@@ -6,8 +6,9 @@ finished matches. Its laws (tests/property): chunk invariance, shard invariance,
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -59,6 +60,17 @@ class EventBatch:
 
     def __len__(self) -> int:
         return len(self.key)
+
+    @cached_property
+    def bounds(self) -> np.ndarray:
+        """int64: where the partitions begin, and the end: partition g has rows bounds[g]:bounds[g + 1]."""
+        if len(self.key) == 0:
+            return np.zeros(1, np.int64)
+        return np.concatenate([[0], np.flatnonzero(np.diff(self.key)) + 1, [len(self.key)]]).astype(np.int64)
+
+    def values_at(self, row: int, columns: Iterable[str]) -> str:
+        """A row in words for errors: its values in some columns."""
+        return ", ".join(f"{name} = {self.table.column(name)[row].as_py()}" for name in columns)
 
 
 @dataclass(frozen=True)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pyarrow as pa
 
 from episode.matchers.envelope import Packing, pack, unpack
-from episode.matchers.events.matcher import EventPatternSpec
+from episode.matchers.events.spec import EventPatternSpec
 from episode.matchers.keys import KeyCoder
 from episode.matchers.ordering import events_of
 from episode.matchers.protocol import END_OF_TIME, InputOrder
-from episode.matchers.rows.matcher import RowPatternSpec
-from episode.matchers.situations.matcher import SituationPatternSpec
+from episode.matchers.rows.spec import RowPatternSpec
+from episode.matchers.situations.spec import SituationPatternSpec
 from episode.plan.events.cost import PhysicalPlan, default_statistics, search
 from episode.plan.events.plan import EventPlan
 from episode.plan.rows.plan import RowPatternPlan

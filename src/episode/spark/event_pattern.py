@@ -10,8 +10,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from episode.errors import EpisodeAnalysisError
-from episode.matchers.events.matcher import EventPatternSpec
-from episode.matchers.rows.matcher import StateLimit
+from episode.matchers.events.spec import EventPatternSpec
+from episode.matchers.limits import StateLimit
 from episode.plan.clause import EventQuery, Strategy
 from episode.plan.event_time import time_column
 from episode.plan.events.classes import CLASS_COLUMN, EventClasses, EventTable

@@ -10,7 +10,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from episode.errors import EpisodeAnalysisError
-from episode.matchers.rows.matcher import RowPatternSpec, StateLimit
+from episode.matchers.limits import StateLimit
+from episode.matchers.rows.spec import RowPatternSpec
 from episode.plan.clause import MatchRecognize
 from episode.plan.measures import TIMED_OUT_COLUMN
 from episode.plan.rows.plan import RowPatternPlan, for_workers, plan_row_pattern

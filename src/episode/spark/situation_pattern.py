@@ -9,8 +9,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from episode.errors import EpisodeAnalysisError, EpisodeWarning
-from episode.matchers.rows.matcher import StateLimit
-from episode.matchers.situations.matcher import SituationPatternSpec
+from episode.matchers.limits import StateLimit
+from episode.matchers.situations.spec import SituationPatternSpec
 from episode.plan.clause import SituationQuery
 from episode.plan.event_time import time_column
 from episode.plan.situations.explain import explain_searches

@@ -7,10 +7,10 @@ each round builds what it needs from the events of its window. So plans can chan
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +19,7 @@ from episode.errors import EpisodeDataError
 from episode.kernels.events import joins
 from episode.kernels.events import runs as runs_kernel
 from episode.kernels.rows.matching import MATCHED
-from episode.matchers.assembly import Matches, OutputAssembler, PathLabels, output_schema
+from episode.matchers.assembly import Matches, OutputAssembler, PathLabels
 from episode.matchers.columns import from_bytes, take, to_bytes
 from episode.matchers.events.adapt import Adaptation
 from episode.matchers.events.prepare import EventArrays, EventNeeds, event_needs, prepare_events
@@ -28,12 +28,13 @@ from episode.matchers.events.tree import Found, Round, TooManyRecords, TreeRun, 
 from episode.matchers.held import STATE_VERSION, KeptRows, check_version, with_held
 from episode.matchers.ordering import start_image
 from episode.matchers.prepare import Needs, needs_of, prepare
-from episode.matchers.protocol import END_OF_TIME, EventBatch, InputOrder, OrderKey, Snapshot, StateChunk
-from episode.matchers.rows.matcher import STEP_BUDGET, StateLimit
+from episode.matchers.protocol import END_OF_TIME, EventBatch, Snapshot, StateChunk
 from episode.plan.clause import Strategy
-from episode.plan.events.cost import PhysicalPlan
 from episode.plan.events.plan import EventPlan
 from episode.plan.events.tree import Group, InSequence, first_variables, variables_of
+
+if TYPE_CHECKING:
+    from episode.matchers.events.spec import EventPatternSpec
 
 _PARTITIONS = "partitions"
 STRATEGIES = {
@@ -49,46 +50,6 @@ EVENTS_PER_RECORD = 4
 GOOD_RECORDS, LEAST_WINDOWS = 1 << 18, 4
 """Records of a round that stay in the processor's cache; rounds are cut to have about so many, but not below so many
 windows, as each builds the records of the window before it anew."""
-
-
-@dataclass(frozen=True)
-class EventPatternSpec:
-    """A planned event pattern over rows of a known Arrow schema. forced: a physical plan to keep to. round_rows,
-    most_records: limits of one round."""
-
-    plan: EventPlan
-    input_schema: pa.Schema
-    step_budget: int = STEP_BUDGET
-    limit: StateLimit | None = None
-    forced: PhysicalPlan | None = None
-    round_rows: int = ROUND_ROWS
-    most_records: int = MOST_RECORDS
-
-    @property
-    def input_columns(self) -> tuple[str, ...]:
-        return self.plan.input_columns
-
-    @property
-    def input_order(self) -> InputOrder:
-        times = self.plan.times
-        return InputOrder(self.plan.keys, (OrderKey(times.end),), needs_time=True, start=times.start)
-
-    @property
-    def output_schema(self) -> pa.Schema:
-        return output_schema(self.plan, self.input_schema)
-
-    @property
-    def fingerprint(self) -> str:
-        query = self.plan.query
-        text = " ".join(query.source[query.span.start : query.span.end].split())
-        columns = [f"{field.name} {field.type}" for field in self.input_schema if field.name in self.input_columns]
-        local = [f"{name}: {parts}" for name, parts in self.plan.local.items()]
-        times = [self.plan.times.end, self.plan.times.start or ""]
-        parts = [text, self.plan.strategy.value, *self.plan.keys, *times, *columns, *local]
-        return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
-
-    def open(self) -> EventPatternMatcher:
-        return EventPatternMatcher(self)
 
 
 class EventPatternMatcher:
@@ -208,8 +169,7 @@ class EventPatternMatcher:
         self, events: EventBatch, start: np.ndarray, arrays: EventArrays, until: int, new: np.ndarray
     ) -> Iterator[Round]:
         """Partitions together up to a number of rows; a large one in pieces of time, each with the window before it."""
-        changes = np.flatnonzero(np.diff(events.key)) + 1
-        from_ = np.concatenate([[0], changes, [len(events)]]).astype(np.int64)
+        from_ = events.bounds
         groups = len(from_) - 1
         touched = np.ones(groups, np.bool_)
         if not self._waits and until != END_OF_TIME:
@@ -423,10 +383,8 @@ class EventPatternMatcher:
         if self.plan.strategy in (Strategy.ANY, Strategy.NEXT):
             bits = arrays.bits
             if self.plan.strategy is Strategy.ANY and len(self._chain) > 1:
-                changes = np.flatnonzero(np.diff(events.key)) + 1
-                from_ = np.concatenate([[0], changes, [len(events)]]).astype(np.int64)
                 bits = np.empty_like(arrays.bits)
-                joins.viable(arrays.bits, self._chain, from_, start, events.time, self.window, False, bits)
+                joins.viable(arrays.bits, self._chain, events.bounds, start, events.time, self.window, False, bits)
             keep &= bits != 0
         rows = np.flatnonzero(keep)
         rows = self._within_limit(events, rows)
@@ -438,8 +396,7 @@ class EventPatternMatcher:
         limit = self.spec.limit
         if limit is None or len(rows) == 0:
             return rows
-        keys, counts = np.unique(events.key[rows], return_counts=True)
-        over = keys[counts > limit.rows]
+        over, _ = limit.keys_beyond(events.key[rows])
         if len(over) == 0:
             return rows
         if not limit.give_up:
@@ -458,9 +415,8 @@ class EventPatternMatcher:
     def _error(self, events: EventBatch, row: int, what: str, hint: str) -> EpisodeDataError:
         query = self.plan.query
         names = dict.fromkeys([*self.plan.keys, self.plan.times.end])
-        place = ", ".join(f"{name} = {events.table.column(name)[row].as_py()}" for name in names)
         return EpisodeDataError(
-            f"{place} {what}.",
+            f"{events.values_at(row, names)} {what}.",
             source=query.source,
             position=query.pattern_span.start,
             length=query.pattern_span.end - query.pattern_span.start,

@@ -7,29 +7,31 @@ tried again with them.
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 from episode.errors import EpisodeDataError
 from episode.kernels.rows import matching as kernel
-from episode.matchers.assembly import Matches, OutputAssembler, PathLabels, output_schema
+from episode.matchers.assembly import Matches, OutputAssembler, PathLabels
 from episode.matchers.columns import from_bytes, take, to_bytes
 from episode.matchers.held import STATE_VERSION, KeptRows, check_version, ranges, with_held
+from episode.matchers.limits import StateLimit
 from episode.matchers.prepare import Needs, membership, needs_of, prepare
-from episode.matchers.protocol import END_OF_TIME, EventBatch, InputOrder, OrderKey, Snapshot, StateChunk
+from episode.matchers.protocol import END_OF_TIME, EventBatch, Snapshot, StateChunk
 from episode.matchers.rows.program import ProgramArrays, lower_program
 from episode.matchers.rows.work import WorkArrays
 from episode.plan.clause import MatchMode, RowsPerMatch, SkipTo, Span
-from episode.plan.rows.plan import RowPatternPlan, uses_match_number
+from episode.plan.rows.plan import uses_match_number
 from episode.plan.rows.program import START
 
+if TYPE_CHECKING:
+    from episode.matchers.rows.spec import RowPatternSpec
+
 _PARTITIONS = "partitions"
-STEP_BUDGET = 10_000_000
 MODES = {
     MatchMode.PREFERRED: kernel.PREFERRED, MatchMode.MAXIMAL: kernel.MAXIMAL,
     MatchMode.INCREMENTAL: kernel.INCREMENTAL, MatchMode.ALL: kernel.ALL,
@@ -39,47 +41,6 @@ SKIPS = {
     SkipTo.FIRST_LABEL: kernel.FIRST_LABEL, SkipTo.LAST_LABEL: kernel.LAST_LABEL,
 }  # fmt: skip
 MEMORY = {"none": kernel.NO_MEMORY, "attempt": kernel.ATTEMPT_MEMORY, "partition": kernel.PARTITION_MEMORY}
-
-
-@dataclass(frozen=True)
-class StateLimit:
-    """How many rows a key may hold. Beyond: an error, or its open match is given up and its rows are forgotten."""
-
-    rows: int
-    give_up: bool
-
-
-@dataclass(frozen=True)
-class RowPatternSpec:
-    """A planned MATCH_RECOGNIZE over rows of a known Arrow schema: opens matchers on the workers."""
-
-    plan: RowPatternPlan
-    input_schema: pa.Schema
-    step_budget: int = STEP_BUDGET
-    limit: StateLimit | None = None
-
-    @property
-    def input_columns(self) -> tuple[str, ...]:
-        return self.plan.input_columns
-
-    @property
-    def input_order(self) -> InputOrder:
-        order = tuple(OrderKey(column.column, column.ascending, column.nulls_first) for column in self.plan.order)
-        return InputOrder(self.plan.keys, order, needs_time=self.plan.within is not None)
-
-    @property
-    def output_schema(self) -> pa.Schema:
-        return output_schema(self.plan, self.input_schema)
-
-    @property
-    def fingerprint(self) -> str:
-        clause = self.plan.clause
-        text = " ".join(clause.source[clause.span.start : clause.span.end].split())
-        columns = [f"{field.name} {field.type}" for field in self.input_schema if field.name in self.input_columns]
-        return hashlib.sha256("\n".join([text, *columns]).encode()).hexdigest()[:16]
-
-    def open(self) -> RowPatternMatcher:
-        return RowPatternMatcher(self)
 
 
 @dataclass
@@ -181,7 +142,7 @@ class RowPatternMatcher:
         """The earliest end of a window in which a start row waits."""
         if self.plan.within is None or self.held is None or len(self.held) == 0:
             return None
-        first = np.concatenate([[0], np.flatnonzero(np.diff(self.held.key)) + 1])
+        first = self.held.bounds[:-1]
         at = np.searchsorted(self.partitions.key, self.held.key[first])
         waiting = self.partitions.next_start[at] < self.partitions.held[at]
         starts = (first + self.partitions.next_start[at])[waiting]
@@ -192,9 +153,7 @@ class RowPatternMatcher:
     # ---- one step ------------------------------------------------------------------------------------
 
     def _advance(self, events: EventBatch, until: int, final: bool) -> pa.Table:
-        changes = np.flatnonzero(np.diff(events.key)) + 1
-        lo = np.concatenate([[0], changes]).astype(np.int64) if len(events) else np.zeros(0, np.int64)
-        hi = np.concatenate([changes, [len(events)]]).astype(np.int64) if len(events) else np.zeros(0, np.int64)
+        lo, hi = events.bounds[:-1], events.bounds[1:]
         keys = events.key[lo]
         everyone = self.partitions.extended(np.sort(keys))
         here = np.searchsorted(everyone.key, keys)
@@ -330,7 +289,7 @@ class RowPatternMatcher:
     # ---- errors --------------------------------------------------------------------------------------
 
     def _too_many_rows(self, limit: StateLimit, events: EventBatch, row: int, count: int) -> EpisodeDataError:
-        holder = _values_at(events, row, self.plan.keys) or "The stream"
+        holder = events.values_at(row, self.plan.keys) or "The stream"
         return self._error(
             f"{holder} holds {count:,} rows for a match that is still open; max_state_rows is {limit.rows:,}.",
             self.plan.clause.pattern_span,
@@ -340,7 +299,7 @@ class RowPatternMatcher:
     def _data_error(self, status: int, events: EventBatch, row: int) -> EpisodeDataError:
         clause = self.plan.clause
         names = dict.fromkeys([*self.plan.keys, *(column.column for column in self.plan.order)])
-        place = _values_at(events, row, names) or f"row {row}"
+        place = events.values_at(row, names) or f"row {row}"
         if status == kernel.BUDGET_SPENT:
             return self._error(
                 f"Matching from one start row ({place}) took more than {self.spec.step_budget:,} steps.",
@@ -363,8 +322,3 @@ class RowPatternMatcher:
         """An error of the data that a part of the clause is the reason for."""
         source = self.plan.clause.source
         return EpisodeDataError(message, source=source, position=span.start, length=span.end - span.start, hint=hint)
-
-
-def _values_at(events: EventBatch, row: int, columns: Iterable[str]) -> str:
-    """A row, told by values of it."""
-    return ", ".join(f"{name} = {events.table.column(name)[row].as_py()}" for name in columns)

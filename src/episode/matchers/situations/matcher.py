@@ -7,9 +7,9 @@ No event of a situation is kept.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -17,19 +17,19 @@ import pyarrow as pa
 from episode.errors import EpisodeDataError
 from episode.kernels.situations import matching as kernel
 from episode.kernels.situations.search import EVER, NEVER
-from episode.matchers.assembly import atom_field
 from episode.matchers.columns import from_bytes, one_chunk_each, take, to_bytes
 from episode.matchers.held import STATE_VERSION, KeptRows, check_version, ranges, with_held
 from episode.matchers.prepare import Needs, needs_of, prepare
-from episode.matchers.protocol import END_OF_TIME, EventBatch, InputOrder, OrderKey, Snapshot, StateChunk
-from episode.matchers.rows.matcher import StateLimit
+from episode.matchers.protocol import END_OF_TIME, EventBatch, Snapshot, StateChunk
 from episode.matchers.situations.adapt import Orders
 from episode.matchers.situations.values import Accumulators, Asked, result, state_fields, symbol_of
 from episode.plan.measures import OutputAtom, PlaceExists
 from episode.plan.situations.cost import triggers
-from episode.plan.situations.plan import SituationPlan
 from episode.plan.situations.returns import DETECTED_AT, MatchMoment, SituationMoment
 from episode.plan.types import is_integer
+
+if TYPE_CHECKING:
+    from episode.matchers.situations.spec import SituationPatternSpec
 
 SOFT_LIMIT = 1 << 17
 """Matches after which a round ends."""
@@ -38,44 +38,6 @@ MOST_AT_ONCE = 1 << 25
 DAY = 86_400_000_000
 _STATE = "situations"
 _START, _SEEN, _KEY = "__start", "__seen", "__key"
-
-
-@dataclass(frozen=True)
-class SituationPatternSpec:
-    """A planned situation pattern over rows of a known Arrow schema. forced: orders of search to keep to."""
-
-    plan: SituationPlan
-    input_schema: pa.Schema
-    limit: StateLimit | None = None
-    forced: tuple[tuple[int, ...], ...] | None = None
-
-    @property
-    def input_columns(self) -> tuple[str, ...]:
-        return self.plan.input_columns
-
-    @property
-    def input_order(self) -> InputOrder:
-        return InputOrder(self.plan.keys, (OrderKey(self.plan.time),), needs_time=True)
-
-    @property
-    def output_schema(self) -> pa.Schema:
-        time = self.input_schema.field(self.plan.time)
-        fields = []
-        for atom, name in self.plan.measures.atoms.items():
-            kind = time if isinstance(atom, (SituationMoment, MatchMoment)) else atom_field(atom, self.input_schema)
-            fields.append(kind.with_name(name).with_nullable(True))
-        return pa.schema(fields)
-
-    @property
-    def fingerprint(self) -> str:
-        plan = self.plan
-        text = " ".join(plan.query.source[plan.query.span.start : plan.query.span.end].split())
-        columns = [f"{field.name} {field.type}" for field in self.input_schema if field.name in self.input_columns]
-        parts = [text, plan.detect, plan.time, *plan.keys, *columns]
-        return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
-
-    def open(self) -> SituationPatternMatcher:
-        return SituationPatternMatcher(self)
 
 
 @dataclass
@@ -236,8 +198,7 @@ class SituationPatternMatcher:
         symbols = len(self._symbols)
         prepared = prepare(self.plan, self._needs, events.table, events.key)
         bits = prepared.bits & np.uint64((1 << symbols) - 1)
-        changes = np.flatnonzero(np.diff(events.key)) + 1
-        from_ = np.concatenate([[0], changes, [len(events)]]).astype(np.int64)
+        from_ = events.bounds
         keys = events.key[from_[:-1]]
         groups = len(keys)
         open_start = np.full((groups, symbols), NEVER, np.int64)
@@ -467,8 +428,7 @@ class SituationPatternMatcher:
         limit = self.spec.limit
         if limit is None:
             return
-        keys, counts = np.unique(np.concatenate([one.finished.key for one in self._symbols]), return_counts=True)
-        over = keys[counts > limit.rows]
+        over, counts = limit.keys_beyond(np.concatenate([one.finished.key for one in self._symbols]))
         if len(over) == 0:
             return
         if not limit.give_up:
@@ -484,9 +444,8 @@ class SituationPatternMatcher:
 
     def _explosion(self, events: EventBatch, row: int) -> EpisodeDataError:
         names = dict.fromkeys([*self.plan.keys, self.plan.time])
-        place = ", ".join(f"{name} = {events.table.column(name)[row].as_py()}" for name in names)
         return self._error(
-            f"{place} completes more than {MOST_AT_ONCE:,} matches at once.",
+            f"{events.values_at(row, names)} completes more than {MOST_AT_ONCE:,} matches at once.",
             "Shorten WITHIN, or narrow the pattern: `before` and `after` pair all situations of a window.",
         )
 

@@ -6,7 +6,7 @@ import pytest
 
 from episode.matchers.events import adapt as event_adapt
 from episode.matchers.events import matcher as event_pattern
-from episode.matchers.events.matcher import EventPatternSpec
+from episode.matchers.events.spec import EventPatternSpec
 from episode.matchers.keys import KeyCoder
 from episode.matchers.ordering import events_of
 from episode.matchers.protocol import END_OF_TIME

@@ -9,7 +9,7 @@ import pytest
 
 from episode.errors import EpisodeAnalysisError
 from episode.lang.rows.parser import parse_clause
-from episode.matchers.rows.matcher import RowPatternSpec
+from episode.matchers.rows.spec import RowPatternSpec
 from episode.plan.rows.plan import plan_row_pattern
 from episode.plan.schema import InputSchema
 from episode.plan.stream import with_match_times

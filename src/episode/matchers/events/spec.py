@@ -1,0 +1,54 @@
+"""A planned event pattern, shipped to the workers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from episode.matchers.assembly import output_schema
+from episode.matchers.events.matcher import MOST_RECORDS, ROUND_ROWS, EventPatternMatcher
+from episode.matchers.fingerprint import column_types, fingerprint
+from episode.matchers.limits import STEP_BUDGET, StateLimit
+from episode.matchers.protocol import InputOrder, OrderKey
+from episode.plan.events.cost import PhysicalPlan
+from episode.plan.events.plan import EventPlan
+
+
+@dataclass(frozen=True)
+class EventPatternSpec:
+    """A planned event pattern over rows of a known Arrow schema. forced: a physical plan to keep to. round_rows,
+    most_records: limits of one round."""
+
+    plan: EventPlan
+    input_schema: pa.Schema
+    step_budget: int = STEP_BUDGET
+    limit: StateLimit | None = None
+    forced: PhysicalPlan | None = None
+    round_rows: int = ROUND_ROWS
+    most_records: int = MOST_RECORDS
+
+    @property
+    def input_columns(self) -> tuple[str, ...]:
+        return self.plan.input_columns
+
+    @property
+    def input_order(self) -> InputOrder:
+        times = self.plan.times
+        return InputOrder(self.plan.keys, (OrderKey(times.end),), needs_time=True, start=times.start)
+
+    @property
+    def output_schema(self) -> pa.Schema:
+        return output_schema(self.plan, self.input_schema)
+
+    @property
+    def fingerprint(self) -> str:
+        plan, query = self.plan, self.plan.query
+        text = query.source[query.span.start : query.span.end]
+        columns = column_types(self.input_schema, self.input_columns)
+        local = [f"{name}: {parts}" for name, parts in plan.local.items()]
+        times = [plan.times.end, plan.times.start or ""]
+        return fingerprint(text, plan.strategy.value, *plan.keys, *times, *columns, *local)
+
+    def open(self) -> EventPatternMatcher:
+        return EventPatternMatcher(self)

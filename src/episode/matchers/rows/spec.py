@@ -1,0 +1,46 @@
+"""A planned MATCH_RECOGNIZE, shipped to the workers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from episode.matchers.assembly import output_schema
+from episode.matchers.fingerprint import column_types, fingerprint
+from episode.matchers.limits import STEP_BUDGET, StateLimit
+from episode.matchers.protocol import InputOrder, OrderKey
+from episode.matchers.rows.matcher import RowPatternMatcher
+from episode.plan.rows.plan import RowPatternPlan
+
+
+@dataclass(frozen=True)
+class RowPatternSpec:
+    """A planned MATCH_RECOGNIZE over rows of a known Arrow schema: opens matchers on the workers."""
+
+    plan: RowPatternPlan
+    input_schema: pa.Schema
+    step_budget: int = STEP_BUDGET
+    limit: StateLimit | None = None
+
+    @property
+    def input_columns(self) -> tuple[str, ...]:
+        return self.plan.input_columns
+
+    @property
+    def input_order(self) -> InputOrder:
+        order = tuple(OrderKey(column.column, column.ascending, column.nulls_first) for column in self.plan.order)
+        return InputOrder(self.plan.keys, order, needs_time=self.plan.within is not None)
+
+    @property
+    def output_schema(self) -> pa.Schema:
+        return output_schema(self.plan, self.input_schema)
+
+    @property
+    def fingerprint(self) -> str:
+        clause = self.plan.clause
+        text = clause.source[clause.span.start : clause.span.end]
+        return fingerprint(text, *column_types(self.input_schema, self.input_columns))
+
+    def open(self) -> RowPatternMatcher:
+        return RowPatternMatcher(self)

@@ -1,0 +1,52 @@
+"""A planned situation pattern, shipped to the workers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from episode.matchers.assembly import atom_field
+from episode.matchers.fingerprint import column_types, fingerprint
+from episode.matchers.limits import StateLimit
+from episode.matchers.protocol import InputOrder, OrderKey
+from episode.matchers.situations.matcher import SituationPatternMatcher
+from episode.plan.situations.plan import SituationPlan
+from episode.plan.situations.returns import MatchMoment, SituationMoment
+
+
+@dataclass(frozen=True)
+class SituationPatternSpec:
+    """A planned situation pattern over rows of a known Arrow schema. forced: orders of search to keep to."""
+
+    plan: SituationPlan
+    input_schema: pa.Schema
+    limit: StateLimit | None = None
+    forced: tuple[tuple[int, ...], ...] | None = None
+
+    @property
+    def input_columns(self) -> tuple[str, ...]:
+        return self.plan.input_columns
+
+    @property
+    def input_order(self) -> InputOrder:
+        return InputOrder(self.plan.keys, (OrderKey(self.plan.time),), needs_time=True)
+
+    @property
+    def output_schema(self) -> pa.Schema:
+        time = self.input_schema.field(self.plan.time)
+        fields = []
+        for atom, name in self.plan.measures.atoms.items():
+            kind = time if isinstance(atom, (SituationMoment, MatchMoment)) else atom_field(atom, self.input_schema)
+            fields.append(kind.with_name(name).with_nullable(True))
+        return pa.schema(fields)
+
+    @property
+    def fingerprint(self) -> str:
+        plan, query = self.plan, self.plan.query
+        text = query.source[query.span.start : query.span.end]
+        columns = column_types(self.input_schema, self.input_columns)
+        return fingerprint(text, plan.detect, plan.time, *plan.keys, *columns)
+
+    def open(self) -> SituationPatternMatcher:
+        return SituationPatternMatcher(self)
