@@ -1,4 +1,4 @@
-"""Reads conformance cases from their files; the format is told in README.md."""
+"""Reads conformance cases from their files; README.md says how they are written."""
 
 from __future__ import annotations
 
@@ -11,16 +11,21 @@ from typing import Any
 import pyarrow as pa
 
 from episode.errors import EpisodeError
+from episode.lang.events.syntax import EventQuery
+from episode.lang.situations.syntax import SituationQuery
 from episode.lang.statement import Statement, TablePattern, parse_statement
 from tests.conformance.values import arrow_type, canonical, columns_of, parse_cell, split_cells
 
 HERE = Path(__file__).parent
+LANGUAGES = ("rows", "events", "situations")
+"""A folder of cases each."""
 PLACES = ("process", "oracle", "spark")
 SECTION = re.compile(
     r"-- (?:(?P<kind>table) (?P<name>\w+) \((?P<columns>.*)\)"
     r"|(?P<query>query)"
     r"|(?P<result>result)(?P<ordered> in order)? \((?P<outputs>.*)\)"
     r"|(?P<error>error) (?P<class>Episode\w+)"
+    r"|(?P<options>options) (?P<option>\w+) = (?P<setting>\w+)"
     r"|(?P<runs>runs on) (?P<places>[\w, ]+)"
     r"|(?P<fails>fails on) (?P<where>[\w, ]+): (?P<reason>.+))\s*"
 )
@@ -42,8 +47,9 @@ class Table:
 
 @dataclass(frozen=True)
 class Case:
-    """One query over tables, with the rows or the error it must give."""
+    """One query over tables, with the rows or the error it must give. options: of `episode.Options`."""
 
+    language: str
     file: str
     title: str
     tables: dict[str, Table]
@@ -55,14 +61,19 @@ class Case:
     message: tuple[str, ...] = ()
     runs_on: tuple[str, ...] = PLACES
     fails_on: dict[str, str] = field(default_factory=dict)
+    options: dict[str, str] = field(default_factory=dict)
 
     @property
     def id(self) -> str:
-        return f"{self.file}: {self.title}"
+        return f"{self.language}: {self.file}: {self.title}"
 
     def clause(self) -> TablePattern | None:
         """The one clause of `SELECT * FROM table MATCH_RECOGNIZE (…) [AS alias]`; None for any other statement."""
         return _plain_clause(parse_statement(self.query))
+
+    def whole(self) -> EventQuery | SituationQuery | None:
+        """The event or situation pattern that is the whole statement."""
+        return parse_statement(self.query).whole
 
     def used_tables(self) -> list[Table]:
         return [table for table in self.tables.values() if re.search(rf"\b{table.name}\b", self.query)]
@@ -91,19 +102,19 @@ def _plain_clause(statement: Statement) -> TablePattern | None:
 
 
 @cache
-def all_cases() -> tuple[Case, ...]:
-    return tuple(case for path in sorted(HERE.glob("*.case")) for case in read_cases(path))
+def all_cases(language: str) -> tuple[Case, ...]:
+    return tuple(case for path in sorted((HERE / language).glob("*.case")) for case in read_cases(path))
 
 
-def cases_for(place: str) -> list[Case]:
-    """The cases that run in a place; in process and on the oracle only single clauses can."""
-    cases = [case for case in all_cases() if place in case.runs_on]
+def cases_for(place: str, language: str = "rows") -> list[Case]:
+    """The cases of a language that run in a place; in process and on the oracle only single patterns can."""
+    cases = [case for case in all_cases(language) if place in case.runs_on]
     return cases if place == "spark" else [case for case in cases if _is_single(case)]
 
 
 def _is_single(case: Case) -> bool:
     try:
-        return case.clause() is not None
+        return case.clause() is not None if case.language == "rows" else case.whole() is not None
     except EpisodeError:
         return True  # expected or not, the error is for the test to see
 
@@ -111,7 +122,7 @@ def _is_single(case: Case) -> bool:
 def read_cases(path: Path) -> list[Case]:
     head, *parts = re.split(r"^== ", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
     shared = {table.name: table for table in _tables(_sections(head))}
-    cases = [_case(path.stem, part, shared) for part in parts]
+    cases = [_case(path, part, shared) for part in parts]
     titles = [case.title for case in cases]
     repeated = {title for title in titles if titles.count(title) > 1}
     if repeated:
@@ -155,11 +166,11 @@ def _rows(lines: list[str], types: dict[str, str]) -> list[dict[str, Any]]:
     return rows
 
 
-def _case(file: str, text: str, shared: dict[str, Table]) -> Case:
+def _case(path: Path, text: str, shared: dict[str, Table]) -> Case:
     title, _, body = text.partition("\n")
     sections = _sections(body)
     tables = {**shared, **{table.name: table for table in _tables(sections)}}
-    values: dict[str, Any] = {"fails_on": {}}
+    values: dict[str, Any] = {"fails_on": {}, "options": {}}
     for heading, lines in sections:
         if heading["query"]:
             values["query"] = "\n".join(lines).strip()
@@ -170,13 +181,15 @@ def _case(file: str, text: str, shared: dict[str, Table]) -> Case:
         elif heading["error"]:
             values["error"] = heading["class"]
             values["message"] = tuple(line.strip() for line in lines if line.strip())
+        elif heading["options"]:
+            values["options"][heading["option"]] = heading["setting"]
         elif heading["runs"]:
             values["runs_on"] = _places(heading["places"])
         elif heading["fails"]:
             values["fails_on"].update(dict.fromkeys(_places(heading["where"]), heading["reason"]))
     if "query" not in values or ("error" in values) == ("types" in values):
-        raise ValueError(f"{file}: {title}: a case needs a query, and a result or an error")
-    return Case(file, title.strip(), tables, **values)
+        raise ValueError(f"{path.name}: {title}: a case needs a query, and a result or an error")
+    return Case(path.parent.name, path.stem, title.strip(), tables, **values)
 
 
 def _places(text: str) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from tests.conformance.cases import Case, Table, cases_for, comparable
+from tests.conformance.cases import LANGUAGES, Case, Table, cases_for, comparable
 from tests.conformance.values import YEAR_MONTH
 
 import episode
@@ -44,7 +44,7 @@ def parameters(cases: list[Case], always: tuple[str, ...] = SPARK_FILES) -> list
     return found
 
 
-ALL = cases_for("spark")
+ALL = [case for language in LANGUAGES for case in cases_for("spark", language)]
 FROM_PARQUET = [case for case in ALL if case.file in PARQUET_FILES and case.used_tables()]
 
 
@@ -100,7 +100,7 @@ def check(spark: SparkSession, case: Case, tables: dict[str, Any]) -> None:
     if case.error is not None:
         expect_error(spark, case, tables)
         return
-    result = episode.sql(case.query, spark=spark, **tables)
+    result = episode.sql(case.query, spark=spark, options=episode.Options(**case.options), **tables)
     assert {field.name: field.dataType.simpleString() for field in result.schema} == case.types
     rows = result.toArrow().to_pylist()
     assert comparable(rows, case.types, case.ordered) == case.expected(case.ordered)
@@ -110,13 +110,13 @@ def expect_error(spark: SparkSession, case: Case, tables: dict[str, Any]) -> Non
     """Errors of the query come at once; errors of the data with the action, inside Spark's own exception."""
     kind = getattr(errors, case.error)
     if kind is errors.EpisodeDataError:
-        result = episode.sql(case.query, spark=spark, **tables)
+        result = episode.sql(case.query, spark=spark, options=episode.Options(**case.options), **tables)
         with pytest.raises(PySparkException) as raised:
             result.toArrow()
         error = translate(raised.value)
     else:
         with pytest.raises(kind) as raised:
-            episode.sql(case.query, spark=spark, **tables)
+            episode.sql(case.query, spark=spark, options=episode.Options(**case.options), **tables)
         error = raised.value
     assert isinstance(error, kind)
     for part in case.message:
