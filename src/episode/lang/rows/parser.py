@@ -6,7 +6,7 @@ and DEFINE are read with the labels known.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import NoReturn
 
 from episode.errors import EpisodeAnalysisError, EpisodeSyntaxError
@@ -14,15 +14,17 @@ from episode.lang.cursor import Cursor, describe, label_name
 from episode.lang.duration import UNITS, parse_duration
 from episode.lang.lexer import Kind, Token, tokenize
 from episode.lang.rows.pattern import labels_of, parse_pattern
-from episode.lang.rows.scalar import known_labels, parse_scalar
+from episode.lang.rows.scalar import known_labels, parse_scalar, scalar_of
 from episode.lang.rows.sections import NAMES_OF_MODES, Section, cut, fail_unexpected
 from episode.lang.syntax import (
     NOWHERE,
+    Classifier,
     ColumnRef,
     Definition,
     Duration,
     Exclusion,
     MatchMode,
+    MatchNumber,
     MatchRecognize,
     Measure,
     OrderItem,
@@ -34,6 +36,7 @@ from episode.lang.syntax import (
 )
 
 COLUMNS_ONLY = "Only columns stand here; compute others in a subquery: FROM (SELECT …) MATCH_RECOGNIZE (…)."
+CLAUSES = "Write MATCH_NUMBER or CLASSIFIER, with AS and a name or without; more belongs in MEASURES."
 MEASURE = "A measure is written expression AS name."
 SUBSET = "Write SUBSET U = (A, B)."
 DEFINITION = "Write label AS condition."
@@ -77,7 +80,7 @@ def parse_clause_tokens(source: str, tokens: list[Token], begin: int, end: int) 
     return MatchRecognize(
         partition_by=_partition_by(cursor_of("PARTITION BY")),
         order_by=_order_by(cursor_of("ORDER BY")),
-        measures=_measures(cursor_of("MEASURES"), names),
+        measures=_with_clauses(_measures(cursor_of("MEASURES"), names), sections, cursor_of),
         rows_per_match=rows_per_match,
         skip_to=skip_to,
         skip_label=skip_label,
@@ -210,6 +213,28 @@ def _measures(cursor: Cursor | None, labels: frozenset[str]) -> tuple[Measure, .
         if cursor.at_end:
             return tuple(measures)
         cursor.advance()
+
+
+def _with_clauses(
+    measures: tuple[Measure, ...], sections: dict[str, Section], cursor_of: Callable[[str], Cursor | None]
+) -> tuple[Measure, ...]:
+    """The measures, and those that MATCH_NUMBER [AS name] and CLASSIFIER [AS name] add as clauses of their own."""
+    added = list(measures)
+    for clause in [name for name in sections if name in ("MATCH_NUMBER", "CLASSIFIER")]:
+        keyword, cursor = sections[clause].keyword, cursor_of(clause)
+        assert cursor is not None
+        span = Span(keyword.start, keyword.end)
+        name = keyword
+        if cursor.accept_words("AS"):
+            name = cursor.expect_identifier(f"the name of {clause}", CLAUSES)
+        if not cursor.at_end:
+            fail_unexpected(cursor, f"after {clause}", CLAUSES)
+        shown = clause.lower() if name is keyword else name.identifier
+        if any(measure.name.lower() == shown.lower() for measure in added):
+            cursor.fail(f"The measure {shown} is given twice.", name, f"Name it: {clause} AS another_name.")
+        atom = MatchNumber(span) if clause == "MATCH_NUMBER" else Classifier(None, span)
+        added.append(Measure(scalar_of(atom, clause), shown, Span(keyword.start, name.end)))
+    return tuple(added)
 
 
 def _check_comma(cursor: Cursor, begin: int, stop: int) -> None:

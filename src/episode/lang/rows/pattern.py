@@ -54,8 +54,6 @@ def _hint(token: Token) -> str:
         return "Labels are names; repetition is written A{2}."
     if token.kind is Kind.STRING:
         return 'Labels are names: B, `B` or "B".'
-    if token.is_symbol(","):
-        return "Labels follow one another without commas: PATTERN (A B); a list belongs in PERMUTE(A, B)."
     if token.is_symbol("[") or token.is_symbol("]"):
         return "Groups are written in round brackets: (B C)."
     if token.is_symbol("!") or token.is_symbol("~"):
@@ -63,22 +61,26 @@ def _hint(token: Token) -> str:
     return "A pattern is made of labels, ( ), |, * + ? {n,m}, ^ $, PERMUTE(…) and {- … -}."
 
 
-def _alternation(cursor: Cursor, depth: int) -> Pattern:
+def _alternation(cursor: Cursor, depth: int, listed: bool = False) -> Pattern:
+    """Alternatives up to what ends them; `listed`: commas end them too, as in PERMUTE."""
     if depth > MAXIMUM_DEPTH:
         cursor.fail(
             f"The pattern is nested more than {MAXIMUM_DEPTH} levels deep.", None, "Leave out brackets that do nothing."
         )
-    parts = [_concatenation(cursor, depth)]
+    parts = [_concatenation(cursor, depth, listed)]
     while cursor.accept_symbol("|"):
-        parts.append(_concatenation(cursor, depth))
+        parts.append(_concatenation(cursor, depth, listed))
     return parts[0] if len(parts) == 1 else Alternation(tuple(parts))
 
 
-def _concatenation(cursor: Cursor, depth: int) -> Pattern:
+def _concatenation(cursor: Cursor, depth: int, listed: bool) -> Pattern:
+    """Parts one after another; a comma between two of them says nothing more."""
     parts: list[Pattern] = []
+    wanted = True
     while not _at_stop(cursor):
         parts.append(_quantified(cursor, depth))
-    if not parts:
+        wanted = not listed and cursor.accept_symbol(",")
+    if wanted:
         found = "'-}'" if cursor.token.is_symbol("-") else describe(cursor.token)
         cursor.fail(f"Expected a label or a group in PATTERN, found {found}.", None, "The empty pattern is ().")
     return parts[0] if len(parts) == 1 else Concatenation(tuple(parts))
@@ -191,9 +193,9 @@ def _exclusion(cursor: Cursor, depth: int) -> Pattern:
 def _permutation(cursor: Cursor, depth: int) -> Pattern:
     cursor.advance()
     cursor.advance()
-    parts = [_alternation(cursor, depth + 1)]
+    parts = [_alternation(cursor, depth + 1, listed=True)]
     while cursor.accept_symbol(","):
-        parts.append(_alternation(cursor, depth + 1))
+        parts.append(_alternation(cursor, depth + 1, listed=True))
     if not cursor.accept_symbol(")"):
         cursor.fail(f"Expected ',' or ')' in PERMUTE, found {describe(cursor.token)}.", None, "Write PERMUTE(A, B, C).")
     return parts[0] if len(parts) == 1 else Permutation(tuple(parts))

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from sqlglot import exp
+
 from episode.errors import EpisodeUnsupportedError
 from episode.lang.cursor import Cursor, label_name
 from episode.lang.functions import AGGREGATES, NAVIGATIONS, OTHER_SPARK_AGGREGATES, ROW_FUNCTIONS, SYNONYMS
 from episode.lang.lexer import Kind, Token
 from episode.lang.lifting import (
     KEYWORDS,
+    PLACEHOLDER,
     lift_scalar,
     refuse_modifiers_behind,
     refuse_modifiers_inside,
@@ -64,6 +67,12 @@ class RowAtoms:
 def parse_scalar(cursor: Cursor, labels: frozenset[str], inside: str | None = None) -> Scalar:
     """The expression between the cursor and its end. `inside` names the call that this is an argument of."""
     return lift_scalar(cursor, RowAtoms(labels, inside))
+
+
+def scalar_of(atom: Atom, original: str) -> Scalar:
+    """The scalar that is nothing but an atom."""
+    name = f"{PLACEHOLDER}0"
+    return Scalar(name, exp.column(name), ((name, atom),), original, atom.span)
 
 
 def _call_at(cursor: Cursor, labels: frozenset[str], inside: str | None) -> Atom | None:

@@ -11,14 +11,16 @@ from episode.lang.lexer import Kind, Token
 from episode.lang.syntax import MatchMode
 
 SECTION_ORDER = (
-    "PARTITION BY, ORDER BY, MEASURES, ONE ROW | ALL ROWS PER MATCH, AFTER MATCH SKIP, match mode, "
-    "PATTERN, WITHIN, SUBSET, DEFINE"
+    "PARTITION BY, ORDER BY, MEASURES, MATCH_NUMBER, CLASSIFIER, ONE ROW | ALL ROWS PER MATCH, AFTER MATCH SKIP, "
+    "match mode, PATTERN, WITHIN, SUBSET, DEFINE"
 )
 ORDER_HINT = f"The parts, in order: {SECTION_ORDER}."
 SECTIONS = (
     ("PARTITION", "BY"),
     ("ORDER", "BY"),
     ("MEASURES",),
+    ("MATCH_NUMBER",),
+    ("CLASSIFIER",),
     ("ONE", "ROW"),
     ("ALL", "ROWS"),
     ("ALL", "ROW"),
@@ -35,6 +37,8 @@ SECTIONS = (
 )
 SECTION_BEGINNINGS = {words[:1] for words in SECTIONS}
 WORDS_THAT_MAY_BE_COLUMNS = (("MEASURES",), ("DEFINE",), ("SUBSET",), ("WITHIN",))
+NUMBERS_AND_LABELS = (("MATCH_NUMBER",), ("CLASSIFIER",))
+BEFORE_ROWS_PER_MATCH = ("", "PARTITION BY", "ORDER BY", "MEASURES", "MATCH_NUMBER", "CLASSIFIER")
 NAMES_OF_ROWS = ("ONE ROW", "ALL ROWS", "ALL ROW")
 NAMES_OF_MODES = {
     "MAXIMAL MATCH": MatchMode.MAXIMAL,
@@ -50,6 +54,8 @@ RANK = {
     "PARTITION BY": 0,
     "ORDER BY": 1,
     "MEASURES": 2,
+    "MATCH_NUMBER": 2,
+    "CLASSIFIER": 2,
     "ROWS PER MATCH": 3,
     "AFTER MATCH": 4,
     "MATCH MODE": 4,
@@ -86,10 +92,21 @@ def _section_at(cursor: Cursor, current: str) -> tuple[str, ...] | None:
                 continue
             if words == ("WITHIN",) and following.upper == "GROUP":
                 continue
+            if words in NUMBERS_AND_LABELS and not _is_clause(cursor, current):
+                continue
             if words in WORDS_THAT_MAY_BE_COLUMNS and _is_column(before, following, current):
                 continue
             return words
     return None
+
+
+def _is_clause(cursor: Cursor, current: str) -> bool:
+    """MATCH_NUMBER or CLASSIFIER as a clause stands after a finished item; as an expression it begins one."""
+    if current not in BEFORE_ROWS_PER_MATCH or cursor.peek().is_symbol("("):
+        return False
+    if current == "MEASURES":
+        return cursor.peek(-2).upper == "AS"
+    return not (cursor.peek(-1).is_symbol(",") or cursor.peek(-1).upper == "BY")
 
 
 def _begins_for_sure(cursor: Cursor) -> bool:

@@ -50,8 +50,8 @@ class Inputs:
         return tuple(columns)
 
     def order(self) -> tuple[OrderColumn, ...]:
-        """Columns of ORDER BY."""
-        columns = []
+        """Columns of ORDER BY, each once: a column has no effect where an earlier one has ordered by it already."""
+        columns: dict[str, OrderColumn] = {}
         for item in self.clause.order_by:
             column = self._column(item.column)
             type_ = self.schema.columns[column]
@@ -60,8 +60,8 @@ class Inputs:
                 raise self._unsupported(
                     f"Rows cannot be ordered by {column}, which is of type {type_}.", item.column, hint
                 )
-            columns.append(OrderColumn(column, item.ascending, item.nulls_first))
-        return tuple(columns)
+            columns.setdefault(column, OrderColumn(column, item.ascending, item.nulls_first))
+        return tuple(columns.values())
 
     def _column(self, reference: ColumnRef) -> str:
         path = reference.path

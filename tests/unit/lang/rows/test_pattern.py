@@ -20,6 +20,8 @@ def parse(text: str) -> Pattern:
     ("text", "tree"),
     [
         ("A B C", "[A B C]"),
+        ("A, B+, C", "[A B{1,} C]"),
+        ("(A, B | C) PERMUTE(D, (E, F))", "[<[A B] | C> permute(D, [E F])]"),
         ("A | B | C", "<A | B | C>"),
         ("A B | C", "<[A B] | C>"),
         ("A (B | C)", "[A <B | C>]"),
@@ -59,7 +61,7 @@ def test_labels_in_order_of_appearance() -> None:
     "text",
     ["", "|", "A |", "| A", "A || B", "*", "A**", "A+?+", "A{0}", "A{,0}", "A{0,0}", "A{3,2}", "A{}", "A{-1}",
      "A{1;2}", "A{1 2}", "A{2147483648}", "{2}", "(A", "A)", "(", "()()(", "PERMUTE()", "PERMUTE(A,)", "PERMUTE(,A)",
-     "{- -}", "{- A", "{- A }", "A -}", "A, B", "1", "'A'", "A.B", "!A", "A & B", "[A]", "A-B"],
+     "{- -}", "{- A", "{- A }", "A -}", "A,", ", A", "A,, B", "A, | B", "1", "'A'", "A.B", "!A", "A & B", "[A]", "A-B"],
 )  # fmt: skip
 def test_no_patterns(text: str) -> None:
     with pytest.raises(EpisodeSyntaxError):
