@@ -11,9 +11,8 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from bench.harness import median, say
-from episode.matchers.keys import KeyCoder
-from episode.matchers.ordering import events_of
-from episode.matchers.protocol import END_OF_TIME, EventBatch, MatcherSpec
+from episode.matchers.protocol import EventBatch, MatcherSpec
+from episode.matchers.running import LocalRun, completed_by
 from episode.spark.worker import prepare_worker
 
 
@@ -26,14 +25,14 @@ def one_core() -> None:
 
 def batches_of(spec: MatcherSpec, tables: Iterable[pa.Table]) -> list[EventBatch]:
     """The tables as the matcher takes them: by key and in order of time."""
-    coder = KeyCoder(spec.input_order.keys)
-    return [events_of(table.select(list(spec.input_columns)), spec.input_order, coder) for table in tables]
+    running = LocalRun(spec)
+    return [running.events(table) for table in tables]
 
 
 def feeds_of(batches: Sequence[EventBatch]) -> Iterator[tuple[EventBatch, int]]:
     """Each batch with the time up to which events are complete with it."""
     for number, batch in enumerate(batches):
-        yield batch, END_OF_TIME if number == len(batches) - 1 else int(batch.time.max())
+        yield batch, completed_by(batch, number == len(batches) - 1)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,11 +25,10 @@ from bench.queries import RARE, TICK, TICK_MAXIMAL
 from bench.ticks import SCHEMA, ticks
 from episode.kernels.rows import matching as kernel
 from episode.lang.rows.parser import parse_clause
-from episode.matchers.keys import KeyCoder
-from episode.matchers.ordering import events_of
 from episode.matchers.protocol import END_OF_TIME, EventBatch
 from episode.matchers.rows import matcher as row_pattern
 from episode.matchers.rows.spec import RowPatternSpec
+from episode.matchers.running import LocalRun
 from episode.plan.rows.plan import plan_row_pattern
 from episode.plan.schema import InputSchema
 
@@ -79,14 +77,11 @@ def run(spec: RowPatternSpec, shards: list[pa.Table]) -> tuple[dict[str, float],
     matches = 0
     with clocked() as clock:
         for shard in shards:
-            order = partial(
-                events_of, shard.select(list(spec.input_columns)), spec.input_order, KeyCoder(spec.input_order.keys)
-            )
-            events: EventBatch = clock.timed("order", order)()
-            matcher = spec.open()
+            running = LocalRun(spec)
+            events: EventBatch = clock.timed("order", running.events)(shard)
             inside = sum(clock.seconds.values())
             begin = time.process_time()
-            matches += matcher.feed(events, END_OF_TIME).num_rows
+            matches += running.matcher.feed(events, END_OF_TIME).num_rows
             total = time.process_time() - begin
             clock.seconds["rest"] += total - (sum(clock.seconds.values()) - inside)
     return clock.seconds, matches
@@ -192,8 +187,7 @@ def main() -> None:
     tick = measure("tick", TICK, shards, arguments.runs)
     maximal = measure("tick, MAXIMAL MATCH", TICK_MAXIMAL, shards, arguments.runs)
     rare = measure("rare starts", RARE, shards, arguments.runs)
-    order = spec_of(TICK).input_order
-    events = [events_of(shard, order, KeyCoder(order.keys)) for shard in shards]
+    events = [LocalRun(spec_of(TICK)).events(shard) for shard in shards]
     hand_seconds(events)
     hand = [hand_seconds(events) for _ in range(arguments.runs)]
     speed = bandwidth(arguments.runs)

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from episode.matchers.keys import KeyCoder
-from tests.support.rows import events_in, spec_of
+from episode.matchers.running import LocalRun
+from tests.support.rows import spec_of, table_in
 
 KEYS = 3
 FEEDS = 60
@@ -23,12 +23,12 @@ def rows_of_feed(number: int) -> list[dict[str, Any]]:
 def held_rows(clause: str) -> list[int]:
     """Rows held after each of many feeds."""
     spec = spec_of(clause)
-    matcher, coder = spec.open(), KeyCoder(spec.input_order.keys)
+    running = LocalRun(spec)
     held = []
     for number in range(FEEDS):
         rows = rows_of_feed(number)
-        matcher.feed(events_in(spec, rows, coder), rows[-1]["ts"])
-        held.append(matcher.state_rows)
+        running.feed(table_in(spec, rows), rows[-1]["ts"])
+        held.append(running.matcher.state_rows)
     return held
 
 

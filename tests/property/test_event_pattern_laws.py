@@ -20,10 +20,9 @@ from episode.matchers.events import adapt as event_adapt
 from episode.matchers.events import matcher as event_pattern
 from episode.matchers.events.matcher import EventPatternMatcher
 from episode.matchers.events.spec import EventPatternSpec
-from episode.matchers.keys import KeyCoder
 from episode.matchers.live import LiveRules, LiveShard
-from episode.matchers.ordering import events_of
-from episode.matchers.protocol import END_OF_TIME, StateChunk
+from episode.matchers.protocol import StateChunk
+from episode.matchers.running import LocalRun, run
 from episode.plan.events.cost import PhysicalPlan, Shape
 from episode.plan.events.plan import EventPlan
 from episode.plan.events.tree import InSequence, Node, OneOf, Together
@@ -259,14 +258,12 @@ def test_rates_that_change_the_plan() -> None:
         Event(t, t, t, {"type": generator.choice(kinds[t >= 20_000]), "k": 1, "x": t % 7, "y": 1, "s": "a"})
         for t in range(40_000)
     ]
-    table = table_of(events).select(list(spec.input_columns))
-    batch = events_of(table, spec.input_order, KeyCoder(spec.input_order.keys))
-    matcher = spec.open()
-    found = matcher.feed(batch, END_OF_TIME)
-    left, right = (change.plan for change in matcher.adaptation.changes)
+    running = LocalRun(spec)
+    found = running.feed(table_of(events))
+    left, right = (change.plan for change in running.matcher.adaptation.changes)
     assert left.shapes != right.shapes
     for forced in (left, right):
-        fixed = spec_of(text, forced=forced).open().feed(batch, END_OF_TIME)
+        fixed = run(spec_of(text, forced=forced), table_of(events))
         assert _in_order(fixed) == _in_order(found)
 
 

@@ -14,11 +14,10 @@ from hypothesis import strategies as st
 
 from episode.errors import EpisodeDataError
 from episode.matchers.columns import from_bytes, to_bytes
-from episode.matchers.keys import KeyCoder
 from episode.matchers.limits import StateLimit
 from episode.matchers.live import LiveRules, LiveShard
-from episode.matchers.ordering import events_of
 from episode.matchers.protocol import StateChunk
+from episode.matchers.running import LocalRun
 from episode.matchers.situations import adapt as situation_adapt
 from episode.matchers.situations.matcher import SituationPatternMatcher
 from episode.matchers.situations.spec import SituationPatternSpec
@@ -165,15 +164,14 @@ def test_a_stream_equals_a_table(case: Case, data: st.DataObject) -> None:
 
 def steady(spec: SituationPatternSpec, chunks: int, per_chunk: int) -> Iterator[tuple[SituationPatternMatcher, int]]:
     """(the matcher, matches) after each chunk of a steady stream: a every 10 units for 4, b for 5 from the third on."""
-    matcher, coder = spec.open(), KeyCoder(spec.input_order.keys)
+    running = LocalRun(spec)
     for chunk in range(chunks):
         times = range(chunk * per_chunk, (chunk + 1) * per_chunk)
         rows = [
             {"k": "x", "t": t, "a": t % 10 < 4, "b": 2 <= t % 10 < 7, "c": False, "d": True, "x": 1.0, "n": t, "s": "s"}
             for t in times
         ]
-        table = pa.Table.from_pylist(rows, schema=SCHEMA).select(list(spec.input_columns))
-        yield matcher, matcher.feed(events_of(table, spec.input_order, coder), times[-1]).num_rows
+        yield running.matcher, running.feed(pa.Table.from_pylist(rows, schema=SCHEMA), times[-1]).num_rows
 
 
 def test_state_holds_the_situations_of_one_window() -> None:
@@ -187,16 +185,15 @@ def test_state_holds_the_situations_of_one_window() -> None:
 def test_keys_that_fall_silent_are_forgotten() -> None:
     """Finished situations leave with the window, whether events of their key come or not."""
     spec = spec_of("FROM t PARTITION BY k DEFINE A AS a, B AS b PATTERN A before B WITHIN 50")
-    matcher, coder = spec.open(), KeyCoder(spec.input_order.keys)
+    running = LocalRun(spec)
     held = []
     for chunk in range(20):
         rows = [
             {"k": f"key {chunk}", "t": t, "a": t % 10 < 4, "b": 5 <= t % 10 < 7, "x": 1.0}
             for t in range(chunk * 40, chunk * 40 + 40)
         ]
-        table = pa.Table.from_pylist(rows, schema=SCHEMA).select(list(spec.input_columns))
-        matcher.feed(events_of(table, spec.input_order, coder), chunk * 40 + 39)
-        held.append((matcher.state_rows, len(matcher.live_keys)))
+        running.feed(pa.Table.from_pylist(rows, schema=SCHEMA), chunk * 40 + 39)
+        held.append((running.matcher.state_rows, len(running.matcher.live_keys)))
     assert max(held) <= (2 * 10, 3)
 
 

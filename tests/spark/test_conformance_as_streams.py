@@ -34,10 +34,10 @@ import episode
 from episode.api import Options
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
 from episode.matchers.columns import from_bytes, to_bytes
-from episode.matchers.keys import KeyCoder
-from episode.matchers.ordering import events_of, order_image
-from episode.matchers.protocol import END_OF_TIME
+from episode.matchers.ordering import order_image
 from episode.matchers.rows.spec import RowPatternSpec
+from episode.matchers.running import LocalRun
+from episode.matchers.running import run as run_in_process
 from episode.plan.rows.plan import plan_row_pattern
 from episode.plan.schema import InputSchema
 from episode.plan.stream import EventTime, event_time_of
@@ -96,21 +96,15 @@ class Run:
 
     def rows(self, number: int) -> pa.Table:
         """The rows as those of one stream of many."""
-        spec = self.spec
-        columns = self.table.select(list(spec.input_columns))
-        events = events_of(columns, spec.input_order, KeyCoder(spec.input_order.keys))
-        keys = events.table.select(list(spec.input_order.keys)).to_pylist()
+        events = LocalRun(self.spec).events(self.table)
+        keys = events.table.select(list(self.spec.input_order.keys)).to_pylist()
         blobs = [to_bytes(events.table.slice(at, 1)) for at in range(len(events))]
         texts = [repr(list(key.values())) for key in keys] or [""] * len(events)
         rows = zip(texts, events.time.tolist(), range(len(events)), blobs)
         return pa.Table.from_pylist([dict(zip(many.COLUMNS, (number, *row))) for row in rows], self.kind.arrow)
 
     def in_batch(self) -> pa.Table:
-        spec = self.spec
-        matcher = spec.open()
-        columns = self.table.select(list(spec.input_columns))
-        output = matcher.feed(events_of(columns, spec.input_order, KeyCoder(spec.input_order.keys)), END_OF_TIME)
-        return pa.concat_tables([output, matcher.finish()])
+        return run_in_process(self.spec, self.table)
 
     def verify(self, output: pa.Table) -> None:
         """What came out of a stream is what comes out of a table, and what the case says."""

@@ -23,14 +23,12 @@ from episode.lang.events.syntax import (
 )
 from episode.lang.syntax import Scalar
 from episode.matchers.events.spec import EventPatternSpec
-from episode.matchers.keys import KeyCoder
-from episode.matchers.ordering import events_of
 from episode.matchers.protocol import END_OF_TIME
+from episode.matchers.running import BEFORE_ALL_TIME, LocalRun, run
 from episode.plan.events.classes import EventClasses
 from episode.plan.events.plan import plan_event_pattern
 from episode.plan.events.returns import EventTimes
 from episode.plan.schema import InputSchema
-from tests.support.pieces import outputs_of_pieces
 
 TYPES = {"pos": "bigint", "ts": "bigint", "te": "bigint", "type": "string", "k": "bigint", "x": "bigint",
          "y": "bigint", "s": "string"}  # fmt: skip
@@ -86,9 +84,8 @@ def run_whole(spec: EventPatternSpec, events: list[Any]) -> list[Bound]:
 
 def run_in_pieces(spec: EventPatternSpec, pieces: list[list[Any]], restore: bool) -> list[Bound]:
     """Feed pieces of events (each complete up to its last time), with the state written and read between them."""
-    ends = [max((e.te for e in piece), default=0) for piece in pieces[:-1]] + [END_OF_TIME]
-    outputs = outputs_of_pieces(spec, list(zip(map(table_of, pieces), ends, strict=True)), restore)
-    return [match for output in outputs for match in bound(spec, output)]
+    ends = [max((e.te for e in piece), default=BEFORE_ALL_TIME) for piece in pieces[:-1]] + [END_OF_TIME]
+    return bound(spec, run(spec, [table_of(piece) for piece in pieces], until=ends, restore=restore))
 
 
 def bound(spec: EventPatternSpec, output: pa.Table) -> list[Bound]:
@@ -111,13 +108,12 @@ def events_until(
     spec: EventPatternSpec, *, chunks: int, per_chunk: int, classes: str = "ABCD"
 ) -> Iterable[tuple[int, int]]:
     """(held rows, matches) after each chunk of a steady stream: one event per unit of time, classes in turn."""
-    matcher, coder = spec.open(), KeyCoder(spec.input_order.keys)
+    running = LocalRun(spec)
     for chunk in range(chunks):
         times = range(chunk * per_chunk, (chunk + 1) * per_chunk)
         rows = [
             {POSITION: t, "ts": t, "te": t, "type": classes[t % len(classes)], "k": 1, "x": 1, "y": 1, "s": "a"}
             for t in times
         ]
-        table = pa.Table.from_pylist(rows, schema=SCHEMA).select(list(spec.input_columns))
-        found = matcher.feed(events_of(table, spec.input_order, coder), times[-1])
-        yield matcher.state_rows, found.num_rows
+        found = running.feed(pa.Table.from_pylist(rows, schema=SCHEMA), times[-1])
+        yield running.matcher.state_rows, found.num_rows

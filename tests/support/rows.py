@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import sqlglot
 
 from episode.lang.rows.parser import parse_clause
-from episode.matchers.keys import KeyCoder
-from episode.matchers.ordering import events_of
-from episode.matchers.protocol import END_OF_TIME, EventBatch, StateChunk
 from episode.matchers.rows.spec import RowPatternSpec
+from episode.matchers.running import BEFORE_ALL_TIME, run
 from episode.plan.measures import MATCHED_COLUMN, TIMED_OUT_COLUMN
 from episode.plan.rows.plan import plan_row_pattern
 from episode.plan.schema import InputSchema
@@ -29,36 +26,23 @@ def spec_of(
     return RowPatternSpec(plan, arrow or pa.schema(list(ARROW_TYPES.items())), **options)
 
 
-def events_in(spec: RowPatternSpec, rows: list[dict[str, Any]], coder: KeyCoder) -> EventBatch:
-    table = pa.Table.from_pylist(rows, schema=spec.input_schema)
-    columns = list(spec.input_columns) or table.column_names[:1]
-    return events_of(table.select(columns), spec.input_order, coder)
+def table_in(spec: RowPatternSpec, rows: list[dict[str, Any]]) -> pa.Table:
+    return pa.Table.from_pylist(rows, schema=spec.input_schema)
 
 
 def run_whole(spec: RowPatternSpec, rows: list[dict[str, Any]]) -> pa.Table:
     """One feed of everything."""
-    matcher = spec.open()
-    output = matcher.feed(events_in(spec, rows, KeyCoder(spec.input_order.keys)), END_OF_TIME)
-    return pa.concat_tables([output, matcher.finish()])
+    return run(spec, table_in(spec, rows))
 
 
 def run_in_pieces(
     spec: RowPatternSpec, rows: list[dict[str, Any]], pieces: list[tuple[int, int]], restore: bool
 ) -> pa.Table:
-    """Feeds of rows[begin:end] in event-time order; `restore` moves the state to a new matcher before every feed."""
-    matcher, coder = spec.open(), KeyCoder(spec.input_order.keys)
-    outputs = []
-    chunks: dict[str, StateChunk] = {}
-    for begin, end in pieces:
-        if restore:
-            matcher.snapshot().apply(chunks)
-            matcher = spec.open()
-            matcher.restore(list(chunks.values()))
-        events = events_in(spec, rows[begin:end], coder)
-        time = spec.plan.order[0].column if spec.plan.order else None
-        until = max((row[time] for row in rows[begin:end]), default=np.iinfo(np.int64).min) if time else 0
-        outputs.append(matcher.feed(events, until))
-    return pa.concat_tables([*outputs, matcher.finish()])
+    """Feeds of rows[begin:end] in event-time order; `restore` moves the state to a new matcher before each."""
+    time = spec.plan.order[0].column if spec.plan.order else None
+    parts = [rows[begin:end] for begin, end in pieces]
+    until = [max((row[time] for row in part), default=BEFORE_ALL_TIME) if time else 0 for part in parts]
+    return run(spec, [table_in(spec, part) for part in parts], until=until, restore=restore)
 
 
 def finished(spec: RowPatternSpec, output: pa.Table) -> list[dict[str, Any]]:

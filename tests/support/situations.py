@@ -10,12 +10,12 @@ import pyarrow as pa
 
 from episode.lang.situations.parser import parse_situation_query
 from episode.matchers.protocol import END_OF_TIME
+from episode.matchers.running import run
 from episode.matchers.situations.spec import SituationPatternSpec
 from episode.plan.schema import InputSchema
 from episode.plan.situations.plan import COMPLETE, plan_situation_pattern
 from tests.reference.generate_situations import Case
 from tests.reference.situations import Event
-from tests.support.pieces import outputs_of_pieces
 
 TYPES = {"k": "string", "t": "bigint", "a": "boolean", "b": "boolean", "c": "boolean", "d": "boolean", "x": "double",
          "n": "bigint", "s": "string"}  # fmt: skip
@@ -49,8 +49,8 @@ def run_in_pieces(spec: SituationPatternSpec, pieces: list[list[Event]], restore
     for number in range(1, len(pieces)):
         following = [event.time for later in pieces[number:] for event in later]
         ends.append(int(min(following, default=END_OF_TIME)) - 1)
-    outputs = outputs_of_pieces(spec, list(zip(map(table_of, pieces), [*ends, END_OF_TIME], strict=True)), restore)
-    return [row for output in outputs for row in rows_of(spec, output)]
+    until = [*ends, END_OF_TIME]
+    return rows_of(spec, run(spec, [table_of(piece) for piece in pieces], until=until, restore=restore))
 
 
 def rows_of(spec: SituationPatternSpec, output: pa.Table) -> list[Row]:

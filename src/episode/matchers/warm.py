@@ -6,10 +6,9 @@ import pyarrow as pa
 
 from episode.matchers.envelope import Packing, pack, unpack
 from episode.matchers.events.spec import EventPatternSpec
-from episode.matchers.keys import KeyCoder
-from episode.matchers.ordering import events_of
-from episode.matchers.protocol import END_OF_TIME, InputOrder
+from episode.matchers.protocol import InputOrder
 from episode.matchers.rows.spec import RowPatternSpec
+from episode.matchers.running import run
 from episode.matchers.situations.spec import SituationPatternSpec
 from episode.plan.events.cost import PhysicalPlan, default_statistics, search
 from episode.plan.events.plan import EventPlan
@@ -49,11 +48,9 @@ def compile_kernels(plan: RowPatternPlan) -> None:
     """Run a small plan of SAMPLE_CLAUSE over SAMPLE_TYPES in process."""
     table = pa.table({"k": [1, 1, 2, 2], "ts": [1, 2, 1, 2], "v": [3.0, 2.0, 2.0, 1.0]})
     spec = RowPatternSpec(plan, table.schema)
-    matcher = spec.open()
     packing = Packing(spec.input_order, shards=2)
     for _, packed in unpack(pack([table.select(list(spec.input_columns))], packing, 0)):
-        events = events_of(packed, spec.input_order, KeyCoder(spec.input_order.keys))
-        matcher.feed(events, END_OF_TIME)
+        run(spec, packed)
     names = pa.table({"k": ["a", "b"]})
     list(pack([names], Packing(InputOrder(("k",), ()), shards=2), 0))
 
@@ -66,9 +63,7 @@ def compile_event_kernels(plans: list[EventPlan]) -> None:
     for plan in plans:
         forced = None if plan.tree is None else PhysicalPlan(False, search(plan, default_statistics(plan)).shapes, 0.0)
         for choice in dict.fromkeys((forced, None)):
-            spec = EventPatternSpec(plan, table.schema, forced=choice)
-            chosen = table.select(list(spec.input_columns))
-            spec.open().feed(events_of(chosen, spec.input_order, KeyCoder(spec.input_order.keys)), END_OF_TIME)
+            run(EventPatternSpec(plan, table.schema, forced=choice), table)
 
 
 def compile_situation_kernels(plan: SituationPlan) -> None:
@@ -76,8 +71,4 @@ def compile_situation_kernels(plan: SituationPlan) -> None:
     values = [3.0, 2.5, 2.0, 3.0, 3.0, 1.0, 3.0, 1.0]
     count = len(values)
     table = pa.table({"k": [1] * count, "ts": list(range(count)), "v": values})
-    spec = SituationPatternSpec(plan, table.schema)
-    matcher, coder = spec.open(), KeyCoder(spec.input_order.keys)
-    for half in (table.slice(0, 4), table.slice(4)):
-        events = events_of(half.select(list(spec.input_columns)), spec.input_order, coder)
-        matcher.feed(events, int(events.time[-1]))
+    run(SituationPatternSpec(plan, table.schema), [table.slice(0, 4), table.slice(4)])

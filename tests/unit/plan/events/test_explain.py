@@ -7,9 +7,7 @@ import pytest
 from episode.matchers.events import adapt as event_adapt
 from episode.matchers.events import matcher as event_pattern
 from episode.matchers.events.spec import EventPatternSpec
-from episode.matchers.keys import KeyCoder
-from episode.matchers.ordering import events_of
-from episode.matchers.protocol import END_OF_TIME
+from episode.matchers.running import LocalRun
 from episode.plan.events.cost import PhysicalPlan, search
 from episode.plan.events.cost import default_statistics as defaults
 from episode.plan.events.explain import explain_reports, plan_words
@@ -20,10 +18,9 @@ from tests.support.events import spec_of, table_of
 def told(spec: EventPatternSpec, kinds: str) -> list[str]:
     """The report of a run over events of these types, one at each unit of time."""
     events = [Event(t, t, t, {"type": kind, "k": 1, "x": t % 3, "y": 1, "s": "a"}) for t, kind in enumerate(kinds)]
-    table = table_of(events).select(list(spec.input_columns))
-    matcher = spec.open()
-    matcher.feed(events_of(table, spec.input_order, KeyCoder(spec.input_order.keys)), END_OF_TIME)
-    return explain_reports([matcher.report()])
+    running = LocalRun(spec)
+    running.feed(table_of(events))
+    return explain_reports([running.matcher.report()])
 
 
 def test_a_change_says_which_plan_was_taken(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,78 @@
+"""The in-process runtime: tables of events pushed into one matcher, whole or in pieces, without Spark.
+
+Memory is the caller's: all matches of a feed are in it at once. `shard` runs what may be larger.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from episode.matchers.columns import concat
+from episode.matchers.keys import KeyCoder
+from episode.matchers.ordering import events_of
+from episode.matchers.protocol import END_OF_TIME, EventBatch, Matcher, MatcherSpec, StateChunk
+
+BEFORE_ALL_TIME = np.iinfo(np.int64).min
+
+
+class LocalRun:
+    """One matcher at work in process, for all keys."""
+
+    def __init__(self, spec: MatcherSpec) -> None:
+        self.spec = spec
+        self.matcher: Matcher = spec.open()
+        self._coder = KeyCoder(spec.input_order.keys)
+        self._state: dict[str, StateChunk] = {}
+
+    def events(self, table: pa.Table) -> EventBatch:
+        """The rows of a table (in order of arrival) as the matcher takes them: by key, and in the query's order."""
+        columns = list(self.spec.input_columns) or table.column_names[:1]  # a table without columns has no rows
+        return events_of(table.select(columns), self.spec.input_order, self._coder)
+
+    def feed(self, table: pa.Table, until: int = END_OF_TIME) -> pa.Table:
+        """Matches that are certain with these rows; all rows with time <= until are in."""
+        return self.matcher.feed(self.events(table), until)
+
+    def finish(self) -> pa.Table:
+        """The remaining matches."""
+        return self.matcher.finish()
+
+    def move(self) -> None:
+        """Write the state, and go on from it in a new matcher."""
+        self.matcher.snapshot().apply(self._state)
+        self.matcher = self.spec.open()
+        self.matcher.restore(list(self._state.values()))
+
+
+def run(
+    spec: MatcherSpec,
+    tables: pa.Table | Sequence[pa.Table],
+    *,
+    until: Sequence[int] | None = None,
+    restore: bool = False,
+) -> pa.Table:
+    """All matches of a table, or of pieces of it that follow each other in time.
+
+    until: for each piece, the time up to which the input is complete with it (else, that of its last row).
+    restore: the state is written and read before every piece, as if each went to a process of its own.
+    """
+    pieces = [tables] if isinstance(tables, pa.Table) else tables
+    running = LocalRun(spec)
+    outputs = []
+    for number, piece in enumerate(pieces):
+        if restore:
+            running.move()
+        events = running.events(piece)
+        complete = completed_by(events, number == len(pieces) - 1) if until is None else until[number]
+        outputs.append(running.matcher.feed(events, complete))
+    return concat([*outputs, running.finish()])
+
+
+def completed_by(events: EventBatch, last: bool) -> int:
+    """The time up to which the input is complete with a piece that ends where a time ends; last: with all of it."""
+    if last:
+        return END_OF_TIME
+    return int(events.time.max()) if len(events) else BEFORE_ALL_TIME
