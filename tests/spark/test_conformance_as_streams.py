@@ -38,9 +38,10 @@ from episode.matchers.ordering import order_image
 from episode.matchers.rows.spec import RowPatternSpec
 from episode.matchers.running import LocalRun
 from episode.matchers.running import run as run_in_process
+from episode.plan.event_time import EventTime
 from episode.plan.rows.plan import plan_row_pattern
+from episode.plan.rows.stream import event_time_of
 from episode.plan.schema import InputSchema
-from episode.plan.stream import EventTime, event_time_of
 from episode.plan.types import is_integer
 from episode.spark.row_pattern import input_schema
 from episode.spark.stream import LiveOptions, plan_stream

@@ -14,8 +14,9 @@ from episode.lang.cursor import Cursor, describe
 from episode.lang.events.syntax import EventQuery
 from episode.lang.lexer import Kind, Token, tokenize
 from episode.lang.rows.parser import parse_clause_tokens
+from episode.lang.rows.syntax import MatchRecognize
 from episode.lang.situations.syntax import SituationQuery
-from episode.lang.syntax import MatchRecognize, Span
+from episode.lang.syntax import Span
 from episode.lang.table_patterns import (
     TableEvents,
     TableSituations,
@@ -196,7 +197,7 @@ def _check_nesting(source: str, patterns: tuple[TablePattern, ...]) -> None:
             raise EpisodeUnsupportedError(
                 f"MATCH_RECOGNIZE is nested more than {MAXIMUM_NESTING} levels deep.",
                 source=source,
-                position=pattern.clause.span.start,
+                position=pattern.clause.source.span.start,
                 hint="Write the result of the inner queries to a table first.",
             )
 

@@ -75,12 +75,11 @@ class MatchQuery:
         self.options.check_use([EVENTS])
         _refuse_options(EVENTS, detect=self.detect)
         if query.input.table is not None:
-            raise EpisodeAnalysisError(
+            raise query.source.error(
+                EpisodeAnalysisError,
                 "match is given its events; FROM is for SQL.",
-                source=query.source,
-                position=query.input.table_span.start,
-                length=query.input.table_span.end - query.input.table_span.start,
-                hint="Leave FROM out, or run the text with episode.sql.",
+                query.input.table_span,
+                "Leave FROM out, or run the text with episode.sql.",
             )
         wanted = EventOptions(
             self.time or query.input.time,

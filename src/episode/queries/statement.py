@@ -136,11 +136,11 @@ class StatementQuery:
             query = self._with_common_tables(f"SELECT * FROM {self._text(pattern.input)}", pattern.span.start)
             frame = self._run(self._with_keyword_tables(query))
             if frame.isStreaming and f"{{{_PATTERN}" in query:
-                raise EpisodeUnsupportedError(
+                raise pattern.clause.source.error(
+                    EpisodeUnsupportedError,
                     "One MATCH_RECOGNIZE over the output of another is not possible in one streaming query.",
-                    source=self.statement.source,
-                    position=pattern.clause.span.start,
-                    hint="Write the matches of the first to a table or a topic; run the second as a query of its own.",
+                    pattern.clause.source.span.beginning,
+                    "Write the matches of the first to a table or a topic; run the second as a query of its own.",
                 )
         names = tuple(name for name in (pattern.alias or pattern.name,) if name)
         planned = plan_on_spark(
@@ -185,11 +185,11 @@ class StatementQuery:
     def _evaluate_situations(self, query: SituationQuery, position: int) -> DataFrame:
         source = query.input
         if source.table is None:
-            raise EpisodeAnalysisError(
+            raise query.source.error(
+                EpisodeAnalysisError,
                 "The events of the situation pattern are missing.",
-                source=query.source,
-                position=query.span.start,
-                hint="Write FROM table before DEFINE.",
+                query.source.span.beginning,
+                "Write FROM table before DEFINE.",
             )
         frame = self._table(source.table, position)
         planned = plan_situations(
@@ -229,12 +229,11 @@ class StatementQuery:
             if name in self.tables or any(table.name.lower() == name.lower() for table in self.statement.common_tables):
                 raise
             place = next(one.span for one in classes_of(query.pattern) if one.name == name)
-            raise EpisodeAnalysisError(
+            raise query.source.error(
+                EpisodeAnalysisError,
                 f"There is no table {name} for the class {name}.",
-                source=query.source,
-                position=place.start,
-                length=place.end - place.start,
-                hint="Give it as a keyword, or name the table of all events: FROM events TYPE BY column PATTERN …",
+                place,
+                "Give it as a keyword, or name the table of all events: FROM events TYPE BY column PATTERN …",
             ) from None
 
 

@@ -13,14 +13,13 @@ from episode.errors import EpisodeAnalysisError
 from episode.matchers.events.spec import EventPatternSpec
 from episode.matchers.limits import StateLimit
 from episode.plan.clause import EventQuery, Strategy
-from episode.plan.event_time import time_column
+from episode.plan.event_time import EventTime, time_column
 from episode.plan.events.classes import CLASS_COLUMN, EventClasses, EventTable
 from episode.plan.events.explain import explain_reports
 from episode.plan.events.plan import plan_event_pattern
 from episode.plan.events.returns import EventTimes
 from episode.plan.events.tables import one_stream_of
 from episode.plan.schema import quote
-from episode.plan.stream import EventTime
 from episode.spark.batch import plan_batch
 from episode.spark.pattern_query import PatternQuery, key_columns, refuse_matches
 from episode.spark.row_pattern import input_schema
@@ -49,24 +48,23 @@ class EventOptions:
 def one_stream(query: EventQuery, tables: dict[str, DataFrame], options: EventOptions) -> EventSource:
     """Tables of classes as one stream of events."""
     if options.type_column is not None:
-        span = query.input.type_span if query.input.type_column is not None else query.pattern_span
-        raise EpisodeAnalysisError(
+        span = query.input.type_span if query.input.type_column is not None else query.source.pattern
+        raise query.source.error(
+            EpisodeAnalysisError,
             f"The type column {options.type_column} has no meaning where each class has its table.",
-            source=query.source,
-            position=span.start,
-            length=span.end - span.start,
-            hint="Leave it out, or give one table of all events: match(df, …), in SQL FROM events.",
+            span,
+            "Leave it out, or give one table of all events: match(df, …), in SQL FROM events.",
         )
     live = {name for name, frame in tables.items() if frame.isStreaming}
     if live and len(live) < len(tables):
-        raise EpisodeAnalysisError(
+        raise query.source.error(
+            EpisodeAnalysisError,
             f"{', '.join(sorted(live))} is a stream and {', '.join(sorted(set(tables) - live))} is not.",
-            source=query.source,
-            position=query.pattern_span.start,
-            hint="Read all tables of one pattern as streams, or none.",
+            query.source.pattern.beginning,
+            "Read all tables of one pattern as streams, or none.",
         )
     schemas = {
-        name: input_schema(frame.sparkSession, frame, query.source, query.pattern_span.start, f"the class {name}")
+        name: input_schema(frame.sparkSession, frame, query.source, query.source.pattern, f"the class {name}")
         for name, frame in tables.items()
     }
     bound = one_stream_of(query, schemas, options.time, options.start, options.keys)
@@ -97,10 +95,10 @@ def plan_events_on_spark(
 ) -> PatternQuery:
     """Bind a query to its events, of tables or of streams."""
     frame = source.frame
-    schema = input_schema(spark, frame, query.source, query.span.start, "the event pattern")
+    schema = input_schema(spark, frame, query.source, query.source.span, "the event pattern")
     where = "Say time='ts' (in SQL: ORDER BY ts before PATTERN)."
-    time = time_column(query, schema, options.time, where)
-    start = None if options.start is None else time_column(query, schema, options.start, where)
+    time = time_column(query.source, schema, options.time, where)
+    start = None if options.start is None else time_column(query.source, schema, options.start, where)
     if start is not None and schema.columns[start] != schema.columns[time]:
         raise EpisodeAnalysisError(
             f"{start} is of type {schema.columns[start]} and {time} of type {schema.columns[time]}.",
@@ -118,14 +116,13 @@ def plan_events_on_spark(
         return EventPatternSpec(plan, arrow, step_budget, limit)
 
     if frame.isStreaming:
-        refuse_matches(frame, query.source, query.pattern_span)
+        refuse_matches(frame, query.source)
         if plan.within is None:
-            raise EpisodeAnalysisError(
+            raise query.source.error(
+                EpisodeAnalysisError,
                 "An event pattern over a stream needs WITHIN: without it every event is held forever.",
-                source=query.source,
-                position=query.pattern_span.start,
-                length=query.pattern_span.end - query.pattern_span.start,
-                hint="Write for example WITHIN 10 minutes behind the conditions.",
+                query.source.pattern,
+                "Write for example WITHIN 10 minutes behind the conditions.",
             )
         columns = tuple(dict.fromkeys([*plan.input_columns, *([live.event_id] if live.event_id else [])]))
         event_time = EventTime(time, schema.columns[time])

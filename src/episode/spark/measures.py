@@ -9,12 +9,13 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from episode.errors import EpisodeAnalysisError
-from episode.plan.measures import MeasurePlan, PlannedMeasure
+from episode.plan.output import MeasurePlan, PlannedMeasure
+from episode.plan.pattern import Source
 from episode.spark.tables import first_line
 
 
 def check_measures(
-    matched: DataFrame, plan: MeasurePlan, source: str, name_of: Callable[[PlannedMeasure], str]
+    matched: DataFrame, plan: MeasurePlan, source: Source, name_of: Callable[[PlannedMeasure], str]
 ) -> None:
     """An error at the first measure that Spark cannot compute. All are analysed at once; if that fails, one by one.
 
@@ -28,15 +29,12 @@ def check_measures(
         raise
 
 
-def _check(matched: DataFrame, measure: PlannedMeasure, plan: MeasurePlan, source: str, name: str) -> None:
+def _check(matched: DataFrame, measure: PlannedMeasure, plan: MeasurePlan, source: Source, name: str) -> None:
     try:
         matched.select(F.expr(measure.sql)).schema  # noqa: B018 - analysis of this measure alone
     except (AnalysisException, ParseException) as error:
-        raise EpisodeAnalysisError(
-            f"{name} cannot be computed: {_without_atoms(first_line(error), plan)}",
-            source=source,
-            position=measure.span.start,
-            length=measure.span.end - measure.span.start,
+        raise source.error(
+            EpisodeAnalysisError, f"{name} cannot be computed: {_without_atoms(first_line(error), plan)}", measure.span
         ) from None
 
 

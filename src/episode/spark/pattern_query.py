@@ -10,9 +10,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
-from episode.plan.clause import Span
 from episode.plan.events.returns import KEEP
-from episode.plan.measures import MeasurePlan
+from episode.plan.output import MeasurePlan
+from episode.plan.pattern import Source
 from episode.plan.schema import InputSchema
 from episode.spark.batch import Batch
 from episode.spark.measures import check_measures
@@ -87,12 +87,12 @@ def key_columns(schema: InputSchema, names: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(keys)
 
 
-def refuse_matches(frame: DataFrame, source: str, span: Span) -> None:
+def refuse_matches(frame: DataFrame, source: Source) -> None:
     """A stream of matches cannot be the input of a pattern in the same query."""
     if any(MATCHES in field.metadata for field in frame.schema.fields):
-        raise EpisodeUnsupportedError(
+        raise source.error(
+            EpisodeUnsupportedError,
             "One pattern over the matches of another is not possible in one streaming query.",
-            source=source,
-            position=span.start,
-            hint="Write the matches of the first to a table or a topic; run the second as a query of its own.",
+            source.pattern.beginning,
+            "Write the matches of the first to a table or a topic; run the second as a query of its own.",
         )

@@ -12,11 +12,12 @@ from pyspark.sql import functions as F
 from episode.errors import EpisodeAnalysisError
 from episode.matchers.limits import StateLimit
 from episode.matchers.rows.spec import RowPatternSpec
-from episode.plan.clause import MatchRecognize
-from episode.plan.measures import TIMED_OUT_COLUMN
+from episode.plan.clause import MatchRecognize, Span
+from episode.plan.output import TIMED_OUT_COLUMN
+from episode.plan.pattern import Source
 from episode.plan.rows.plan import RowPatternPlan, for_workers, plan_row_pattern
+from episode.plan.rows.stream import event_time_of, warn_if_unbounded, with_match_times
 from episode.plan.schema import InputSchema, quote
-from episode.plan.stream import event_time_of, warn_if_unbounded, with_match_times
 from episode.spark.batch import Batch, plan_batch
 from episode.spark.measures import check_measures
 from episode.spark.stream import LiveOptions, Stream, plan_stream
@@ -61,7 +62,7 @@ def plan_on_spark(
     metrics: str,
 ) -> RowPatternQuery:
     """Bind a clause to a DataFrame, of a table or of a stream."""
-    schema = input_schema(spark, frame, clause.source, clause.span.start, "MATCH_RECOGNIZE")
+    schema = input_schema(spark, frame, clause.source, clause.source.span, "MATCH_RECOGNIZE")
     if match_times:
         clause = with_match_times(clause, schema.columns)
     plan = plan_row_pattern(clause, schema, table_names)
@@ -81,18 +82,18 @@ def plan_on_spark(
     return RowPatternQuery(plan, batch)
 
 
-def input_schema(spark: SparkSession, frame: DataFrame, source: str, position: int, what: str) -> InputSchema:
+def input_schema(spark: SparkSession, frame: DataFrame, source: Source, place: Span, what: str) -> InputSchema:
     """The columns of a frame, and Spark to ask for the types of expressions over them."""
     fields = frame.schema.fields
     columns = {field.name: field.dataType.simpleString() for field in fields}
     if len({name.lower() for name in columns}) < len(fields):
         names = [field.name for field in fields]
         twice = next(name for name in names if [other.lower() for other in names].count(name.lower()) > 1)
-        raise EpisodeAnalysisError(
+        raise source.error(
+            EpisodeAnalysisError,
             f"The input of {what} has two columns named {twice}.",
-            source=source,
-            position=position,
-            hint="Select the columns by name in a subquery.",
+            place.beginning,
+            "Select the columns by name in a subquery.",
         )
 
     def type_of(expression: str) -> str:

@@ -12,10 +12,9 @@ from episode.errors import EpisodeAnalysisError, EpisodeWarning
 from episode.matchers.limits import StateLimit
 from episode.matchers.situations.spec import SituationPatternSpec
 from episode.plan.clause import SituationQuery
-from episode.plan.event_time import time_column
+from episode.plan.event_time import EventTime, time_column
 from episode.plan.situations.explain import explain_searches
 from episode.plan.situations.plan import plan_situation_pattern
-from episode.plan.stream import EventTime
 from episode.spark.batch import plan_batch
 from episode.spark.pattern_query import PatternQuery, key_columns, refuse_matches
 from episode.spark.row_pattern import input_schema
@@ -43,8 +42,8 @@ def plan_situations_on_spark(
     metrics: str,
 ) -> PatternQuery:
     """Bind a query to its events, of a table or of a stream."""
-    schema = input_schema(spark, frame, query.source, query.span.start, "the situation pattern")
-    time = time_column(query, schema, options.time, "Say time='ts' (in SQL: ORDER BY ts before DEFINE).")
+    schema = input_schema(spark, frame, query.source, query.source.span, "the situation pattern")
+    time = time_column(query.source, schema, options.time, "Say time='ts' (in SQL: ORDER BY ts before DEFINE).")
     plan = plan_situation_pattern(query, schema, time, key_columns(schema, options.keys), options.eager)
     limit = StateLimit(live.max_state_rows, live.gives_up) if frame.isStreaming and live.max_state_rows else None
 
@@ -52,7 +51,7 @@ def plan_situations_on_spark(
         return SituationPatternSpec(plan, arrow, limit)
 
     if frame.isStreaming:
-        refuse_matches(frame, query.source, query.pattern_span)
+        refuse_matches(frame, query.source)
         if plan.within is None:
             _check_unbounded(query, limit is not None)
         columns = tuple(dict.fromkeys([*plan.input_columns, *([live.event_id] if live.event_id else [])]))
@@ -70,13 +69,12 @@ def _check_unbounded(query: SituationQuery, limited: bool) -> None:
     parts = query.components()
     if len(parts) > 1:
         groups = " and ".join("{" + ", ".join(part) + "}" for part in parts)
-        raise EpisodeAnalysisError(
+        raise query.source.error(
+            EpisodeAnalysisError,
             f"The pattern is not connected ({groups}), and over a stream it needs WITHIN: without it every situation "
             "is paired with all that come after it.",
-            source=query.source,
-            position=query.pattern_span.start,
-            length=query.pattern_span.end - query.pattern_span.start,
-            hint="Write for example WITHIN 10 minutes behind the pattern, or relate the situations.",
+            query.source.pattern,
+            "Write for example WITHIN 10 minutes behind the pattern, or relate the situations.",
         )
     if not limited:
         warnings.warn(

@@ -12,13 +12,7 @@ from episode.plan.events.plan import EventPlan
 def _error(plan: EventPlan, events: EventBatch, row: int, what: str, hint: str) -> EpisodeDataError:
     query = plan.query
     names = dict.fromkeys([*plan.keys, plan.times.end])
-    return EpisodeDataError(
-        f"{events.values_at(row, names)} {what}.",
-        source=query.source,
-        position=query.pattern_span.start,
-        length=query.pattern_span.end - query.pattern_span.start,
-        hint=hint,
-    )
+    return query.source.error(EpisodeDataError, f"{events.values_at(row, names)} {what}.", query.source.pattern, hint)
 
 
 def too_many_held(plan: EventPlan, events: EventBatch, row: int, count: int, limit: StateLimit) -> EpisodeDataError:

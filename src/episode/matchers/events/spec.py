@@ -46,7 +46,7 @@ class EventPatternSpec:
     @property
     def fingerprint(self) -> str:
         plan, query = self.plan, self.plan.query
-        text = query.source[query.span.start : query.span.end]
+        text = query.source.written(query.source.span)
         columns = column_types(self.input_schema, self.input_columns)
         local = [f"{name}: {parts}" for name, parts in plan.local.items()]
         times = [plan.times.end, plan.times.start or ""]

@@ -12,8 +12,7 @@ from episode.plan.rows.plan import RowPatternPlan
 
 def _error(plan: RowPatternPlan, message: str, span: Span, hint: str) -> EpisodeDataError:
     """An error of the data that a part of the clause is the reason for."""
-    source = plan.clause.source
-    return EpisodeDataError(message, source=source, position=span.start, length=span.end - span.start, hint=hint)
+    return plan.clause.source.error(EpisodeDataError, message, span, hint)
 
 
 def too_many_held(
@@ -24,7 +23,7 @@ def too_many_held(
     return _error(
         plan,
         f"{holder} holds {count:,} rows for a match that is still open; max_state_rows is {limit.rows:,}.",
-        plan.clause.pattern_span,
+        plan.clause.source.pattern,
         "Add WITHIN, bound the pattern, raise max_state_rows, or give such matches up: when_full='drop'.",
     )
 
@@ -38,7 +37,7 @@ def matching_failed(plan: RowPatternPlan, events: EventBatch, row: int, status: 
         return _error(
             plan,
             f"Matching from one start row ({place}) took more than {budget:,} steps.",
-            clause.pattern_span,
+            clause.source.pattern,
             "Narrow the conditions, add WITHIN, or raise Options(step_budget=…).",
         )
     reason = (
@@ -48,7 +47,7 @@ def matching_failed(plan: RowPatternPlan, events: EventBatch, row: int, status: 
     )
     return _error(
         plan,
-        f"AFTER MATCH {clause.source[clause.skip_span.start : clause.skip_span.end]} is not possible for the match "
+        f"AFTER MATCH {clause.source.written(clause.skip_span)} is not possible for the match "
         f"that starts at {place}: {reason}.",
         clause.skip_span,
         "Skip to a label that every match has behind its first row, or SKIP PAST LAST ROW.",

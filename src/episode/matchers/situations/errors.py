@@ -9,10 +9,7 @@ from episode.plan.situations.plan import SituationPlan
 
 
 def _error(plan: SituationPlan, message: str, hint: str) -> EpisodeDataError:
-    span = plan.query.pattern_span
-    return EpisodeDataError(
-        message, source=plan.query.source, position=span.start, length=span.end - span.start, hint=hint
-    )
+    return plan.query.source.error(EpisodeDataError, message, plan.query.source.pattern, hint)
 
 
 def too_many_held(plan: SituationPlan, count: int, limit: StateLimit) -> EpisodeDataError:

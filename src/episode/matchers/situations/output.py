@@ -10,7 +10,7 @@ import pyarrow as pa
 from episode.matchers.situations.prepare import Feed
 from episode.matchers.situations.symbols import Symbol
 from episode.matchers.situations.values import result, state_fields
-from episode.plan.measures import PlaceExists
+from episode.plan.output import PlaceExists
 from episode.plan.situations.plan import SituationPlan
 from episode.plan.situations.returns import DETECTED_AT, MatchMoment, SituationMoment
 from episode.plan.types import is_integer

@@ -11,7 +11,7 @@ from episode.matchers.columns import take
 from episode.matchers.held import KeptRows
 from episode.matchers.protocol import EventBatch
 from episode.matchers.situations.values import state_fields, symbol_of
-from episode.plan.measures import OutputAtom
+from episode.plan.output import OutputAtom
 from episode.plan.situations.plan import SituationPlan
 
 START, SEEN, KEY = "__start", "__seen", "__key"
