@@ -139,16 +139,13 @@ def floor(stream: Stream) -> Any:
 def planned(spark: Any, place: Path, window: str, query_text: str = PRICE_FALL) -> tuple[Any, Stream]:
     """The query's DataFrame, and the stream that was planned for it."""
     from episode.lang.statement import parse_statement
-    from episode.spark.row_pattern import plan_on_spark
-    from episode.spark.stream import LiveOptions
+    from episode.queries.language import Given
+    from episode.queries.planning import plan_over
 
     text = query_text.format(window=window)
     frame = episode.sql(text, ticks=stream_of(spark, place), options=Options(watermark="1 second"))
     clause = parse_statement(text).patterns[0].clause
-    query = plan_on_spark(
-        spark, stream_of(spark, place), clause, (), step_budget=10_000_000, shards=None, shard_bytes=None,
-        live=LiveOptions(watermark="1 second"), match_times=False, metrics="episode",
-    )  # fmt: skip
+    query = plan_over(spark, clause, stream_of(spark, place), Given(), Options(watermark="1 second").run())
     assert isinstance(query.run, Stream)
     return frame, query.run
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from episode.lang.statement import parse_statement
-from episode.queries.explain import explain_planned
 from episode.queries.inputs import Table, session_of
-from episode.queries.match import MatchQuery
+from episode.queries.language import Given
+from episode.queries.match import MatchQuery, keys_of
 from episode.queries.options import Options
 from episode.queries.statement import StatementQuery
 
@@ -31,7 +31,7 @@ def explain(text: str, *, spark: SparkSession | None = None, options: Options | 
     query.result()
     lines: list[str] = []
     for _, planned in sorted(query.planned.items()):
-        lines += [*explain_planned(planned), ""]
+        lines += [*planned.explain(), ""]
     if not lines:
         lines = ["No pattern in this statement: Spark evaluates all of it."]
     return "\n".join(lines).rstrip()
@@ -66,11 +66,10 @@ def match(
     time: the column of event time (default: the only timestamp). start: where events last, their start; time is then
         their end. So the matches of one query are events of the next: time='match_end', start='match_start'.
     key: columns that partition the events. strategy: a selection strategy, where WHERE has none.
-    detect: when a match of situations is told: 'earliest' or 'complete'.
+    detect: when a match of situations is reported: 'earliest' or 'complete'.
     """
-    query = MatchQuery(
-        events, text, time, start, key, type_column, strategy, detect, spark, options or Options(), tables
-    )
+    given = Given(time, start, keys_of(key), type_column, strategy, detect)
+    query = MatchQuery(events, text, given, spark, options or Options(), tables)
     return query.planned().frame()
 
 
@@ -90,11 +89,10 @@ def explain_match(
     **tables: Table,
 ) -> str:
     """How `match` would evaluate the pattern. analyze: run it, and say what the plans of all shards did."""
-    query = MatchQuery(
-        events, text, time, start, key, type_column, strategy, detect, spark, options or Options(), tables
-    )
+    given = Given(time, start, keys_of(key), type_column, strategy, detect)
+    query = MatchQuery(events, text, given, spark, options or Options(), tables)
     planned = query.planned()
-    lines = explain_planned(planned)
+    lines = planned.explain()
     if analyze:
         lines += planned.analysis()
     return "\n".join(lines)

@@ -20,21 +20,6 @@ from episode.lang.events.syntax import (
     Sequence,
     WholeEvent,
 )
-from episode.lang.rows.syntax import (
-    Alternation,
-    Anchor,
-    Classifier,
-    Concatenation,
-    Empty,
-    Exclusion,
-    Label,
-    MatchNumber,
-    MatchRecognize,
-    Navigation,
-    OrderItem,
-    Pattern,
-    Quantified,
-)
 from episode.lang.situations.syntax import (
     Constraint,
     Definition,
@@ -46,11 +31,24 @@ from episode.lang.situations.syntax import (
 from episode.lang.statement import Statement
 from episode.lang.syntax import (
     Aggregate,
+    Alternation,
+    Anchor,
+    Classifier,
     ColumnRef,
+    Concatenation,
+    Empty,
+    Exclusion,
+    Label,
+    MatchNumber,
+    MatchRecognize,
+    Navigation,
+    OrderItem,
+    Pattern,
+    Quantified,
     Scalar,
     Span,
 )
-from episode.plan.output import OutputAtom
+from episode.plan.measures import OutputAtom
 
 
 def statement_text(statement: Statement) -> str:
@@ -64,12 +62,10 @@ def statement_text(statement: Statement) -> str:
     for pattern in statement.patterns:
         lines.append(f"input {at(pattern.input)}; alias {pattern.alias}; name {pattern.name}")
         lines += [f"  {line}" for line in clause_lines(pattern.clause)]
-    for events in statement.events:
-        lines.append(f"events {at(events.span)}")
-        lines += [f"  {line}" for line in event_lines(events.query)]
-    for situations in statement.situations:
-        lines.append(f"situations {at(situations.span)}")
-        lines += [f"  {line}" for line in situation_lines(situations.query)]
+    for found in statement.tables:
+        shown = event_lines(found.query) if isinstance(found.query, EventQuery) else situation_lines(found.query)
+        lines.append(f"{found.word.lower()} {at(found.span)}")
+        lines += [f"  {line}" for line in shown]
     if isinstance(statement.whole, EventQuery):
         lines += ["the whole is an event pattern", *(f"  {line}" for line in event_lines(statement.whole))]
     if isinstance(statement.whole, SituationQuery):

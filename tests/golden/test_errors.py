@@ -8,7 +8,6 @@ import pytest
 
 from episode.errors import EpisodeError
 from episode.lang.events.syntax import EventQuery
-from episode.lang.situations.syntax import SituationQuery
 from episode.lang.statement import parse_statement
 from episode.plan.rows.plan import plan_row_pattern
 from episode.plan.schema import InputSchema
@@ -22,12 +21,11 @@ def plan(query: str) -> None:
     for pattern in statement.patterns:
         names = tuple(name for name in (pattern.alias or pattern.name,) if name)
         plan_row_pattern(pattern.clause, InputSchema(SCHEMA), names)
-    events = [table.query for table in statement.events]
-    for event_query in [*events, *([statement.whole] if isinstance(statement.whole, EventQuery) else [])]:
-        plan_events(event_query)
-    situations = [table.query for table in statement.situations]
-    for situation_query in [*situations, *([statement.whole] if isinstance(statement.whole, SituationQuery) else [])]:
-        plan_situations(situation_query)
+    for whole in [*(table.query for table in statement.tables), *([statement.whole] if statement.whole else [])]:
+        if isinstance(whole, EventQuery):
+            plan_events(whole)
+        else:
+            plan_situations(whole)
 
 
 def error_of(query: str) -> str:

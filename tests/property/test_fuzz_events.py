@@ -84,7 +84,7 @@ def outcome(text: str) -> str:
     """The kind of error, or what it is; anything but an EpisodeError comes out as it is."""
     try:
         if text.lstrip()[:6].upper() == "SELECT":
-            queries = [found.query for found in parse_statement(text).events]
+            queries = [found.query for found in parse_statement(text).tables if isinstance(found.query, EventQuery)]
         else:
             queries = [parse_event_query(text)]
     except EpisodeError as error:

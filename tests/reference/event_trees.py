@@ -23,13 +23,14 @@ from episode.lang.events.syntax import (
     Index,
     Negation,
     Reach,
+    ReturnItem,
     SameAttribute,
     Sequence,
     Strategy,
     WholeEvent,
     children,
 )
-from episode.lang.syntax import Duration, ReturnItem, Scalar
+from episode.lang.syntax import Duration, Scalar
 
 # ---- patterns -------------------------------------------------------------------------------------
 

@@ -20,10 +20,13 @@ from datetime import timedelta
 from typing import Any
 
 from episode.errors import EpisodeDataError
-from episode.lang.rows.syntax import (
+from episode.lang.syntax import (
+    Aggregate,
     Alternation,
     Anchor,
+    Atom,
     Classifier,
+    ColumnRef,
     Concatenation,
     Empty,
     Exclusion,
@@ -31,19 +34,14 @@ from episode.lang.rows.syntax import (
     MatchMode,
     MatchNumber,
     MatchRecognize,
+    Mode,
     Navigation,
     Pattern,
     Permutation,
     Quantified,
     RowsPerMatch,
-    SkipTo,
-)
-from episode.lang.syntax import (
-    Aggregate,
-    Atom,
-    ColumnRef,
-    Mode,
     Scalar,
+    SkipTo,
 )
 from tests.reference.scalars import OnFailure, aggregate_value, fail, give_null, grouping, rank, scalar_value
 

@@ -18,6 +18,7 @@ from pyspark.sql.types import YearMonthIntervalType
 
 from episode.errors import EpisodeDataError, EpisodeUnsupportedError
 from episode.matchers.protocol import EventBatch, InputOrder, OrderKey
+from episode.plan.run_options import RunOptions
 from episode.spark.batch import Batch, plan_batch, plan_shards, run_batch
 from episode.spark.errors import translate
 
@@ -64,7 +65,12 @@ def plan(frame: DataFrame, keys: tuple[str, ...] = (), order: str | None = None,
     derived = (("1", "computed"),) if rows else ()
     columns = (*frame.columns, *(name for _, name in derived))
     return plan_batch(
-        frame.sparkSession, frame, columns, derived, lambda schema: NumberingSpec(input_order, schema), **how
+        frame.sparkSession,
+        frame,
+        columns,
+        derived,
+        lambda schema: NumberingSpec(input_order, schema),
+        RunOptions(**how),
     )
 
 

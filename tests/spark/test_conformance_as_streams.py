@@ -38,13 +38,13 @@ from episode.matchers.ordering import order_image
 from episode.matchers.rows.spec import RowPatternSpec
 from episode.matchers.running import LocalRun
 from episode.matchers.running import run as run_in_process
-from episode.plan.event_time import EventTime
 from episode.plan.rows.plan import plan_row_pattern
-from episode.plan.rows.stream import event_time_of
+from episode.plan.run_options import LiveOptions, RunOptions
 from episode.plan.schema import InputSchema
+from episode.plan.stream import EventTime, event_time_of
 from episode.plan.types import is_integer
-from episode.spark.row_pattern import input_schema
-from episode.spark.stream import LiveOptions, plan_stream
+from episode.spark.schema import input_schema
+from episode.spark.stream import plan_stream
 
 pytestmark = [pytest.mark.spark, pytest.mark.live, pytest.mark.usefixtures("rocksdb", "utc")]
 
@@ -232,9 +232,7 @@ def _matches(spark: SparkSession, files: Files, kind: Kind, specs: dict[int, Row
         (),
         lambda schema: many.ManySpec(str(path), schema),
         EventTime("time", kind.type),
-        LiveOptions(watermark=delay, end=kind.end),
-        shards=None,
-        metrics="episode",
+        RunOptions(live=LiveOptions(watermark=delay, end=kind.end)),
     )
     return stream.frame()
 

@@ -11,19 +11,10 @@ from itertools import groupby
 
 from episode.errors import EpisodeSyntaxError, EpisodeUnsupportedError
 from episode.lang.cursor import Cursor, describe
-from episode.lang.events.syntax import EventQuery
 from episode.lang.lexer import Kind, Token, tokenize
 from episode.lang.rows.parser import parse_clause_tokens
-from episode.lang.rows.syntax import MatchRecognize
-from episode.lang.situations.syntax import SituationQuery
-from episode.lang.syntax import Span
-from episode.lang.table_patterns import (
-    TableEvents,
-    TableSituations,
-    may_precede_table,
-    table_patterns,
-    whole_pattern,
-)
+from episode.lang.syntax import MatchRecognize, Span
+from episode.lang.table_patterns import PatternQuery, TableQuery, may_precede_table, table_patterns, whole_pattern
 
 QUERY_WORDS = ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "INSERT", "")
 USE_DATAFRAME = "Run the query alone, and write its DataFrame where it should go."
@@ -98,13 +89,19 @@ class TablePattern:
     plain: bool
     clause: MatchRecognize
 
+    @property
+    def query(self) -> MatchRecognize:
+        """The clause, as the patterns of other languages call it."""
+        return self.clause
+
 
 @dataclass(frozen=True)
 class Statement:
     """A statement with its patterns in order of appearance, and its common tables.
 
+    patterns: every MATCH_RECOGNIZE. tables: every pattern that stands in the place of a table.
     body: from its first to its last word, without comments around them.
-    whole: the event pattern or situation pattern that the text is, where it is nothing else.
+    whole: the pattern that the text is, where it is nothing else.
     """
 
     source: str
@@ -113,9 +110,8 @@ class Statement:
     first_word: str
     body: Span
     tokens: tuple[Token, ...] = field(repr=False, compare=False, default=())
-    events: tuple[TableEvents, ...] = ()
-    whole: EventQuery | SituationQuery | None = None
-    situations: tuple[TableSituations, ...] = ()
+    tables: tuple[TableQuery, ...] = ()
+    whole: PatternQuery | None = None
 
     def with_lists(self, position: int) -> tuple[tuple[CommonTable, ...], ...]:
         """What a table at a position sees of the WITH lists around it, outermost first."""
@@ -140,8 +136,8 @@ def parse_statement(source: str) -> Statement:
         hint = "Write SELECT … FROM table MATCH_RECOGNIZE ( … )."
         raise EpisodeSyntaxError("The query is empty.", source=source, position=0, hint=hint)
     partners = _bracket_partners(source, tokens)
-    events, situations = table_patterns(source, tokens, partners)
-    inside = [*(table.span for table in events), *(table.span for table in situations)]
+    tables = table_patterns(source, tokens, partners)
+    inside = [table.span for table in tables]
     semicolon = next((token for token in tokens if token.is_symbol(";") and not _is_inside(token, inside)), None)
     if semicolon is not None:
         raise EpisodeSyntaxError(
@@ -155,8 +151,8 @@ def parse_statement(source: str) -> Statement:
         for index, token in enumerate(tokens)
         if token.upper == "MATCH_RECOGNIZE" and not tokens[index - 1].is_symbol(".") and _is_clause(tokens, index)
     ]
-    if (found or events or situations) and tokens[0].upper not in QUERY_WORDS:
-        clause = "MATCH_RECOGNIZE" if found else "EVENTS" if events else "SITUATIONS"
+    if (found or tables) and tokens[0].upper not in QUERY_WORDS:
+        clause = "MATCH_RECOGNIZE" if found else tables[0].word
         raise EpisodeUnsupportedError(
             f"{clause} is evaluated inside queries and INSERT, not inside {tokens[0].text}.",
             source=source,
@@ -173,8 +169,7 @@ def parse_statement(source: str) -> Statement:
         tokens[0].upper,
         _body(tokens),
         tuple(tokens),
-        events,
-        situations=situations,
+        tables,
     )
 
 
@@ -197,7 +192,7 @@ def _check_nesting(source: str, patterns: tuple[TablePattern, ...]) -> None:
             raise EpisodeUnsupportedError(
                 f"MATCH_RECOGNIZE is nested more than {MAXIMUM_NESTING} levels deep.",
                 source=source,
-                position=pattern.clause.source.span.start,
+                position=pattern.clause.span.start,
                 hint="Write the result of the inner queries to a table first.",
             )
 

@@ -6,7 +6,9 @@ there, it is a situation pattern.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Union
 
 from episode.errors import EpisodeSyntaxError
 from episode.lang.cursor import closest
@@ -18,71 +20,74 @@ from episode.lang.situations.relations import RELATIONS
 from episode.lang.situations.syntax import SituationQuery
 from episode.lang.syntax import Span
 
+PatternQuery = Union[EventQuery, SituationQuery]
+
 BEFORE_TABLES = ("FROM", "JOIN", "LATERAL", "STREAM", "TABLE", "USING")
 RELATION_WORDS = frozenset(name.split("-")[0] for name in RELATIONS)
 
 
 @dataclass(frozen=True)
-class TableEvents:
-    """One `EVENTS ( [FROM …] PATTERN … )` in the place of a table. `span` covers all of it, but no alias."""
+class TableQuery:
+    """One `EVENTS ( … )` or `SITUATIONS ( … )` in the place of a table. `span` covers all of it, but no alias."""
 
     span: Span
-    query: EventQuery
+    query: PatternQuery
+    word: str
 
 
 @dataclass(frozen=True)
-class TableSituations:
-    """One `SITUATIONS ( [FROM …] DEFINE … )` in the place of a table. `span` covers all of it, but no alias."""
+class TableLanguage:
+    """A language whose patterns stand in the place of a table, as `word ( … )`, or are the whole text.
 
-    span: Span
-    query: SituationQuery
+    begins: the word that a pattern begins with. is_pattern: do tokens between two indices look like one?
+    """
+
+    word: str
+    begins: str
+    is_pattern: Callable[[list[Token], int, int], bool]
+    parse: Callable[[str, list[Token], int, int], PatternQuery]
 
 
-def whole_pattern(source: str, tokens: list[Token]) -> EventQuery | SituationQuery | None:
+def whole_pattern(source: str, tokens: list[Token]) -> PatternQuery | None:
     """The pattern that the text is, where it is nothing else."""
     end = len(tokens) - 1
-    if _is_situation_pattern(tokens, 0, end):
-        return parse_situation_tokens(source, tokens, 0, end)
-    return parse_event_tokens(source, tokens, 0, end) if _is_event_pattern(tokens, 0, end) else None
+    language = next((one for one in TABLE_LANGUAGES if one.is_pattern(tokens, 0, end)), None)
+    return None if language is None else language.parse(source, tokens, 0, end)
 
 
-def pattern_of(text: str, strategy: Strategy | None = None) -> EventQuery | SituationQuery:
-    """A text that can be nothing but one of the two. strategy: of an event pattern whose WHERE has none."""
+def pattern_of(text: str, strategy: Strategy | None = None) -> PatternQuery:
+    """A text that can be nothing but a pattern. strategy: of an event pattern whose WHERE has none."""
     tokens = tokenize(text)
     end = len(tokens) - 1
-    if _is_situation_pattern(tokens, 0, end):
-        return parse_situation_tokens(text, tokens, 0, end)
-    return parse_event_tokens(text, tokens, 0, end, strategy)
+    language = next((one for one in TABLE_LANGUAGES if one.is_pattern(tokens, 0, end)), None)
+    if language is None or language.word == "EVENTS":
+        return parse_event_tokens(text, tokens, 0, end, strategy)
+    return language.parse(text, tokens, 0, end)
 
 
-def table_patterns(
-    source: str, tokens: list[Token], partners: dict[int, int]
-) -> tuple[tuple[TableEvents, ...], tuple[TableSituations, ...]]:
+def table_patterns(source: str, tokens: list[Token], partners: dict[int, int]) -> tuple[TableQuery, ...]:
     """Every EVENTS and SITUATIONS with a pattern inside; a table or function of that name is left alone.
 
     partners: the index of the partner of every round bracket.
     """
-    events, situations = [], []
+    found = []
     for index, token in enumerate(tokens):
-        word = token.upper
-        if word not in ("EVENTS", "SITUATIONS") or not tokens[index + 1].is_symbol("("):
+        written = next((one for one in TABLE_LANGUAGES if one.word == token.upper), None)
+        if written is None or not tokens[index + 1].is_symbol("("):
             continue
         begin, end = index + 2, partners[index + 1]
-        is_event, is_situation = _is_event_pattern(tokens, begin, end), _is_situation_pattern(tokens, begin, end)
-        if not (is_event or is_situation) or not may_precede_table(tokens, index - 1):
+        inside = [one for one in TABLE_LANGUAGES if one.is_pattern(tokens, begin, end)]
+        if not inside or not may_precede_table(tokens, index - 1):
             continue
+        word = written.word
         if index == 0:
-            first = "PATTERN" if word == "EVENTS" else "DEFINE"
-            hint = f"Write SELECT * FROM {word} ( … ), or {first} … without {word}."
+            hint = f"Write SELECT * FROM {word} ( … ), or {written.begins} … without {word}."
             raise _error(f"{word} ( … ) is a table, not a query.", source, token, hint)
-        span = Span(token.start, tokens[end].end)
-        if word == "SITUATIONS":
-            situations.append(TableSituations(span, parse_situation_tokens(source, tokens, begin, end)))
-        elif is_situation:
+        if word == "EVENTS" and inside[0] is not written:
             raise _error("This is a situation pattern, not an event pattern.", source, token, "Write SITUATIONS ( … ).")
-        else:
-            events.append(TableEvents(span, parse_event_tokens(source, tokens, begin, end)))
-    return tuple(events), tuple(situations)
+        query = written.parse(source, tokens, begin, end)
+        found.append(TableQuery(Span(token.start, tokens[end].end), query, word))
+    return tuple(found)
 
 
 def _error(message: str, source: str, token: Token, hint: str) -> EpisodeSyntaxError:
@@ -147,3 +152,10 @@ def _clause_words(tokens: list[Token], begin: int, end: int, *wanted: str) -> di
             if token.upper in wanted and not before.is_symbol(".") and before.upper != "AS":
                 found.setdefault(token.upper, index)
     return found
+
+
+TABLE_LANGUAGES = (
+    TableLanguage("SITUATIONS", "DEFINE", _is_situation_pattern, parse_situation_tokens),
+    TableLanguage("EVENTS", "PATTERN", _is_event_pattern, parse_event_tokens),
+)
+"""What a text is: the first whose pattern it looks like."""

@@ -7,17 +7,19 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from episode.errors import EpisodeAnalysisError
-from episode.lang.events.syntax import EventQuery, Strategy
-from episode.lang.situations.syntax import SituationQuery
 from episode.lang.table_patterns import pattern_of
 from episode.queries.inputs import Table, keyword_tables, one_table, session_of
-from episode.queries.options import EVENTS, SITUATIONS, Options
-from episode.queries.patterns import plan_events, plan_situations
+from episode.queries.language import Given
+from episode.queries.languages import language_of
+from episode.queries.languages.events import strategy_of
+from episode.queries.options import Options
+from episode.queries.planning import plan_over, plan_over_classes
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from episode.spark.pattern_query import PatternQuery
+    from episode.plan.run_options import RunOptions
+    from episode.spark.query import PlannedQuery
 
 
 @dataclass(frozen=True)
@@ -26,17 +28,12 @@ class MatchQuery:
 
     events: DataFrame | str
     text: str | None
-    time: str | None
-    start: str | None
-    key: str | Sequence[str]
-    type_column: str | None
-    strategy: str | None
-    detect: str | None
+    given: Given
     spark: SparkSession | None
     options: Options
     tables: dict[str, Table]
 
-    def planned(self) -> PatternQuery:
+    def planned(self) -> PlannedQuery:
         if self.text is None and (not isinstance(self.events, str) or not self.tables):
             raise EpisodeAnalysisError(
                 "match needs events and a pattern.",
@@ -47,68 +44,42 @@ class MatchQuery:
                 f"match has one DataFrame of all events, and tables besides: {', '.join(self.tables)}.",
                 hint="Give one of the two.",
             )
-        query = pattern_of(str(self.events) if self.text is None else self.text, _strategy(self.strategy))
-        planned = self._situations(query) if isinstance(query, SituationQuery) else self._events(query)
+        query = pattern_of(str(self.events) if self.text is None else self.text, strategy_of(self.given.strategy))
+        language = language_of(query)
+        language.check_arguments(self.given)
+        self.options.check_use([language])
+        language.check_given_events(query)
+        planned = self._over_classes(query) if self.text is None else self._over_one(query)
         self.options.check_streams([planned])
         return planned
 
     @property
-    def _keys(self) -> tuple[str, ...]:
-        return (self.key,) if isinstance(self.key, str) else tuple(self.key)
+    def _run(self) -> RunOptions:
+        detect = self.given.detect
+        return (self.options if detect is None else replace(self.options, detect=detect)).run()
 
-    def _situations(self, query: SituationQuery) -> PatternQuery:
-        if self.text is None:
+    def _over_one(self, query: object) -> PlannedQuery:
+        session, frame = one_table(self.spark, self.events)
+        return plan_over(session, query, frame, self.given, self._run)
+
+    def _over_classes(self, query: object) -> PlannedQuery:
+        language = language_of(query)
+        if not language.classes(query):
             raise EpisodeAnalysisError(
-                "A situation pattern is matched over one DataFrame of events.",
+                f"{language.one.capitalize()} is matched over one DataFrame of events.",
                 hint="Write match(df, 'DEFINE … PATTERN …', time='ts').",
             )
-        self.options.check_use([SITUATIONS])
-        _refuse_options(SITUATIONS, start=self.start, type_column=self.type_column, strategy=self.strategy)
-        session, frame = one_table(self.spark, self.events)
-        time, keys = self.time or query.input.time, self._keys or query.input.partition_by
-        options = self.options if self.detect is None else replace(self.options, detect=self.detect)
-        return plan_situations(session, query, frame, time, keys, options, options.counters)
+        session = session_of(self.spark, self.tables)
+        frames = keyword_tables(session, self.tables)
+        return plan_over_classes(session, query, frames, self.given, self._run)
 
-    def _events(self, query: EventQuery) -> PatternQuery:
-        from episode.spark.event_pattern import EventOptions, EventSource, one_stream
 
-        self.options.check_use([EVENTS])
-        _refuse_options(EVENTS, detect=self.detect)
-        if query.input.table is not None:
-            raise query.source.error(
-                EpisodeAnalysisError,
-                "match is given its events; FROM is for SQL.",
-                query.input.table_span,
-                "Leave FROM out, or run the text with episode.sql.",
-            )
-        wanted = EventOptions(
-            self.time or query.input.time,
-            self.start or query.input.start,
-            self._keys or query.input.partition_by,
-            self.type_column or query.input.type_column,
-            _strategy(self.strategy),
+def keys_of(key: str | Sequence[str]) -> tuple[str, ...]:
+    """The names of partition columns: one, or several."""
+    names = (key,) if isinstance(key, str) else tuple(key) if isinstance(key, Sequence) else (key,)
+    wrong = next((name for name in names if not isinstance(name, str)), None)
+    if wrong is not None:
+        raise EpisodeAnalysisError(
+            f"key={key!r}: {wrong!r} is no name of a column.", hint="Write for example key='id' or key=['a', 'b']."
         )
-        if self.text is None:
-            session = session_of(self.spark, self.tables)
-            source = one_stream(query, keyword_tables(session, self.tables), wanted)
-        else:
-            session, frame = one_table(self.spark, self.events)
-            source = EventSource(frame, {})
-        return plan_events(session, query, source, wanted, self.options, self.options.counters)
-
-
-def _refuse_options(what: str, **given: str | None) -> None:
-    """Options of the other kind of pattern."""
-    for name, value in given.items():
-        if value is not None:
-            raise EpisodeAnalysisError(f"{name}={value!r} has no meaning for a{'n' if what[0] in 'e' else ''} {what}.")
-
-
-def _strategy(name: str | None) -> Strategy | None:
-    if name is None:
-        return None
-    try:
-        return Strategy(name.lower().replace("_", "-"))
-    except ValueError:
-        known = ", ".join(strategy.value for strategy in Strategy)
-        raise EpisodeAnalysisError(f"There is no selection strategy {name!r}.", hint=f"There are: {known}.") from None
+    return names

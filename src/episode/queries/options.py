@@ -4,15 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from episode.errors import EpisodeAnalysisError
+from episode.plan.run_options import STEP_BUDGET, LiveOptions, RunOptions
 from episode.plan.situations.plan import COMPLETE, EARLIEST
+from episode.queries.language import Language
+from episode.queries.languages import LANGUAGES
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from episode.spark.stream import LiveOptions
+
+class Planned(Protocol):
+    """A planned pattern, as far as its options are concerned."""
+
+    @property
+    def is_stream(self) -> bool: ...
+
 
 OF_STREAMS = {
     "watermark": "how late events may come",
@@ -26,10 +35,6 @@ OF_STREAMS = {
 }
 """Options that mean nothing over a table, and what they are for."""
 
-ROWS, EVENTS, SITUATIONS = "row pattern", "event pattern", "situation pattern"
-USERS = {"step_budget": (ROWS, EVENTS), "match_times": (ROWS, EVENTS), "detect": (SITUATIONS,)}
-"""Options that are not for every kind of pattern."""
-
 
 @dataclass(frozen=True)
 class Options:
@@ -40,7 +45,7 @@ class Options:
     shard_bytes: memory that a shard may take in a worker before it is split or streamed (None: the default).
     match_times: two more columns, match_start and match_end: the least and the greatest event time of a match. For row
         patterns; matches of event patterns have them anyway.
-    detect: when a match is told: 'earliest' (as soon as it is certain), or 'complete' (when all its situations have
+    detect: when a match is reported: 'earliest' (as soon as it is certain), or 'complete' (when all its situations have
         ended). For situation patterns.
 
     For streams:
@@ -52,13 +57,13 @@ class Options:
     late: what becomes of events that come after the watermark: 'drop', or 'keep' in Parquet files at late_path. They
         are counted either way.
     max_state_rows: how many rows one partition key may hold for an open match (None: no limit); when_full says what
-        happens beyond: 'error', or 'drop': the open match is given up (and counted), and matching goes on behind it.
+        happens beyond: 'error', or 'drop': the open match is given up (and counted), and matching goes on after it.
     counters: the name under which a stream's counters are observed; results of several streaming patterns in one query
         need different ones.
     They are refused where no pattern of the query is over a stream.
     """
 
-    step_budget: int = 10_000_000
+    step_budget: int = STEP_BUDGET
     shards: int | None = None
     shard_bytes: int | None = None
     watermark: str | int | None = None
@@ -72,17 +77,27 @@ class Options:
     counters: str = "episode"
     detect: str = EARLIEST
 
-    def live(self) -> LiveOptions:
-        """The options of streams."""
-        from episode.spark.stream import LiveOptions
+    def run(self, number: int = 1) -> RunOptions:
+        """The options as a planned query takes them. number: which pattern of its statement it is.
 
+        A stream's counters have a name of their own in every pattern: the first pattern's is the plain one.
+        """
         gives_up = self.when_full == "drop"
-        return LiveOptions(self.watermark, self.end, self.event_id, self.late_path, self.max_state_rows, gives_up)
+        live = LiveOptions(self.watermark, self.end, self.event_id, self.late_path, self.max_state_rows, gives_up)
+        return RunOptions(
+            step_budget=self.step_budget,
+            shards=self.shards,
+            shard_bytes=self.shard_bytes,
+            match_times=self.match_times,
+            eager=self.detect == EARLIEST,
+            counters=self.counters if number == 1 else f"{self.counters}_{number}",
+            live=live,
+        )
 
-    def check_streams(self, planned: Iterable[Any]) -> None:
+    def check_streams(self, planned: Iterable[Planned]) -> None:
         """Options of streams need a pattern over a stream among the planned ones: no option is accepted and ignored."""
         given = [one.name for one in fields(self) if one.name in OF_STREAMS and getattr(self, one.name) != one.default]
-        if not given or any(pattern.run.is_stream for pattern in planned):
+        if not given or any(pattern.is_stream for pattern in planned):
             return
         shown = ", ".join(f"{name}={getattr(self, name)!r}" for name in given)
         purposes = "; ".join(f"{name}: {OF_STREAMS[name]}" for name in given)
@@ -91,15 +106,16 @@ class Options:
             hint=f"{purposes}. Leave {'it' if len(given) == 1 else 'them'} out, or read the events with readStream.",
         )
 
-    def check_use(self, kinds: Collection[str]) -> None:
-        """Each option that was given must have a meaning for one of the patterns, whose kinds these are."""
-        for option, users in USERS.items():
-            value = getattr(self, option)
-            if kinds and not set(kinds) & set(users) and value != Options.__dataclass_fields__[option].default:
-                kind = min(kinds)
+    def check_use(self, languages: Collection[Language[Any]]) -> None:
+        """Each option that was given must have a meaning for one of the patterns, whose languages these are."""
+        for one in fields(self):
+            value = getattr(self, one.name)
+            users = [language for language in LANGUAGES.values() if one.name in language.options]
+            if users and languages and value != one.default and not any(used in users for used in languages):
+                language = min(languages, key=lambda language: language.name)
                 raise EpisodeAnalysisError(
-                    f"Options({option}={value!r}) has no meaning for {'an' if kind == EVENTS else 'a'} {kind}.",
-                    hint=f"It is for {' and '.join(f'{user}s' for user in users)}.",
+                    f"Options({one.name}={value!r}) has no meaning for {language.one}.",
+                    hint=f"It is for {' and '.join(f'{user.name}s' for user in users)}.",
                 )
 
     def __post_init__(self) -> None:

@@ -7,24 +7,26 @@ stands in its place, and Spark does the rest.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Union
+from typing import TYPE_CHECKING, Any
 
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
-from episode.lang.events.syntax import EventQuery, classes_of
 from episode.lang.lexer import tokenize
-from episode.lang.situations.syntax import SituationQuery
 from episode.lang.statement import Statement, TablePattern
 from episode.lang.syntax import Span
-from episode.lang.table_patterns import TableEvents, TableSituations
+from episode.lang.table_patterns import PatternQuery, TableQuery
+from episode.plan.run_options import RunOptions
 from episode.plan.schema import quote
 from episode.queries.inputs import Table, keyword_tables
-from episode.queries.options import EVENTS, ROWS, SITUATIONS, Options
-from episode.queries.patterns import plan_events, plan_situations
+from episode.queries.language import Given, Language
+from episode.queries.languages import language_of
+from episode.queries.options import Options
+from episode.queries.planning import plan_over, plan_over_classes
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-AnyPattern = Union[TablePattern, TableEvents, TableSituations]
+    from episode.spark.query import PlannedQuery
+
 _PATTERN = "__pattern_"
 
 
@@ -36,23 +38,20 @@ class StatementQuery:
     spark: SparkSession
     options: Options
     tables: dict[str, Table]
-    planned: dict[int, Any] = field(default_factory=dict)
-    frames: dict[str, Any] = field(default_factory=dict)
+    planned: dict[int, PlannedQuery] = field(default_factory=dict)
+    frames: dict[str, DataFrame] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.frames.update(keyword_tables(self.spark, self.tables))
 
     def result(self) -> DataFrame:
         statement = self.statement
-        self.options.check_use(self._kinds())
-        if isinstance(statement.whole, SituationQuery):
-            found = self._evaluate_situations(statement.whole, statement.body.start)
-        elif isinstance(statement.whole, EventQuery):
-            found = self._evaluate_events(statement.whole, statement.body.start)
-        else:
+        self.options.check_use(self._languages())
+        if statement.whole is None:
             body = self._text(statement.body)
             self._check_options()  # before an INSERT is run
             return self._run(self._with_keyword_tables(body))
+        found = self._evaluate(statement.whole, statement.body.start)
         self._check_options()
         return found
 
@@ -61,24 +60,20 @@ class StatementQuery:
         if self.planned or not any(frame.isStreaming for frame in self.frames.values()):
             self.options.check_streams(self.planned.values())
 
-    def _kinds(self) -> set[str]:
-        """The kinds of patterns that are in the statement."""
+    def _languages(self) -> list[Language[Any]]:
+        """The languages of the patterns in the statement."""
         statement = self.statement
-        whole = statement.whole
-        there = {
-            ROWS: bool(statement.patterns),
-            EVENTS: bool(statement.events) or isinstance(whole, EventQuery),
-            SITUATIONS: bool(statement.situations) or isinstance(whole, SituationQuery),
-        }
-        return {kind for kind, found in there.items() if found}
+        whole = [] if statement.whole is None else [statement.whole]
+        return [language_of(query) for query in (*(pattern.query for pattern in self._patterns()), *whole)]
+
+    def _patterns(self) -> list[TablePattern | TableQuery]:
+        return [*self.statement.patterns, *self.statement.tables]
 
     # ---- text ----------------------------------------------------------------------------------------
 
     def _text(self, span: Span) -> str:
         """The statement's text in a span, with references in place of the patterns in it."""
-        statement = self.statement
-        every: list[AnyPattern] = [*statement.patterns, *statement.events, *statement.situations]
-        inside = [p for p in every if span.start <= p.span.start and p.span.end <= span.end]
+        inside = [p for p in self._patterns() if span.start <= p.span.start and p.span.end <= span.end]
         inside.sort(key=lambda p: p.span.start)
         outermost = [
             p
@@ -92,15 +87,13 @@ class StatementQuery:
         pieces.append(_escape(self.statement.source[at : span.end]))
         return "".join(pieces)
 
-    def _reference(self, pattern: AnyPattern) -> str:
+    def _reference(self, pattern: TablePattern | TableQuery) -> str:
         name = f"{_PATTERN}{pattern.span.start}"
         if name not in self.frames:
-            if isinstance(pattern, TableSituations):
-                self.frames[name] = self._evaluate_situations(pattern.query, pattern.span.start)
-            elif isinstance(pattern, TableEvents):
-                self.frames[name] = self._evaluate_events(pattern.query, pattern.span.start)
+            if isinstance(pattern, TablePattern):
+                self.frames[name] = self._evaluate_clause(pattern)
             else:
-                self.frames[name] = self._evaluate(pattern)
+                self.frames[name] = self._evaluate(pattern.query, pattern.span.start)
         return name
 
     def _with_keyword_tables(self, query: str) -> str:
@@ -126,77 +119,49 @@ class StatementQuery:
         used = {name: frame for name, frame in self.frames.items() if f"{{{name}}}" in text}
         return run_sql(self.spark, text, used)
 
-    # ---- row patterns --------------------------------------------------------------------------------
+    # ---- patterns ------------------------------------------------------------------------------------
 
-    def _evaluate(self, pattern: TablePattern) -> DataFrame:
-        from episode.spark.row_pattern import plan_on_spark
-
+    def _evaluate_clause(self, pattern: TablePattern) -> DataFrame:
+        """A pattern with its table before it."""
         frame = self._keyword_table(pattern.name, pattern.span.start) if pattern.plain else None
         if frame is None:
             query = self._with_common_tables(f"SELECT * FROM {self._text(pattern.input)}", pattern.span.start)
             frame = self._run(self._with_keyword_tables(query))
             if frame.isStreaming and f"{{{_PATTERN}" in query:
-                raise pattern.clause.source.error(
-                    EpisodeUnsupportedError,
+                raise EpisodeUnsupportedError(
                     "One MATCH_RECOGNIZE over the output of another is not possible in one streaming query.",
-                    pattern.clause.source.span.beginning,
-                    "Write the matches of the first to a table or a topic; run the second as a query of its own.",
+                    source=self.statement.source,
+                    position=pattern.clause.span.start,
+                    hint="Write the matches of the first to a table or a topic; run the second as a query of its own.",
                 )
         names = tuple(name for name in (pattern.alias or pattern.name,) if name)
-        planned = plan_on_spark(
-            self.spark,
-            frame,
-            pattern.clause,
-            names,
-            step_budget=self.options.step_budget,
-            shards=self.options.shards,
-            shard_bytes=self.options.shard_bytes,
-            live=self.options.live(),
-            match_times=self.options.match_times,
-            metrics=self._counters(),
-        )
+        planned = plan_over(self.spark, pattern.query, frame, Given(), self._options(), names=names)
         self.planned[pattern.span.start] = planned
         return planned.frame()
 
-    def _counters(self) -> str:
-        """The name of a stream's counters: the first pattern's is the plain one."""
-        name = self.options.counters
-        return name if not self.planned else f"{name}_{len(self.planned) + 1}"
-
-    # ---- event patterns ------------------------------------------------------------------------------
-
-    def _evaluate_events(self, query: EventQuery, position: int) -> DataFrame:
-        """One table of all events (FROM), or one per class."""
-        from episode.spark.event_pattern import EventOptions, EventSource, one_stream
-
-        given = query.input
-        wanted = EventOptions(given.time, given.start, given.partition_by, given.type_column, None)
-        if query.input.table is not None:
-            source = EventSource(self._table(query.input.table, position), {})
+    def _evaluate(self, query: PatternQuery, position: int) -> DataFrame:
+        """A pattern that names one table of all events (FROM), or has one per class."""
+        language = language_of(query)
+        named, classes = language.table(query), language.classes(query)
+        if named is not None:
+            frame = self._table(named[0], position)
+            planned = plan_over(self.spark, query, frame, Given(), self._options())
+        elif classes:
+            frames = {name: self._class_table(query, name, place, position) for name, place in classes.items()}
+            planned = plan_over_classes(self.spark, query, frames, Given(), self._options())
         else:
-            names = dict.fromkeys(one.name for one in classes_of(query.pattern))
-            source = one_stream(query, {name: self._class_table(query, name, position) for name in names}, wanted)
-        planned = plan_events(self.spark, query, source, wanted, self.options, self._counters())
-        self.planned[position] = planned
-        return planned.frame()
-
-    # ---- situation patterns --------------------------------------------------------------------------
-
-    def _evaluate_situations(self, query: SituationQuery, position: int) -> DataFrame:
-        source = query.input
-        if source.table is None:
-            raise query.source.error(
-                EpisodeAnalysisError,
-                "The events of the situation pattern are missing.",
-                query.source.span.beginning,
-                "Write FROM table before DEFINE.",
+            raise EpisodeAnalysisError(
+                f"The events of the {language.name} are missing.",
+                source=query.source,
+                position=query.span.start,
+                hint="Write FROM table before DEFINE.",
             )
-        frame = self._table(source.table, position)
-        planned = plan_situations(
-            self.spark, query, frame, source.time, source.partition_by, self.options, self._counters()
-        )
         self.planned[position] = planned
         return planned.frame()
+
+    def _options(self) -> RunOptions:
+        """Those of the next pattern."""
+        return self.options.run(len(self.planned) + 1)
 
     def _keyword_table(self, name: str | None, position: int) -> DataFrame | None:
         """The keyword table that a name of one part means, unless a common table hides it."""
@@ -221,19 +186,19 @@ class StatementQuery:
             )
         return frame
 
-    def _class_table(self, query: EventQuery, name: str, position: int) -> DataFrame:
+    def _class_table(self, query: PatternQuery, name: str, place: Span, position: int) -> DataFrame:
         """The table of a class."""
         try:
             return self._table(quote(name), position)
         except EpisodeAnalysisError:
             if name in self.tables or any(table.name.lower() == name.lower() for table in self.statement.common_tables):
                 raise
-            place = next(one.span for one in classes_of(query.pattern) if one.name == name)
-            raise query.source.error(
-                EpisodeAnalysisError,
+            raise EpisodeAnalysisError(
                 f"There is no table {name} for the class {name}.",
-                place,
-                "Give it as a keyword, or name the table of all events: FROM events TYPE BY column PATTERN …",
+                source=query.source,
+                position=place.start,
+                length=place.end - place.start,
+                hint="Give it as a keyword, or name the table of all events: FROM events TYPE BY column PATTERN …",
             ) from None
 
 

@@ -8,13 +8,13 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
-from pyspark.taskcontext import TaskContext
 
 from episode.matchers.envelope import FLUSH_BYTES, SCHEMA, Packing, in_groups, pack, unpack
 from episode.matchers.protocol import InputOrder, Matcher, MatcherSpec, Reports
 from episode.matchers.shard import DEFAULT_BUDGET, run_shard
+from episode.plan.run_options import RunOptions
 from episode.spark import carry, classic
+from episode.spark.packing import Stage, columns_of, pack_rows
 from episode.spark.scan import LEAST_TASK_BYTES, ParquetScan, choose_scan
 from episode.spark.worker import prepare_worker, spill_directory
 
@@ -96,25 +96,23 @@ def plan_batch(
     columns: tuple[str, ...],
     derived: tuple[tuple[str, str], ...],
     spec_of: Callable[[pa.Schema], MatcherSpec],
-    *,
-    shards: int | None = None,
-    shard_bytes: int | None = None,
+    run: RunOptions,
 ) -> Batch:
     """Plan a run over some columns of a frame and columns that Spark derives: (SQL, name) pairs."""
     selected = columns_of(frame, columns, derived)
     schema = carry.arrow_schema(selected.schema)
     spec = spec_of(schema)
     carry.check_order(selected.schema, spec.input_order)
-    budget = max(shard_bytes or DEFAULT_BUDGET, _LEAST_BUDGET)
+    budget = max(run.shard_bytes or DEFAULT_BUDGET, _LEAST_BUDGET)
     scan, reason = choose_scan(spark, selected, schema)
     size = scan.bytes if scan is not None else None
-    plan = plan_shards(spec.input_order, size, classic.parallelism(spark), budget, shards)
+    plan = plan_shards(spec.input_order, size, classic.parallelism(spark), budget, run.shards)
     return Batch(spark, selected, schema, spec, scan, plan, budget, reason)
 
 
 def run_batch(spark: SparkSession, frame: DataFrame, spec: MatcherSpec, *, shards: int | None = None) -> DataFrame:
     """The matches of a spec in a frame, lazily."""
-    return plan_batch(spark, frame, tuple(spec.input_columns), (), lambda _: spec, shards=shards).frame()
+    return plan_batch(spark, frame, tuple(spec.input_columns), (), lambda _: spec, RunOptions(shards=shards)).frame()
 
 
 def plan_shards(
@@ -138,41 +136,11 @@ def plan_shards(
     return Shards(count, partitions, cores, f"{count:,} (about {size / 2**20:,.0f} MiB of events; {cores} cores)")
 
 
-def columns_of(frame: DataFrame, columns: tuple[str, ...], derived: tuple[tuple[str, str], ...]) -> DataFrame:
-    """The columns that a query reads, those that Spark computes for it included."""
-    expressions = {name: text for text, name in derived}
-    wanted = [F.expr(expressions[c]).alias(c) if c in expressions else F.col(_quoted(c)) for c in columns]
-    return frame.select(*wanted)
-
-
 def _round_up(count: int, unit: int) -> int:
     return -(-count // unit) * unit
 
 
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
-
-
 # ---- what runs in the workers ----------------------------------------------------------------------------
-
-Stage = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
-
-
-def pack_rows(packing: Packing, schema: pa.Schema) -> Stage:
-    def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        prepare_worker()
-        yield from pack((_as_events(batch, schema) for batch in batches), packing, TaskContext.get().partitionId())
-
-    return stage
-
-
-def _as_events(batch: pa.RecordBatch, schema: pa.Schema) -> pa.Table:
-    """A batch as Spark sends it in the schema that was planned: times in UTC, strings with small offsets."""
-    columns = [
-        column if column.type == field.type else column.cast(field.type)
-        for column, field in zip(batch.columns, schema, strict=True)
-    ]
-    return pa.Table.from_arrays(columns, schema=schema)
 
 
 def _scan_and_pack(scan: ParquetScan, tasks: list[tuple], packing: Packing) -> Stage:

@@ -12,13 +12,11 @@ import gc
 import pyarrow as pa
 from pyspark import daemon
 
+from episode.matchers import engines  # noqa: F401  (workers find them loaded)
 from episode.matchers.envelope import Packing, pack, unpack
-from episode.matchers.events import matcher as event_pattern  # noqa: F401  (workers find them loaded)
 from episode.matchers.keys import KeyCoder
 from episode.matchers.ordering import events_of
 from episode.matchers.protocol import InputOrder, OrderKey
-from episode.matchers.rows import matcher as row_pattern  # noqa: F401  (workers find them loaded)
-from episode.matchers.situations import matcher as situation_pattern  # noqa: F401  (workers find them loaded)
 from episode.spark import batch, stream  # noqa: F401
 
 

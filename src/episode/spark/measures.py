@@ -2,39 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from episode.errors import EpisodeAnalysisError
-from episode.plan.output import MeasurePlan, PlannedMeasure
-from episode.plan.pattern import Source
+from episode.plan.measures import MeasurePlan, PlannedMeasure
+from episode.plan.result import Result
 from episode.spark.tables import first_line
 
 
-def check_measures(
-    matched: DataFrame, plan: MeasurePlan, source: Source, name_of: Callable[[PlannedMeasure], str]
-) -> None:
-    """An error at the first measure that Spark cannot compute. All are analysed at once; if that fails, one by one.
-
-    name_of: what a measure is called in the message.
-    """
+def check_measures(matched: DataFrame, result: Result) -> None:
+    """An error at the first measure that Spark cannot compute. All are analysed at once; if that fails, one by one."""
+    planned = result.measures.measures
     try:
-        matched.select(*(F.expr(one.sql).alias(one.name) for one in plan.measures)).schema  # noqa: B018 - analysis
+        matched.select(*(F.expr(one.sql).alias(one.name) for one in planned)).schema  # noqa: B018 - analysis
     except (AnalysisException, ParseException):
-        for measure in plan.measures:
-            _check(matched, measure, plan, source, name_of(measure))
+        for measure in planned:
+            _check(matched, measure, result)
         raise
 
 
-def _check(matched: DataFrame, measure: PlannedMeasure, plan: MeasurePlan, source: Source, name: str) -> None:
+def _check(matched: DataFrame, measure: PlannedMeasure, result: Result) -> None:
     try:
         matched.select(F.expr(measure.sql)).schema  # noqa: B018 - analysis of this measure alone
     except (AnalysisException, ParseException) as error:
-        raise source.error(
-            EpisodeAnalysisError, f"{name} cannot be computed: {_without_atoms(first_line(error), plan)}", measure.span
+        message = _without_atoms(first_line(error), result.measures)
+        raise EpisodeAnalysisError(
+            f"{result.name_of(measure)} cannot be computed: {message}",
+            source=result.source,
+            position=measure.span.start,
+            length=measure.span.end - measure.span.start,
         ) from None
 
 

@@ -28,10 +28,11 @@ from episode.matchers.columns import plain, to_bytes
 from episode.matchers.envelope import SCHEMA, Packing, call, opened
 from episode.matchers.live import NO_WATERMARK, Counters, LiveRules, LiveShard
 from episode.matchers.protocol import MatcherSpec, StateChunk
-from episode.plan.event_time import EventTime, watermark_delay
+from episode.plan.run_options import LiveOptions, RunOptions
+from episode.plan.stream import EventTime, watermark_delay
 from episode.plan.types import is_integer
 from episode.spark import carry
-from episode.spark.batch import Stage, columns_of, pack_rows
+from episode.spark.packing import Stage, columns_of, pack_rows
 from episode.spark.session import ROCKSDB, STATE_STORE
 from episode.spark.worker import prepare_worker
 
@@ -118,18 +119,6 @@ class Stream:
         return carry.decode(observed.select("blob").mapInArrow(open_matches, schema), self.spec.output_schema)
 
 
-@dataclass(frozen=True)
-class LiveOptions:
-    """The stream's part of the public options."""
-
-    watermark: str | int | None = None
-    end: datetime | str | int | None = None
-    event_id: str | None = None
-    late_path: str | None = None
-    max_state_rows: int | None = None
-    gives_up: bool = False
-
-
 def plan_stream(
     spark: SparkSession,
     frame: DataFrame,
@@ -137,27 +126,26 @@ def plan_stream(
     derived: tuple[tuple[str, str], ...],
     spec_of: Callable[[pa.Schema], MatcherSpec],
     time: EventTime,
-    options: LiveOptions,
-    *,
-    shards: int | None,
-    metrics: str,
+    run: RunOptions,
 ) -> Stream:
-    """Plan a run over a streaming DataFrame; `columns` are those of the query and the event id."""
+    """Plan a run over a streaming DataFrame. columns: those that the query reads; the event id comes to them."""
+    options = run.live
     if options.event_id is not None and options.event_id not in frame.columns:
         raise EpisodeAnalysisError(
             f"Options(event_id={options.event_id!r}): the stream has no such column.",
             hint=f"Its columns: {', '.join(frame.columns)}.",
         )
-    selected = columns_of(frame, columns, derived)
+    identified = () if options.event_id is None else (options.event_id,)
+    selected = columns_of(frame, tuple(dict.fromkeys([*columns, *identified])), derived)
     schema = carry.arrow_schema(selected.schema)
     spec = spec_of(schema)
     carry.check_order(selected.schema, spec.input_order)
     delay, words = _watermark(selected, time, options)
     _check_state_store(spark)
     live = LiveRules(_end_of(spark, time, options.end), options.event_id, options.late_path is not None)
-    count = 1 if not spec.input_order.keys else shards or STREAM_SHARDS
-    rules = StreamRules(live, time.units_per_millisecond, count, options.late_path, metrics)
-    return Stream(spark, selected, schema, spec, rules, delay, words, metrics)
+    count = 1 if not spec.input_order.keys else run.shards or STREAM_SHARDS
+    rules = StreamRules(live, time.units_per_millisecond, count, options.late_path, run.counters)
+    return Stream(spark, selected, schema, spec, rules, delay, words, run.counters)
 
 
 def _watermark(frame: DataFrame, time: EventTime, options: LiveOptions) -> tuple[str | None, str]:

@@ -11,8 +11,8 @@ from episode.api import Options
 from episode.errors import EpisodeAnalysisError
 from episode.queries.options import OF_STREAMS
 
-TABLE = SimpleNamespace(run=SimpleNamespace(is_stream=False))
-STREAM = SimpleNamespace(run=SimpleNamespace(is_stream=True))
+TABLE = SimpleNamespace(is_stream=False)
+STREAM = SimpleNamespace(is_stream=True)
 GIVEN: list[dict[str, Any]] = [
     {"watermark": 0},
     {"end": "2026-11-01"},

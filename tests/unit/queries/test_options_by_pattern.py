@@ -9,8 +9,11 @@ import pytest
 from episode import Options
 from episode.errors import EpisodeAnalysisError
 from episode.lang.statement import parse_statement
-from episode.queries.options import EVENTS, ROWS, SITUATIONS
+from episode.queries.language import Language
+from episode.queries.languages import LANGUAGES
 from episode.queries.statement import StatementQuery
+
+ROWS, EVENTS, SITUATIONS = LANGUAGES.values()
 
 
 @pytest.mark.parametrize(
@@ -23,7 +26,7 @@ from episode.queries.statement import StatementQuery
         ({"step_budget": 5}, [SITUATIONS], "Options(step_budget=5) has no meaning for a situation pattern."),
     ],
 )
-def test_options_without_a_meaning_are_refused(given: dict[str, Any], kinds: list[str], message: str) -> None:
+def test_options_without_a_meaning_are_refused(given: dict[str, Any], kinds: list[Language[Any]], message: str) -> None:
     with pytest.raises(EpisodeAnalysisError) as raised:
         Options(**given).check_use(kinds)
     assert raised.value.message == message
@@ -41,7 +44,7 @@ def test_options_without_a_meaning_are_refused(given: dict[str, Any], kinds: lis
         ({"detect": "complete"}, []),
     ],
 )
-def test_what_one_pattern_of_the_query_can_use_may_be_given(given: dict[str, Any], kinds: list[str]) -> None:
+def test_what_one_pattern_of_the_query_can_use_may_be_given(given: dict[str, Any], kinds: list[Language[Any]]) -> None:
     Options(**given).check_use(kinds)
 
 

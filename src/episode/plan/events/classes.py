@@ -11,23 +11,8 @@ from episode.lang.syntax import ColumnRef, Span
 from episode.plan.events.names import MARK
 from episode.plan.expressions import Apply, Constant, Current, Expression, Load
 from episode.plan.schema import InputSchema
+from episode.plan.tables import CLASS_COLUMN, EventTable
 from episode.plan.types import is_string
-
-CLASS_COLUMN = "__episode_class"
-"""Where several tables are one stream: the number of the table that a row is of."""
-
-
-@dataclass(frozen=True)
-class EventTable:
-    """A table whose rows are the events of a class.
-
-    columns: the columns of the stream behind its own ones. widened: types of the stream, for its own columns that are
-    of a narrower one.
-    """
-
-    number: int
-    columns: dict[str, str]
-    widened: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -70,11 +55,12 @@ class EventClasses:
         if name is None:
             table = self._class_of(variable).name
             guess = closest(path[0], own)
-            raise self.query.source.error(
-                EpisodeAnalysisError,
+            raise EpisodeAnalysisError(
                 f"The events of {table} have no column {path[0]}.",
-                span,
-                (f"Did you mean {guess}? " if guess else "") + f"Columns of {table}: {', '.join(own)}.",
+                source=self.query.source,
+                position=span.start,
+                length=span.end - span.start,
+                hint=(f"Did you mean {guess}? " if guess else "") + f"Columns of {table}: {', '.join(own)}.",
             )
         return ColumnRef(None, (own[name], *path[1:]), span)
 
@@ -91,11 +77,12 @@ class EventClasses:
         found = [one for name, one in self.by_variable.items() if name.split(MARK)[0] == variable]
         tables = {one.name for one in found}
         if len({tuple(self.tables[name].columns.values()) for name in tables}) > 1:
-            raise self.query.source.error(
-                EpisodeAnalysisError,
+            raise EpisodeAnalysisError(
                 f"{variable} stands for events of {' and '.join(sorted(tables))}, which have different columns.",
-                found[-1].span,
-                "Give each its own variable.",
+                source=self.query.source,
+                position=found[-1].span.start,
+                length=found[-1].span.end - found[-1].span.start,
+                hint="Give each its own variable.",
             )
         return found[0]
 
@@ -104,19 +91,21 @@ class EventClasses:
         for one in self.by_variable.values():
             if self.tables and one.name not in self.tables:
                 guess = closest(one.name, self.tables)
-                raise self.query.source.error(
-                    EpisodeAnalysisError,
+                raise EpisodeAnalysisError(
                     f"There is no table {one.name} for the class {one.name}.",
-                    one.span,
-                    (f"Did you mean {guess}? " if guess else "") + f"Tables: {', '.join(self.tables)}.",
+                    source=self.query.source,
+                    position=one.span.start,
+                    length=one.span.end - one.span.start,
+                    hint=(f"Did you mean {guess}? " if guess else "") + f"Tables: {', '.join(self.tables)}.",
                 )
         if self.type_column is not None:
             column = self.schema.find(self.type_column)
             if column is None or not is_string(self.schema.columns[column]):
                 found = "is not there" if column is None else f"is of type {self.schema.columns[column]}"
-                raise self.query.source.error(
-                    EpisodeAnalysisError,
+                raise EpisodeAnalysisError(
                     f"The type column {self.type_column} {found}; a string column with the names of classes is needed.",
-                    self.query.source.pattern,
-                    f"Columns of the input: {', '.join(self.schema.columns)}.",
+                    source=self.query.source,
+                    position=self.query.pattern_span.start,
+                    length=self.query.pattern_span.end - self.query.pattern_span.start,
+                    hint=f"Columns of the input: {', '.join(self.schema.columns)}.",
                 )

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from episode.errors import EpisodeAnalysisError
 from episode.lang.cursor import closest
 from episode.lang.events.syntax import EventQuery, classes_of
-from episode.plan.events.classes import EventTable
 from episode.plan.schema import InputSchema
+from episode.plan.tables import EventTable
 from episode.plan.types import wider
 
 Tables = Mapping[str, InputSchema]
@@ -101,5 +101,7 @@ def _apart(column: str, number: int, taken: Mapping[str, object]) -> str:
 
 def _error(query: EventQuery, table: str, message: str, hint: str) -> EpisodeAnalysisError:
     """An error at the place where the pattern speaks of a table."""
-    span = next((one.span for one in classes_of(query.pattern) if one.name == table), query.source.pattern)
-    return query.source.error(EpisodeAnalysisError, message, span, hint)
+    span = next((one.span for one in classes_of(query.pattern) if one.name == table), query.pattern_span)
+    return EpisodeAnalysisError(
+        message, source=query.source, position=span.start, length=span.end - span.start, hint=hint
+    )

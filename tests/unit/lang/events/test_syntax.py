@@ -279,7 +279,7 @@ def test_places() -> None:
     query = parse_event_query(text)
     closure = query.pattern.parts[1]
     assert isinstance(closure, Closure)
-    spans = [closure.span, closure.part.span, closure.part.variable_span, query.source.pattern, query.strategy_span]
+    spans = [closure.span, closure.part.span, closure.part.variable_span, query.pattern_span, query.strategy_span]
     assert [text[span.start : span.end] for span in spans] == [
         "Map+ b[]", "Map", "b", "SEQ(Job a, Map+ b[], End)", "strict-contiguity",
     ]  # fmt: skip
@@ -316,7 +316,7 @@ def test_references(text: str, atom: object) -> None:
     query = parse_event_query(f"PATTERN SEQ(A a, B+ b[], ~N n, C c) WHERE {text} > 1")
     assert event_atoms(query.conditions[0]) == (atom,)
     place = event_atoms(query.conditions[0])[0].span
-    assert query.source.written(place) == text
+    assert query.source[place.start : place.end] == text
 
 
 @pytest.mark.parametrize(
@@ -571,14 +571,14 @@ def test_empty(text: str) -> None:
 )
 def test_events_in_statements(text: str, events: list[str]) -> None:
     statement = parse_statement(text)
-    assert [text[found.span.start : found.span.end] for found in statement.events] == events
+    assert [text[found.span.start : found.span.end] for found in statement.tables] == events
     assert statement.whole is None
 
 
 def test_events_beside_match_recognize() -> None:
     text = "SELECT * FROM EVENTS (PATTERN A; B) m MATCH_RECOGNIZE (ORDER BY ts PATTERN (A B)) JOIN EVENTS (PATTERN C) c"
     statement = parse_statement(text)
-    assert [event_pattern_text(found.query.pattern) for found in statement.events] == ["[A; B]", "C"]
+    assert [event_pattern_text(found.query.pattern) for found in statement.tables] == ["[A; B]", "C"]
     assert [text[found.input.start : found.input.end] for found in statement.patterns] == ["EVENTS (PATTERN A; B) m"]
     assert statement.patterns[0].alias == "m"
 
@@ -596,4 +596,4 @@ def test_whole_statements(text: str, first_word: str) -> None:
     statement = parse_statement(text)
     assert isinstance(statement.whole, EventQuery)
     assert event_pattern_text(statement.whole.pattern) == "[A; B]"
-    assert (statement.patterns, statement.events, statement.first_word) == ((), (), first_word)
+    assert (statement.patterns, statement.tables, statement.first_word) == ((), (), first_word)

@@ -1,0 +1,46 @@
+"""A query bound to its input: what a runtime needs to know of it, in whichever language it is written."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import pyarrow as pa
+
+from episode.matchers.limits import StateLimit
+from episode.matchers.protocol import MatcherSpec
+from episode.plan.result import Result
+from episode.plan.stream import EventTime
+
+
+class BoundPattern(Protocol):
+    """One pattern over one input, with nothing left to resolve."""
+
+    @property
+    def input_columns(self) -> tuple[str, ...]: ...
+
+    @property
+    def derived(self) -> tuple[tuple[str, str], ...]:
+        """(SQL, name) of input columns that are to be computed before matching."""
+        ...
+
+    @property
+    def result(self) -> Result: ...
+
+    def spec(self, schema: pa.Schema, limit: StateLimit | None = None) -> MatcherSpec:
+        """What workers open matchers from, for input columns of an Arrow schema. limit: of the rows held for a key."""
+        ...
+
+    def event_time(self, limited: bool) -> EventTime:
+        """By what the events of a stream come about in order; an error, or a warning, where it cannot run over one.
+
+        limited: is the number of rows that a key may hold limited?
+        """
+        ...
+
+    def explain(self) -> list[str]:
+        """The plan in words."""
+        ...
+
+    def explain_reports(self, reports: list[str]) -> list[str]:
+        """What the matchers of a run did, in words, from their reports."""
+        ...

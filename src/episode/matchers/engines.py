@@ -1,0 +1,10 @@
+"""The matchers of all languages, for processes that are to find them loaded."""
+
+from __future__ import annotations
+
+from episode.matchers.events.spec import EventPatternSpec
+from episode.matchers.protocol import MatcherSpec
+from episode.matchers.rows.spec import RowPatternSpec
+from episode.matchers.situations.spec import SituationPatternSpec
+
+ENGINES: tuple[type[MatcherSpec], ...] = (RowPatternSpec, EventPatternSpec, SituationPatternSpec)

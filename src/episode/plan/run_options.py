@@ -1,0 +1,41 @@
+"""How a query is run: what callers say of it, checked already, as one value that is handed on whole."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+
+STEP_BUDGET = 10_000_000
+"""Steps of matching from one start row, unless something else is asked for."""
+
+
+@dataclass(frozen=True)
+class LiveOptions:
+    """What is for streams alone.
+
+    gives_up: is an open match given up where a key holds more than max_state_rows, or is that an error?
+    """
+
+    watermark: str | int | None = None
+    end: datetime | str | int | None = None
+    event_id: str | None = None
+    late_path: str | None = None
+    max_state_rows: int | None = None
+    gives_up: bool = False
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """Limits and wishes of one planned query.
+
+    eager: are matches of situations reported as soon as they are certain, or when all their situations have ended?
+    counters: the name under which the counters of a stream are observed.
+    """
+
+    step_budget: int = STEP_BUDGET
+    shards: int | None = None
+    shard_bytes: int | None = None
+    match_times: bool = False
+    eager: bool = True
+    counters: str = "episode"
+    live: LiveOptions = field(default_factory=LiveOptions)

@@ -1,0 +1,39 @@
+"""What a situation pattern needs to run over a stream, checked at plan time."""
+
+from __future__ import annotations
+
+import warnings
+
+from episode.errors import EpisodeAnalysisError, EpisodeWarning
+from episode.plan.situations.plan import SituationPlan
+from episode.plan.stream import EventTime
+
+
+def event_time_of(plan: SituationPlan, limited: bool) -> EventTime:
+    """The event time of a stream of events. limited: is the number of rows that a key may hold?"""
+    if plan.within is None:
+        _check_unbounded(plan, limited)
+    return EventTime(plan.time, plan.time_type)
+
+
+def _check_unbounded(plan: SituationPlan, limited: bool) -> None:
+    """Without WITHIN every finished situation is held: refused where situations are not even related."""
+    query = plan.query
+    parts = query.components()
+    if len(parts) > 1:
+        groups = " and ".join("{" + ", ".join(part) + "}" for part in parts)
+        raise EpisodeAnalysisError(
+            f"The pattern is not connected ({groups}), and over a stream it needs WITHIN: without it every situation "
+            "is paired with all that come after it.",
+            source=query.source,
+            position=query.pattern_span.start,
+            length=query.pattern_span.end - query.pattern_span.start,
+            hint="Write for example WITHIN 10 minutes after the pattern, or relate the situations.",
+        )
+    if not limited:
+        warnings.warn(
+            "The state of this stream is not bounded: every finished situation is held. "
+            "Add WITHIN, or set Options(max_state_rows=…).",
+            EpisodeWarning,
+            stacklevel=2,
+        )

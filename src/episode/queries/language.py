@@ -1,0 +1,97 @@
+"""What every language of patterns is to queries: its name, the options it uses, and how its queries become plans."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
+
+from episode.errors import EpisodeAnalysisError
+from episode.lang.syntax import Span
+from episode.plan.run_options import RunOptions
+from episode.plan.schema import InputSchema
+from episode.plan.tables import EventTable
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from episode.matchers.bound import BoundPattern
+    from episode.matchers.protocol import MatcherSpec
+
+Query = TypeVar("Query")
+
+
+@dataclass(frozen=True)
+class Given:
+    """What a caller says beside a pattern: the arguments of `match`."""
+
+    time: str | None = None
+    start: str | None = None
+    key: tuple[str, ...] = ()
+    type_column: str | None = None
+    strategy: str | None = None
+    detect: str | None = None
+
+
+@dataclass(frozen=True)
+class Input:
+    """The events of a pattern. names: of their table, which may stand before columns. tables: where they come from a
+    table per class, the part that each of them has in the stream."""
+
+    schema: InputSchema
+    names: tuple[str, ...] = ()
+    tables: Mapping[str, EventTable] = field(default_factory=dict)
+
+
+class Language(ABC, Generic[Query]):
+    """One kind of patterns.
+
+    name: what patterns of it are. called: how a message speaks of the one in the query. options: names of public
+    options that it uses and other languages may not. arguments: those of `match` that it uses.
+    """
+
+    name: ClassVar[str]
+    called: ClassVar[str]
+    options: ClassVar[frozenset[str]] = frozenset()
+    arguments: ClassVar[frozenset[str]] = frozenset()
+
+    @property
+    def one(self) -> str:
+        """One pattern of it, with its article."""
+        return f"{'an' if self.name[0] in 'aeiou' else 'a'} {self.name}"
+
+    @abstractmethod
+    def source(self, query: Query) -> tuple[str, Span]:
+        """The text that the query is in, and its place there."""
+
+    @abstractmethod
+    def bind(self, query: Query, events: Input, given: Given, run: RunOptions) -> BoundPattern:
+        """Bind a query to its input, check it, choose how it is evaluated."""
+
+    @abstractmethod
+    def samples(self) -> Iterator[tuple[MatcherSpec, pa.Table]]:
+        """Small queries that together need every kernel of the language, each with events for it."""
+
+    def table(self, query: Query) -> tuple[str, Span] | None:
+        """The table of all events that the query itself names, and where it does."""
+        return None
+
+    def classes(self, query: Query) -> dict[str, Span]:
+        """Where no table of all events is named: the classes that have a table each, and their places."""
+        return {}
+
+    def unite(self, query: Query, schemas: Mapping[str, InputSchema], given: Given) -> dict[str, EventTable]:
+        """The parts that the tables of classes have in one stream of events."""
+        raise NotImplementedError
+
+    def check_given_events(self, query: Query) -> None:
+        """Where the events are given to a query (in `match`): whether it may still name a table."""
+        return
+
+    def check_arguments(self, given: Given) -> None:
+        """Each argument of `match` that was given must have a meaning."""
+        for one in fields(given):
+            value = getattr(given, one.name)
+            if value != one.default and one.name not in self.arguments:
+                raise EpisodeAnalysisError(f"{one.name}={value!r} has no meaning for {self.one}.")

@@ -1,0 +1,28 @@
+"""The languages of patterns. A further one is a module here, an entry below, and a folder in each room.
+
+Their matchers are loaded where a query is planned: the command line and errors of syntax need no compiler.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from episode.lang.events.syntax import EventQuery
+from episode.lang.situations.syntax import SituationQuery
+from episode.lang.syntax import MatchRecognize
+from episode.queries.language import Language
+from episode.queries.languages.events import EventPatterns
+from episode.queries.languages.rows import RowPatterns
+from episode.queries.languages.situations import SituationPatterns
+
+LANGUAGES: dict[type, Language[Any]] = {
+    MatchRecognize: RowPatterns(),
+    EventQuery: EventPatterns(),
+    SituationQuery: SituationPatterns(),
+}
+"""Each language by the class of its parsed queries."""
+
+
+def language_of(query: object) -> Language[Any]:
+    """The language that a parsed query is written in."""
+    return LANGUAGES[type(query)]

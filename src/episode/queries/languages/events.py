@@ -1,0 +1,188 @@
+"""Event patterns: PATTERN … WHERE … WITHIN … RETURN …"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from episode.errors import EpisodeAnalysisError
+from episode.lang.events.parser import parse_event_query
+from episode.lang.events.syntax import EventQuery, Strategy, classes_of
+from episode.lang.syntax import Span
+from episode.plan.event_time import time_column
+from episode.plan.events.classes import EventClasses
+from episode.plan.events.cost import PhysicalPlan, default_statistics, search
+from episode.plan.events.explain import explain_event_pattern, explain_reports
+from episode.plan.events.plan import EventPlan, plan_event_pattern
+from episode.plan.events.returns import KEEP, EventTimes
+from episode.plan.events.stream import event_time_of
+from episode.plan.events.tables import one_stream_of
+from episode.plan.result import Result
+from episode.plan.run_options import RunOptions
+from episode.plan.schema import InputSchema, key_columns
+from episode.plan.stream import EventTime
+from episode.plan.tables import EventTable
+from episode.queries.language import Given, Input, Language
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from episode.matchers.bound import BoundPattern
+    from episode.matchers.events.spec import EventPatternSpec
+    from episode.matchers.limits import StateLimit
+    from episode.matchers.protocol import MatcherSpec
+
+SAMPLES = (
+    "PATTERN A; !B; C D; E WHERE A.v < D.v AND A.v + E.v > 0 WITHIN 9",
+    "PATTERN A; B+; C D WHERE A.k = D.k WITHIN 9 RETURN A.v, sum(B.v) AS total",
+    "PATTERN A & B WITHIN 9",
+    "PATTERN !A; B D; E* WHERE A.v > D.v WITHIN 9",
+    "PATTERN SEQ(A a, B+ b[], C c) WHERE b[i].v > avg(b[..i-1].v) WITHIN 9",
+)
+"""Patterns that need every kernel of theirs, over SAMPLE_TYPES; each runs as a tree, if it can."""
+
+SAMPLE_TYPES = {"k": "bigint", "ts": "bigint", "v": "double", "type": "string"}
+SAY_WHICH = "Say time='ts' (in SQL: ORDER BY ts before PATTERN)."
+
+
+class EventPatterns(Language[EventQuery]):
+    name = "event pattern"
+    called = "the event pattern"
+    options = frozenset({"step_budget", "match_times"})
+    arguments = frozenset({"time", "start", "key", "type_column", "strategy"})
+
+    def source(self, query: EventQuery) -> tuple[str, Span]:
+        return query.source, query.span
+
+    def table(self, query: EventQuery) -> tuple[str, Span] | None:
+        given = query.input
+        return None if given.table is None else (given.table, given.table_span)
+
+    def check_given_events(self, query: EventQuery) -> None:
+        span = query.input.table_span
+        if query.input.table is not None:
+            raise EpisodeAnalysisError(
+                "match is given its events; FROM is for SQL.",
+                source=query.source,
+                position=span.start,
+                length=span.end - span.start,
+                hint="Leave FROM out, or run the text with episode.sql.",
+            )
+
+    def classes(self, query: EventQuery) -> dict[str, Span]:
+        places: dict[str, Span] = {}
+        for one in classes_of(query.pattern):
+            places.setdefault(one.name, one.span)
+        return places
+
+    def unite(self, query: EventQuery, schemas: Mapping[str, InputSchema], given: Given) -> dict[str, EventTable]:
+        type_column = given.type_column or query.input.type_column
+        if type_column is not None:
+            span = query.input.type_span if query.input.type_column is not None else query.pattern_span
+            raise EpisodeAnalysisError(
+                f"The type column {type_column} has no meaning where each class has its table.",
+                source=query.source,
+                position=span.start,
+                length=span.end - span.start,
+                hint="Leave it out, or give one table of all events: match(df, …), in SQL FROM events.",
+            )
+        time, start = given.time or query.input.time, given.start or query.input.start
+        return one_stream_of(query, schemas, time, start, given.key or query.input.partition_by)
+
+    def bind(self, query: EventQuery, events: Input, given: Given, run: RunOptions) -> BoundPattern:
+        schema = events.schema
+        time = time_column(query, schema, given.time or query.input.time, SAY_WHICH)
+        start = self._start(query, schema, time, given)
+        keys = key_columns(schema, given.key or query.input.partition_by)
+        type_column = given.type_column or query.input.type_column
+        if type_column is not None:
+            type_column = schema.find(type_column) or type_column
+        classes = EventClasses(query, schema, type_column, dict(events.tables))
+        times = EventTimes(time, start, schema.columns[time])
+        plan = plan_event_pattern(query, classes, times, keys, strategy_of(given.strategy))
+        return BoundEventPattern(plan, run.step_budget)
+
+    def _start(self, query: EventQuery, schema: InputSchema, time: str, given: Given) -> str | None:
+        """Where events last, the column of their start."""
+        name = given.start or query.input.start
+        if name is None:
+            return None
+        start = time_column(query, schema, name, SAY_WHICH)
+        if schema.columns[start] != schema.columns[time]:
+            raise EpisodeAnalysisError(
+                f"{start} is of type {schema.columns[start]} and {time} of type {schema.columns[time]}.",
+                hint="Start and end of an event must be of one type: cast one of them.",
+            )
+        return start
+
+    def samples(self) -> Iterator[tuple[MatcherSpec, pa.Table]]:
+        import pyarrow as pa
+
+        from episode.matchers.events.spec import EventPatternSpec
+
+        types = ["A", "B", "C", "E"] * 2
+        count = len(types)
+        values = [float(number) for number in range(count)]
+        table = pa.table({"k": [1] * count, "ts": list(range(count)), "v": values, "type": types})
+        for text in SAMPLES:
+            query = parse_event_query(text)
+            classes = EventClasses(query, InputSchema(SAMPLE_TYPES), "type")
+            plan = plan_event_pattern(query, classes, EventTimes("ts", None, "bigint"))
+            if plan.tree is not None:
+                forced = PhysicalPlan(False, search(plan, default_statistics(plan)).shapes, 0.0)
+                yield EventPatternSpec(plan, table.schema, forced=forced), table
+            yield EventPatternSpec(plan, table.schema), table
+
+
+@dataclass(frozen=True)
+class BoundEventPattern:
+    """One event pattern over one stream of events."""
+
+    plan: EventPlan
+    step_budget: int
+
+    @property
+    def input_columns(self) -> tuple[str, ...]:
+        return self.plan.input_columns
+
+    @property
+    def derived(self) -> tuple[tuple[str, str], ...]:
+        return self.plan.derived
+
+    @property
+    def result(self) -> Result:
+        """RETURN's columns, then the times of the match."""
+        query, measures = self.plan.query, self.plan.measures
+        return Result(
+            source=query.source,
+            span=query.pattern_span,
+            measures=measures,
+            columns=tuple(one for one in measures.measures if not one.name.startswith(KEEP)),
+            conditions=tuple(one for one in measures.measures if one.name.startswith(KEEP)),
+        )
+
+    def spec(self, schema: pa.Schema, limit: StateLimit | None = None) -> EventPatternSpec:
+        from episode.matchers.events.spec import EventPatternSpec
+
+        return EventPatternSpec(self.plan, schema, self.step_budget, limit)
+
+    def event_time(self, limited: bool) -> EventTime:
+        return event_time_of(self.plan)
+
+    def explain(self) -> list[str]:
+        return explain_event_pattern(self.plan)
+
+    def explain_reports(self, reports: list[str]) -> list[str]:
+        return explain_reports(reports)
+
+
+def strategy_of(name: str | None) -> Strategy | None:
+    """A selection strategy by its name, with hyphens or underscores."""
+    if name is None:
+        return None
+    try:
+        return Strategy(name.lower().replace("_", "-"))
+    except ValueError:
+        known = ", ".join(strategy.value for strategy in Strategy)
+        raise EpisodeAnalysisError(f"There is no selection strategy {name!r}.", hint=f"There are: {known}.") from None

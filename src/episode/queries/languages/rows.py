@@ -1,0 +1,105 @@
+"""Row patterns: MATCH_RECOGNIZE."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from episode.lang.rows.parser import parse_clause
+from episode.lang.syntax import MatchRecognize, Span
+from episode.plan.measures import TIMED_OUT_COLUMN
+from episode.plan.result import Result
+from episode.plan.rows.explain import explain_row_pattern
+from episode.plan.rows.plan import RowPatternPlan, for_workers, plan_row_pattern
+from episode.plan.run_options import RunOptions
+from episode.plan.schema import InputSchema
+from episode.plan.stream import EventTime, event_time_of, warn_if_unbounded, with_match_times
+from episode.queries.language import Given, Input, Language
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from episode.matchers.bound import BoundPattern
+    from episode.matchers.limits import StateLimit
+    from episode.matchers.protocol import MatcherSpec
+    from episode.matchers.rows.spec import RowPatternSpec
+
+SAMPLE = """
+    PARTITION BY k ORDER BY ts
+    MEASURES A.v AS a, LAST(B.v) AS b, sum(v) AS total, array_agg(B.v) AS collected, max(A.v) AS most
+    PATTERN (A B+) DEFINE B AS B.v < PREV(B.v) AND B.v < A.v AND avg(B.v) < 100
+"""
+"""A query that needs every kernel."""
+
+SAMPLE_TYPES = {"k": "bigint", "ts": "bigint", "v": "double"}
+
+
+class RowPatterns(Language[MatchRecognize]):
+    name = "row pattern"
+    called = "MATCH_RECOGNIZE"
+    options = frozenset({"step_budget", "match_times"})
+
+    def source(self, query: MatchRecognize) -> tuple[str, Span]:
+        return query.source, query.span
+
+    def bind(self, query: MatchRecognize, events: Input, given: Given, run: RunOptions) -> BoundPattern:
+        if run.match_times:
+            query = with_match_times(query, events.schema.columns)
+        plan = plan_row_pattern(query, events.schema, events.names)
+        return BoundRowPattern(plan, events.schema, run.step_budget)
+
+    def samples(self) -> Iterator[tuple[MatcherSpec, pa.Table]]:
+        import pyarrow as pa
+
+        table = pa.table({"k": [1, 2, 1, 2], "ts": [1, 1, 2, 2], "v": [3.0, 2.0, 2.0, 1.0]})
+        events = Input(InputSchema(SAMPLE_TYPES))
+        yield self.bind(parse_clause(SAMPLE), events, Given(), RunOptions()).spec(table.schema), table
+
+
+@dataclass(frozen=True)
+class BoundRowPattern:
+    """One MATCH_RECOGNIZE over one table."""
+
+    plan: RowPatternPlan
+    schema: InputSchema
+    step_budget: int
+
+    @property
+    def input_columns(self) -> tuple[str, ...]:
+        return self.plan.input_columns
+
+    @property
+    def derived(self) -> tuple[tuple[str, str], ...]:
+        return self.plan.derived
+
+    @property
+    def result(self) -> Result:
+        """The clause's own columns, then or around them the measures."""
+        plan = self.plan
+        flag = (TIMED_OUT_COLUMN,) if plan.clause.timed_out is not None else ()
+        return Result(
+            source=plan.clause.source,
+            span=plan.clause.span,
+            measures=plan.measures,
+            columns=tuple(plan.measures.measures),
+            before=plan.outputs[: plan.before],
+            after=(*plan.outputs[plan.before :], *flag),
+            what="The measure ",
+        )
+
+    def spec(self, schema: pa.Schema, limit: StateLimit | None = None) -> RowPatternSpec:
+        from episode.matchers.rows.spec import RowPatternSpec
+
+        return RowPatternSpec(for_workers(self.plan), schema, self.step_budget, limit)
+
+    def event_time(self, limited: bool) -> EventTime:
+        time = event_time_of(self.plan, self.schema.columns)
+        warn_if_unbounded(self.plan, limited)
+        return time
+
+    def explain(self) -> list[str]:
+        return explain_row_pattern(self.plan)
+
+    def explain_reports(self, reports: list[str]) -> list[str]:
+        return []

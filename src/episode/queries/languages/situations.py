@@ -1,0 +1,103 @@
+"""Situation patterns: DEFINE … PATTERN … WITHIN … RETURN …"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from episode.lang.situations.parser import parse_situation_query
+from episode.lang.situations.syntax import SituationQuery
+from episode.lang.syntax import Span
+from episode.plan.event_time import time_column
+from episode.plan.result import Result
+from episode.plan.run_options import RunOptions
+from episode.plan.schema import InputSchema, key_columns
+from episode.plan.situations.explain import explain_searches, explain_situation_pattern
+from episode.plan.situations.plan import SituationPlan, plan_situation_pattern
+from episode.plan.situations.stream import event_time_of
+from episode.plan.stream import EventTime
+from episode.queries.language import Given, Input, Language
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from episode.matchers.bound import BoundPattern
+    from episode.matchers.limits import StateLimit
+    from episode.matchers.protocol import MatcherSpec
+    from episode.matchers.situations.spec import SituationPatternSpec
+
+SAMPLE = """
+    DEFINE A AS v > 2, B AS v < 3 AT LEAST 1 PATTERN A overlaps B; A before B WITHIN 9
+    RETURN count(A.v) AS n, sum(A.v) AS total, avg(B.v) AS mean, stddev(B.v) AS deviation, max(A.v) AS most,
+        sum(A.ts) AS whole
+"""
+"""A pattern that needs every kernel of its language."""
+
+SAMPLE_TYPES = {"k": "bigint", "ts": "bigint", "v": "double"}
+SAY_WHICH = "Say time='ts' (in SQL: ORDER BY ts before DEFINE)."
+
+
+class SituationPatterns(Language[SituationQuery]):
+    name = "situation pattern"
+    called = "the situation pattern"
+    options = frozenset({"detect"})
+    arguments = frozenset({"time", "key", "detect"})
+
+    def source(self, query: SituationQuery) -> tuple[str, Span]:
+        return query.source, query.span
+
+    def table(self, query: SituationQuery) -> tuple[str, Span] | None:
+        given = query.input
+        return None if given.table is None else (given.table, given.table_span)
+
+    def bind(self, query: SituationQuery, events: Input, given: Given, run: RunOptions) -> BoundPattern:
+        schema = events.schema
+        time = time_column(query, schema, given.time or query.input.time, SAY_WHICH)
+        keys = key_columns(schema, given.key or query.input.partition_by)
+        return BoundSituationPattern(plan_situation_pattern(query, schema, time, keys, run.eager))
+
+    def samples(self) -> Iterator[tuple[MatcherSpec, pa.Table]]:
+        import pyarrow as pa
+
+        values = [3.0, 2.5, 2.0, 3.0, 3.0, 1.0, 3.0, 1.0]
+        count = len(values)
+        table = pa.table({"k": [1] * count, "ts": list(range(count)), "v": values})
+        given = Given(time="ts", key=("k",))
+        bound = self.bind(parse_situation_query(SAMPLE), Input(InputSchema(SAMPLE_TYPES)), given, RunOptions())
+        yield bound.spec(table.schema), table
+
+
+@dataclass(frozen=True)
+class BoundSituationPattern:
+    """One situation pattern over one stream of events."""
+
+    plan: SituationPlan
+
+    @property
+    def input_columns(self) -> tuple[str, ...]:
+        return self.plan.input_columns
+
+    @property
+    def derived(self) -> tuple[tuple[str, str], ...]:
+        return self.plan.derived
+
+    @property
+    def result(self) -> Result:
+        """RETURN's columns, then the times of the match."""
+        query, measures = self.plan.query, self.plan.measures
+        return Result(query.source, query.pattern_span, measures, tuple(measures.measures))
+
+    def spec(self, schema: pa.Schema, limit: StateLimit | None = None) -> SituationPatternSpec:
+        from episode.matchers.situations.spec import SituationPatternSpec
+
+        return SituationPatternSpec(self.plan, schema, limit)
+
+    def event_time(self, limited: bool) -> EventTime:
+        return event_time_of(self.plan, limited)
+
+    def explain(self) -> list[str]:
+        return explain_situation_pattern(self.plan)
+
+    def explain_reports(self, reports: list[str]) -> list[str]:
+        return explain_searches(reports)

@@ -1,0 +1,42 @@
+"""The way of events to their shards, which batches and streams share: the columns that a query reads, in envelopes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.taskcontext import TaskContext
+
+from episode.matchers.envelope import Packing, pack
+from episode.plan.schema import quote
+from episode.spark.worker import prepare_worker
+
+Stage = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+
+def columns_of(frame: DataFrame, columns: tuple[str, ...], derived: tuple[tuple[str, str], ...]) -> DataFrame:
+    """The columns that a query reads, those that Spark computes for it included."""
+    expressions = {name: text for text, name in derived}
+    wanted = [F.expr(expressions[c]).alias(c) if c in expressions else F.col(quote(c)) for c in columns]
+    return frame.select(*wanted)
+
+
+def pack_rows(packing: Packing, schema: pa.Schema) -> Stage:
+    """Runs in the workers: rows as Spark sends them, packed by shard."""
+
+    def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        prepare_worker()
+        yield from pack((_as_events(batch, schema) for batch in batches), packing, TaskContext.get().partitionId())
+
+    return stage
+
+
+def _as_events(batch: pa.RecordBatch, schema: pa.Schema) -> pa.Table:
+    """A batch as Spark sends it in the schema that was planned: times in UTC, strings with small offsets."""
+    columns = [
+        column if column.type == field.type else column.cast(field.type)
+        for column, field in zip(batch.columns, schema, strict=True)
+    ]
+    return pa.Table.from_arrays(columns, schema=schema)

@@ -1,0 +1,92 @@
+"""One planned query on Spark, of whichever language: matched by the batch or the stream runtime, finished by Spark."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
+from episode.matchers.bound import BoundPattern
+from episode.matchers.limits import StateLimit
+from episode.matchers.protocol import MatcherSpec
+from episode.plan.run_options import RunOptions
+from episode.plan.schema import quote
+from episode.spark.batch import Batch, plan_batch
+from episode.spark.measures import check_measures
+from episode.spark.stream import Stream, plan_stream
+
+MATCHES = "episode.matches"
+"""In the metadata of a stream's columns: they are matches, and have no watermark that a further pattern could use."""
+
+
+@dataclass(frozen=True)
+class PlannedQuery:
+    """A pattern on its input: lazily a DataFrame, and in words for `explain`."""
+
+    pattern: BoundPattern
+    run: Batch | Stream
+
+    @property
+    def is_stream(self) -> bool:
+        return self.run.is_stream
+
+    @property
+    def reasons(self) -> list[str]:
+        """Why it runs as it does."""
+        return self.run.reasons
+
+    def explain(self) -> list[str]:
+        """Its plan in words, and why it runs as it does."""
+        return [*self.pattern.explain(), *(f"  {reason}" for reason in self.reasons)]
+
+    def analysis(self) -> list[str]:
+        """Run it over its table, and say what the plans of the shards did."""
+        if isinstance(self.run, Stream):
+            raise EpisodeAnalysisError(
+                "analyze=True runs a pattern over a table; this is a stream.",
+                hint="Watch a running stream by its counters, or analyze a table of its past events.",
+            )
+        return self.pattern.explain_reports(self.run.reports())
+
+    def frame(self) -> DataFrame:
+        """The columns of the output: those of the matcher, and around them what Spark computes from its values."""
+        result = self.pattern.result
+        matched = self.run.frame()
+        check_measures(matched, result)
+        metadata = {MATCHES: True} if self.is_stream else None
+        measures = [F.expr(measure.sql).alias(measure.name, metadata=metadata) for measure in result.columns]
+        for condition in result.conditions:
+            matched = matched.where(F.expr(condition.sql))
+        before, after = ([F.col(quote(name)) for name in names] for names in (result.before, result.after))
+        return matched.select(*before, *measures, *after)
+
+
+def plan_query(spark: SparkSession, frame: DataFrame, pattern: BoundPattern, run: RunOptions) -> PlannedQuery:
+    """Plan a run of a pattern over the DataFrame that it was bound to: of a table, or of a stream."""
+    if not frame.isStreaming:
+        return PlannedQuery(
+            pattern, plan_batch(spark, frame, pattern.input_columns, pattern.derived, pattern.spec, run)
+        )
+    limit = StateLimit(run.live.max_state_rows, run.live.gives_up) if run.live.max_state_rows else None
+    refuse_matches(frame, pattern)
+    time = pattern.event_time(limit is not None)
+
+    def spec_of(schema: pa.Schema) -> MatcherSpec:
+        return pattern.spec(schema, limit)
+
+    stream = plan_stream(spark, frame, pattern.input_columns, pattern.derived, spec_of, time, run)
+    return PlannedQuery(pattern, stream)
+
+
+def refuse_matches(frame: DataFrame, pattern: BoundPattern) -> None:
+    """A stream of matches cannot be the input of a pattern in the same query."""
+    if any(MATCHES in field.metadata for field in frame.schema.fields):
+        raise EpisodeUnsupportedError(
+            "One pattern over the matches of another is not possible in one streaming query.",
+            source=pattern.result.source,
+            position=pattern.result.span.start,
+            hint="Write the matches of the first to a table or a topic; run the second as a query of its own.",
+        )
