@@ -22,8 +22,9 @@ from bench.harness import median
 from episode.kernels.situations import matching as kernel
 from episode.lang.situations.parser import parse_situation_query
 from episode.matchers.protocol import EventBatch
-from episode.matchers.situations import matcher as situation_pattern
+from episode.matchers.situations import prepare as situation_prepare
 from episode.matchers.situations.matcher import SituationPatternMatcher
+from episode.matchers.situations.output import Output
 from episode.matchers.situations.spec import SituationPatternSpec
 from episode.plan.schema import InputSchema
 from episode.plan.situations.plan import EARLIEST, plan_situation_pattern
@@ -90,34 +91,38 @@ class Measured(Fed):
         return int(self.matcher.orders.statistics.searches.sum())
 
 
-class _Counting(SituationPatternMatcher):
+class _Counting(Output):
     """Counts matches instead of putting them out."""
 
     found = 0
 
-    def _output(self, feed: Any, found: np.ndarray, rows: np.ndarray) -> pa.Table:
+    def table(self, feed: Any, symbols: Any, found: np.ndarray, rows: np.ndarray) -> pa.Table:
         self.found += len(found)
-        return self._schema.empty_table()
+        return self.schema.empty_table()
 
 
 @contextmanager
 def _clocked(matcher: SituationPatternMatcher, detect: Any) -> Iterator[Clock]:
     """A matcher with a clock in its steps, and with a kernel."""
     clock = Clock.of(*STEPS)
-    kept = situation_pattern.prepare, kernel.detect
-    situation_pattern.prepare = clock.timed("prepare", kept[0])
+    kept = situation_prepare.prepare, kernel.detect
+    situation_prepare.prepare = clock.timed("prepare", kept[0])
     kernel.detect = clock.timed("detect", detect or kept[1])
-    for step, name in (("values", "_output"), ("hold", "_hold")):
-        setattr(matcher, name, clock.timed(step, getattr(matcher, name)))
+    for step, part, name in (("values", matcher.output, "table"), ("hold", matcher.state, "hold")):
+        setattr(part, name, clock.timed(step, getattr(part, name)))
     try:
         yield clock
     finally:
-        situation_pattern.prepare, kernel.detect = kept
+        situation_prepare.prepare, kernel.detect = kept
 
 
 def run(contender: Contender, batches: Sequence[EventBatch], most: float = float("inf")) -> Measured:
     """Feed the batches one after the other; no other one after `most` seconds."""
-    matcher = SituationPatternMatcher(contender.spec) if contender.delivered else _Counting(contender.spec)
+    spec = contender.spec
+    matcher = SituationPatternMatcher(spec)
+    counting = _Counting(spec.plan, spec.output_schema, spec.input_schema)
+    if not contender.delivered:
+        matcher.output = counting
     parts: list[float] = []
     delivered = 0
     gc.collect()
@@ -132,7 +137,7 @@ def run(contender: Contender, batches: Sequence[EventBatch], most: float = float
             if sum(parts) > most:
                 break
     events = tuple(len(batch) for batch in batches[: len(parts)])
-    matches = delivered if contender.delivered else matcher.found
+    matches = delivered if contender.delivered else counting.found
     return Measured(tuple(parts), events, matches, clock.seconds, matcher)
 
 

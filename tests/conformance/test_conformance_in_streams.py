@@ -23,8 +23,8 @@ from episode.matchers.ordering import order_image
 from episode.matchers.protocol import StateChunk
 from episode.matchers.rows.spec import RowPatternSpec
 from episode.plan.rows.plan import plan_row_pattern
+from episode.plan.rows.stream import event_time_of
 from episode.plan.schema import InputSchema
-from episode.plan.stream import event_time_of
 from tests.conformance.cases import Case, cases_for
 from tests.conformance.test_conformance import check
 from tests.support import rows as in_process

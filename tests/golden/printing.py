@@ -20,6 +20,21 @@ from episode.lang.events.syntax import (
     Sequence,
     WholeEvent,
 )
+from episode.lang.rows.syntax import (
+    Alternation,
+    Anchor,
+    Classifier,
+    Concatenation,
+    Empty,
+    Exclusion,
+    Label,
+    MatchNumber,
+    MatchRecognize,
+    Navigation,
+    OrderItem,
+    Pattern,
+    Quantified,
+)
 from episode.lang.situations.syntax import (
     Constraint,
     Definition,
@@ -31,24 +46,11 @@ from episode.lang.situations.syntax import (
 from episode.lang.statement import Statement
 from episode.lang.syntax import (
     Aggregate,
-    Alternation,
-    Anchor,
-    Classifier,
     ColumnRef,
-    Concatenation,
-    Empty,
-    Exclusion,
-    Label,
-    MatchNumber,
-    MatchRecognize,
-    Navigation,
-    OrderItem,
-    Pattern,
-    Quantified,
     Scalar,
     Span,
 )
-from episode.plan.measures import OutputAtom
+from episode.plan.output import OutputAtom
 
 
 def statement_text(statement: Statement) -> str:

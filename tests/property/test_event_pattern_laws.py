@@ -17,8 +17,7 @@ from episode.errors import EpisodeDataError, EpisodeUnsupportedError
 from episode.lang.events.syntax import Strategy
 from episode.matchers.columns import from_bytes, to_bytes
 from episode.matchers.events import adapt as event_adapt
-from episode.matchers.events import matcher as event_pattern
-from episode.matchers.events.matcher import EventPatternMatcher
+from episode.matchers.events import rounds as event_rounds
 from episode.matchers.events.spec import EventPatternSpec
 from episode.matchers.live import LiveRules, LiveShard
 from episode.matchers.protocol import StateChunk
@@ -147,8 +146,8 @@ def test_rounds_are_cut_until_they_fit(
     assert len(whole) > 10
     assert len(set(whole)) == len(whole)
     cuts = []
-    halved = EventPatternMatcher._halved
-    monkeypatch.setattr(EventPatternMatcher, "_halved", lambda *rest: cuts.append(1) or halved(*rest))
+    halves = event_rounds.Rounds.halves
+    monkeypatch.setattr(event_rounds.Rounds, "halves", lambda *rest: cuts.append(1) or halves(*rest))
     assert sorted(run_whole(spec(most_records=most), events)) == whole
     assert cuts
     pieces = [events[:100], events[100:170], events[170:]]
@@ -195,7 +194,7 @@ class RandomPlans:
         for name, value in constants.items():
             patch.setattr(event_adapt, name, value)
         patch.setattr(event_adapt, "search", self.any_plan)
-        patch.setattr(event_pattern, "LEAST_WINDOWS", 0)
+        patch.setattr(event_rounds, "LEAST_WINDOWS", 0)
         plan_for = event_adapt.Adaptation.plan_for
 
         def noted(adaptation: event_adapt.Adaptation, *round_: Any) -> PhysicalPlan:

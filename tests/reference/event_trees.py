@@ -23,14 +23,13 @@ from episode.lang.events.syntax import (
     Index,
     Negation,
     Reach,
-    ReturnItem,
     SameAttribute,
     Sequence,
     Strategy,
     WholeEvent,
     children,
 )
-from episode.lang.syntax import Duration, Scalar
+from episode.lang.syntax import Duration, ReturnItem, Scalar
 
 # ---- patterns -------------------------------------------------------------------------------------
 

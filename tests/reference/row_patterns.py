@@ -20,13 +20,10 @@ from datetime import timedelta
 from typing import Any
 
 from episode.errors import EpisodeDataError
-from episode.lang.syntax import (
-    Aggregate,
+from episode.lang.rows.syntax import (
     Alternation,
     Anchor,
-    Atom,
     Classifier,
-    ColumnRef,
     Concatenation,
     Empty,
     Exclusion,
@@ -34,14 +31,19 @@ from episode.lang.syntax import (
     MatchMode,
     MatchNumber,
     MatchRecognize,
-    Mode,
     Navigation,
     Pattern,
     Permutation,
     Quantified,
     RowsPerMatch,
-    Scalar,
     SkipTo,
+)
+from episode.lang.syntax import (
+    Aggregate,
+    Atom,
+    ColumnRef,
+    Mode,
+    Scalar,
 )
 from tests.reference.scalars import OnFailure, aggregate_value, fail, give_null, grouping, rank, scalar_value
 

@@ -33,15 +33,17 @@ from tests.support.streams import Files, counters
 import episode
 from episode.api import Options
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
+from episode.lang.source import Source
 from episode.matchers.columns import from_bytes, to_bytes
 from episode.matchers.ordering import order_image
 from episode.matchers.rows.spec import RowPatternSpec
 from episode.matchers.running import LocalRun
 from episode.matchers.running import run as run_in_process
+from episode.plan.event_time import EventTime
 from episode.plan.rows.plan import plan_row_pattern
+from episode.plan.rows.stream import event_time_of
 from episode.plan.run_options import LiveOptions, RunOptions
 from episode.plan.schema import InputSchema
-from episode.plan.stream import EventTime, event_time_of
 from episode.plan.types import is_integer
 from episode.spark.schema import input_schema
 from episode.spark.stream import plan_stream
@@ -143,7 +145,7 @@ def more_runs(spark: SparkSession, utc: None, runs: list[Run]) -> list[Run]:
     for case in CASES:
         if case.id not in known:
             frame = frame_of(spark, _table(case))
-            found += _planned(case, input_schema(spark, frame, case.query, 0, "MATCH_RECOGNIZE"), frame)
+            found += _planned(case, input_schema(spark, frame, Source(case.query), "MATCH_RECOGNIZE"), frame)
     assert len(found) >= 420
     return found
 

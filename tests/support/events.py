@@ -16,12 +16,11 @@ from episode.lang.events.syntax import (
     EventQuery,
     Index,
     Negation,
-    ReturnItem,
     Strategy,
     children,
     classes_of,
 )
-from episode.lang.syntax import Scalar
+from episode.lang.syntax import ReturnItem, Scalar
 from episode.matchers.events.spec import EventPatternSpec
 from episode.matchers.protocol import END_OF_TIME
 from episode.matchers.running import BEFORE_ALL_TIME, LocalRun, run

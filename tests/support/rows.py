@@ -10,7 +10,7 @@ import sqlglot
 from episode.lang.rows.parser import parse_clause
 from episode.matchers.rows.spec import RowPatternSpec
 from episode.matchers.running import BEFORE_ALL_TIME, run
-from episode.plan.measures import MATCHED_COLUMN, TIMED_OUT_COLUMN
+from episode.plan.output import MATCHED_COLUMN, TIMED_OUT_COLUMN
 from episode.plan.rows.plan import plan_row_pattern
 from episode.plan.schema import InputSchema
 from tests.reference.scalars import fail, scalar_value

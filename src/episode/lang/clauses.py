@@ -10,6 +10,7 @@ from episode.errors import EpisodeSyntaxError
 from episode.lang.cursor import Cursor, closest, describe
 from episode.lang.duration import EXAMPLES, UNITS, parse_duration
 from episode.lang.lexer import Kind, Token
+from episode.lang.source import Source
 from episode.lang.syntax import Duration, Span
 
 SQL_CLAUSES = (
@@ -127,12 +128,11 @@ def with_suggestion(
         similar = closest(word, words) if len(word) > 3 and word not in words else None
         if similar is not None and not (index > begin and tokens[index - 1].is_symbol(".")):
             place = tokens[index]
-            return EpisodeSyntaxError(
+            return Source(error.source or "").error(
+                EpisodeSyntaxError,
                 error.message if index == at else f"{describe(place)} is not expected here.",
-                source=error.source,
-                position=place.start,
-                length=place.end - place.start,
-                hint=f"Did you mean {similar}?",
+                place.span,
+                f"Did you mean {similar}?",
             )
     return error
 

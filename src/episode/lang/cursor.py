@@ -8,6 +8,7 @@ from typing import NoReturn
 
 from episode.errors import EpisodeSyntaxError
 from episode.lang.lexer import Kind, Token
+from episode.lang.source import Source
 from episode.lang.syntax import Span
 
 CLOSING = {"(": ")", "[": "]", "{": "}"}
@@ -105,9 +106,7 @@ class Cursor:
     def error(self, message: str, token: Token | None = None, hint: str | None = None) -> EpisodeSyntaxError:
         """A complaint about a token, by default the one at the cursor."""
         place = token or self.token
-        return EpisodeSyntaxError(
-            message, source=self.source, position=place.start, length=max(1, place.end - place.start), hint=hint
-        )
+        return Source(self.source).error(EpisodeSyntaxError, message, place.span, hint)
 
     def fail(self, message: str, token: Token | None = None, hint: str | None = None) -> NoReturn:
         raise self.error(message, token, hint)
@@ -144,6 +143,11 @@ def describe(token: Token) -> str:
 def label_name(token: Token) -> str:
     """Labels are upper case unless quoted."""
     return token.identifier.upper() if token.kind is Kind.NAME else token.identifier
+
+
+def known_labels(labels: Iterable[str]) -> str:
+    """The labels of a pattern, in a hint."""
+    return f"Labels of this pattern: {', '.join(sorted(labels))}."
 
 
 def closest(name: str, known: Iterable[str]) -> str | None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from episode.errors import EpisodeSyntaxError
+from episode.lang.syntax import Span
 
 
 class Kind(Enum):
@@ -26,6 +27,10 @@ class Token:
     text: str
     start: int
     end: int
+
+    @property
+    def span(self) -> Span:
+        return Span(self.start, self.end)
 
     @property
     def upper(self) -> str:

@@ -21,6 +21,7 @@ from sqlglot.dialects.spark import Spark
 from episode.errors import EpisodeSyntaxError, EpisodeUnsupportedError
 from episode.lang.cursor import Cursor, describe
 from episode.lang.lexer import Kind, Token, tokenize
+from episode.lang.source import Source
 from episode.lang.spark_expression import Surroundings, Unreadable, read_expression
 from episode.lang.syntax import Scalar, Span
 
@@ -114,9 +115,7 @@ def _read(text: str, cursor: Cursor, origin: _Text | None, span: Span, reader: A
             place = origin.place(problem.start, problem.end)
         shown = cursor.source[place.start : place.end]
         message = re.sub(rf"'?{PLACEHOLDER}\d+'?", lambda _: describe(Token(Kind.NAME, shown, 0, 0)), problem.message)
-        raise EpisodeSyntaxError(
-            message, source=cursor.source, position=place.start, length=place.end - place.start, hint=problem.hint
-        ) from None
+        raise Source(cursor.source).error(EpisodeSyntaxError, message, place, problem.hint) from None
 
 
 def _lift(cursor: Cursor, reader: AtomReader, atoms: list[Any]) -> _Text:
@@ -166,11 +165,8 @@ def _column_replacements(
             continue
         start, end = parts[0].meta.get("start"), last.meta.get("end")
         if start is None or end is None:
-            raise EpisodeUnsupportedError(
-                f"The column {'.'.join(fields)} cannot be located in this expression.",
-                source=cursor.source,
-                position=span.start,
-                length=span.end - span.start,
+            raise Source(cursor.source).error(
+                EpisodeUnsupportedError, f"The column {'.'.join(fields)} cannot be located in this expression.", span
             )
         quoted = parts[0].args.get("quoted", False)
         atoms.append(reader.column(cursor, tuple(fields), quoted, text.place(start, end + 1)))

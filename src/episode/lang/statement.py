@@ -13,7 +13,8 @@ from episode.errors import EpisodeSyntaxError, EpisodeUnsupportedError
 from episode.lang.cursor import Cursor, describe
 from episode.lang.lexer import Kind, Token, tokenize
 from episode.lang.rows.parser import parse_clause_tokens
-from episode.lang.syntax import MatchRecognize, Span
+from episode.lang.rows.syntax import MatchRecognize
+from episode.lang.syntax import Span
 from episode.lang.table_patterns import PatternQuery, TableQuery, may_precede_table, table_patterns, whole_pattern
 
 QUERY_WORDS = ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "INSERT", "")
@@ -192,7 +193,7 @@ def _check_nesting(source: str, patterns: tuple[TablePattern, ...]) -> None:
             raise EpisodeUnsupportedError(
                 f"MATCH_RECOGNIZE is nested more than {MAXIMUM_NESTING} levels deep.",
                 source=source,
-                position=pattern.clause.span.start,
+                position=pattern.clause.source.span.start,
                 hint="Write the result of the inner queries to a table first.",
             )
 

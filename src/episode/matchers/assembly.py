@@ -18,7 +18,7 @@ from episode.matchers.prepare import FUNCTIONS, Prepared, measure_argument, memb
 from episode.plan.clause import MatchRecognize, RowsPerMatch
 from episode.plan.expressions import Expression, Load
 from episode.plan.labels import Labels
-from episode.plan.measures import (
+from episode.plan.output import (
     MATCHED_COLUMN,
     TIMED_OUT_COLUMN,
     ColumnAtPlace,

@@ -8,8 +8,8 @@ import pyarrow as pa
 
 from episode.matchers.limits import StateLimit
 from episode.matchers.protocol import MatcherSpec
+from episode.plan.event_time import EventTime
 from episode.plan.result import Result
-from episode.plan.stream import EventTime
 
 
 class BoundPattern(Protocol):

@@ -1,4 +1,7 @@
-"""Rows that a matcher holds for matches still to come, and how they are kept in the state: written once, in chunks."""
+"""Rows that a matcher holds for matches still to come, and how they are kept in the state: written once, in chunks.
+
+`HeldRows` is what every matcher has of it; `KeptRows` remembers which row is in which chunk.
+"""
 
 from __future__ import annotations
 
@@ -20,11 +23,19 @@ _LEAST_COMPACTION = 1024
 _COMPACTION = 4
 
 
-def check_version(chunk: StateChunk) -> None:
-    if chunk.version != STATE_VERSION:
-        raise EpisodeDataError(
-            f"The state of format {chunk.version} cannot be read; this version reads format {STATE_VERSION}."
-        )
+def by_name(chunks: Sequence[StateChunk]) -> dict[str, StateChunk]:
+    """The chunks of a state, all of them of a format that this version reads."""
+    for chunk in chunks:
+        if chunk.version != STATE_VERSION:
+            raise EpisodeDataError(
+                f"The state of format {chunk.version} cannot be read; this version reads format {STATE_VERSION}."
+            )
+    return {chunk.name: chunk for chunk in chunks}
+
+
+def chunk_of(name: str, table: pa.Table) -> StateChunk:
+    """A table as a chunk of the present format."""
+    return StateChunk(name, STATE_VERSION, to_bytes(table))
 
 
 @dataclass
@@ -41,7 +52,7 @@ class KeptRows:
     next_chunk: int = 0
 
     def extend(self, count: int) -> None:
-        """New rows behind the held ones."""
+        """New rows after the held ones."""
         self.chunk = np.concatenate([self.chunk, np.full(count, _NOT_KEPT, np.int64)])
 
     def reorder(self, order: np.ndarray) -> None:
@@ -72,7 +83,7 @@ class KeptRows:
         self.sizes[number] = len(rows)
         table = held.table if len(rows) == len(held) else take(held.table, rows)
         table = table.append_column(_KEY, pa.array(held.key[rows])).append_column(_TIME, pa.array(held.time[rows]))
-        return (StateChunk(f"{self.prefix}{number}", STATE_VERSION, to_bytes(table)),), removed
+        return (chunk_of(f"{self.prefix}{number}", table),), removed
 
     def restore(self, chunks: Sequence[StateChunk], key_codes: np.ndarray, held_rows: np.ndarray) -> EventBatch | None:
         """The held rows: of each key's rows in the chunks the last ones, as many as the key holds (keys in order)."""
@@ -104,20 +115,53 @@ def ranges(starts: np.ndarray, counts: np.ndarray) -> np.ndarray:
     return np.repeat(starts - (np.cumsum(counts) - counts), counts) + np.arange(counts.sum())
 
 
-def with_held(held: EventBatch | None, events: EventBatch, kept: KeptRows, columns: Sequence[str]) -> EventBatch:
-    """Held rows and new rows together, contiguous by key, held rows first."""
-    kept.extend(len(events))
-    events = EventBatch(events.table, _owned(events.key), _owned(events.time))
-    if held is None or len(held) == 0:
-        return events
-    if len(events) == 0:
-        return held
-    key = np.concatenate([held.key, events.key])
-    order = np.argsort(key, kind="stable")
-    kept.reorder(order)
-    names = list(columns)
-    table = take(pa.concat_tables([held.table.select(names), events.table.select(names)]), order)
-    return EventBatch(table, key[order], np.concatenate([held.time, events.time])[order])
+class HeldRows:
+    """The rows that a matcher holds, contiguous by key, with the columns that its query reads."""
+
+    def __init__(self, columns: Sequence[str]) -> None:
+        self.columns = list(columns)
+        self.rows: EventBatch | None = None
+        self._kept = KeptRows()
+
+    def __len__(self) -> int:
+        return 0 if self.rows is None else len(self.rows)
+
+    @property
+    def key(self) -> np.ndarray:
+        return np.zeros(0, np.int64) if self.rows is None else self.rows.key
+
+    def joined(self, events: EventBatch) -> EventBatch:
+        """Held rows and new rows together, contiguous by key, held rows first. `keep` or `forget` must follow."""
+        self._kept.extend(len(events))
+        events = EventBatch(events.table, _owned(events.key), _owned(events.time))
+        if len(self) == 0:
+            return events
+        assert self.rows is not None
+        if len(events) == 0:
+            return self.rows
+        key = np.concatenate([self.rows.key, events.key])
+        order = np.argsort(key, kind="stable")
+        self._kept.reorder(order)
+        together = pa.concat_tables([self.rows.table.select(self.columns), events.table.select(self.columns)])
+        return EventBatch(take(together, order), key[order], np.concatenate([self.rows.time, events.time])[order])
+
+    def keep(self, events: EventBatch, rows: np.ndarray) -> None:
+        """Of the events that were held or have come, hold these rows from now on."""
+        self._kept.select(rows)
+        self.rows = EventBatch(take(events.table.select(self.columns), rows), events.key[rows], events.time[rows])
+
+    def forget(self) -> None:
+        """Hold nothing."""
+        self._kept.select(np.zeros(0, np.int64))
+        self.rows = None
+
+    def changes(self) -> tuple[tuple[StateChunk, ...], tuple[str, ...]]:
+        """Chunks to write and names of chunks to forget, so that the state has the held rows."""
+        return self._kept.changes(self.rows)
+
+    def restore(self, chunks: Sequence[StateChunk], keys: np.ndarray, counts: np.ndarray) -> None:
+        """Hold what the chunks have: of each key (keys in order) so many rows."""
+        self.rows = self._kept.restore(chunks, keys, counts)
 
 
 def _owned(array: np.ndarray) -> np.ndarray:

@@ -14,8 +14,8 @@ from episode.kernels.rows import matching as kernel
 from episode.matchers.array_programs import ArrayAssembler
 from episode.matchers.encoding import Lanes, encode
 from episode.matchers.lowering import Assembler, conjunction, is_float_lane, simple_test
-from episode.plan.conditions import Condition
 from episode.plan.expressions import (
+    Condition,
     Constant,
     Current,
     ElementRow,
@@ -29,8 +29,13 @@ from episode.plan.expressions import (
     walk,
 )
 from episode.plan.labels import Labels
-from episode.plan.measures import Extreme, Gathered, MeasurePlan, RowAggregate
 from episode.plan.native import to_float
+from episode.plan.output import (
+    Extreme,
+    Gathered,
+    MeasurePlan,
+    RowAggregate,
+)
 from episode.plan.types import lane_of
 
 FUNCTIONS = {

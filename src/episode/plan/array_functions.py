@@ -44,7 +44,7 @@ NO, YES = Constant(0, "boolean"), Constant(1, "boolean")
 
 
 @dataclass(frozen=True)
-class Source:
+class CollectedFrom:
     """Where a collected array comes from: the argument of array_agg, and other aggregates of it by name."""
 
     scalar: Scalar
@@ -78,7 +78,7 @@ class ArrayFunctions:
 
     is_collected: Callable[[str], bool]
     by_spark: Callable[[exp.Expression, Scalar, RowRef], Expression | None]
-    sources: dict[Expression, Source] = field(default_factory=dict)
+    sources: dict[Expression, CollectedFrom] = field(default_factory=dict)
     origins: dict[Expression, _Origin] = field(default_factory=dict)
     scope: dict[str, _Bound] = field(default_factory=dict)
     _numbers: int = 0
@@ -89,7 +89,7 @@ class ArrayFunctions:
     def new_row(self) -> ElementRow:
         return ElementRow(self._next())
 
-    def collect(self, array: Collected, source: Source) -> Collected:
+    def collect(self, array: Collected, source: CollectedFrom) -> Collected:
         """Take note of an array that is collected from the rows of a match."""
         self.sources[array] = source
         self.origins[array] = _Origin(source.scalar.tree, source.scalar)

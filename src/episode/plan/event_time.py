@@ -1,29 +1,46 @@
-"""The event time of a query's input: its column, and durations in its units."""
+"""The event time of a query's input: its column, durations in its units, and the watermark of a stream."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from episode.errors import EpisodeAnalysisError
-from episode.lang.cursor import closest
-from episode.lang.events.syntax import EventQuery
-from episode.lang.situations.syntax import SituationQuery
+from episode.lang.cursor import Cursor, closest
+from episode.lang.duration import parse_duration
+from episode.lang.lexer import tokenize
+from episode.lang.source import Source
 from episode.lang.syntax import Duration
 from episode.plan.schema import InputSchema
 from episode.plan.types import is_event_time, is_integer
 
-Query = EventQuery | SituationQuery
+
+@dataclass(frozen=True)
+class EventTime:
+    """The column by which a stream's events come about in order.
+
+    units_per_millisecond: event times are microseconds, or plain numbers (then one of them counts as a millisecond of
+        Spark's clock).
+    """
+
+    column: str
+    type: str
+
+    @property
+    def units_per_millisecond(self) -> int:
+        return 1 if is_integer(self.type) else 1000
 
 
-def time_column(query: Query, schema: InputSchema, name: str | None, what: str) -> str:
+def time_column(source: Source, schema: InputSchema, name: str | None, what: str) -> str:
     """The column of event time that was asked for; an error that lists what there is."""
     if name is None:
         times = [column for column, type_ in schema.columns.items() if type_.startswith("timestamp")]
         if len(times) == 1:
             return times[0]
-        raise EpisodeAnalysisError(
+        raise source.error(
+            EpisodeAnalysisError,
             f"Which column is the event time? {what}",
-            source=query.source,
-            position=query.pattern_span.start,
-            hint=f"Columns of the input: {', '.join(schema.columns)}.",
+            source.pattern.beginning,
+            f"Columns of the input: {', '.join(schema.columns)}.",
         )
     column = schema.find(name)
     if column is None:
@@ -41,19 +58,36 @@ def time_column(query: Query, schema: InputSchema, name: str | None, what: str) 
 
 
 def in_units_of_time(
-    duration: Duration, query: Query, time: str, type_: str, *, what: str, plain: str, with_unit: str
+    duration: Duration, source: Source, time: str, type_: str, *, what: str, plain: str, with_unit: str
 ) -> int:
     """A duration in units of event time: a plain number where that is a number, else one with a unit.
 
     what, plain, with_unit: what the duration is in an error, and how either should be written.
     """
-    span = duration.span
     if is_integer(type_) and duration.unit is not None:
         message, hint = f"The event time {time} is a number; a duration with a unit does not fit it.", plain
     elif not is_integer(type_) and duration.unit is None:
         message, hint = f"The event time {time} is of type {type_}; {what} needs a unit.", with_unit
     else:
         return duration.amount
-    raise EpisodeAnalysisError(
-        message, source=query.source, position=span.start, length=span.end - span.start, hint=hint
-    )
+    raise source.error(EpisodeAnalysisError, message, duration.span, hint)
+
+
+def watermark_delay(option: str | int, time: EventTime) -> str:
+    """The delay in the words of Spark: `Options(watermark=…)` is a duration, or a number where time is one."""
+    if isinstance(option, bool) or not isinstance(option, (str, int)):
+        raise EpisodeAnalysisError(f"Options(watermark={option!r}): a duration is needed.", hint=_examples(time))
+    text = str(option)
+    cursor = Cursor(text, tokenize(text))
+    duration = parse_duration(cursor)
+    if not cursor.at_end or (duration.unit is None) != is_integer(time.type):
+        raise EpisodeAnalysisError(
+            f"Options(watermark={option!r}) does not fit the event time {time.column} of type {time.type}.",
+            hint=_examples(time),
+        )
+    milliseconds = -(-duration.amount // time.units_per_millisecond)
+    return f"{milliseconds} milliseconds"
+
+
+def _examples(time: EventTime) -> str:
+    return "Write for example 200." if is_integer(time.type) else "Write for example '10 seconds'."

@@ -135,6 +135,15 @@ class ArrayExpression:
 Expression = Union[Load, Constant, Apply, LabelAt, Exists, Number, Running, Variable, ArrayExpression]
 
 
+@dataclass(frozen=True)
+class Condition:
+    """The condition of one label; empty parts always hold. residual: what relates the row to others."""
+
+    label: str
+    row_local: tuple[Expression, ...]
+    residual: tuple[Expression, ...]
+
+
 def parts_of(expression: Expression) -> tuple[Expression, ...]:
     """What stands directly below an expression, aggregates' arguments excluded."""
     if isinstance(expression, Apply):

@@ -1,26 +1,13 @@
-"""Labels and subsets of a clause, and what the atoms of an expression say about them."""
+"""Labels of a match (row patterns), variables (event patterns) or symbols (situations), and sets of them."""
 
 from __future__ import annotations
 
-from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from episode.errors import EpisodeAnalysisError
-from episode.lang.rows.pattern import labels_of
-from episode.lang.syntax import (
-    Aggregate,
-    Atom,
-    Classifier,
-    ColumnRef,
-    Concatenation,
-    Label,
-    MatchRecognize,
-    Navigation,
-    Pattern,
-    Scalar,
-    Span,
-)
-from episode.plan.rows.program import length_bounds
+from episode.lang.source import Source
+from episode.lang.syntax import ColumnRef, Scalar, Span
 
 
 @dataclass(frozen=True)
@@ -37,55 +24,23 @@ class Labels:
         return self.subsets.get(name, frozenset((name,)))
 
 
-def labels_in(clause: MatchRecognize) -> Labels:
-    return Labels(
-        tuple(labels_of(clause.pattern)), {subset.name: frozenset(subset.labels) for subset in clause.subsets}
-    )
-
-
-def common_label(clause: MatchRecognize, scalars: tuple[Scalar, ...], call: str, span: Span) -> str | None:
-    """The one label that all columns inside a navigation or aggregate carry (None: no label)."""
-    found: dict[str | None, Atom] = {}
+def labels_of_columns(scalars: tuple[Scalar, ...]) -> Iterator[str | None]:
+    """The labels that columns carry (None: no label)."""
     for scalar in scalars:
         for _, atom in scalar.atoms:
-            if isinstance(atom, (ColumnRef, Classifier)):
-                found.setdefault(atom.label, atom)
-    if len(found) > 1:
-        names = " and ".join("no label" if name is None else name for name in found)
-        raise EpisodeAnalysisError(
+            if isinstance(atom, ColumnRef):
+                yield atom.label
+
+
+def one_label(source: Source, found: Iterable[str | None], call: str, span: Span) -> str | None:
+    """The one label that all columns inside a navigation or aggregate carry (None: no label)."""
+    labels = list(dict.fromkeys(found))
+    if len(labels) > 1:
+        names = " and ".join("no label" if name is None else name for name in labels)
+        raise source.error(
+            EpisodeAnalysisError,
             f"All columns inside one {call} must carry the same label; here they carry {names}.",
-            source=clause.source,
-            position=span.start,
-            length=span.end - span.start,
-            hint="Write one navigation or aggregate per label.",
+            span,
+            "Write one navigation or aggregate per label.",
         )
-    return next(iter(found), None)
-
-
-def pinned_labels(pattern: Pattern) -> frozenset[str]:
-    """Labels whose row is fixed by the start row: once in the pattern, not optional, after parts of fixed length."""
-    parts = pattern.parts if isinstance(pattern, Concatenation) else (pattern,)
-    parts_with = Counter(name for part in parts for name in labels_of(part))
-    pinned: set[str] = set()
-    for part in parts:
-        if isinstance(part, Label) and parts_with[part.name] == 1:
-            pinned.add(part.name)
-        low, high = length_bounds(part)
-        if low != high:
-            break
-    return frozenset(pinned)
-
-
-def is_plain_column(scalar: Scalar) -> ColumnRef | None:
-    """The column, if the scalar is nothing but one column."""
-    if (
-        len(scalar.atoms) == 1
-        and scalar.text.strip() == scalar.atoms[0][0]
-        and isinstance(scalar.atoms[0][1], ColumnRef)
-    ):
-        return scalar.atoms[0][1]
-    return None
-
-
-def call_name(atom: Navigation | Aggregate) -> str:
-    return "navigation" if isinstance(atom, Navigation) else "aggregate"
+    return labels[0] if labels else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from episode.lang.lexer import Kind, tokenize
+from episode.lang.source import Source
 from episode.lang.syntax import Scalar, Span
 
 
@@ -18,7 +19,7 @@ def is_placeholder(node: exp.Expression) -> bool:
     return isinstance(node, exp.Column) and len(node.parts) == 1
 
 
-def place_of(node: exp.Expression, scalar: Scalar, source: str) -> Span:
+def place_of(node: exp.Expression, scalar: Scalar, source: Source) -> Span:
     """From the first to the last column inside a node of the scalar's tree; a function call is taken whole."""
     atoms = dict(scalar.atoms)
     spans = [atoms[name].span for name in placeholders_in(node)]
@@ -30,11 +31,11 @@ def place_of(node: exp.Expression, scalar: Scalar, source: str) -> Span:
     return columns
 
 
-def _call_around(columns: Span, scalar: Scalar, source: str) -> Span | None:
+def _call_around(columns: Span, scalar: Scalar, source: Source) -> Span | None:
     """`name( … )` with the columns between its brackets, the innermost one."""
     start = scalar.span.start
     stack: list[int] = []
-    tokens = tokenize(source[start : scalar.span.end])
+    tokens = tokenize(source.text[start : scalar.span.end])
     for index, token in enumerate(tokens):
         if token.is_symbol("("):
             stack.append(index)

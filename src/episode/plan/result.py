@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from episode.lang.syntax import Span
-from episode.plan.measures import MeasurePlan, PlannedMeasure
+from episode.lang.source import Source
+from episode.plan.output import MeasurePlan, PlannedMeasure
 
 
 @dataclass(frozen=True)
@@ -14,11 +14,10 @@ class Result:
 
     measures: all that is computed from values of the match; `columns` of them come out, between the matcher's own
     columns `before` and `after`, for the matches for which `conditions` hold. what: what one is called in an error,
-    before its text or name. span: the pattern, in source.
+    before its text or name.
     """
 
-    source: str
-    span: Span
+    source: Source
     measures: MeasurePlan
     columns: tuple[PlannedMeasure, ...]
     conditions: tuple[PlannedMeasure, ...] = ()

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
-from episode.lang.cursor import closest
-from episode.lang.rows.scalar import known_labels
+from episode.lang.cursor import closest, known_labels
+from episode.lang.source import Source
 from episode.lang.syntax import ColumnRef
 from episode.plan.types import lane_of
 
@@ -37,7 +37,7 @@ class InputSchema:
             return next((column for column in self.columns if column.lower() == name.lower()), None)
         return None
 
-    def resolve(self, reference: ColumnRef, source: str, labels: Sequence[str] = ()) -> tuple[str, tuple[str, ...]]:
+    def resolve(self, reference: ColumnRef, source: Source, labels: Sequence[str] = ()) -> tuple[str, tuple[str, ...]]:
         """Column and struct fields behind a reference, or an error that lists what there is (labels included)."""
         column = self.find(reference.path[0])
         if column is not None:
@@ -48,21 +48,21 @@ class InputSchema:
         name = reference.path[0]
         qualified = len(reference.path) > 1 and reference.label is None
         what = "label or column" if qualified and labels else "column"
-        raise EpisodeAnalysisError(
+        raise source.error(
+            EpisodeAnalysisError,
             f"There is no {what} {name}." if written == name else f"There is no {what} {name} (in {written}).",
-            source=source,
-            position=reference.span.start,
-            length=reference.span.end - reference.span.start,
-            hint=self._what_there_is(name, labels, qualified),
+            reference.span,
+            self._what_there_is(name, labels, qualified),
         )
 
-    def _no_field(self, reference: ColumnRef, column: str, source: str, labels: Sequence[str]) -> EpisodeAnalysisError:
-        return EpisodeAnalysisError(
+    def _no_field(
+        self, reference: ColumnRef, column: str, source: Source, labels: Sequence[str]
+    ) -> EpisodeAnalysisError:
+        return source.error(
+            EpisodeAnalysisError,
             f"{column} is of type {self.columns[column]} and has no field {reference.path[1]}.",
-            source=source,
-            position=reference.span.start,
-            length=reference.span.end - reference.span.start,
-            hint=known_labels(labels) if labels and reference.label is None else None,
+            reference.span,
+            known_labels(labels) if labels and reference.label is None else None,
         )
 
     def _what_there_is(self, name: str, labels: Sequence[str], qualified: bool) -> str:

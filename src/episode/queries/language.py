@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
 from episode.errors import EpisodeAnalysisError
+from episode.lang.source import Source
 from episode.lang.syntax import Span
 from episode.plan.run_options import RunOptions
 from episode.plan.schema import InputSchema
@@ -62,7 +63,7 @@ class Language(ABC, Generic[Query]):
         return f"{'an' if self.name[0] in 'aeiou' else 'a'} {self.name}"
 
     @abstractmethod
-    def source(self, query: Query) -> tuple[str, Span]:
+    def source(self, query: Query) -> Source:
         """The text that the query is in, and its place there."""
 
     @abstractmethod

@@ -32,8 +32,7 @@ def plan_over(
     from episode.spark.schema import input_schema
 
     language = language_of(query)
-    source, span = language.source(query)
-    schema = input_schema(spark, frame, source, span.start, language.called)
+    schema = input_schema(spark, frame, language.source(query), language.called)
     return plan_query(spark, frame, language.bind(query, Input(schema, names, tables or {}), given, run), run)
 
 
@@ -45,17 +44,15 @@ def plan_over_classes(
     from episode.spark.union import one_stream
 
     language = language_of(query)
-    source, span = language.source(query)
+    source = language.source(query)
     live = {name for name, frame in frames.items() if frame.isStreaming}
     if live and len(live) < len(frames):
-        raise EpisodeAnalysisError(
+        raise source.error(
+            EpisodeAnalysisError,
             f"{', '.join(sorted(live))} is a stream and {', '.join(sorted(set(frames) - live))} is not.",
-            source=source,
-            position=span.start,
-            hint="Read all tables of one pattern as streams, or none.",
+            source.span.beginning,
+            "Read all tables of one pattern as streams, or none.",
         )
-    schemas = {
-        name: input_schema(spark, frame, source, span.start, f"the class {name}") for name, frame in frames.items()
-    }
+    schemas = {name: input_schema(spark, frame, source, f"the class {name}") for name, frame in frames.items()}
     tables = language.unite(query, schemas, given)
     return plan_over(spark, query, one_stream(frames, tables), given, run, tables=tables)

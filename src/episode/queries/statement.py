@@ -128,11 +128,11 @@ class StatementQuery:
             query = self._with_common_tables(f"SELECT * FROM {self._text(pattern.input)}", pattern.span.start)
             frame = self._run(self._with_keyword_tables(query))
             if frame.isStreaming and f"{{{_PATTERN}" in query:
-                raise EpisodeUnsupportedError(
+                raise pattern.clause.source.error(
+                    EpisodeUnsupportedError,
                     "One MATCH_RECOGNIZE over the output of another is not possible in one streaming query.",
-                    source=self.statement.source,
-                    position=pattern.clause.span.start,
-                    hint="Write the matches of the first to a table or a topic; run the second as a query of its own.",
+                    pattern.clause.source.span.beginning,
+                    "Write the matches of the first to a table or a topic; run the second as a query of its own.",
                 )
         names = tuple(name for name in (pattern.alias or pattern.name,) if name)
         planned = plan_over(self.spark, pattern.query, frame, Given(), self._options(), names=names)
@@ -150,11 +150,11 @@ class StatementQuery:
             frames = {name: self._class_table(query, name, place, position) for name, place in classes.items()}
             planned = plan_over_classes(self.spark, query, frames, Given(), self._options())
         else:
-            raise EpisodeAnalysisError(
+            raise query.source.error(
+                EpisodeAnalysisError,
                 f"The events of the {language.name} are missing.",
-                source=query.source,
-                position=query.span.start,
-                hint="Write FROM table before DEFINE.",
+                query.source.span.beginning,
+                "Write FROM table before DEFINE.",
             )
         self.planned[position] = planned
         return planned.frame()
@@ -193,12 +193,11 @@ class StatementQuery:
         except EpisodeAnalysisError:
             if name in self.tables or any(table.name.lower() == name.lower() for table in self.statement.common_tables):
                 raise
-            raise EpisodeAnalysisError(
+            raise query.source.error(
+                EpisodeAnalysisError,
                 f"There is no table {name} for the class {name}.",
-                source=query.source,
-                position=place.start,
-                length=place.end - place.start,
-                hint="Give it as a keyword, or name the table of all events: FROM events TYPE BY column PATTERN …",
+                place,
+                "Give it as a keyword, or name the table of all events: FROM events TYPE BY column PATTERN …",
             ) from None
 
 

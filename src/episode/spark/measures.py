@@ -7,7 +7,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from episode.errors import EpisodeAnalysisError
-from episode.plan.measures import MeasurePlan, PlannedMeasure
+from episode.plan.output import MeasurePlan, PlannedMeasure
 from episode.plan.result import Result
 from episode.spark.tables import first_line
 
@@ -28,11 +28,8 @@ def _check(matched: DataFrame, measure: PlannedMeasure, result: Result) -> None:
         matched.select(F.expr(measure.sql)).schema  # noqa: B018 - analysis of this measure alone
     except (AnalysisException, ParseException) as error:
         message = _without_atoms(first_line(error), result.measures)
-        raise EpisodeAnalysisError(
-            f"{result.name_of(measure)} cannot be computed: {message}",
-            source=result.source,
-            position=measure.span.start,
-            length=measure.span.end - measure.span.start,
+        raise result.source.error(
+            EpisodeAnalysisError, f"{result.name_of(measure)} cannot be computed: {message}", measure.span
         ) from None
 
 

@@ -84,9 +84,9 @@ def plan_query(spark: SparkSession, frame: DataFrame, pattern: BoundPattern, run
 def refuse_matches(frame: DataFrame, pattern: BoundPattern) -> None:
     """A stream of matches cannot be the input of a pattern in the same query."""
     if any(MATCHES in field.metadata for field in frame.schema.fields):
-        raise EpisodeUnsupportedError(
+        raise pattern.result.source.error(
+            EpisodeUnsupportedError,
             "One pattern over the matches of another is not possible in one streaming query.",
-            source=pattern.result.source,
-            position=pattern.result.span.start,
-            hint="Write the matches of the first to a table or a topic; run the second as a query of its own.",
+            pattern.result.source.pattern.beginning,
+            "Write the matches of the first to a table or a topic; run the second as a query of its own.",
         )

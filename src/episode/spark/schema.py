@@ -7,26 +7,26 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from episode.errors import EpisodeAnalysisError
+from episode.plan.pattern import Source
 from episode.plan.schema import InputSchema
 from episode.spark.tables import first_line
 
 UTC_NAMES = ("UTC", "Z", "GMT", "Etc/UTC", "+00:00", "Etc/GMT", "Zulu")
 
 
-def input_schema(spark: SparkSession, frame: DataFrame, source: str, position: int, what: str) -> InputSchema:
+def input_schema(spark: SparkSession, frame: DataFrame, source: Source, what: str) -> InputSchema:
     """The columns of a frame, and Spark to ask for the types of expressions over them.
 
-    source, position, what: the place of the pattern in its query, and what it is called in an error.
+    source, what: the query, and what its pattern is called in an error.
     """
     fields = frame.schema.fields
     columns = {field.name: field.dataType.simpleString() for field in fields}
     if len({name.lower() for name in columns}) < len(fields):
         names = [field.name for field in fields]
         twice = next(name for name in names if [other.lower() for other in names].count(name.lower()) > 1)
-        raise EpisodeAnalysisError(
+        raise source.error(
+            EpisodeAnalysisError,
             f"The input of {what} has two columns named {twice}.",
-            source=source,
-            position=position,
             hint="Select the columns by name in a subquery.",
         )
 

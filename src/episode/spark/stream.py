@@ -28,8 +28,8 @@ from episode.matchers.columns import plain, to_bytes
 from episode.matchers.envelope import SCHEMA, Packing, call, opened
 from episode.matchers.live import NO_WATERMARK, Counters, LiveRules, LiveShard
 from episode.matchers.protocol import MatcherSpec, StateChunk
+from episode.plan.event_time import EventTime, watermark_delay
 from episode.plan.run_options import LiveOptions, RunOptions
-from episode.plan.stream import EventTime, watermark_delay
 from episode.plan.types import is_integer
 from episode.spark import carry
 from episode.spark.packing import Stage, columns_of, pack_rows

@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from episode.errors import EpisodeDataError
-from episode.lang import syntax
+from episode.lang.rows import syntax
 from episode.lang.rows.parser import parse_clause
 from tests.reference import generate
 from tests.reference.row_patterns import Exploded, evaluate

@@ -19,6 +19,7 @@ from episode.lang.events.syntax import (
     classes_of,
     nodes_of,
 )
+from episode.lang.source import Source
 from episode.lang.syntax import Span
 
 NO_EVENTS = "Between other events, write A; !B; C: no B between A and C."
@@ -55,7 +56,7 @@ def check_pattern(source: str, pattern: EventPattern) -> None:
 def _error(
     source: str, span: Span, message: str, hint: str, kind: type[EpisodeError] = EpisodeSyntaxError
 ) -> EpisodeError:
-    return kind(message, source=source, position=span.start, length=span.end - span.start, hint=hint)
+    return Source(source).error(kind, message, span, hint)
 
 
 def _is_flat(conjunction: Conjunction) -> bool:

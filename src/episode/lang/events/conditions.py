@@ -29,6 +29,7 @@ from episode.lang.events.syntax import (
 )
 from episode.lang.lexer import Kind, Token, tokenize
 from episode.lang.lifting import PLACEHOLDER
+from episode.lang.source import Source
 from episode.lang.spark_expression import EVENT_PATTERNS, MAXIMUM_DEPTH, TOO_DEEP, read_expression
 from episode.lang.syntax import NOWHERE, Scalar, Span
 
@@ -301,7 +302,7 @@ def _with_all_known(operands: list[Scalar], variables: Variables) -> list[Scalar
         return replace(atom, reach=Reach.ALL) if names & variables[name].behind else atom
 
     return [
-        replace(one, atoms=tuple((name, known(atom)) for (name, _), atom in zip(one.atoms, event_atoms(one))))  # type: ignore[misc]
+        replace(one, atoms=tuple((name, known(atom)) for (name, _), atom in zip(one.atoms, event_atoms(one))))
         for one in operands
     ]
 
@@ -387,9 +388,7 @@ def _check_variables(cursor: Cursor, condition: Scalar, variables: Variables) ->
 
 
 def _error(cursor: Cursor, span: Span, message: str, hint: str) -> EpisodeSyntaxError:
-    return EpisodeSyntaxError(
-        message, source=cursor.source, position=span.start, length=span.end - span.start, hint=hint
-    )
+    return Source(cursor.source).error(EpisodeSyntaxError, message, span, hint)
 
 
 def _iterated(scalar: Scalar, variables: Variables) -> dict[str, Span]:

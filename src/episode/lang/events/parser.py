@@ -38,14 +38,14 @@ from episode.lang.events.syntax import (
     EventColumn,
     EventInput,
     EventQuery,
-    ReturnItem,
     Strategy,
     WholeEvent,
     event_atoms,
 )
 from episode.lang.lexer import Token, tokenize
 from episode.lang.lifting import refuse_reserved
-from episode.lang.syntax import Scalar, Span
+from episode.lang.source import Source
+from episode.lang.syntax import ReturnItem, Scalar, Span
 
 INPUT_WORDS = ("FROM", "PARTITION", "ORDER", "START", "TYPE")
 ORDER_HINT = "The parts, in order: PATTERN, WHERE, WITHIN, RETURN."
@@ -108,9 +108,7 @@ def _query(cursor: Cursor, strategy: Strategy | None) -> EventQuery:
         within=read_within(clauses["WITHIN"], GRAMMAR) if "WITHIN" in clauses else None,
         returns=_returns(clauses["RETURN"], variables) if "RETURN" in clauses else None,
         input=source,
-        source=cursor.source,
-        span=Span(cursor.tokens[begin].start, cursor.tokens[end - 1].end),
-        pattern_span=pattern_span,
+        source=Source(cursor.source, Span(cursor.tokens[begin].start, cursor.tokens[end - 1].end), pattern_span),
         strategy_span=where.strategy_span,
     )
 
@@ -168,10 +166,9 @@ def _own_name(expression: Scalar) -> str:
 def _refuse_negated(cursor: Cursor, expression: Scalar, variables: Variables) -> None:
     for atom in event_atoms(expression):
         if variables[atom.variable.lower()].negation is not None:
-            raise EpisodeSyntaxError(
+            raise Source(cursor.source).error(
+                EpisodeSyntaxError,
                 f"{atom.variable} is negated: a match has no such event.",
-                source=cursor.source,
-                position=atom.span.start,
-                length=atom.span.end - atom.span.start,
-                hint="Return events that are not negated.",
+                atom.span,
+                "Return events that are not negated.",
             )

@@ -33,6 +33,7 @@ from episode.lang.lifting import (
     refuse_modifiers_inside,
     split_arguments,
 )
+from episode.lang.source import Source
 from episode.lang.spark_expression import EVENT_PATTERNS, Surroundings
 from episode.lang.syntax import Scalar, Span
 
@@ -264,10 +265,12 @@ def parse_aggregate(cursor: Cursor, name: Token, variables: Variables) -> EventA
         variable, reach = next(iter(variables.values())).name, Reach.ALL
     else:
         known = known_variables(variable.name for variable in variables.values())
-        raise EpisodeSyntaxError(
-            "This aggregate does not say which events it covers.", source=cursor.source, position=span.start,
-            length=span.end - span.start, hint=f"Name attributes of one variable. {known}",
-        )  # fmt: skip
+        raise Source(cursor.source).error(
+            EpisodeSyntaxError,
+            "This aggregate does not say which events it covers.",
+            span,
+            f"Name attributes of one variable. {known}",
+        )
     return EventAggregate(EVENT_SYNONYMS.get(word, word.lower()), variable, reach, tuple(parsed), span)
 
 

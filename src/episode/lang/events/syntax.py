@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Union, cast
 
-from episode.lang.syntax import NOWHERE, Duration, Scalar, Span
+from episode.lang.source import Source
+from episode.lang.syntax import NOWHERE, Duration, ReturnItem, Scalar, Span
 
 
 class Strategy(str, Enum):
@@ -198,15 +199,6 @@ class SameAttribute:
 
 
 @dataclass(frozen=True)
-class ReturnItem:
-    """One output column; its name is the alias, the attribute or variable where it is one alone, else its text."""
-
-    expression: Scalar
-    name: str
-    span: Span = field(default=NOWHERE, compare=False)
-
-
-@dataclass(frozen=True)
 class EventInput:
     """`FROM table [PARTITION BY …] [ORDER BY time] [START BY column] [TYPE BY column]` before PATTERN, in SQL; all may
     be left out. start: where events last, the column of their start; time is their end.
@@ -236,7 +228,5 @@ class EventQuery:
     within: Duration | None
     returns: tuple[ReturnItem, ...] | None
     input: EventInput = EventInput()
-    source: str = field(default="", compare=False, repr=False)
-    span: Span = field(default=NOWHERE, compare=False)
-    pattern_span: Span = field(default=NOWHERE, compare=False)
+    source: Source = field(default=Source(), compare=False, repr=False)
     strategy_span: Span = field(default=NOWHERE, compare=False)

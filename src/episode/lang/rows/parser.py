@@ -10,18 +10,15 @@ from collections.abc import Callable, Iterable
 from typing import NoReturn
 
 from episode.errors import EpisodeAnalysisError, EpisodeSyntaxError
-from episode.lang.cursor import Cursor, describe, label_name
+from episode.lang.cursor import Cursor, describe, known_labels, label_name
 from episode.lang.duration import UNITS, parse_duration
 from episode.lang.lexer import Kind, Token, tokenize
 from episode.lang.rows.pattern import labels_of, parse_pattern
-from episode.lang.rows.scalar import known_labels, parse_scalar, scalar_of
+from episode.lang.rows.scalar import parse_scalar, scalar_of
 from episode.lang.rows.sections import NAMES_OF_MODES, Section, cut, fail_unexpected
-from episode.lang.syntax import (
-    NOWHERE,
+from episode.lang.rows.syntax import (
     Classifier,
-    ColumnRef,
     Definition,
-    Duration,
     Exclusion,
     MatchMode,
     MatchNumber,
@@ -31,8 +28,14 @@ from episode.lang.syntax import (
     Pattern,
     RowsPerMatch,
     SkipTo,
-    Span,
     Subset,
+)
+from episode.lang.source import Source
+from episode.lang.syntax import (
+    NOWHERE,
+    ColumnRef,
+    Duration,
+    Span,
 )
 
 COLUMNS_ONLY = "Only columns stand here; compute others in a subquery: FROM (SELECT …) MATCH_RECOGNIZE (…)."
@@ -67,12 +70,11 @@ def parse_clause_tokens(source: str, tokens: list[Token], begin: int, end: int) 
     names = frozenset(labels) | {subset.name for subset in subsets}
     rows_per_match = _rows_per_match(sections.get("ROWS PER MATCH"), cursor_of("ROWS PER MATCH"))
     if rows_per_match is RowsPerMatch.ALL_WITH_UNMATCHED and _has_exclusion(pattern):
-        raise EpisodeAnalysisError(
+        raise Source(source).error(
+            EpisodeAnalysisError,
             "Exclusion {- … -} cannot be combined with ALL ROWS PER MATCH WITH UNMATCHED ROWS.",
-            source=source,
-            position=pattern_span.start,
-            length=pattern_span.end - pattern_span.start,
-            hint="Use SHOW EMPTY MATCHES or OMIT EMPTY MATCHES, or drop the exclusion.",
+            pattern_span,
+            "Use SHOW EMPTY MATCHES or OMIT EMPTY MATCHES, or drop the exclusion.",
         )
     skip_to, skip_label, skip_span = _skip(cursor_of("AFTER MATCH"), names)
     mode = sections.get("MATCH MODE")
@@ -90,10 +92,8 @@ def parse_clause_tokens(source: str, tokens: list[Token], begin: int, end: int) 
         timed_out=timed_out,
         subsets=subsets,
         definitions=_definitions(cursor_of("DEFINE"), labels, names, subsets),
-        source=source,
-        span=Span(tokens[begin].start, tokens[end].start),
+        source=Source(source, Span(tokens[begin].start, tokens[end].start), pattern_span),
         skip_span=skip_span,
-        pattern_span=pattern_span,
         rows_span=_whole(sections.get("ROWS PER MATCH"), tokens),
         mode_span=_whole(mode, tokens),
     )

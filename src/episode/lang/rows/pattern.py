@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from episode.lang.cursor import Cursor, describe, label_name
 from episode.lang.lexer import Kind, Token
-from episode.lang.syntax import (
+from episode.lang.rows.syntax import (
     Alternation,
     Anchor,
     Concatenation,
@@ -14,8 +14,8 @@ from episode.lang.syntax import (
     Pattern,
     Permutation,
     Quantified,
-    Span,
 )
+from episode.lang.syntax import Span
 
 MAXIMUM_BOUND = 2**31 - 1
 MAXIMUM_DEPTH = 100

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from sqlglot import exp
 
 from episode.errors import EpisodeUnsupportedError
-from episode.lang.cursor import Cursor, label_name
+from episode.lang.cursor import Cursor, known_labels, label_name
 from episode.lang.functions import AGGREGATES, NAVIGATIONS, OTHER_SPARK_AGGREGATES, ROW_FUNCTIONS, SYNONYMS
 from episode.lang.lexer import Kind, Token
 from episode.lang.lifting import (
@@ -19,15 +18,13 @@ from episode.lang.lifting import (
     refuse_modifiers_inside,
     split_arguments,
 )
+from episode.lang.rows.syntax import Classifier, MatchNumber, Navigation
 from episode.lang.spark_expression import ROW_PATTERNS, Surroundings
 from episode.lang.syntax import (
     Aggregate,
     Atom,
-    Classifier,
     ColumnRef,
-    MatchNumber,
     Mode,
-    Navigation,
     Scalar,
     Span,
 )
@@ -168,10 +165,6 @@ def label_name_or_none(token: Token) -> str | None:
     if token.kind in (Kind.NAME, Kind.QUOTED) or token.is_double_quoted:
         return label_name(token)
     return None
-
-
-def known_labels(labels: Iterable[str]) -> str:
-    return f"Labels of this pattern: {', '.join(sorted(labels))}."
 
 
 def _navigation(

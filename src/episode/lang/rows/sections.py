@@ -8,7 +8,7 @@ from typing import NoReturn
 from episode.errors import EpisodeUnsupportedError
 from episode.lang.cursor import Cursor, closest, describe
 from episode.lang.lexer import Kind, Token
-from episode.lang.syntax import MatchMode
+from episode.lang.rows.syntax import MatchMode
 
 SECTION_ORDER = (
     "PARTITION BY, ORDER BY, MEASURES, MATCH_NUMBER, CLASSIFIER, ONE ROW | ALL ROWS PER MATCH, AFTER MATCH SKIP, "

@@ -27,7 +27,6 @@ from episode.lang.clauses import (
     with_suggestion,
 )
 from episode.lang.cursor import Cursor
-from episode.lang.events.syntax import ReturnItem
 from episode.lang.lexer import Kind, Token, tokenize
 from episode.lang.lifting import refuse_reserved
 from episode.lang.situations.define import parse_definitions
@@ -35,7 +34,8 @@ from episode.lang.situations.durations import check_pairs, check_window
 from episode.lang.situations.relations import check_constraints, parse_constraints
 from episode.lang.situations.scalar import Symbols, parse_returned
 from episode.lang.situations.syntax import Constraint, Definition, SituationInput, SituationQuery
-from episode.lang.syntax import NOWHERE, Duration, Span
+from episode.lang.source import Source
+from episode.lang.syntax import NOWHERE, Duration, ReturnItem, Span
 
 ORDER_HINT = "The parts, in order: DEFINE, PATTERN, WITHIN, RETURN."
 EXAMPLE = "Write for example DEFINE A AS x > 5, B AS y < 3 PATTERN A overlaps B WITHIN 10 seconds."
@@ -97,10 +97,8 @@ def _query(cursor: Cursor) -> SituationQuery:
         within=within,
         returns=_returns(clauses["RETURN"], symbols, qualifiers) if "RETURN" in clauses else None,
         input=source,
-        source=cursor.source,
-        span=Span(cursor.tokens[begin].start, cursor.tokens[end - 1].end),
+        source=Source(cursor.source, Span(cursor.tokens[begin].start, cursor.tokens[end - 1].end), spans["PATTERN"]),
         define_span=spans["DEFINE"],
-        pattern_span=spans["PATTERN"],
         return_span=spans.get("RETURN", NOWHERE),
     )
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Union, cast
 
-from episode.lang.events.syntax import ReturnItem
 from episode.lang.situations.allen import Relation
-from episode.lang.syntax import NOWHERE, Duration, Scalar, Span
+from episode.lang.source import Source
+from episode.lang.syntax import NOWHERE, Duration, ReturnItem, Scalar, Span
 
 # ---- atoms of scalar expressions ----------------------------------------------------------------------
 
@@ -115,10 +115,8 @@ class SituationQuery:
     within: Duration | None = None
     returns: tuple[ReturnItem, ...] | None = None
     input: SituationInput = SituationInput()
-    source: str = field(default="", compare=False, repr=False)
-    span: Span = field(default=NOWHERE, compare=False)
+    source: Source = field(default=Source(), compare=False, repr=False)
     define_span: Span = field(default=NOWHERE, compare=False)
-    pattern_span: Span = field(default=NOWHERE, compare=False)
     return_span: Span = field(default=NOWHERE, compare=False)
 
     @property

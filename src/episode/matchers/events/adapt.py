@@ -15,7 +15,8 @@ import numpy as np
 from episode.kernels.events import census as kernel
 from episode.kernels.events import joins
 from episode.matchers.events.prepare import EventArrays
-from episode.matchers.events.tree import Counted, Round
+from episode.matchers.events.rounds import Round
+from episode.matchers.events.tree import Counted
 from episode.plan.events.actual import Actual, Done
 from episode.plan.events.cost import (
     PhysicalPlan,

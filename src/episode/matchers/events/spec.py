@@ -7,7 +7,9 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from episode.matchers.assembly import output_schema
-from episode.matchers.events.matcher import MOST_RECORDS, ROUND_ROWS, EventPatternMatcher
+from episode.matchers.events.matcher import EventPatternMatcher
+from episode.matchers.events.rounds import ROUND_ROWS
+from episode.matchers.events.search import MOST_RECORDS
 from episode.matchers.fingerprint import column_types, fingerprint
 from episode.matchers.limits import STEP_BUDGET, StateLimit
 from episode.matchers.protocol import InputOrder, OrderKey
@@ -44,7 +46,7 @@ class EventPatternSpec:
     @property
     def fingerprint(self) -> str:
         plan, query = self.plan, self.plan.query
-        text = query.source[query.span.start : query.span.end]
+        text = query.source.written(query.source.span)
         columns = column_types(self.input_schema, self.input_columns)
         local = [f"{name}: {parts}" for name, parts in plan.local.items()]
         times = [plan.times.end, plan.times.start or ""]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from episode.kernels.events import joins
+from episode.matchers.events.gaps import GapItem, gap_items, has_leading_group
 from episode.matchers.events.prepare import EventArrays
+from episode.matchers.events.rounds import Round
 from episode.plan.events.cost import PhysicalPlan, Shape, first_place, is_equality, last_place, left_deep
 from episode.plan.events.plan import EventPlan, JoinTest
 from episode.plan.events.tree import Absent, Gap, Group, InSequence, Leaf, Node, OneOf, Together, variables_of
@@ -44,19 +45,6 @@ class Buffer:
     @property
     def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         return self.from_, self.start, self.end, self.rows
-
-
-@dataclass(frozen=True)
-class Round:
-    """The events of one round: rows from_[g]:from_[g + 1] of partition g, of which matches decided up to done[g] are
-    already out; matches decided later than `until` are not certain yet."""
-
-    from_: np.ndarray
-    start: np.ndarray
-    end: np.ndarray
-    done: np.ndarray
-    until: int
-    bits: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -97,55 +85,6 @@ class Found:
         self.groups = {name: _select_lists(lists, which) for name, lists in self.groups.items()}
 
 
-@dataclass(frozen=True)
-class _Edge:
-    """A gap's item with its neighbours: variables of the places before and behind it (none: the window's edge).
-
-    owner: it applies to matches that have an event of these. before, behind: items of the same gap on either side.
-    """
-
-    item: Absent | Group
-    left: tuple[str, ...]
-    right: tuple[str, ...]
-    owner: tuple[str, ...]
-    before: Gap
-    behind: Gap
-
-
-def edges(
-    node: Node, left: tuple[str, ...] = (), right: tuple[str, ...] = (), before: Gap = (), behind: Gap = ()
-) -> Iterator[_Edge]:
-    """All negations and groups of a tree. left, right: variables of the places around it; before, behind: what lies
-    between them and it."""
-    if isinstance(node, InSequence):
-        names = [variables_of(place) for place in node.places]
-        own = variables_of(node)
-        for at, gap in enumerate(node.gaps):
-            first = names[at - 1] if at else left
-            second = names[at] if at < len(names) else right
-            for index, item in enumerate(gap):
-                nearer = gap[:index] if at else (*before, *gap[:index])
-                farther = gap[index + 1 :] if at < len(names) else (*gap[index + 1 :], *behind)
-                yield _Edge(item, first, second, own, nearer, farther)
-        for at, place in enumerate(node.places):
-            last = at + 1 == len(names)
-            yield from edges(
-                place,
-                names[at - 1] if at else left,
-                right if last else names[at + 1],
-                node.gaps[at] if at else (*before, *node.gaps[0]),
-                (*node.gaps[at + 1], *behind) if last else node.gaps[at + 1],
-            )
-    elif isinstance(node, Together):
-        for item in node.absent:
-            yield _Edge(item, left, right, variables_of(node), before, behind)
-        for part in node.parts:
-            yield from edges(part, left, right, before, behind)
-    elif isinstance(node, OneOf):
-        for part in node.parts:
-            yield from edges(part, left, right, before, behind)
-
-
 class TreeRun:
     """One round of one plan."""
 
@@ -160,7 +99,8 @@ class TreeRun:
         self.limit = limit
         self.window = joins.EVER if plan.within is None else plan.within
         self.bit = {name: number for number, name in enumerate(plan.variables)}
-        self.edges = list(edges(plan.tree))
+        self.items = list(gap_items(plan.tree))
+        self.leading_group = has_leading_group(plan.tree)
         self.waits = plan.waits
         self.pushed: set[str] = set()
         self._untimed = False
@@ -179,14 +119,14 @@ class TreeRun:
         assert tree is not None
         done = self._everything if self.waits else self.round.done
         decided = self._surely_decided()
-        self._untimed = decided and not self.edges
+        self._untimed = decided and not self.items
         buffer = self._buffer(tree, done)
         found = Found(buffer.variables, *buffer.arrays)
-        if not (self.waits and self._has_leading_group()) and not decided:
+        if not (self.waits and self.leading_group) and not decided:
             found.select(np.flatnonzero(self._decided(found)))
         self._groups(found)
         self._absences(found)
-        if self.waits and self._has_leading_group():
+        if self.waits and self.leading_group:
             found.select(np.flatnonzero(self._decided(found)))
         return found
 
@@ -206,10 +146,6 @@ class TreeRun:
             return np.full(len(found.end), self.round.until == joins.EVER)
         decided = found.start + self.window
         return (decided > self.round.done[found.group]) & (decided <= self.round.until)
-
-    def _has_leading_group(self) -> bool:
-        """Then a match's start is known only with its groups."""
-        return any(isinstance(edge.item, Group) and not edge.left for edge in self.edges)
 
     # ---- buffers -------------------------------------------------------------------------------------------------
 
@@ -401,11 +337,11 @@ class TreeRun:
     # ---- on finished matches ------------------------------------------------------------------
 
     def _groups(self, found: Found) -> None:
-        for edge in self.edges:
-            if not isinstance(edge.item, Group):
+        for place in self.items:
+            if not isinstance(place.item, Group):
                 continue
-            item = edge.item
-            low, high = self._bounds(edge, found)
+            item = place.item
+            low, high = self._bounds(place, found)
             buffer, tests = self._between(item)
             status, offsets, rows = joins.all_between(
                 found.group, found.rows, low, high, *buffer.arrays,
@@ -413,14 +349,14 @@ class TreeRun:
             )  # fmt: skip
             if status != joins.FINE:
                 raise TooManyRecords(self.limit, "events in the closures of its matches")
-            applies = self._applies(edge, found)
+            applies = self._applies(place, found)
             counts = np.where(applies, np.diff(offsets), 0)
             if item.count is None:
                 found.groups[item.variable] = _filtered_lists(offsets, rows, counts)
                 found.select(np.flatnonzero(~applies | (counts >= item.minimum)))
             else:
                 self._runs_of(found, item, offsets, rows, applies)
-            self._stretch(edge, found)
+            self._stretch(place, found)
 
     def _runs_of(self, found: Found, item: Group, offsets: np.ndarray, rows: np.ndarray, applies: np.ndarray) -> None:
         """`^n`: a match for every run of n successive events."""
@@ -437,14 +373,14 @@ class TreeRun:
         at = np.repeat(begins - (np.cumsum(lengths) - lengths), lengths) + np.arange(lengths.sum())
         found.groups[item.variable] = (np.concatenate([[0], np.cumsum(lengths)]), rows[at])
 
-    def _stretch(self, edge: _Edge, found: Found) -> None:
+    def _stretch(self, place: GapItem, found: Found) -> None:
         """A group at the edge of the pattern moves the match's start or end, and must fit its window."""
-        assert isinstance(edge.item, Group)
-        if edge.left and edge.right:
+        assert isinstance(place.item, Group)
+        if place.around.place_before and place.around.place_after:
             return
-        offsets, rows = found.groups[edge.item.variable]
+        offsets, rows = found.groups[place.item.variable]
         some = np.diff(offsets) > 0
-        if not edge.left:
+        if not place.around.place_before:
             found.start = found.start.copy()
             found.start[some] = np.minimum(found.start[some], self.round.start[rows[offsets[:-1][some]]])
         else:
@@ -454,43 +390,43 @@ class TreeRun:
             found.select(np.flatnonzero(found.end - found.start <= self.window))
 
     def _absences(self, found: Found) -> None:
-        for edge in self.edges:
-            if not isinstance(edge.item, Absent) or edge.item.name in self.pushed or len(found.rows) == 0:
+        for place in self.items:
+            if not isinstance(place.item, Absent) or place.item.name in self.pushed or len(found.rows) == 0:
                 continue
-            low, high = self._bounds(edge, found)
-            buffer, tests = self._between(edge.item)
+            low, high = self._bounds(place, found)
+            buffer, tests = self._between(place.item)
             negated = joins.any_between(
                 found.group, found.rows, low, high, *buffer.arrays,
                 self.arrays.tests(tests, found.variables, buffer.variables), self.arrays.kernel_lanes,
             )  # fmt: skip
-            self.counted.append(Counted(f"{edge.item.name} on top", len(negated), int(np.count_nonzero(~negated))))
-            found.select(np.flatnonzero(~(negated & self._applies(edge, found))))
+            self.counted.append(Counted(f"{place.item.name} on top", len(negated), int(np.count_nonzero(~negated))))
+            found.select(np.flatnonzero(~(negated & self._applies(place, found))))
 
-    def _applies(self, edge: _Edge, found: Found) -> np.ndarray:
+    def _applies(self, place: GapItem, found: Found) -> np.ndarray:
         applies = np.zeros(len(found.end), np.bool_)
-        for name in edge.owner:
+        for name in place.owner:
             applies |= found.rows[:, found.variables.index(name)] >= 0
         return applies
 
-    def _bounds(self, edge: _Edge, found: Found) -> tuple[np.ndarray, np.ndarray]:
+    def _bounds(self, place: GapItem, found: Found) -> tuple[np.ndarray, np.ndarray]:
         """Between these, exclusively, lies what the item is about."""
         unlimited = self.window == joins.EVER
-        if edge.left:
-            low = self._reach(edge.left, found, last=True)
+        if place.around.place_before:
+            low = self._reach(place.around.place_before, found, last=True)
         else:
             low = np.full(len(found.end), joins.NEVER) if unlimited else found.end - self.window - 1
-        if edge.right:
-            high = self._reach(edge.right, found, last=False)
+        if place.around.place_after:
+            high = self._reach(place.around.place_after, found, last=False)
         else:
             high = np.full(len(found.end), joins.EVER) if unlimited else found.start + self.window + 1
-        if isinstance(edge.item, Absent):
-            for item in edge.before:
+        if isinstance(place.item, Absent):
+            for item in place.around.items_before:
                 if isinstance(item, Group):
                     offsets, rows = found.groups[item.variable]
                     some = np.diff(offsets) > 0
                     low = low.copy()
                     low[some] = np.maximum(low[some], self.round.end[rows[offsets[1:][some] - 1]])
-            for item in edge.behind:
+            for item in place.around.items_after:
                 if isinstance(item, Group):
                     offsets, rows = found.groups[item.variable]
                     some = np.diff(offsets) > 0

@@ -39,7 +39,7 @@ class RowPatternSpec:
     @property
     def fingerprint(self) -> str:
         clause = self.plan.clause
-        text = clause.source[clause.span.start : clause.span.end]
+        text = clause.source.written(clause.source.span)
         return fingerprint(text, *column_types(self.input_schema, self.input_columns))
 
     def open(self) -> RowPatternMatcher:

@@ -44,7 +44,7 @@ class SituationPatternSpec:
     @property
     def fingerprint(self) -> str:
         plan, query = self.plan, self.plan.query
-        text = query.source[query.span.start : query.span.end]
+        text = query.source.written(query.source.span)
         columns = column_types(self.input_schema, self.input_columns)
         return fingerprint(text, plan.detect, plan.time, *plan.keys, *columns)
 

@@ -21,7 +21,14 @@ from episode.matchers.columns import one_chunk, raw_values, valid_mask
 from episode.matchers.encoding import as_int64
 from episode.matchers.prepare import Prepared, measure_argument
 from episode.plan.expressions import Expression, Load
-from episode.plan.measures import ColumnAtPlace, DecimalAverage, DecimalSum, Extreme, OutputAtom, RowAggregate
+from episode.plan.output import (
+    ColumnAtPlace,
+    DecimalAverage,
+    DecimalSum,
+    Extreme,
+    OutputAtom,
+    RowAggregate,
+)
 from episode.plan.types import is_float, lane_of
 
 NO_FLOATS = np.zeros(0, np.float64)

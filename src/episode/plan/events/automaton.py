@@ -120,7 +120,7 @@ def linear(query: EventQuery, pattern: EventPattern, together: bool) -> list[Alt
     groups = [_linear(query, part) for part in _united(pattern)]
     count = sum(len(group) for group in groups)
     if count > MOST_ALTERNATIVES:
-        raise _unsupported(query, query.pattern_span, f"The pattern has {count:,} alternatives.", "Split it.")
+        raise _unsupported(query, query.source.pattern, f"The pattern has {count:,} alternatives.", "Split it.")
     return groups if together else [[steps] for group in groups for steps in group]
 
 
@@ -188,9 +188,7 @@ def repeated_alternatives(query: EventQuery, closure: Closure) -> EpisodeUnsuppo
 
 
 def _unsupported(query: EventQuery, span: Span, message: str, hint: str) -> EpisodeUnsupportedError:
-    return EpisodeUnsupportedError(
-        message, source=query.source, position=span.start, length=span.end - span.start, hint=hint
-    )
+    return query.source.error(EpisodeUnsupportedError, message, span, hint)
 
 
 def is_linear(pattern: EventPattern) -> bool:
@@ -379,7 +377,7 @@ class _Alternative:
     def _both_empty(self) -> EpisodeUnsupportedError:
         return _unsupported(
             self.automaton.query,
-            self.automaton.query.pattern_span,
+            self.automaton.query.source.pattern,
             "Under skip-till-next-match, only one of the last alternatives may be empty.",
             f"Use + instead of * in the others, or {RUN_EACH}",
         )

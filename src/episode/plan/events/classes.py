@@ -55,12 +55,11 @@ class EventClasses:
         if name is None:
             table = self._class_of(variable).name
             guess = closest(path[0], own)
-            raise EpisodeAnalysisError(
+            raise self.query.source.error(
+                EpisodeAnalysisError,
                 f"The events of {table} have no column {path[0]}.",
-                source=self.query.source,
-                position=span.start,
-                length=span.end - span.start,
-                hint=(f"Did you mean {guess}? " if guess else "") + f"Columns of {table}: {', '.join(own)}.",
+                span,
+                (f"Did you mean {guess}? " if guess else "") + f"Columns of {table}: {', '.join(own)}.",
             )
         return ColumnRef(None, (own[name], *path[1:]), span)
 
@@ -77,12 +76,11 @@ class EventClasses:
         found = [one for name, one in self.by_variable.items() if name.split(MARK)[0] == variable]
         tables = {one.name for one in found}
         if len({tuple(self.tables[name].columns.values()) for name in tables}) > 1:
-            raise EpisodeAnalysisError(
+            raise self.query.source.error(
+                EpisodeAnalysisError,
                 f"{variable} stands for events of {' and '.join(sorted(tables))}, which have different columns.",
-                source=self.query.source,
-                position=found[-1].span.start,
-                length=found[-1].span.end - found[-1].span.start,
-                hint="Give each its own variable.",
+                found[-1].span,
+                "Give each its own variable.",
             )
         return found[0]
 
@@ -91,21 +89,19 @@ class EventClasses:
         for one in self.by_variable.values():
             if self.tables and one.name not in self.tables:
                 guess = closest(one.name, self.tables)
-                raise EpisodeAnalysisError(
+                raise self.query.source.error(
+                    EpisodeAnalysisError,
                     f"There is no table {one.name} for the class {one.name}.",
-                    source=self.query.source,
-                    position=one.span.start,
-                    length=one.span.end - one.span.start,
-                    hint=(f"Did you mean {guess}? " if guess else "") + f"Tables: {', '.join(self.tables)}.",
+                    one.span,
+                    (f"Did you mean {guess}? " if guess else "") + f"Tables: {', '.join(self.tables)}.",
                 )
         if self.type_column is not None:
             column = self.schema.find(self.type_column)
             if column is None or not is_string(self.schema.columns[column]):
                 found = "is not there" if column is None else f"is of type {self.schema.columns[column]}"
-                raise EpisodeAnalysisError(
+                raise self.query.source.error(
+                    EpisodeAnalysisError,
                     f"The type column {self.type_column} {found}; a string column with the names of classes is needed.",
-                    source=self.query.source,
-                    position=self.query.pattern_span.start,
-                    length=self.query.pattern_span.end - self.query.pattern_span.start,
-                    hint=f"Columns of the input: {', '.join(self.schema.columns)}.",
+                    self.query.source.pattern,
+                    f"Columns of the input: {', '.join(self.schema.columns)}.",
                 )

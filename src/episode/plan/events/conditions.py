@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from episode.errors import EpisodeUnsupportedError
+from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
 from episode.lang.events.syntax import EventAggregate, EventAtom, EventColumn, Index, Reach, WholeEvent
 from episode.lang.syntax import ColumnRef, Scalar
-from episode.plan.conditions import ACROSS_ROWS, RowLocalScalars, running_aggregate
+from episode.plan.aggregates import running_aggregate
 from episode.plan.events.classes import EventClasses
 from episode.plan.expressions import (
     Apply,
@@ -25,6 +25,7 @@ from episode.plan.expressions import (
 )
 from episode.plan.native import Mistake, NativeCompiler, NotNative
 from episode.plan.places import is_placeholder, place_of, placeholders_in
+from episode.plan.scalars import ACROSS_ROWS, RowLocalScalars
 from episode.plan.types import VOID
 
 ITERATED = (Index.EACH, Index.BACK)
@@ -107,12 +108,11 @@ class EventScalars:
             if isinstance(atom, EventAggregate):
                 return self._aggregate(atom, current)
             assert isinstance(atom, WholeEvent)
-            raise EpisodeUnsupportedError(
+            raise self.rows.source.error(
+                EpisodeUnsupportedError,
                 f"The whole event {atom.variable} cannot be compared.",
-                source=self.rows.clause.source,
-                position=atom.span.start,
-                length=atom.span.end - atom.span.start,
-                hint=f"Compare its attributes: {atom.variable}.x.",
+                atom.span,
+                f"Compare its attributes: {atom.variable}.x.",
             )
 
         def fallback(node: exp.Expression) -> Expression | None:
@@ -135,7 +135,8 @@ class EventScalars:
         if expression.type == VOID:
             expression = Constant(None, "boolean")
         if expression.type != "boolean":
-            raise self.rows.analysis_error(
+            raise self.rows.source.error(
+                EpisodeAnalysisError,
                 f"A condition must be true or false, but this is of type {expression.type}.",
                 scalar.span,
                 "Compare it with something: a.x > 0.",
@@ -146,10 +147,9 @@ class EventScalars:
 
     def not_evaluated(self, scalar: Scalar) -> EpisodeUnsupportedError:
         """A conjunct that only Spark could evaluate, where matching depends on it."""
-        span = place_of(scalar.tree, scalar, self.rows.clause.source)
-        return self.rows.unsupported(
-            "This condition relates several events in a way that is not evaluated while matching.", span, ACROSS_ROWS
-        )
+        span = place_of(scalar.tree, scalar, self.rows.source)
+        message = "This condition relates several events in a way that is not evaluated while matching."
+        return self.rows.source.error(EpisodeUnsupportedError, message, span, ACROSS_ROWS)
 
     def column(self, atom: EventColumn) -> ColumnRef:
         """The column of the input behind an attribute of a variable."""
@@ -158,7 +158,7 @@ class EventScalars:
     def argument(self, scalar: Scalar) -> Expression:
         """An aggregate's argument: a value of one event."""
         atoms = tuple((name, self.column(atom)) for name, atom in scalar.atoms if isinstance(atom, EventColumn))
-        return self.rows.compile(replace(scalar, atoms=atoms), Current(0), None)
+        return self.rows.compile(replace(scalar, atoms=atoms), Current(0))
 
     def _aggregate(self, atom: EventAggregate, current: str | None) -> Expression:
         members = frozenset((atom.variable,))
@@ -170,10 +170,10 @@ class EventScalars:
             at = Navigated(members, first, offset, 0)
             scalar = atom.arguments[0]
             atoms = tuple((name, self.column(inner)) for name, inner in scalar.atoms if isinstance(inner, EventColumn))
-            return self.rows.compile(replace(scalar, atoms=atoms), at, None)
+            return self.rows.compile(replace(scalar, atoms=atoms), at)
         if atom.function in ("collect_list", "collect_set", "max_by", "min_by"):
             raise NotNative(exp.Null(), f"{atom.function} is evaluated on finished matches only")
-        value = running_aggregate(self.rows, atom.function, members, self.argument(atom.arguments[0]), atom.span)
+        value = running_aggregate(self.rows.source, atom.function, members, self.argument(atom.arguments[0]), atom.span)
         return _reaching(value, atom.reach)
 
 

@@ -27,10 +27,10 @@ MOST_LINES = 60
 def explain_event_pattern(plan: EventPlan) -> list[str]:
     """Lines for one event pattern, before any event has been seen."""
     query = plan.query
-    written = query.source[query.pattern_span.start : query.pattern_span.end]
+    written = query.source.written(query.source.pattern)
     within = "no window"
     if query.within is not None:
-        within = f"window {query.source[query.within.span.start : query.within.span.end]}"
+        within = f"window {query.source.written(query.within.span)}"
     lines = [
         f"EVENTS: {' '.join(written.split())}",
         f"  {plan.strategy.value}, {within}; event time {plan.times.end}"

@@ -18,6 +18,7 @@ from episode.lang.events.syntax import (
     Negation,
     Sequence,
     classes_of,
+    event_atoms,
 )
 from episode.lang.syntax import Scalar
 
@@ -80,7 +81,7 @@ def with_unique_variables(query: EventQuery) -> tuple[EventQuery, dict[str, tupl
 
 def _each_way(scalar: Scalar, mapping: dict[str, tuple[str, ...]]) -> list[Scalar]:
     """The condition for every choice of new names."""
-    mentioned = sorted({atom.variable for _, atom in scalar.atoms} & mapping.keys())  # type: ignore[union-attr]
+    mentioned = sorted({atom.variable for atom in event_atoms(scalar)} & mapping.keys())
     return [
         renamed(scalar, dict(zip(mentioned, choice, strict=True)))
         for choice in product(*(mapping[name] for name in mentioned))
@@ -98,4 +99,4 @@ def renamed(scalar: Scalar, names: dict[str, str]) -> Scalar:
             return replace(one, variable=names.get(one.variable, one.variable), arguments=arguments)
         return replace(one, variable=names.get(one.variable, one.variable))
 
-    return replace(scalar, atoms=tuple((name, atom(one)) for name, one in scalar.atoms))  # type: ignore[misc, arg-type]
+    return replace(scalar, atoms=tuple((name, atom(one)) for name, one in scalar.atoms))  # type: ignore[arg-type]

@@ -20,8 +20,8 @@ from episode.lang.events.syntax import (
     children,
     classes_of,
 )
-from episode.lang.syntax import ColumnRef, MatchRecognize, Span
-from episode.plan.conditions import Condition, RowLocalScalars
+from episode.lang.rows.syntax import MatchRecognize
+from episode.lang.syntax import ColumnRef, Span
 from episode.plan.derived import DerivedColumns
 from episode.plan.event_time import in_units_of_time
 from episode.plan.events.automaton import AutomatonPlan, is_linear, linear, plan_automaton
@@ -44,6 +44,7 @@ from episode.plan.events.tree import (
 )
 from episode.plan.expressions import (
     Apply,
+    Condition,
     Current,
     Expression,
     Load,
@@ -53,8 +54,9 @@ from episode.plan.expressions import (
     walk,
 )
 from episode.plan.labels import Labels
-from episode.plan.measures import MeasurePlan
-from episode.plan.rows.plan import columns_read, expressions_of
+from episode.plan.output import MeasurePlan
+from episode.plan.reading import columns_read, expressions_of
+from episode.plan.scalars import RowLocalScalars
 from episode.plan.tables import CLASS_COLUMN
 from episode.plan.types import is_event_time, lane_of
 
@@ -126,11 +128,11 @@ def plan_event_pattern(
     try:
         return _Planner(query, classes, times, keys, strategy).plan()
     except RecursionError:
-        raise EpisodeUnsupportedError(
+        raise query.source.error(
+            EpisodeUnsupportedError,
             "The pattern or the expressions of this query are nested too deeply.",
-            source=query.source,
-            position=query.pattern_span.start,
-            hint="Compute parts of the expressions as columns first.",
+            query.source.pattern.beginning,
+            "Compute parts of the expressions as columns first.",
         ) from None
 
 
@@ -158,7 +160,7 @@ class _Planner:
         self.derived = DerivedColumns(self.schema)
         self.variables = tuple(every)
         self.clause = clause_of(query)
-        self.rows = RowLocalScalars(self.clause, self.schema, self.derived)
+        self.rows = RowLocalScalars(query.source, self.schema, self.derived)
         self.closures = frozenset(_inside(query.pattern, Closure))
         self.negated = frozenset(_inside(query.pattern, Negation))
         self.scalars = EventScalars(classes, self.rows, self.closures)
@@ -195,7 +197,7 @@ class _Planner:
             if is_linear(rewriting.pattern) and not kept:
                 automaton = self._automaton(rewriting.pattern, related, same, [])
         labels = Labels(self.variables, {name: frozenset(new) for name, new in self.renamed.items()})
-        returns = Returns(self.clause, self.schema, labels, self.derived, self.classes, self._closure_names())
+        returns = Returns(query.source, self.schema, labels, self.derived, self.classes, self._closure_names())
         positives = [name for name in self.variables if name not in self.negated]
         if query.returns is None:
             planned = [returns.whole(name) for name in dict.fromkeys(name.split(MARK)[0] for name in positives)]
@@ -244,7 +246,7 @@ class _Planner:
     def _check_size(self) -> None:
         if len(self.variables) > MOST_VARIABLES:
             message = f"The pattern has {len(self.variables)} variables; at most {MOST_VARIABLES} are supported."
-            raise self._unsupported(message, self.query.pattern_span, "Split it into several patterns.")
+            raise self._unsupported(message, self.query.source.pattern, "Split it into several patterns.")
 
     def _strategy(self, option: Strategy | None) -> Strategy:
         written = self.query.strategy
@@ -268,7 +270,7 @@ class _Planner:
             )
         return in_units_of_time(
             within,
-            self.query,
+            self.query.source,
             self.times.end,
             self.times.type,
             what="WITHIN",
@@ -292,7 +294,7 @@ class _Planner:
         if any(True for _ in groups_of(tree)) and _has_conjunction(tree):
             raise self._unsupported(
                 "A closure beside a conjunction needs classes that exclude each other.",
-                self.query.pattern_span,
+                self.query.source.pattern,
                 "Give a type_column, or one table per class.",
             )
 
@@ -519,14 +521,10 @@ class _Planner:
     # ---- errors ------------------------------------------------------------------------------------------------
 
     def _error(self, message: str, span: Span, hint: str) -> EpisodeAnalysisError:
-        return EpisodeAnalysisError(
-            message, source=self.query.source, position=span.start, length=span.end - span.start, hint=hint
-        )
+        return self.query.source.error(EpisodeAnalysisError, message, span, hint)
 
     def _unsupported(self, message: str, span: Span, hint: str) -> EpisodeUnsupportedError:
-        return EpisodeUnsupportedError(
-            message, source=self.query.source, position=span.start, length=span.end - span.start, hint=hint or None
-        )
+        return self.query.source.error(EpisodeUnsupportedError, message, span, hint or None)
 
 
 def _split(expression: Expression, text: str) -> list[JoinTest]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from episode.errors import EpisodeUnsupportedError
 from episode.lang.events.syntax import (
     EventAggregate,
     EventAtom,
@@ -14,36 +15,32 @@ from episode.lang.events.syntax import (
     EventQuery,
     Index,
     Reach,
-    ReturnItem,
     WholeEvent,
     event_atoms,
 )
-from episode.lang.syntax import (
-    Aggregate,
-    ColumnRef,
+from episode.lang.rows.syntax import (
     Empty,
     MatchMode,
     MatchRecognize,
     RowsPerMatch,
-    Scalar,
     SkipTo,
 )
+from episode.lang.source import Source
+from episode.lang.syntax import Aggregate, ColumnRef, ReturnItem, Scalar
 from episode.plan.derived import DerivedColumns
 from episode.plan.events.classes import EventClasses
 from episode.plan.events.conditions import Conjunct
 from episode.plan.events.names import MARK
 from episode.plan.expressions import Current, Load
 from episode.plan.labels import Labels
-from episode.plan.measures import (
+from episode.plan.measures import Measures, substitute
+from episode.plan.output import (
     Extreme,
     Gathered,
-    MeasurePlan,
-    Measures,
     Place,
     PlaceExists,
     PlannedMeasure,
     RowAggregate,
-    substitute,
 )
 from episode.plan.schema import InputSchema, quote
 from episode.plan.types import decimal_of, is_float
@@ -57,7 +54,7 @@ def clause_of(query: EventQuery) -> MatchRecognize:
     """A row pattern's clause in place of the query: the planner of MEASURES asks it for the text and what comes out."""
     return MatchRecognize(
         (), (), (), RowsPerMatch.ONE_ROW, SkipTo.NEXT_ROW, None, MatchMode.PREFERRED, Empty(), None, None, (), (),
-        source=query.source, span=query.span, pattern_span=query.pattern_span,
+        source=query.source,
     )  # fmt: skip
 
 
@@ -75,14 +72,14 @@ class Returns(Measures):
 
     def __init__(
         self,
-        clause: MatchRecognize,
+        source: Source,
         schema: InputSchema,
         labels: Labels,
         derived: DerivedColumns,
         classes: EventClasses,
         closures: frozenset[str],
     ) -> None:
-        super().__init__(clause, schema, labels, derived)
+        super().__init__(source, schema, labels, derived)
         self.classes = classes
         self.closures = closures
 
@@ -100,7 +97,7 @@ class Returns(Measures):
         """match_start and match_end."""
         end = Load(times.end, Current(0), times.type)
         start = end if times.start is None else Load(times.start, Current(0), times.type)
-        span = self.clause.span
+        span = self.source.span
         return [
             PlannedMeasure(MATCH_START, self._output(Extreme("min", None, True, start, start)), MATCH_START, span),
             PlannedMeasure(MATCH_END, self._output(Extreme("max", None, True, end, end)), MATCH_END, span),
@@ -221,7 +218,8 @@ class Returns(Measures):
             "nullif(size(filter({0}, x -> x IS NOT NULL)), 0))",
         }  # fmt: skip
         if atom.function not in forms or not plain:
-            raise self.rows.unsupported(
+            raise self.source.error(
+                EpisodeUnsupportedError,
                 f"{atom.function} over part of a group is not evaluated here.",
                 atom.span,
                 f"These are, of a plain attribute: {', '.join(sorted(forms))}.",
@@ -237,7 +235,3 @@ class Returns(Measures):
 
 def _string(text: str) -> str:
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
-
-
-def measures_of(returns: Returns, planned: list[PlannedMeasure]) -> MeasurePlan:
-    return MeasurePlan(planned, returns.atoms)

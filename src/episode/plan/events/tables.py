@@ -101,7 +101,5 @@ def _apart(column: str, number: int, taken: Mapping[str, object]) -> str:
 
 def _error(query: EventQuery, table: str, message: str, hint: str) -> EpisodeAnalysisError:
     """An error at the place where the pattern speaks of a table."""
-    span = next((one.span for one in classes_of(query.pattern) if one.name == table), query.pattern_span)
-    return EpisodeAnalysisError(
-        message, source=query.source, position=span.start, length=span.end - span.start, hint=hint
-    )
+    span = next((one.span for one in classes_of(query.pattern) if one.name == table), query.source.pattern)
+    return query.source.error(EpisodeAnalysisError, message, span, hint)

@@ -289,6 +289,4 @@ class _Builder:
         return Group(closure.part.variable, closure.minimum, closure.count)
 
     def _unsupported(self, message: str, span: Span, hint: str) -> EpisodeUnsupportedError:
-        return EpisodeUnsupportedError(
-            message, source=self.query.source, position=span.start, length=span.end - span.start, hint=hint
-        )
+        return self.query.source.error(EpisodeUnsupportedError, message, span, hint)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from episode.lang.syntax import MatchMode
-from episode.plan.conditions import Condition
-from episode.plan.expressions import render
+from episode.lang.rows.syntax import MatchMode
+from episode.plan.expressions import Condition, render
 from episode.plan.rows.plan import ATTEMPT_MEMORY, PARTITION_MEMORY, RowPatternPlan, rows_of_match
 
 MEMORY_WORDS = {
@@ -60,10 +59,8 @@ def state_bound(plan: RowPatternPlan) -> str:
     if most is not None:
         return f"at most {most} rows per partition{extra}: the pattern is bounded"
     if plan.clause.within is not None:
-        span = plan.clause.within.span
-        return (
-            f"the rows of the last {plan.clause.source[span.start : span.end]} per partition{extra}: WITHIN bounds it"
-        )
+        window = plan.clause.source.written(plan.clause.within.span)
+        return f"the rows of the last {window} per partition{extra}: WITHIN bounds it"
     return (
         "not bounded: the pattern may grow without end and there is no WITHIN; "
         "a partition is held until a match is certain"

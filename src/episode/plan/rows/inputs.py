@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
-from episode.lang.syntax import ColumnRef, MatchRecognize, Span
+from episode.lang.rows.syntax import MatchRecognize
+from episode.lang.syntax import ColumnRef
 from episode.plan.schema import InputSchema
 from episode.plan.types import is_event_time, lane_of
 
@@ -17,13 +18,6 @@ class OrderColumn:
     column: str
     ascending: bool
     nulls_first: bool
-
-
-def analysis_error(clause: MatchRecognize, message: str, span: Span, hint: str | None = None) -> EpisodeAnalysisError:
-    """A complaint about a place in the clause."""
-    return EpisodeAnalysisError(
-        message, source=clause.source, position=span.start, length=span.end - span.start, hint=hint
-    )
 
 
 @dataclass(frozen=True)
@@ -70,8 +64,8 @@ class Inputs:
             path = path[1:]
         column, fields = self.schema.resolve(ColumnRef(None, path, reference.span), self.clause.source)
         if fields:
-            raise analysis_error(
-                self.clause,
+            raise self.clause.source.error(
+                EpisodeAnalysisError,
                 f"{'.'.join(reference.path)} is a field of a struct; only columns can stand here.",
                 reference.span,
                 "Select the field as a column in a subquery.",
@@ -80,9 +74,7 @@ class Inputs:
 
     def _unsupported(self, message: str, reference: ColumnRef, hint: str) -> EpisodeUnsupportedError:
         span = reference.span
-        return EpisodeUnsupportedError(
-            message, source=self.clause.source, position=span.start, length=span.end - span.start, hint=hint
-        )
+        return self.clause.source.error(EpisodeUnsupportedError, message, span, hint)
 
     def within(self, order: tuple[OrderColumn, ...]) -> int | None:
         """The longest match, in the unit of event time."""
@@ -91,31 +83,31 @@ class Inputs:
         if duration is None:
             return None
         if not order:
-            raise analysis_error(
-                clause,
+            raise clause.source.error(
+                EpisodeAnalysisError,
                 "WITHIN needs an ORDER BY column to measure time.",
                 duration.span,
                 "Add ORDER BY with the event time.",
             )
         type_ = self.schema.columns[order[0].column]
         if not is_event_time(type_):
-            raise analysis_error(
-                clause,
+            raise clause.source.error(
+                EpisodeAnalysisError,
                 f"WITHIN measures the first ORDER BY column, but {order[0].column} is of type {type_}.",
                 duration.span,
                 "Order by a timestamp, a date or an integer first.",
             )
         calendar = type_ in ("date", "timestamp", "timestamp_ntz")
         if calendar and duration.unit is None:
-            raise analysis_error(
-                clause,
+            raise clause.source.error(
+                EpisodeAnalysisError,
                 f"The event time {order[0].column} is a {type_}; WITHIN needs a unit.",
                 duration.span,
                 f"Write for example {duration.amount} seconds.",
             )
         if not calendar and duration.unit is not None:
-            raise analysis_error(
-                clause,
+            raise clause.source.error(
+                EpisodeAnalysisError,
                 f"The event time {order[0].column} is a number; WITHIN takes a plain number.",
                 duration.span,
                 "Write for example WITHIN 200, in the unit of that column.",

@@ -4,38 +4,43 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from episode.errors import EpisodeUnsupportedError
-from episode.lang.syntax import (
-    Aggregate,
+from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
+from episode.lang.rows.syntax import (
     MatchMode,
     MatchNumber,
     MatchRecognize,
     Navigation,
     RowsPerMatch,
-    SkipTo,
-    Span,
 )
+from episode.lang.syntax import Aggregate, Span
 from episode.plan.arrays import Collected
-from episode.plan.conditions import Condition, plan_conditions
 from episode.plan.derived import DerivedColumns
-from episode.plan.expressions import Current, Exists, Expression, LabelAt, Load, Navigated, Number, Running, walk
-from episode.plan.labels import Labels, labels_in, pinned_labels
-from episode.plan.measures import (
+from episode.plan.expressions import (
+    Condition,
+    Current,
+    Exists,
+    Expression,
+    LabelAt,
+    Load,
+    Navigated,
+    Number,
+    Running,
+    walk,
+)
+from episode.plan.labels import Labels
+from episode.plan.output import (
     TIMED_OUT_COLUMN,
     ColumnAtPlace,
-    DecimalAverage,
-    DecimalSum,
-    Extreme,
-    Gathered,
     LabelAtPlace,
     MeasurePlan,
     NumberOfMatch,
     PlaceExists,
-    RowAggregate,
-    check_output_names,
-    plan_measures,
 )
-from episode.plan.rows.inputs import Inputs, OrderColumn, analysis_error
+from episode.plan.reading import columns_read, expressions_of
+from episode.plan.rows.conditions import plan_conditions
+from episode.plan.rows.inputs import Inputs, OrderColumn
+from episode.plan.rows.labels import labels_in, pinned_labels
+from episode.plan.rows.measures import check_output_names, plan_measures
 from episode.plan.rows.program import PatternProgram, compile_pattern, length_bounds
 from episode.plan.schema import InputSchema
 
@@ -76,13 +81,12 @@ def plan_row_pattern(clause: MatchRecognize, schema: InputSchema, table_names: t
     try:
         return _plan(clause, schema, table_names)
     except RecursionError:
-        span = clause.span
-        raise EpisodeUnsupportedError(
+        span = clause.source.span
+        raise clause.source.error(
+            EpisodeUnsupportedError,
             "The expressions of this MATCH_RECOGNIZE are nested too deeply.",
-            source=clause.source,
-            position=span.start,
-            length=span.end - span.start,
-            hint="Compute parts of them as columns in a subquery: FROM (SELECT …) MATCH_RECOGNIZE (…).",
+            span,
+            "Compute parts of them as columns in a subquery: FROM (SELECT …) MATCH_RECOGNIZE (…).",
         ) from None
 
 
@@ -99,10 +103,10 @@ def _plan(clause: MatchRecognize, schema: InputSchema, table_names: tuple[str, .
     outputs, before = _outputs(clause, schema, keys, order)
     check_output_names(clause, [*outputs, *([TIMED_OUT_COLUMN] if clause.timed_out is not None else [])])
     if not outputs and not measures.measures:
-        raise analysis_error(
-            clause,
+        raise clause.source.error(
+            EpisodeAnalysisError,
             "The output has no column: ONE ROW PER MATCH gives the columns of PARTITION BY and the measures.",
-            clause.pattern_span,
+            clause.source.pattern,
             "Add MEASURES, PARTITION BY or ALL ROWS PER MATCH.",
         )
     read = columns_read(expressions_of(_parts(conditions), measures), measures)
@@ -131,26 +135,25 @@ def _plan(clause: MatchRecognize, schema: InputSchema, table_names: tuple[str, .
 
 def _check_labels(clause: MatchRecognize, labels: Labels) -> None:
     if len(labels.names) > MAXIMUM_LABELS:
-        raise EpisodeUnsupportedError(
+        raise clause.source.error(
+            EpisodeUnsupportedError,
             f"The pattern has {len(labels.names)} labels; at most {MAXIMUM_LABELS} are supported.",
-            source=clause.source,
-            position=clause.pattern_span.start,
-            length=clause.pattern_span.end - clause.pattern_span.start,
-            hint="One label may stand in several places; conditions may be joined with OR.",
+            clause.source.pattern,
+            "One label may stand in several places; conditions may be joined with OR.",
         )
 
 
 def _check_modes(clause: MatchRecognize, conditions: dict[str, Condition]) -> None:
     if clause.timed_out is not None and clause.match_mode is not MatchMode.PREFERRED:
-        raise analysis_error(
-            clause,
+        raise clause.source.error(
+            EpisodeAnalysisError,
             f"EMIT TIMED OUT MATCHES cannot be combined with {clause.match_mode.value}.",
             clause.timed_out,
             "Leave the match mode out.",
         )
     if clause.timed_out is not None and clause.rows_per_match is RowsPerMatch.ALL_WITH_UNMATCHED:
-        raise analysis_error(
-            clause,
+        raise clause.source.error(
+            EpisodeAnalysisError,
             "EMIT TIMED OUT MATCHES cannot be combined with WITH UNMATCHED ROWS: its rows belong to no match either.",
             clause.timed_out,
             "Use ONE ROW PER MATCH, or ALL ROWS PER MATCH without unmatched rows.",
@@ -158,16 +161,16 @@ def _check_modes(clause: MatchRecognize, conditions: dict[str, Condition]) -> No
     if clause.match_mode is not MatchMode.INCREMENTAL:
         return
     if clause.rows_per_match is RowsPerMatch.ALL_WITH_UNMATCHED:
-        raise analysis_error(
-            clause,
+        raise clause.source.error(
+            EpisodeAnalysisError,
             "INCREMENTAL MATCH cannot be combined with WITH UNMATCHED ROWS: a row may still match when it is reported.",
             clause.mode_span,
             "Use MAXIMAL MATCH or ALL MATCHES.",
         )
     for condition in conditions.values():
         if _reads_match_number(condition):
-            raise analysis_error(
-                clause,
+            raise clause.source.error(
+                EpisodeAnalysisError,
                 f"The condition of {condition.label} uses MATCH_NUMBER(); INCREMENTAL MATCH counts only afterwards.",
                 _match_number_span(clause, condition.label),
                 "Use MAXIMAL MATCH or ALL MATCHES, or keep MATCH_NUMBER() to MEASURES.",
@@ -200,36 +203,8 @@ def _outputs(
 # ---- what is read, and how far --------------------------------------------------------------------------
 
 
-def expressions_of(conditions: list[Expression], measures: MeasurePlan) -> list[Expression]:
-    """All machine expressions of a plan, aggregates' arguments included."""
-    found = list(conditions)
-    for atom in measures.atoms:
-        if isinstance(atom, RowAggregate) and atom.argument is not None:
-            found.append(atom.argument)
-        elif isinstance(atom, Extreme):
-            found += [atom.value, atom.by]
-        elif isinstance(atom, Gathered) and atom.value is not None:
-            found.append(atom.value)
-    for expression in list(found):
-        found += [node.argument for node in walk(expression) if isinstance(node, Running) and node.argument is not None]
-    return found
-
-
 def _parts(conditions: dict[str, Condition]) -> list[Expression]:
     return [part for condition in conditions.values() for part in (*condition.row_local, *condition.residual)]
-
-
-def columns_read(expressions: list[Expression], measures: MeasurePlan) -> list[str]:
-    """Input columns that expressions and measures read."""
-    columns: list[str] = []
-    for expression in expressions:
-        for node in walk(expression):
-            if isinstance(node, Load):
-                columns += [node.column] if node.missing is None else [node.column, node.missing]
-    for atom in measures.atoms:
-        if isinstance(atom, (ColumnAtPlace, DecimalSum, DecimalAverage)):
-            columns.append(atom.column)
-    return columns
 
 
 def _reach(conditions: dict[str, Condition], measures: MeasurePlan) -> tuple[int, int]:
@@ -280,10 +255,6 @@ def for_workers(plan: RowPatternPlan) -> RowPatternPlan:
 def rows_of_match(plan: RowPatternPlan) -> tuple[int, int | None]:
     """Least and greatest number of rows of a match."""
     return length_bounds(plan.clause.pattern)
-
-
-def skips_ahead(plan: RowPatternPlan) -> bool:
-    return plan.clause.skip_to is SkipTo.PAST_LAST_ROW
 
 
 def uses_match_number(plan: RowPatternPlan) -> bool:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from episode.errors import EpisodeUnsupportedError
-from episode.lang.syntax import (
+from episode.lang.rows.syntax import (
     Alternation,
     Anchor,
     Concatenation,
@@ -137,13 +137,12 @@ class _Builder:
         return len(self.instructions) - 1
 
     def _too_large(self) -> EpisodeUnsupportedError:
-        span = self.clause.pattern_span
-        return EpisodeUnsupportedError(
+        span = self.clause.source.pattern
+        return self.clause.source.error(
+            EpisodeUnsupportedError,
             f"The pattern needs more than {MAXIMUM_INSTRUCTIONS:,} instructions.",
-            source=self.clause.source,
-            position=span.start,
-            length=span.end - span.start,
-            hint="Large counts and PERMUTE of many parts are written out: use smaller ones.",
+            span,
+            "Large counts and PERMUTE of many parts are written out: use smaller ones.",
         )
 
     @property

@@ -15,10 +15,10 @@ MOST_LINES = 60
 def explain_situation_pattern(plan: SituationPlan) -> list[str]:
     """Lines for one situation pattern, before any event has been seen."""
     query = plan.query
-    written = query.source[query.pattern_span.start : query.pattern_span.end]
+    written = query.source.written(query.source.pattern)
     within = "no window"
     if query.within is not None:
-        within = f"window {query.source[query.within.span.start : query.within.span.end]}"
+        within = f"window {query.source.written(query.within.span)}"
     when = "as soon as they are certain" if plan.eager else "when all their situations have ended"
     lines = [
         f"SITUATIONS: {' '.join(written.split())}",
@@ -61,7 +61,7 @@ def _limits(plan: SituationPlan, symbol: str) -> str:
     definition = next(one for one in plan.query.definitions if one.symbol == symbol)
     source = plan.query.source
     words = [
-        f"{what} {source[limit.span.start : limit.span.end]}"
+        f"{what} {source.written(limit.span)}"
         for what, limit in (("at least", definition.at_least), ("at most", definition.at_most))
         if limit is not None
     ]

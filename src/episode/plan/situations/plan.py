@@ -5,16 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
+from episode.lang.rows.syntax import MatchRecognize
 from episode.lang.situations import allen
 from episode.lang.situations.syntax import Definition, SituationQuery
-from episode.lang.syntax import Duration, MatchRecognize, Span
-from episode.plan.conditions import Condition, RowLocalScalars
+from episode.lang.syntax import Duration, Span
 from episode.plan.derived import DerivedColumns
 from episode.plan.event_time import in_units_of_time
-from episode.plan.expressions import Constant, Current, conjuncts
+from episode.plan.expressions import Condition, Constant, Current, conjuncts
 from episode.plan.labels import Labels
-from episode.plan.measures import MeasurePlan
-from episode.plan.rows.plan import columns_read, expressions_of
+from episode.plan.output import MeasurePlan
+from episode.plan.reading import columns_read, expressions_of
+from episode.plan.scalars import RowLocalScalars
 from episode.plan.schema import InputSchema
 from episode.plan.situations.returns import SituationReturns, clause_of, with_columns
 from episode.plan.types import VOID
@@ -63,11 +64,11 @@ def plan_situation_pattern(
     try:
         return _Planner(query, schema, time, keys, eager).plan()
     except RecursionError:
-        raise EpisodeUnsupportedError(
+        raise query.source.error(
+            EpisodeUnsupportedError,
             "The expressions of this query are nested too deeply.",
-            source=query.source,
-            position=query.define_span.start,
-            hint="Compute parts of the expressions as columns first.",
+            query.define_span.beginning,
+            "Compute parts of the expressions as columns first.",
         ) from None
 
 
@@ -83,13 +84,13 @@ class _Planner:
         self.eager = eager
         self.derived = DerivedColumns(schema)
         self.clause = clause_of(query)
-        self.rows = RowLocalScalars(self.clause, schema, self.derived)
+        self.rows = RowLocalScalars(query.source, schema, self.derived)
 
     def plan(self) -> SituationPlan:
         query = self.query
         labels = Labels(query.symbols, {})
         conditions = {definition.symbol: self._condition(definition) for definition in query.definitions}
-        returns = SituationReturns(self.clause, self.schema, labels, self.derived)
+        returns = SituationReturns(query.source, self.schema, labels, self.derived)
         if query.returns is None:
             first = query.symbols[0]
             planned = [returns.key(first, key) for key in self.keys]
@@ -124,7 +125,7 @@ class _Planner:
 
     def _condition(self, definition: Definition) -> Condition:
         scalar = with_columns(definition.condition, None)
-        expression = self.rows.compile(scalar, Current(0), None)
+        expression = self.rows.compile(scalar, Current(0))
         if expression.type == VOID:
             expression = Constant(None, "boolean")
         if expression.type != "boolean":
@@ -153,7 +154,7 @@ class _Planner:
             return None
         return in_units_of_time(
             duration,
-            self.query,
+            self.query.source,
             self.time,
             self.time_type,
             what="a duration",
@@ -162,9 +163,7 @@ class _Planner:
         )
 
     def _error(self, message: str, span: Span, hint: str) -> EpisodeAnalysisError:
-        return EpisodeAnalysisError(
-            message, source=self.query.source, position=span.start, length=span.end - span.start, hint=hint
-        )
+        return self.query.source.error(EpisodeAnalysisError, message, span, hint)
 
 
 __all__ = ["COMPLETE", "EARLIEST", "SituationPlan", "plan_situation_pattern"]

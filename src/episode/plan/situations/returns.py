@@ -8,7 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Union
 
-from episode.lang.events.syntax import ReturnItem
+from episode.lang.rows.syntax import (
+    Empty,
+    MatchMode,
+    MatchRecognize,
+    RowsPerMatch,
+    SkipTo,
+)
 from episode.lang.situations.syntax import (
     Moment,
     SituationAggregate,
@@ -17,17 +23,15 @@ from episode.lang.situations.syntax import (
     SituationQuery,
     SituationTime,
 )
-from episode.lang.syntax import (
-    Aggregate,
-    ColumnRef,
-    Empty,
-    MatchMode,
-    MatchRecognize,
-    RowsPerMatch,
-    Scalar,
-    SkipTo,
+from episode.lang.syntax import Aggregate, ColumnRef, ReturnItem, Scalar
+from episode.plan.measures import Measures, substitute
+from episode.plan.output import (
+    ATOM_PREFIX,
+    ColumnAtPlace,
+    OutputAtom,
+    Place,
+    PlannedMeasure,
 )
-from episode.plan.measures import ATOM_PREFIX, ColumnAtPlace, Measures, OutputAtom, Place, PlannedMeasure, substitute
 from episode.plan.schema import quote
 
 MATCH_START, DETECTED_AT = "match_start", "detected_at"
@@ -55,7 +59,7 @@ def clause_of(query: SituationQuery) -> MatchRecognize:
     """A row pattern's clause in place of the query: the planner of MEASURES asks it for the text and what comes out."""
     return MatchRecognize(
         (), (), (), RowsPerMatch.ONE_ROW, SkipTo.NEXT_ROW, None, MatchMode.PREFERRED, Empty(), None, None, (), (),
-        source=query.source, span=query.span, pattern_span=query.pattern_span,
+        source=query.source,
     )  # fmt: skip
 
 
@@ -79,16 +83,16 @@ class SituationReturns(Measures):
     def whole(self, symbol: str) -> PlannedMeasure:
         """A symbol without RETURN: its interval."""
         start, end = self._moment(SituationMoment(symbol, False)), self._moment(SituationMoment(symbol, True))
-        return PlannedMeasure(symbol, f"named_struct('start', {start}, 'end', {end})", symbol, self.clause.span)
+        return PlannedMeasure(symbol, f"named_struct('start', {start}, 'end', {end})", symbol, self.source.span)
 
     def key(self, symbol: str, column: str) -> PlannedMeasure:
         """A partition column, as any event of the match has it."""
         place = Place(frozenset((symbol,)), True, 0, 0, True)
-        return PlannedMeasure(column, self._output(ColumnAtPlace(column, place)), column, self.clause.span)
+        return PlannedMeasure(column, self._output(ColumnAtPlace(column, place)), column, self.source.span)
 
     def times(self) -> list[PlannedMeasure]:
         return [
-            PlannedMeasure(name, self._moment(MatchMoment(name)), name, self.clause.span)
+            PlannedMeasure(name, self._moment(MatchMoment(name)), name, self.source.span)
             for name in (MATCH_START, DETECTED_AT)
         ]
 

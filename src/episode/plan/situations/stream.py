@@ -5,8 +5,8 @@ from __future__ import annotations
 import warnings
 
 from episode.errors import EpisodeAnalysisError, EpisodeWarning
+from episode.plan.event_time import EventTime
 from episode.plan.situations.plan import SituationPlan
-from episode.plan.stream import EventTime
 
 
 def event_time_of(plan: SituationPlan, limited: bool) -> EventTime:
@@ -22,13 +22,12 @@ def _check_unbounded(plan: SituationPlan, limited: bool) -> None:
     parts = query.components()
     if len(parts) > 1:
         groups = " and ".join("{" + ", ".join(part) + "}" for part in parts)
-        raise EpisodeAnalysisError(
+        raise query.source.error(
+            EpisodeAnalysisError,
             f"The pattern is not connected ({groups}), and over a stream it needs WITHIN: without it every situation "
             "is paired with all that come after it.",
-            source=query.source,
-            position=query.pattern_span.start,
-            length=query.pattern_span.end - query.pattern_span.start,
-            hint="Write for example WITHIN 10 minutes after the pattern, or relate the situations.",
+            query.source.pattern,
+            "Write for example WITHIN 10 minutes after the pattern, or relate the situations.",
         )
     if not limited:
         warnings.warn(

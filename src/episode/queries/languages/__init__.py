@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from episode.lang.events.syntax import EventQuery
+from episode.lang.rows.syntax import MatchRecognize
 from episode.lang.situations.syntax import SituationQuery
-from episode.lang.syntax import MatchRecognize
 from episode.queries.language import Language
 from episode.queries.languages.events import EventPatterns
 from episode.queries.languages.rows import RowPatterns

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 from episode.errors import EpisodeAnalysisError
 from episode.lang.events.parser import parse_event_query
 from episode.lang.events.syntax import EventQuery, Strategy, classes_of
+from episode.lang.source import Source
 from episode.lang.syntax import Span
-from episode.plan.event_time import time_column
+from episode.plan.event_time import EventTime, time_column
 from episode.plan.events.classes import EventClasses
 from episode.plan.events.cost import PhysicalPlan, default_statistics, search
 from episode.plan.events.explain import explain_event_pattern, explain_reports
@@ -21,7 +22,6 @@ from episode.plan.events.tables import one_stream_of
 from episode.plan.result import Result
 from episode.plan.run_options import RunOptions
 from episode.plan.schema import InputSchema, key_columns
-from episode.plan.stream import EventTime
 from episode.plan.tables import EventTable
 from episode.queries.language import Given, Input, Language
 
@@ -52,8 +52,8 @@ class EventPatterns(Language[EventQuery]):
     options = frozenset({"step_budget", "match_times"})
     arguments = frozenset({"time", "start", "key", "type_column", "strategy"})
 
-    def source(self, query: EventQuery) -> tuple[str, Span]:
-        return query.source, query.span
+    def source(self, query: EventQuery) -> Source:
+        return query.source
 
     def table(self, query: EventQuery) -> tuple[str, Span] | None:
         given = query.input
@@ -62,12 +62,11 @@ class EventPatterns(Language[EventQuery]):
     def check_given_events(self, query: EventQuery) -> None:
         span = query.input.table_span
         if query.input.table is not None:
-            raise EpisodeAnalysisError(
+            raise query.source.error(
+                EpisodeAnalysisError,
                 "match is given its events; FROM is for SQL.",
-                source=query.source,
-                position=span.start,
-                length=span.end - span.start,
-                hint="Leave FROM out, or run the text with episode.sql.",
+                span,
+                "Leave FROM out, or run the text with episode.sql.",
             )
 
     def classes(self, query: EventQuery) -> dict[str, Span]:
@@ -79,20 +78,19 @@ class EventPatterns(Language[EventQuery]):
     def unite(self, query: EventQuery, schemas: Mapping[str, InputSchema], given: Given) -> dict[str, EventTable]:
         type_column = given.type_column or query.input.type_column
         if type_column is not None:
-            span = query.input.type_span if query.input.type_column is not None else query.pattern_span
-            raise EpisodeAnalysisError(
+            span = query.input.type_span if query.input.type_column is not None else query.source.pattern
+            raise query.source.error(
+                EpisodeAnalysisError,
                 f"The type column {type_column} has no meaning where each class has its table.",
-                source=query.source,
-                position=span.start,
-                length=span.end - span.start,
-                hint="Leave it out, or give one table of all events: match(df, …), in SQL FROM events.",
+                span,
+                "Leave it out, or give one table of all events: match(df, …), in SQL FROM events.",
             )
         time, start = given.time or query.input.time, given.start or query.input.start
         return one_stream_of(query, schemas, time, start, given.key or query.input.partition_by)
 
     def bind(self, query: EventQuery, events: Input, given: Given, run: RunOptions) -> BoundPattern:
         schema = events.schema
-        time = time_column(query, schema, given.time or query.input.time, SAY_WHICH)
+        time = time_column(query.source, schema, given.time or query.input.time, SAY_WHICH)
         start = self._start(query, schema, time, given)
         keys = key_columns(schema, given.key or query.input.partition_by)
         type_column = given.type_column or query.input.type_column
@@ -108,7 +106,7 @@ class EventPatterns(Language[EventQuery]):
         name = given.start or query.input.start
         if name is None:
             return None
-        start = time_column(query, schema, name, SAY_WHICH)
+        start = time_column(query.source, schema, name, SAY_WHICH)
         if schema.columns[start] != schema.columns[time]:
             raise EpisodeAnalysisError(
                 f"{start} is of type {schema.columns[start]} and {time} of type {schema.columns[time]}.",
@@ -156,7 +154,6 @@ class BoundEventPattern:
         query, measures = self.plan.query, self.plan.measures
         return Result(
             source=query.source,
-            span=query.pattern_span,
             measures=measures,
             columns=tuple(one for one in measures.measures if not one.name.startswith(KEEP)),
             conditions=tuple(one for one in measures.measures if one.name.startswith(KEEP)),

@@ -7,14 +7,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from episode.lang.rows.parser import parse_clause
-from episode.lang.syntax import MatchRecognize, Span
-from episode.plan.measures import TIMED_OUT_COLUMN
+from episode.lang.rows.syntax import MatchRecognize
+from episode.lang.source import Source
+from episode.plan.event_time import EventTime
+from episode.plan.output import TIMED_OUT_COLUMN
 from episode.plan.result import Result
 from episode.plan.rows.explain import explain_row_pattern
 from episode.plan.rows.plan import RowPatternPlan, for_workers, plan_row_pattern
+from episode.plan.rows.stream import event_time_of, warn_if_unbounded, with_match_times
 from episode.plan.run_options import RunOptions
 from episode.plan.schema import InputSchema
-from episode.plan.stream import EventTime, event_time_of, warn_if_unbounded, with_match_times
 from episode.queries.language import Given, Input, Language
 
 if TYPE_CHECKING:
@@ -40,8 +42,8 @@ class RowPatterns(Language[MatchRecognize]):
     called = "MATCH_RECOGNIZE"
     options = frozenset({"step_budget", "match_times"})
 
-    def source(self, query: MatchRecognize) -> tuple[str, Span]:
-        return query.source, query.span
+    def source(self, query: MatchRecognize) -> Source:
+        return query.source
 
     def bind(self, query: MatchRecognize, events: Input, given: Given, run: RunOptions) -> BoundPattern:
         if run.match_times:
@@ -80,7 +82,6 @@ class BoundRowPattern:
         flag = (TIMED_OUT_COLUMN,) if plan.clause.timed_out is not None else ()
         return Result(
             source=plan.clause.source,
-            span=plan.clause.span,
             measures=plan.measures,
             columns=tuple(plan.measures.measures),
             before=plan.outputs[: plan.before],

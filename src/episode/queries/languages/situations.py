@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 
 from episode.lang.situations.parser import parse_situation_query
 from episode.lang.situations.syntax import SituationQuery
+from episode.lang.source import Source
 from episode.lang.syntax import Span
-from episode.plan.event_time import time_column
+from episode.plan.event_time import EventTime, time_column
 from episode.plan.result import Result
 from episode.plan.run_options import RunOptions
 from episode.plan.schema import InputSchema, key_columns
 from episode.plan.situations.explain import explain_searches, explain_situation_pattern
 from episode.plan.situations.plan import SituationPlan, plan_situation_pattern
 from episode.plan.situations.stream import event_time_of
-from episode.plan.stream import EventTime
 from episode.queries.language import Given, Input, Language
 
 if TYPE_CHECKING:
@@ -44,8 +44,8 @@ class SituationPatterns(Language[SituationQuery]):
     options = frozenset({"detect"})
     arguments = frozenset({"time", "key", "detect"})
 
-    def source(self, query: SituationQuery) -> tuple[str, Span]:
-        return query.source, query.span
+    def source(self, query: SituationQuery) -> Source:
+        return query.source
 
     def table(self, query: SituationQuery) -> tuple[str, Span] | None:
         given = query.input
@@ -53,7 +53,7 @@ class SituationPatterns(Language[SituationQuery]):
 
     def bind(self, query: SituationQuery, events: Input, given: Given, run: RunOptions) -> BoundPattern:
         schema = events.schema
-        time = time_column(query, schema, given.time or query.input.time, SAY_WHICH)
+        time = time_column(query.source, schema, given.time or query.input.time, SAY_WHICH)
         keys = key_columns(schema, given.key or query.input.partition_by)
         return BoundSituationPattern(plan_situation_pattern(query, schema, time, keys, run.eager))
 
@@ -86,7 +86,7 @@ class BoundSituationPattern:
     def result(self) -> Result:
         """RETURN's columns, then the times of the match."""
         query, measures = self.plan.query, self.plan.measures
-        return Result(query.source, query.pattern_span, measures, tuple(measures.measures))
+        return Result(query.source, measures, tuple(measures.measures))
 
     def spec(self, schema: pa.Schema, limit: StateLimit | None = None) -> SituationPatternSpec:
         from episode.matchers.situations.spec import SituationPatternSpec

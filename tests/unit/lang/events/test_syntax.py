@@ -279,7 +279,7 @@ def test_places() -> None:
     query = parse_event_query(text)
     closure = query.pattern.parts[1]
     assert isinstance(closure, Closure)
-    spans = [closure.span, closure.part.span, closure.part.variable_span, query.pattern_span, query.strategy_span]
+    spans = [closure.span, closure.part.span, closure.part.variable_span, query.source.pattern, query.strategy_span]
     assert [text[span.start : span.end] for span in spans] == [
         "Map+ b[]", "Map", "b", "SEQ(Job a, Map+ b[], End)", "strict-contiguity",
     ]  # fmt: skip
@@ -316,7 +316,7 @@ def test_references(text: str, atom: object) -> None:
     query = parse_event_query(f"PATTERN SEQ(A a, B+ b[], ~N n, C c) WHERE {text} > 1")
     assert event_atoms(query.conditions[0]) == (atom,)
     place = event_atoms(query.conditions[0])[0].span
-    assert query.source[place.start : place.end] == text
+    assert query.source.written(place) == text
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from episode.errors import EpisodeSyntaxError
 from episode.lang.cursor import Cursor
 from episode.lang.lexer import tokenize
 from episode.lang.rows.pattern import MAXIMUM_DEPTH, labels_of, parse_pattern
-from episode.lang.syntax import Pattern
+from episode.lang.rows.syntax import Pattern
 from tests.golden.printing import pattern_text
 
 

@@ -8,7 +8,8 @@ from episode.errors import EpisodeSyntaxError
 from episode.lang.cursor import Cursor
 from episode.lang.lexer import tokenize
 from episode.lang.rows.scalar import parse_scalar
-from episode.lang.syntax import Aggregate, ColumnRef, Navigation, Scalar
+from episode.lang.rows.syntax import Navigation
+from episode.lang.syntax import Aggregate, ColumnRef, Scalar
 from tests.golden.printing import scalar_text
 
 LABELS = frozenset(["A", "B", "b"])

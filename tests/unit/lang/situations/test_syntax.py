@@ -86,11 +86,11 @@ def test_places():
     assert at(query.definitions[1].symbol_span) == "B"
     assert [at(atom.span) for atom in situation_atoms(query.definitions[1].condition)] == ["CS.speed"]
     assert at(query.constraints[1].span) == "C during B; B finishes C; B overlaps C; B meets C"
-    assert at(query.pattern_span).startswith("A meets B;")
-    assert at(query.pattern_span).endswith("A before C")
+    assert at(query.source.pattern).startswith("A meets B;")
+    assert at(query.source.pattern).endswith("A before C")
     assert at(query.define_span).startswith("A AS")
     assert at(query.return_span) == "first(B.car_id) AS id, avg(B.speed) AS avg_speed"
-    assert at(query.span) == " ".join(LISTING_1.split()).removesuffix(";")
+    assert at(query.source.span) == " ".join(LISTING_1.split()).removesuffix(";")
 
 
 def test_smallest_query():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from episode.matchers.events import adapt as event_adapt
-from episode.matchers.events import matcher as event_pattern
+from episode.matchers.events import rounds as event_rounds
 from episode.matchers.events.spec import EventPatternSpec
 from episode.matchers.running import LocalRun
 from episode.plan.events.cost import PhysicalPlan, search
@@ -26,7 +26,7 @@ def told(spec: EventPatternSpec, kinds: str) -> list[str]:
 def test_a_change_says_which_plan_was_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {"LEAST_ROWS": 0, "LEAST_WORK": 0, "HALF_LIFE": 100}.items():
         monkeypatch.setattr(event_adapt, name, value)
-    monkeypatch.setattr(event_pattern, "FIRST_ROWS", 400)
+    monkeypatch.setattr(event_rounds, "FIRST_ROWS", 400)
     spec = spec_of("PATTERN A; B; C WHERE A.x < C.x WITHIN 60", round_rows=400)
     lines = told(spec, "ABBBBBBBCCCCCCC" * 40 + "AAAAAAABBBBBBBC" * 120)
     taken = [line.strip() for line in lines[lines.index("  plans taken:") + 1 :]]

@@ -11,8 +11,8 @@ from episode.errors import EpisodeAnalysisError
 from episode.lang.rows.parser import parse_clause
 from episode.matchers.rows.spec import RowPatternSpec
 from episode.plan.rows.plan import plan_row_pattern
+from episode.plan.rows.stream import with_match_times
 from episode.plan.schema import InputSchema
-from episode.plan.stream import with_match_times
 from tests.support.rows import ARROW_TYPES, SPARK_TYPES, finished, run_whole
 
 PATTERN = "PATTERN (A B+) DEFINE A AS v = 0, B AS v > 0"

@@ -1,0 +1,189 @@
+"""Syntax trees of row patterns: immutable, with the place in the query they came from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Union, cast
+
+from episode.lang.source import Source
+from episode.lang.syntax import NOWHERE, Aggregate, ColumnRef, Duration, Mode, Scalar, Span
+
+# ---- patterns -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Label:
+    """One row that satisfies the label's condition. `name` is upper case unless it was quoted."""
+
+    name: str
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True)
+class Empty:
+    """`()`: the empty match."""
+
+
+@dataclass(frozen=True)
+class Anchor:
+    """`^` (partition start) or `$` (partition end)."""
+
+    at_start: bool
+
+
+@dataclass(frozen=True)
+class Concatenation:
+    parts: tuple[Pattern, ...]
+
+
+@dataclass(frozen=True)
+class Alternation:
+    """Alternatives, most preferred first."""
+
+    parts: tuple[Pattern, ...]
+
+
+@dataclass(frozen=True)
+class Quantified:
+    """`part{minimum, maximum}`; maximum None is unbounded."""
+
+    part: Pattern
+    minimum: int
+    maximum: int | None
+    greedy: bool = True
+
+
+@dataclass(frozen=True)
+class Permutation:
+    """PERMUTE(parts): every order of the parts, lexicographic by their place in the list."""
+
+    parts: tuple[Pattern, ...]
+
+
+@dataclass(frozen=True)
+class Exclusion:
+    """`{- part -}`: rows matched inside are hidden from ALL ROWS output."""
+
+    part: Pattern
+
+
+Pattern = Union[Label, Empty, Anchor, Concatenation, Alternation, Quantified, Permutation, Exclusion]
+
+
+# ---- atoms of scalar expressions ------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Classifier:
+    """CLASSIFIER() or CLASSIFIER(label)."""
+
+    label: str | None
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True)
+class MatchNumber:
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True)
+class Navigation:
+    """PREV/NEXT(FIRST/LAST(argument, logical_offset), …).
+
+    logical: 'FIRST' or 'LAST' among the rows of the argument's label; plain `PREV(A.x)` has LAST, 0.
+    physical_offset: rows to move afterwards: negative for PREV, positive for NEXT, 0 for neither.
+    argument: a scalar whose atoms are ColumnRef, Classifier or MatchNumber, all of one label.
+    """
+
+    argument: Scalar
+    logical: str
+    logical_offset: int
+    physical_offset: int
+    mode: Mode | None
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+RowAtom = Union[ColumnRef, Classifier, MatchNumber, Navigation, Aggregate]
+
+
+def row_atoms(scalar: Scalar) -> dict[str, RowAtom]:
+    """The atoms of a scalar of a row pattern by placeholder, in order of appearance."""
+    return {name: cast(RowAtom, atom) for name, atom in scalar.atoms}
+
+
+# ---- the clause -----------------------------------------------------------------------------------
+
+
+class RowsPerMatch(str, Enum):
+    ONE_ROW = "ONE ROW PER MATCH"
+    ALL_SHOW_EMPTY = "ALL ROWS PER MATCH SHOW EMPTY MATCHES"
+    ALL_OMIT_EMPTY = "ALL ROWS PER MATCH OMIT EMPTY MATCHES"
+    ALL_WITH_UNMATCHED = "ALL ROWS PER MATCH WITH UNMATCHED ROWS"
+
+
+class SkipTo(str, Enum):
+    PAST_LAST_ROW = "PAST LAST ROW"
+    NEXT_ROW = "TO NEXT ROW"
+    FIRST_LABEL = "TO FIRST"
+    LAST_LABEL = "TO LAST"
+
+
+class MatchMode(str, Enum):
+    PREFERRED = "PREFERRED"
+    MAXIMAL = "MAXIMAL MATCH"
+    INCREMENTAL = "INCREMENTAL MATCH"
+    ALL = "ALL MATCHES"
+
+
+@dataclass(frozen=True)
+class OrderItem:
+    column: ColumnRef
+    ascending: bool
+    nulls_first: bool
+
+
+@dataclass(frozen=True)
+class Measure:
+    expression: Scalar
+    name: str
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True)
+class Subset:
+    name: str
+    labels: tuple[str, ...]
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True)
+class Definition:
+    label: str
+    condition: Scalar
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True)
+class MatchRecognize:
+    """The clause, as written. Names of labels are normalised; nothing is resolved yet.
+
+    timed_out: where EMIT TIMED OUT MATCHES stands, if it does.
+    """
+
+    partition_by: tuple[ColumnRef, ...]
+    order_by: tuple[OrderItem, ...]
+    measures: tuple[Measure, ...]
+    rows_per_match: RowsPerMatch
+    skip_to: SkipTo
+    skip_label: str | None
+    match_mode: MatchMode
+    pattern: Pattern
+    within: Duration | None
+    timed_out: Span | None
+    subsets: tuple[Subset, ...]
+    definitions: tuple[Definition, ...]
+    source: Source = field(default=Source(), compare=False, repr=False)
+    skip_span: Span = field(default=NOWHERE, compare=False)
+    rows_span: Span = field(default=NOWHERE, compare=False)
+    mode_span: Span = field(default=NOWHERE, compare=False)

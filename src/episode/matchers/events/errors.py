@@ -1,0 +1,49 @@
+"""What can be wrong with the data of an event pattern: errors that name the event and say what would be right."""
+
+from __future__ import annotations
+
+from episode.errors import EpisodeDataError
+from episode.matchers.events.tree import TooManyRecords
+from episode.matchers.limits import StateLimit
+from episode.matchers.protocol import EventBatch
+from episode.plan.events.plan import EventPlan
+
+
+def _error(plan: EventPlan, events: EventBatch, row: int, what: str, hint: str) -> EpisodeDataError:
+    query = plan.query
+    names = dict.fromkeys([*plan.keys, plan.times.end])
+    return query.source.error(EpisodeDataError, f"{events.values_at(row, names)} {what}.", query.source.pattern, hint)
+
+
+def too_many_held(plan: EventPlan, events: EventBatch, row: int, count: int, limit: StateLimit) -> EpisodeDataError:
+    """A key holds more than it may."""
+    return _error(
+        plan,
+        events,
+        row,
+        f"holds {count:,} events of its window; max_state_rows is {limit.rows:,}",
+        "Shorten WITHIN, raise max_state_rows, or give such events up: when_full='drop'.",
+    )
+
+
+def explosion(plan: EventPlan, events: EventBatch, row: int, many: TooManyRecords) -> EpisodeDataError:
+    """More at one time than a round may have."""
+    return _error(
+        plan,
+        events,
+        row,
+        f"is in a window with more than {many.limit:,} {many.what}",
+        "Shorten WITHIN, narrow the conditions, relate the events by [attribute], or use skip-till-next-match.",
+    )
+
+
+def budget_spent(plan: EventPlan, events: EventBatch, row: int, budget: int) -> EpisodeDataError:
+    """The automaton has taken too many steps from one event."""
+    return _error(
+        plan,
+        events,
+        row,
+        f"starts more than {budget:,} steps of matching (a closure under skip-till-any-match takes "
+        "every choice of events)",
+        "Shorten WITHIN, narrow the conditions, use skip-till-next-match, or raise Options(step_budget=…).",
+    )

@@ -1,0 +1,118 @@
+"""From matches as lists of events to tables of output columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from episode.kernels.rows.matching import MATCHED
+from episode.matchers.assembly import Matches, OutputAssembler, PathLabels
+from episode.matchers.columns import take
+from episode.matchers.events.tree import Found
+from episode.matchers.prepare import Needs, needs_of, prepare
+from episode.matchers.protocol import EventBatch
+from episode.plan.events.plan import EventPlan
+
+MOST_EVENTS = 1 << 19
+"""Events of the matches that are put out as one table; a single match may have more."""
+
+
+@dataclass
+class FoundMatches:
+    """Matches as lists of events with their variables: match i has events offsets[i]:offsets[i + 1] of `rows`.
+
+    The lists are made when they are asked for.
+    """
+
+    count: int
+    make: Callable[[], tuple[np.ndarray, np.ndarray, np.ndarray]]
+
+    def __len__(self) -> int:
+        return self.count
+
+    @cached_property
+    def lists(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(offsets, rows, variables)"""
+        return self.make()
+
+    @property
+    def offsets(self) -> np.ndarray:
+        return self.lists[0]
+
+    @property
+    def rows(self) -> np.ndarray:
+        return self.lists[1]
+
+    @property
+    def variables(self) -> np.ndarray:
+        return self.lists[2]
+
+    def parts(self, most_events: int) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        """(offsets, rows, variables) of successive matches that have about so many events together."""
+        offsets, rows, variables = self.lists
+        at = 0
+        while at < self.count:
+            end = int(np.searchsorted(offsets, offsets[at] + most_events, side="right")) - 1
+            end = max(end, at + 1)
+            low, high = int(offsets[at]), int(offsets[end])
+            yield offsets[at : end + 1] - low, rows[low:high], variables[low:high]
+            at = end
+
+
+def flattened(plan: EventPlan, found: Found) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Single events and groups of each match, one after the other: (offsets, rows, variables)."""
+    number = {name: index for index, name in enumerate(plan.variables)}
+    count = len(found.rows)
+    codes = np.array([number[name] for name in found.variables], np.int32)
+    if not found.groups and (len(found.rows) == 0 or found.rows.min() >= 0):
+        width = len(codes)
+        return np.arange(count + 1, dtype=np.int64) * width, found.rows.reshape(-1), np.tile(codes, count)
+    present = found.rows >= 0
+    match = [np.nonzero(present)[0]]
+    rows = [found.rows[present]]
+    variables = [np.tile(codes, (count, 1))[present]]
+    for name, (offsets, members) in found.groups.items():
+        match.append(np.repeat(np.arange(count), np.diff(offsets)))
+        rows.append(members)
+        variables.append(np.full(len(members), number[name], np.int32))
+    which = np.concatenate(match)
+    order = np.argsort(which, kind="stable")
+    offsets = np.searchsorted(which[order], np.arange(count + 1)).astype(np.int64)
+    return offsets, np.concatenate(rows)[order], np.concatenate(variables)[order]
+
+
+class Output:
+    """Makes the tables of a matcher's matches."""
+
+    def __init__(self, plan: EventPlan, schema: pa.Schema) -> None:
+        self.plan = plan
+        self.schema = schema
+        self.needs: Needs = needs_of(plan)
+        labels = np.arange(len(plan.variables), dtype=np.int64)
+        self.path = PathLabels(labels, np.zeros(len(labels), np.bool_))
+
+    def tables(self, events: EventBatch, found: FoundMatches) -> Iterator[pa.Table]:
+        """Matches as rows, in tables of bounded size."""
+        for offsets, rows, variables in found.parts(MOST_EVENTS):
+            yield self._table(events, offsets, rows, variables)
+
+    def _table(self, events: EventBatch, offsets: np.ndarray, rows: np.ndarray, variables: np.ndarray) -> pa.Table:
+        """The events of matches, one after the other, are a table in which a match is a run of rows."""
+        count = len(offsets) - 1
+        table = take(events.table, rows)
+        prepared = prepare(self.plan, self.needs, table, np.zeros(len(rows), np.int64))
+        matches = Matches(
+            np.full(count, MATCHED, np.uint8),
+            offsets[:-1],
+            np.diff(offsets),
+            np.ones(count, np.int64),
+            offsets,
+            variables,
+            offsets[:-1],
+            offsets[1:],
+        )
+        return OutputAssembler(self.plan, self.schema, self.path, table, prepared, matches).table_of_matches()

@@ -1,0 +1,226 @@
+"""A feed in rounds: partitions together up to a number of rows, large ones in pieces of time.
+
+Every round builds the records that it needs from its events and those of the window before them. So nothing but events
+is state, plans can change between any two rounds, and the matches of a round can be handed out before the next begins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from episode.kernels.events import joins
+from episode.matchers.events.gaps import has_leading_group
+from episode.matchers.protocol import EventBatch
+from episode.plan.clause import Strategy
+from episode.plan.events.plan import EventPlan
+from episode.plan.events.tree import InSequence, first_variables, variables_of
+
+FIRST_ROWS, ROUND_ROWS = 1 << 10, 1 << 16
+"""Rows of the first round, and at the most."""
+GOOD_RECORDS, LEAST_WINDOWS = 1 << 18, 4
+"""Records of a round that stay in the processor's cache; rounds are cut to have about so many, but not below so many
+windows, as each builds the records of the window before it anew."""
+
+
+@dataclass(frozen=True)
+class Round:
+    """The events of one round: rows from_[g]:from_[g + 1] of partition g, of which matches decided up to done[g] are
+    already out; matches decided later than `until` are not certain yet."""
+
+    from_: np.ndarray
+    start: np.ndarray
+    end: np.ndarray
+    done: np.ndarray
+    until: int
+    bits: np.ndarray
+
+    @property
+    def rows(self) -> slice:
+        return slice(int(self.from_[0]), int(self.from_[-1]))
+
+
+@dataclass(frozen=True)
+class Horizon:
+    """Which events a match can still have, and when it is decided: what a plan says of that, once and for all.
+
+    window: EVER without WITHIN. back: how far before the last decided time an event may still be needed.
+    waits: something stands after the last event, so that a match is decided only when its window has passed.
+    chain: places that every match fills, in order, as bits of variables.
+    single, first: variables of single events, and of those that are the first event of their matches.
+    any_match: under skip-till-any-match, an event that no match can have does not count.
+    """
+
+    window: int
+    back: int
+    waits: bool
+    chain: np.ndarray
+    single: np.uint64
+    first: np.uint64
+    any_match: bool
+
+    def viable(self, round_: Round) -> Round:
+        """The round without events that no match can have."""
+        if len(self.chain) < 2 or not self.any_match:
+            return round_
+        return replace(round_, bits=self._in_chain(round_))
+
+    def possible_starts(self, round_: Round, first: np.uint64) -> np.ndarray:
+        """Events with one of the variables `first` that all further places can follow."""
+        return self._in_chain(round_) & first != 0
+
+    def _in_chain(self, round_: Round) -> np.ndarray:
+        bits = np.empty_like(round_.bits)
+        joins.viable(round_.bits, self.chain, round_.from_, round_.start, round_.end, self.window, True, bits)
+        return bits
+
+    def decidable(self, round_: Round) -> Round:
+        """A waiting round without single events that are only in matches of other rounds, by the start of a match."""
+        if not self.waits or self.window == joins.EVER:
+            return round_
+        early, late = self._beyond(round_)
+        bits = np.empty_like(round_.bits)
+        mine = bits[round_.rows]
+        mine[:] = round_.bits[round_.rows]
+        mine[early] &= ~self.single
+        mine[late] &= ~self.first
+        return replace(round_, bits=bits)
+
+    def decided_starts(self, round_: Round, starts: np.ndarray, lasting: bool) -> np.ndarray:
+        """Starts of matches that are decided in a waiting round; of events that last, the first may not begin first."""
+        if not self.waits or self.window == joins.EVER:
+            return starts
+        early, late = self._beyond(round_)
+        out = np.empty_like(starts)
+        out[round_.rows] = starts[round_.rows] & ~early
+        if not lasting:
+            out[round_.rows] &= ~late
+        return out
+
+    def _beyond(self, round_: Round) -> tuple[np.ndarray, np.ndarray]:
+        """Of each event: would a match that starts with it be decided before a waiting round, or after it?"""
+        start = round_.start[round_.rows]
+        least = np.maximum(round_.done, joins.NEVER + self.window) - self.window
+        return start <= np.repeat(least, np.diff(round_.from_)), start > max(round_.until - self.window, joins.NEVER)
+
+
+def horizon_of(plan: EventPlan) -> Horizon:
+    window = joins.EVER if plan.within is None else plan.within
+    back = window if window == joins.EVER else window * (2 if plan.waits else 1)
+    bit = {name: 1 << number for number, name in enumerate(plan.variables)}
+
+    def mask(names: tuple[str, ...]) -> np.uint64:
+        return np.uint64(sum(bit[name] for name in names))
+
+    places: list[tuple[str, ...]] = []
+    single: tuple[str, ...] = ()
+    first: tuple[str, ...] = ()
+    if plan.tree is not None:
+        places = [variables_of(place) for place in plan.tree.places] if isinstance(plan.tree, InSequence) else []
+        single = variables_of(plan.tree)
+        first = () if has_leading_group(plan.tree) else first_variables(plan.tree)
+    elif plan.automaton is not None:
+        places = [tuple(place) for place in plan.automaton.required]
+    chain = np.array([mask(place) for place in places], np.uint64)
+    return Horizon(window, back, plan.waits, chain, mask(single), mask(first), plan.strategy is Strategy.ANY)
+
+
+class Rounds:
+    """Cuts feeds into rounds, of a size that follows what rounds have made of their rows."""
+
+    def __init__(self, horizon: Horizon, most_rows: int) -> None:
+        self.horizon = horizon
+        self.most_rows = most_rows
+        self.size = min(FIRST_ROWS, most_rows)
+
+    def of(
+        self, events: EventBatch, start: np.ndarray, bits: np.ndarray, done: int, until: int, touched: np.ndarray
+    ) -> Iterator[Round]:
+        """All rounds of a feed; touched: does a partition have anything to decide?"""
+        from_ = events.bounds
+        groups = len(from_) - 1
+        at = 0
+        while at < groups:
+            if not touched[at]:
+                at += 1
+                continue
+            last = at + 1
+            while last < groups and touched[last] and from_[last + 1] - from_[at] <= self.size:
+                last += 1
+            whole = Round(from_[at : last + 1], start, events.time, np.full(last - at, done, np.int64), until, bits)
+            if last == at + 1 and from_[last] - from_[at] > self.size:
+                yield from self._pieces(whole)
+            else:
+                yield whole
+            at = last
+
+    def _pieces(self, whole: Round) -> Iterator[Round]:
+        """One partition's events in rounds; without a window all of them at once."""
+        low, high = int(whole.from_[0]), int(whole.from_[1])
+        window = self.horizon.window
+        time = whole.end[low:high]
+        done, begin = int(whole.done[0]), low
+        span = max(1, int(time[-1]) - int(time[0]))
+        in_window = (high - low) * min(1.0, window / span)
+        while window < joins.EVER:
+            size = max(self.size, int(LEAST_WINDOWS * in_window))
+            at = int(np.searchsorted(time, done, side="right")) + size
+            if at + size // 2 >= high - low or time[at] >= whole.until:
+                break
+            cut = int(time[at])
+            end = low + int(np.searchsorted(time, cut, side="right"))
+            yield _piece(whole, begin, end, done, cut)
+            done = cut
+            begin = low + int(np.searchsorted(time, done - self.horizon.back, side="right"))
+        yield _piece(whole, begin, high, done, whole.until)
+
+    def fit(self, round_: Round, records: int) -> None:
+        """Rounds of fewer or more rows, after what one has made of its rows."""
+        rows = int(round_.from_[-1] - round_.from_[0])
+        size = min(self.most_rows, int(rows * min(2.0, GOOD_RECORDS / max(records, 1))))
+        if records > GOOD_RECORDS or size > self.size:
+            self.size = max(1, size)
+
+    def halves(self, round_: Round) -> list[Round]:
+        """A round with too many matches as two: of half the partitions, or of half the times; none if it has one."""
+        groups = len(round_.from_) - 1
+        if groups > 1:
+            half = groups // 2
+            return [
+                replace(round_, from_=round_.from_[: half + 1], done=round_.done[:half]),
+                replace(round_, from_=round_.from_[half:], done=round_.done[half:]),
+            ]
+        horizon = self.horizon
+        low, high = int(round_.from_[0]), int(round_.from_[1])
+        time = round_.end[low:high]
+        decided, ours = self._decided(round_)
+        cuts = np.unique(decided[ours])
+        if len(cuts) < 2 or (horizon.waits and horizon.window == joins.EVER):
+            return []
+        cut = int(cuts[(len(cuts) - 1) // 2])
+        middle = low + int(np.searchsorted(time, cut, side="right"))
+        begin = low
+        if horizon.window < joins.EVER:
+            begin = low + int(np.searchsorted(time, max(cut - horizon.back, joins.NEVER), side="right"))
+        done = int(round_.done[0])
+        return [_piece(round_, low, middle, done, cut), _piece(round_, begin, high, cut, round_.until)]
+
+    def first_decided(self, round_: Round) -> int:
+        """A row of a round that cannot be cut: the first that matches are decided with."""
+        return int(round_.from_[0]) + int(np.argmax(self._decided(round_)[1]))
+
+    def _decided(self, round_: Round) -> tuple[np.ndarray, np.ndarray]:
+        """Of the events of one partition: when matches with them are decided, and whether that is in this round."""
+        horizon = self.horizon
+        if not horizon.waits or horizon.window == joins.EVER:
+            decided = round_.end[round_.rows]
+        else:
+            decided = round_.start[round_.rows] + horizon.window
+        return decided, (decided > int(round_.done[0])) & (decided <= round_.until)
+
+
+def _piece(whole: Round, low: int, high: int, done: int, until: int) -> Round:
+    """A part of one partition's rows and times."""
+    return replace(whole, from_=np.array([low, high], np.int64), done=np.array([done], np.int64), until=until)

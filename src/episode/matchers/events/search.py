@@ -1,0 +1,95 @@
+"""The matches of one round: by a tree or by the automaton, whichever fits the events that pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+import numpy as np
+
+from episode.kernels.events import runs as kernel
+from episode.matchers.events.adapt import Adaptation
+from episode.matchers.events.errors import budget_spent, explosion
+from episode.matchers.events.output import FoundMatches, flattened
+from episode.matchers.events.prepare import EventArrays
+from episode.matchers.events.rounds import Horizon, Round, Rounds
+from episode.matchers.events.runs import automaton_arrays
+from episode.matchers.events.tree import TooManyRecords, TreeRun
+from episode.matchers.protocol import EventBatch
+from episode.plan.clause import Strategy
+from episode.plan.events.plan import EventPlan
+
+STRATEGIES = {
+    Strategy.ANY: kernel.ANY, Strategy.NEXT: kernel.NEXT,
+    Strategy.STRICT: kernel.CONTIGUOUS, Strategy.PARTITION: kernel.CONTIGUOUS,
+}  # fmt: skip
+MOST_RECORDS = 1 << 21
+"""Records of one buffer in one round, at the most; a round with more is cut in two."""
+EVENTS_PER_RECORD = 4
+"""The automaton puts out matches of any length: their events are counted, so many to a record."""
+
+
+class Search:
+    """Searches rounds, and notes for the plans and rounds to come what it took."""
+
+    def __init__(
+        self, plan: EventPlan, rounds: Rounds, adaptation: Adaptation, step_budget: int, most_records: int
+    ) -> None:
+        self.plan = plan
+        self.rounds = rounds
+        self.adaptation = adaptation
+        self.step_budget = step_budget
+        self.most_records = most_records
+
+    @property
+    def horizon(self) -> Horizon:
+        return self.rounds.horizon
+
+    def matches(self, events: EventBatch, arrays: EventArrays, round_: Round) -> Iterator[FoundMatches]:
+        """All matches of a round, in halves where there are too many at once."""
+        try:
+            found = self._at_once(events, arrays, round_)
+        except TooManyRecords as many:
+            self.rounds.fit(round_, self.most_records)
+            halves = self.rounds.halves(round_)
+            if not halves:
+                raise explosion(self.plan, events, self.rounds.first_decided(round_), many) from None
+            for half in halves:
+                yield from self.matches(events, arrays, half)
+        else:
+            yield found
+
+    def _at_once(self, events: EventBatch, arrays: EventArrays, round_: Round) -> FoundMatches:
+        reduced = self.horizon.viable(round_)
+        if self.plan.tree is None:
+            return self._by_automaton(events, arrays, round_, reduced)
+        physical = self.adaptation.plan_for(arrays, reduced)
+        if physical.automaton:
+            return self._by_automaton(events, arrays, round_, reduced)
+        run = TreeRun(self.plan, physical, arrays, self.horizon.decidable(reduced), self.most_records)
+        found = run.matches()
+        self.adaptation.note(run.counted, len(found.rows), run.events)
+        self.rounds.fit(round_, max((one.records for one in run.counted), default=0))
+        return FoundMatches(len(found.rows), partial(flattened, self.plan, found))
+
+    def _by_automaton(self, events: EventBatch, arrays: EventArrays, round_: Round, reduced: Round) -> FoundMatches:
+        plan, horizon = self.plan, self.horizon
+        automaton = automaton_arrays(plan, arrays)
+        most_events = self.most_records * EVENTS_PER_RECORD
+        starts = reduced.bits != 0
+        first = np.bitwise_or.reduce(automaton.mask[automaton.start_states])
+        if not horizon.any_match and len(horizon.chain) > 1 and not first & ~horizon.chain[0]:
+            starts = horizon.possible_starts(round_, first)
+        starts = horizon.decided_starts(round_, starts, lasting=plan.times.start is not None)
+        status, row, offsets, rows, variables = kernel.runs(
+            automaton, arrays.kernel_lanes, STRATEGIES[plan.strategy], reduced.bits, starts, round_.from_,
+            round_.start, round_.end, horizon.window, round_.done, round_.until, horizon.waits, self.step_budget,
+            most_events,
+        )  # fmt: skip
+        if status == kernel.TOO_MANY:
+            raise TooManyRecords(most_events, "events in its matches")
+        if status == kernel.BUDGET_SPENT:
+            raise budget_spent(plan, events, int(row), self.step_budget)
+        self.adaptation.note([], len(offsets) - 1, {})
+        self.rounds.fit(round_, len(offsets) - 1)
+        return FoundMatches(len(offsets) - 1, lambda: (offsets, rows, variables))

@@ -1,0 +1,160 @@
+"""What a row pattern remembers: for each key its rows from the next start row on, and how far it has come."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from episode.matchers.columns import from_bytes
+from episode.matchers.held import HeldRows, by_name, chunk_of, ranges
+from episode.matchers.limits import StateLimit
+from episode.matchers.protocol import EventBatch, Snapshot, StateChunk
+from episode.matchers.rows.errors import too_many_held
+from episode.plan.rows.plan import RowPatternPlan, uses_match_number
+from episode.plan.rows.program import START
+
+_PARTITIONS = "partitions"
+
+
+@dataclass
+class Partitions:
+    """Per key, in order of key code: code, number of held rows, whether the first of them is its true first, positions.
+
+    Positions are rows relative to the first held row of the key: next start, reach of earlier matches, and
+    (INCREMENTAL) the last start explored and how far it could see.
+    """
+
+    key: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
+    held: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
+    at_start: np.ndarray = field(default_factory=lambda: np.zeros(0, np.bool_))
+    next_start: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
+    number: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
+    covered: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
+    explored_start: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
+    explored_to: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
+
+    POSITIONS = ("next_start", "covered", "explored_start", "explored_to")
+    NAMES = ("key", "held", "at_start", "number", *POSITIONS)
+
+    def select(self, which: np.ndarray) -> Partitions:
+        return Partitions(**{name: getattr(self, name)[which] for name in self.NAMES})
+
+    def extended(self, keys: np.ndarray) -> Partitions:
+        """With fresh entries for keys that are not here yet."""
+        fresh = np.setdiff1d(keys, self.key, assume_unique=True)
+        if len(fresh) == 0:
+            return self
+        blank = Partitions(
+            fresh,
+            held=np.zeros(len(fresh), np.int64),
+            at_start=np.ones(len(fresh), np.bool_),
+            next_start=np.zeros(len(fresh), np.int64),
+            number=np.zeros(len(fresh), np.int64),
+            covered=np.zeros(len(fresh), np.int64),
+            explored_start=np.full(len(fresh), -1, np.int64),
+            explored_to=np.zeros(len(fresh), np.int64),
+        )
+        joined = Partitions(
+            **{name: np.concatenate([getattr(self, name), getattr(blank, name)]) for name in self.NAMES}
+        )
+        return joined.select(np.argsort(joined.key, kind="stable"))
+
+
+@dataclass(frozen=True)
+class Here:
+    """The partitions of one feed. everyone: all that are known; at: which of them have rows; now: those, their
+    positions counted in rows of the feed; lo, hi: their bounds."""
+
+    everyone: Partitions
+    at: np.ndarray
+    now: Partitions
+    lo: np.ndarray
+    hi: np.ndarray
+
+
+class RowState:
+    """The held rows and partitions of one shard."""
+
+    def __init__(self, plan: RowPatternPlan, columns: Sequence[str], limit: StateLimit | None) -> None:
+        self.plan = plan
+        self.limit = limit
+        self.held = HeldRows(columns)
+        self.partitions = Partitions()
+        self.given_up = 0
+        self._counts = uses_match_number(plan) or any(i.operation == START for i in plan.program.instructions)
+
+    def here(self, events: EventBatch) -> Here:
+        """How far the keys of a feed have come."""
+        lo, hi = events.bounds[:-1], events.bounds[1:]
+        keys = events.key[lo]
+        everyone = self.partitions.extended(np.sort(keys))
+        at = np.searchsorted(everyone.key, keys)
+        now = everyone.select(at)
+        for name in Partitions.POSITIONS:
+            setattr(now, name, getattr(now, name) + lo)
+        return Here(everyone, at, now, lo, hi)
+
+    def hold(self, events: EventBatch, here: Here) -> None:
+        """Keep what later rows may still need."""
+        everyone, now, lo, hi = here.everyone, here.now, here.lo, here.hi
+        keep_from = np.maximum(lo, now.next_start - self.plan.lookback)
+        if self.limit is not None and (hi - keep_from > self.limit.rows).any():
+            keep_from = self._within_limit(self.limit, events, here, keep_from)
+        now.at_start &= keep_from == lo
+        for name in Partitions.POSITIONS:
+            getattr(everyone, name)[here.at] = getattr(now, name) - keep_from
+        counts = hi - keep_from
+        everyone.held[here.at] = counts
+        everyone.at_start[here.at] = now.at_start
+        everyone.number[here.at] = now.number
+        self.held.keep(events, ranges(keep_from, counts))
+        if self._counts:
+            self.partitions = everyone
+        else:
+            alive = np.zeros(len(everyone.key), np.bool_)
+            alive[here.at[counts > 0]] = True
+            self.partitions = everyone.select(np.flatnonzero(alive))
+
+    def forget(self) -> None:
+        """The input has ended."""
+        self.held.forget()
+        self.partitions = Partitions()
+
+    def _within_limit(self, limit: StateLimit, events: EventBatch, here: Here, keep_from: np.ndarray) -> np.ndarray:
+        """The first rows to keep, where keys that hold too many give up what they wait for; or an error."""
+        lo, hi, now = here.lo, here.hi, here.now
+        over = hi - keep_from > limit.rows
+        if not limit.give_up:
+            first = int(np.flatnonzero(over)[0])
+            row = int(keep_from[first])
+            raise too_many_held(self.plan, events, row, int(hi[first]) - row, limit)
+        self.given_up += int(np.count_nonzero(over))
+        now.next_start[over] = hi[over]
+        now.explored_start[over] = hi[over] - 1
+        return np.where(over, np.maximum(lo, hi - self.plan.lookback), keep_from)
+
+    def waiting_starts(self) -> np.ndarray:
+        """Held rows at which the search of their key stands, and waits for more."""
+        held = self.held.rows
+        if held is None or len(held) == 0:
+            return np.zeros(0, np.int64)
+        first = held.bounds[:-1]
+        at = np.searchsorted(self.partitions.key, held.key[first])
+        waiting = self.partitions.next_start[at] < self.partitions.held[at]
+        return (first + self.partitions.next_start[at])[waiting]
+
+    def snapshot(self) -> Snapshot:
+        partitions = pa.table({name: getattr(self.partitions, name) for name in Partitions.NAMES})
+        put, removed = self.held.changes()
+        return Snapshot((chunk_of(_PARTITIONS, partitions), *put), removed)
+
+    def restore(self, chunks: Sequence[StateChunk]) -> None:
+        known = by_name(chunks)
+        if _PARTITIONS not in known:
+            return
+        table = from_bytes(known[_PARTITIONS].data)
+        self.partitions = Partitions(**{name: table.column(name).to_numpy().copy() for name in Partitions.NAMES})
+        self.held.restore(chunks, self.partitions.key, self.partitions.held)

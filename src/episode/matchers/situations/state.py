@@ -1,0 +1,170 @@
+"""What a situation pattern remembers: finished situations of the last window, those that last, and pending events.
+
+An instant is complete when a later one has come, or the watermark; until then its events are pending.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from episode.kernels.situations.search import EVER, NEVER
+from episode.matchers.columns import from_bytes, one_chunk_each, take
+from episode.matchers.held import HeldRows, by_name, chunk_of, ranges
+from episode.matchers.limits import StateLimit
+from episode.matchers.protocol import END_OF_TIME, EventBatch, Snapshot, StateChunk
+from episode.matchers.situations.errors import too_many_held
+from episode.matchers.situations.prepare import Feed
+from episode.matchers.situations.symbols import KEY, START, Symbol, integers, nothing_of
+from episode.plan.situations.plan import SituationPlan
+
+_STATE = "situations"
+_PENDING = -1
+
+
+class SituationState:
+    """The situations and pending events of one shard."""
+
+    def __init__(
+        self, plan: SituationPlan, schema: pa.Schema, columns: Sequence[str], limit: StateLimit | None
+    ) -> None:  # fmt: skip
+        self.plan = plan
+        self.schema = schema
+        self.limit = limit
+        self.given_up = 0
+        self.pending = HeldRows(columns)
+        self.symbols = self._nothing()
+
+    def _nothing(self) -> list[Symbol]:
+        return [nothing_of(self.plan, number, self.schema) for number in range(len(self.plan.symbols))]
+
+    def __len__(self) -> int:
+        return sum(len(one.finished) + one.lasting.num_rows for one in self.symbols) + len(self.pending)
+
+    @property
+    def keys(self) -> np.ndarray:
+        known = [one.finished.key for one in self.symbols] + [one.lasting_key for one in self.symbols]
+        return np.unique(np.concatenate([*known, self.pending.key]))
+
+    # ---- after a feed ----------------------------------------------------------------------------------------------
+
+    def hold(self, feed: Feed, until: int) -> None:
+        """Keep what a later match can have."""
+        if until == END_OF_TIME:
+            self.symbols = self._nothing()
+            self.pending.forget()
+            return
+        for symbol in self.symbols:
+            _hold_finished(feed, symbol)
+        self._leave_window(until)
+        for symbol in self.symbols:
+            _hold_lasting(feed, symbol)
+        unseen = feed.rows.until_row
+        self.pending.keep(feed.events, ranges(unseen, feed.events.bounds[1:] - unseen))
+        self._keep_limit()
+
+    def _leave_window(self, until: int) -> None:
+        """Whatever comes is later than `until`: what began a window before it is done with, of all keys."""
+        window = EVER if self.plan.within is None else self.plan.within
+        if window == EVER or until < NEVER + window:
+            return
+        for symbol in self.symbols:
+            keep = integers(symbol.finished.table, START) >= until - window
+            if not keep.all():
+                symbol.keep_finished(np.flatnonzero(keep))
+
+    def _keep_limit(self) -> None:
+        """Where a key holds more than it may: an error, or its finished situations are given up."""
+        if self.limit is None:
+            return
+        over, counts = self.limit.keys_beyond(np.concatenate([one.finished.key for one in self.symbols]))
+        if len(over) == 0:
+            return
+        if not self.limit.give_up:
+            raise too_many_held(self.plan, int(counts.max()), self.limit)
+        self.given_up += len(over)
+        for symbol in self.symbols:
+            symbol.keep_finished(np.flatnonzero(~np.isin(symbol.finished.key, over)))
+
+    # ---- snapshots -------------------------------------------------------------------------------------------------
+
+    def snapshot(self) -> Snapshot:
+        put: list[StateChunk] = []
+        removed: list[str] = []
+        counts: dict[str, list[int]] = {"symbol": [], "key": [], "held": []}
+        for symbol in self.symbols:
+            new, gone = symbol.kept.changes(symbol.finished)
+            put += [*new, chunk_of(f"lasting.{symbol.number}", symbol.lasting)]
+            removed += gone
+            _add_counts(counts, symbol.number, symbol.finished.key)
+        new, gone = self.pending.changes()
+        _add_counts(counts, _PENDING, self.pending.key)
+        held = pa.table({name: pa.array(values, pa.int64()) for name, values in counts.items()})
+        return Snapshot((*put, *new, chunk_of(_STATE, held)), (*removed, *gone))
+
+    def restore(self, chunks: Sequence[StateChunk]) -> None:
+        known = by_name(chunks)
+        if _STATE not in known:
+            return
+        counts = from_bytes(known[_STATE].data)
+        which, keys, held = (integers(counts, name) for name in ("symbol", "key", "held"))
+        for symbol in self.symbols:
+            mine = which == symbol.number
+            finished = symbol.kept.restore(chunks, keys[mine], held[mine])
+            if finished is not None:
+                symbol.finished = finished
+            symbol.lasting = one_chunk_each(from_bytes(known[f"lasting.{symbol.number}"].data))
+        mine = which == _PENDING
+        self.pending.restore(chunks, keys[mine], held[mine])
+
+
+def _hold_finished(feed: Feed, symbol: Symbol) -> None:
+    """The finished situations of the keys of a feed in place of those that were held."""
+    keys = feed.keys
+    lo, hi = feed.groups.lo[:, symbol.number], feed.groups.hi[:, symbol.number]
+    slots = ranges(lo, hi - lo)
+    group = np.repeat(np.arange(len(keys)), hi - lo)
+    columns, index = feed.values(symbol, slots, feed.buffers.last[slots], group)
+    old = symbol.finished
+    others = np.flatnonzero(~np.isin(old.key, keys))
+    key = np.concatenate([old.key[others], keys[group]])
+    order = np.argsort(key, kind="stable")
+    index = np.concatenate([others, index])[order]
+    start = np.concatenate([integers(old.table, START)[others], feed.buffers.start[slots]])[order]
+    end = np.concatenate([old.time[others], feed.buffers.end[slots]])[order]
+    table = pa.table([pa.array(start), *(column.take(pa.array(index)) for column in columns)], schema=old.table.schema)
+    room = int(index.max()) + 1 - len(old) if len(index) else 0
+    symbol.kept.extend(max(0, room))
+    symbol.kept.select(index)
+    symbol.finished = EventBatch(table, key[order], end)
+
+
+def _hold_lasting(feed: Feed, symbol: Symbol) -> None:
+    """The situations that last at the end of a feed, each with its aggregates so far."""
+    keys = feed.keys
+    slots = feed.groups.open_slot[:, symbol.number]
+    which = np.flatnonzero(slots >= 0)
+    as_of = feed.rows.until_row[which] - 1
+    as_of = np.where(as_of < feed.events.bounds[which], -1, as_of)
+    columns, index = feed.values(symbol, slots[which], as_of, which)
+    new = pa.table(
+        [
+            pa.array(keys[which]),
+            pa.array(feed.buffers.start[slots[which]]),
+            pa.array(feed.groups.open_seen[which, symbol.number]),
+            *(column.take(pa.array(index)) for column in columns),
+        ],
+        schema=symbol.lasting.schema,
+    )
+    others = ~np.isin(symbol.lasting_key, keys)
+    table = pa.concat_tables([take(symbol.lasting, np.flatnonzero(others)), new])
+    symbol.lasting = one_chunk_each(take(table, np.argsort(integers(table, KEY), kind="stable")))
+
+
+def _add_counts(counts: dict[str, list[int]], number: int, key: np.ndarray) -> None:
+    keys, held = np.unique(key, return_counts=True)
+    counts["symbol"] += [number] * len(keys)
+    counts["key"] += keys.tolist()
+    counts["held"] += held.tolist()

@@ -1,0 +1,90 @@
+"""Aggregates that the machine keeps while it matches, with the types that they take and give."""
+
+from __future__ import annotations
+
+import re
+
+from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
+from episode.lang.source import Source
+from episode.lang.syntax import Scalar, Span
+from episode.plan.expressions import Apply, Constant, Expression, Running
+from episode.plan.types import NARROW_DECIMAL, decimal_of, is_float, is_integer, is_numeric, lane_of
+
+COLLECTING = ("collect_list", "collect_set")
+BOOLEAN_AGGREGATES = {"bool_and": "min", "bool_or": "max"}
+NUMBERS = "It takes numbers: cast the argument, for example to double."
+COMPARABLE = "It takes values that can be compared across rows: numbers, strings, times, booleans."
+CONDITIONS = "It takes a condition: compare the argument, for example x > 0."
+TAKES = {
+    **dict.fromkeys(("count_if", "bool_and", "bool_or"), CONDITIONS),
+    **dict.fromkeys(("min", "max", "min_by", "max_by"), COMPARABLE),
+}
+DOUBLE_AGGREGATES = ("avg", "stddev_samp", "stddev_pop", "var_samp", "var_pop")
+
+
+def require(source: Source, holds: bool, function: str, type_: str, span: Span) -> None:
+    """An aggregate that does not take values of a type says what it takes."""
+    if not holds:
+        written = re.match(r"(?:(?:RUNNING|FINAL)\s+)?(\w+)", source.written(span), re.IGNORECASE)
+        name = written.group(1) if written else function
+        message = f"{name} cannot be applied to {type_}."
+        raise source.error(EpisodeAnalysisError, message, span, TAKES.get(function, NUMBERS))
+
+
+def require_column(source: Source, scalar: Scalar, span: Span, call: str) -> None:
+    """A navigation needs a column to say whose rows it walks."""
+    if not scalar.atoms:
+        message = f"A{'n' if call[0] == 'a' else ''} {call} needs a column inside."
+        raise source.error(EpisodeAnalysisError, message, span, "Write LAST(A.x).")
+
+
+def running_aggregate(
+    source: Source, function: str, members: frozenset[str] | None, argument: Expression, span: Span
+) -> Expression:
+    """A typed aggregate for the machine, or an error for types that it does not add up."""
+    type_ = argument.type
+    if function == "count":
+        return Running("count", members, argument, "bigint")
+    if function == "count_if":
+        require(source, type_ == "boolean", function, type_, span)
+        return Running("count_if", members, argument, "bigint")
+    if function in BOOLEAN_AGGREGATES:
+        require(source, type_ == "boolean", function, type_, span)
+        return Running(BOOLEAN_AGGREGATES[function], members, argument, "boolean")
+    if function in ("min", "max"):
+        require(source, lane_of(type_) is not None, function, type_, span)
+        return Running(function, members, argument, type_)
+    decimal = decimal_of(type_)
+    if function == "sum":
+        if is_integer(type_):
+            return Running("sum", members, argument, "bigint")
+        if is_float(type_):
+            return Running("sum", members, argument, "double")
+        if type_.startswith("interval") and lane_of(type_) == "int":
+            return Running("sum", members, argument, type_)
+    if decimal is not None and decimal[0] <= NARROW_DECIMAL and function in ("sum", "avg"):
+        total = Running("sum", members, argument, f"decimal({min(NARROW_DECIMAL, decimal[0] + 10)},{decimal[1]})")
+        if function == "sum":
+            return total
+        if decimal[0] + 4 <= NARROW_DECIMAL:
+            return _decimal_average(total, Running("count", members, argument, "bigint"), decimal)
+    require(source, is_numeric(type_), function, type_, span)
+    if function in DOUBLE_AGGREGATES and (decimal is None or function != "avg") and lane_of(type_) != "code":
+        return Running(function, members, argument, "double")
+    message = f"{function} of {type_} is not evaluated in DEFINE."
+    raise source.error(EpisodeUnsupportedError, message, span, "Cast it to double.")
+
+
+def _decimal_average(total: Running, count: Running, decimal: tuple[int, int]) -> Expression:
+    """Spark's avg of decimals: four more digits, rounded half up (away from zero); null without a value."""
+
+    def whole(operation: str, left: Expression, right: Expression) -> Expression:
+        return Apply(operation, (left, right), "bigint")
+
+    doubled = whole("multiply", total, Constant(2 * 10**4, "bigint"))
+    upwards = whole("add", doubled, count)
+    downwards = whole("subtract", doubled, count)
+    is_positive = Apply("ge", (total, Constant(0, "bigint")), "boolean")
+    numerator = Apply("if", (is_positive, upwards, downwards), "bigint")
+    divisor = whole("multiply", count, Constant(2, "bigint"))
+    return Apply("int_divide", (numerator, divisor), f"decimal({decimal[0] + 4},{decimal[1] + 4})")

@@ -1,0 +1,135 @@
+"""What comes out of a pattern: the values that a matcher delivers for a match, and Spark's expressions around them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Union
+
+from episode.lang.syntax import Span
+from episode.plan.expressions import Expression
+
+ATOM_PREFIX = "__atom_"
+MATCHED_COLUMN = "__episode_matched"
+TIMED_OUT_COLUMN = "timed_out"
+"""The last output column with EMIT TIMED OUT MATCHES."""
+
+MATCH_START, MATCH_END = "match_start", "match_end"
+"""The times of a match: the first and the last of its events."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """A row of the match by navigation; `final` looks at the whole match, else up to the output row."""
+
+    labels: frozenset[str] | None
+    first: bool
+    offset: int
+    shift: int
+    final: bool
+
+
+@dataclass(frozen=True)
+class ColumnAtPlace:
+    """The value of an input column at a place."""
+
+    column: str
+    place: Place
+
+
+@dataclass(frozen=True)
+class LabelAtPlace:
+    """The label of the row at a place: CLASSIFIER."""
+
+    place: Place
+
+
+@dataclass(frozen=True)
+class PlaceExists:
+    place: Place
+
+
+@dataclass(frozen=True)
+class NumberOfMatch:
+    """MATCH_NUMBER()."""
+
+
+@dataclass(frozen=True)
+class RowAggregate:
+    """count, count_if, sum, avg, var_*, stddev_* of a row-local argument; None counts rows. `type` is the result's."""
+
+    function: str
+    labels: frozenset[str] | None
+    final: bool
+    argument: Expression | None
+    type: str
+
+
+@dataclass(frozen=True)
+class DecimalSum:
+    """Exact sum of a decimal column, as decimal(38, scale)."""
+
+    column: str
+    labels: frozenset[str] | None
+    final: bool
+    scale: int
+
+
+@dataclass(frozen=True)
+class DecimalAverage:
+    """Exact average of a decimal column in the type of Spark's avg: four more digits, rounded half up."""
+
+    column: str
+    labels: frozenset[str] | None
+    final: bool
+    precision: int
+    scale: int
+
+
+@dataclass(frozen=True)
+class Extreme:
+    """`value` on the row where `by` is least or greatest: min, max, min_by, max_by. The later row wins ties of *_by."""
+
+    function: str
+    labels: frozenset[str] | None
+    final: bool
+    value: Expression
+    by: Expression
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """Array of a row-local value (None: of labels) over rows; nulls are dropped where `drop_nulls`."""
+
+    labels: frozenset[str] | None
+    final: bool
+    value: Expression | None
+    drop_nulls: bool
+
+
+OutputAtom = Union[
+    ColumnAtPlace,
+    LabelAtPlace,
+    PlaceExists,
+    NumberOfMatch,
+    RowAggregate,
+    DecimalSum,
+    DecimalAverage,
+    Extreme,
+    Gathered,
+]
+
+
+@dataclass(frozen=True)
+class PlannedMeasure:
+    """`sql` over the matcher's output columns; `original` and `span` for messages."""
+
+    name: str
+    sql: str
+    original: str
+    span: Span
+
+
+@dataclass
+class MeasurePlan:
+    measures: list[PlannedMeasure]
+    atoms: dict[OutputAtom, str] = field(default_factory=dict)

@@ -1,0 +1,247 @@
+"""DEFINE: each condition split into a row-local part (tested once per row) and a residual (tested while matching)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sqlglot import exp
+
+from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
+from episode.lang.rows.syntax import Classifier, Definition, MatchNumber, MatchRecognize, Navigation, row_atoms
+from episode.lang.source import Source
+from episode.lang.syntax import Aggregate, Atom, ColumnRef, Mode, Scalar
+from episode.plan.aggregates import COLLECTING, require, require_column, running_aggregate
+from episode.plan.array_functions import ArrayFunctions, CollectedFrom
+from episode.plan.arrays import Collected
+from episode.plan.derived import DerivedColumns
+from episode.plan.expressions import (
+    Apply,
+    Condition,
+    Constant,
+    Current,
+    Exists,
+    Expression,
+    ExtremeRow,
+    LabelAt,
+    Load,
+    Navigated,
+    Number,
+    RowRef,
+    Running,
+    conjuncts,
+    is_row_local,
+)
+from episode.plan.labels import Labels
+from episode.plan.native import Mistake, NativeCompiler, NotNative
+from episode.plan.places import is_placeholder, place_of, placeholders_in
+from episode.plan.rows.labels import common_label, known_names
+from episode.plan.scalars import ACROSS_ROWS, RowLocalScalars
+from episode.plan.schema import InputSchema
+from episode.plan.types import VOID, lane_of
+
+
+def plan_conditions(
+    clause: MatchRecognize, schema: InputSchema, labels: Labels, derived: DerivedColumns
+) -> dict[str, Condition]:
+    """Conditions by label; labels without DEFINE are left out."""
+    return {
+        definition.label: _Conditions(clause, schema, labels, derived, definition).plan()
+        for definition in clause.definitions
+    }
+
+
+def of_the_row(source: Source, label_here: Expression | None) -> Callable[[Atom], Expression]:
+    """CLASSIFIER() and MATCH_NUMBER() inside a call; `label_here` is the label of the row that is read."""
+
+    def compiled(atom: Atom) -> Expression:
+        if isinstance(atom, MatchNumber):
+            return Number()
+        assert isinstance(atom, Classifier)
+        if label_here is None:
+            raise source.error(EpisodeUnsupportedError, "CLASSIFIER() is not evaluated in this place.", atom.span)
+        return label_here
+
+    return compiled
+
+
+class _Conditions:
+    """One label's condition."""
+
+    def __init__(
+        self,
+        clause: MatchRecognize,
+        schema: InputSchema,
+        labels: Labels,
+        derived: DerivedColumns,
+        definition: Definition,
+    ) -> None:
+        self.source = clause.source
+        self.schema = schema
+        self.labels = labels
+        self.label = definition.label
+        self.condition = definition.condition
+        self.rows = RowLocalScalars(clause.source, schema, derived, known_names(clause))
+        self.atoms = row_atoms(self.condition)
+        self.arrays = ArrayFunctions(self._is_collected, self.rows.by_spark)
+        self._collected: dict[tuple[frozenset[str] | None, Expression], Collected] = {}
+
+    def plan(self) -> Condition:
+        compiler = NativeCompiler(self._resolve, self._fallback, self.schema.utc, self.arrays)
+        try:
+            expression = self.rows.not_too_deep(compiler.compile(self.condition.tree), self.condition)
+        except Mistake as error:
+            raise self.rows.mistaken(error, self.condition) from None
+        except NotNative as error:
+            raise self._not_evaluated(error) from None
+        if expression.type == VOID:
+            expression = Constant(None, "boolean")
+        if expression.type != "boolean":
+            raise self.source.error(
+                EpisodeAnalysisError,
+                f"The condition of {self.label} must be true or false, but it is of type {expression.type}.",
+                self.condition.span,
+                "Compare it with something: x > 0.",
+            )
+        parts = conjuncts(expression)
+        return Condition(
+            self.label,
+            tuple(part for part in parts if is_row_local(part)),
+            tuple(part for part in parts if not is_row_local(part)),
+        )
+
+    def _not_evaluated(self, error: NotNative) -> EpisodeUnsupportedError:
+        for name in self.atoms:
+            self._resolve(name)  # a call that is wrong by itself is the better thing to complain of
+        return self.source.error(
+            EpisodeUnsupportedError,
+            f"The condition of {self.label} relates several rows in a way that is not evaluated: {error.reason}.",
+            place_of(error.node, self.condition, self.source),
+            error.hint or ACROSS_ROWS,
+        )
+
+    def _row(self, labels: frozenset[str] | None, first: bool, offset: int, shift: int) -> RowRef:
+        """The row under trial is the last one of every label set that holds its label."""
+        if not first and offset == 0 and (labels is None or self.label in labels):
+            return Current(shift)
+        return Navigated(labels, first, offset, shift)
+
+    def _place(self, atom: Atom) -> RowRef | None:
+        """The row an atom reads, if it reads exactly one and only columns."""
+        if isinstance(atom, ColumnRef):
+            return self._row(self.labels.members(atom.label), False, 0, 0)
+        if isinstance(atom, Navigation) and all(isinstance(inner, ColumnRef) for _, inner in atom.argument.atoms):
+            label = common_label(self.source, (atom.argument,), "navigation", atom.span)
+            return self._row(
+                self.labels.members(label), atom.logical == "FIRST", atom.logical_offset, atom.physical_offset
+            )
+        return None
+
+    def _fallback(self, node: exp.Expression) -> Expression | None:
+        """A column computed by Spark, where everything in the subtree is read at one row as plain columns."""
+        if self.arrays.free_variables(node):
+            return self.arrays.of_one_element(node)
+        names = placeholders_in(node)
+        if is_placeholder(node):
+            return None
+        references: dict[str, Atom] = {}
+        places: set[RowRef] = set()
+        for name in names:
+            atom = self.atoms[name]
+            place = self._place(atom)
+            if place is None:
+                return None
+            places.add(place)
+            if isinstance(atom, Navigation):
+                if atom.mode is Mode.FINAL:
+                    return None
+                inner = atom.argument
+                if len(inner.atoms) != 1 or inner.text.strip() != inner.atoms[0][0]:
+                    return None
+                references[name] = inner.atoms[0][1]
+            else:
+                references[name] = atom
+        if len(places) > 1:
+            return None
+        return self.rows.spark_load(node, references, places.pop() if places else Current(0), self.condition)
+
+    def _resolve(self, name: str) -> Expression:
+        atom = self.atoms[name]
+        if isinstance(atom, ColumnRef):
+            if self._is_match_number(atom):
+                return Number()
+            return self.rows.load(atom, self._row(self.labels.members(atom.label), False, 0, 0))
+        if isinstance(atom, MatchNumber):
+            return Number()
+        if isinstance(atom, Classifier):
+            return self._label_at(self._row(self.labels.members(atom.label), False, 0, 0))
+        if atom.mode is Mode.FINAL:
+            raise self.source.error(
+                EpisodeAnalysisError,
+                "FINAL is not allowed in DEFINE.",
+                atom.span,
+                "In DEFINE the match is still running; drop FINAL.",
+            )
+        return self._navigation(atom) if isinstance(atom, Navigation) else self._aggregate(atom)
+
+    def _is_match_number(self, reference: ColumnRef) -> bool:
+        """MATCH_NUMBER without parentheses, as the papers write it, where no column has that name."""
+        return (
+            len(reference.path) == 1
+            and reference.path[0].upper() == "MATCH_NUMBER"
+            and self.schema.find(reference.path[0]) is None
+        )
+
+    def _label_at(self, at: RowRef) -> Expression:
+        if at == Current(0):
+            return Constant(self.label, "string")
+        if isinstance(at, Current) and at.offset > 0:
+            return Constant(None, "string")
+        return LabelAt(at)
+
+    def _navigation(self, atom: Navigation) -> Expression:
+        label = common_label(self.source, (atom.argument,), "navigation", atom.span)
+        require_column(self.source, atom.argument, atom.span, "navigation")
+        at = self._row(self.labels.members(label), atom.logical == "FIRST", atom.logical_offset, atom.physical_offset)
+        return self._at(atom.argument, at)
+
+    def _at(self, scalar: Scalar, at: RowRef) -> Expression:
+        """A scalar at a row; null where there is no such row."""
+        value = self.rows.compile(scalar, at, of_the_row(self.source, self._label_at(at)))
+        if at == Current(0) or (isinstance(value, (Load, LabelAt)) and getattr(value, "missing", None) is None):
+            return value
+        return Apply("if", (Exists(at), value, Constant(None, value.type)), value.type)
+
+    def _aggregate(self, atom: Aggregate) -> Expression:
+        if atom.star:
+            return Running("count", self.labels.members(atom.star_label), None, "bigint")
+        label = common_label(self.source, atom.arguments, "aggregate", atom.span)
+        members = self.labels.members(label)
+        if atom.function in ("first_value", "last_value"):
+            first = atom.function == "first_value"
+            require_column(self.source, atom.arguments[0], atom.span, "aggregate")
+            return self._at(atom.arguments[0], self._row(members, first, 0, 0))
+        argument = self.rows.compile(atom.arguments[-1], Current(0), of_the_row(self.source, LabelAt(Current(0))))
+        if atom.function in ("max_by", "min_by"):
+            require(self.source, lane_of(argument.type) is not None, atom.function, argument.type, atom.span)
+            return self._at(atom.arguments[0], ExtremeRow(Running(atom.function, members, argument, argument.type)))
+        if atom.function in COLLECTING:
+            array = self._array(atom, members, argument)
+            return array if atom.function == "collect_list" else self.arrays.distinct(array)
+        return running_aggregate(self.source, atom.function, members, argument, atom.span)
+
+    def _is_collected(self, name: str) -> bool:
+        atom = self.atoms[name]
+        return isinstance(atom, Aggregate) and atom.function in COLLECTING
+
+    def _array(self, atom: Aggregate, members: frozenset[str] | None, argument: Expression) -> Collected:
+        """The array of a value over rows; `argument` is the value at the current row. Equal arrays are one."""
+        if (members, argument) not in self._collected:
+            row = self.arrays.new_row()
+            element = self.rows.compile(atom.arguments[0], row, of_the_row(self.source, LabelAt(row)))
+
+            def running(function: str) -> Expression:
+                return running_aggregate(self.source, function, members, argument, atom.span)
+
+            array = Collected(members, element, row, f"array<{element.type}>")
+            self._collected[members, argument] = self.arrays.collect(array, CollectedFrom(atom.arguments[0], running))
+        return self._collected[members, argument]
