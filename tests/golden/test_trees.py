@@ -7,7 +7,7 @@ import sqlglot
 from episode.lang.rows.parser import parse_clause
 from episode.lang.statement import parse_statement
 from episode.plan.rows.explain import explain_row_pattern
-from episode.plan.rows.plan import plan_row_pattern, rows_of_match
+from episode.plan.rows.plan import plan_row_pattern
 from episode.plan.rows.program import compile_pattern
 from episode.plan.schema import InputSchema
 from tests.golden.cases import SCHEMA, Case, check, parametrized
@@ -23,12 +23,12 @@ def type_of(expression: str) -> str:
 
 def plan_text(text: str) -> str:
     plan = plan_row_pattern(parse_clause(text), InputSchema(SCHEMA, type_of))
-    least, most = rows_of_match(plan)
+    least, most = plan.length
     lines = explain_row_pattern(plan)
     lines += [f"  measure {measure.name}: {measure.sql}" for measure in plan.measures.measures]
     lines += [f"  {name} = {output_text(atom)}" for atom, name in plan.measures.atoms.items()]
     lines.append(f"  rows of a match: {least} to {'any number' if most is None else most}")
-    lines.append(f"  output: {', '.join(plan.outputs)} (measures behind the first {plan.before})")
+    lines.append(f"  output: {', '.join(plan.output.columns)} (measures behind the first {plan.output.before})")
     return "\n".join(lines)
 
 

@@ -51,12 +51,12 @@ def finished(spec: RowPatternSpec, output: pa.Table) -> list[dict[str, Any]]:
     trees = [(measure.name, sqlglot.parse_one(measure.sql, read="spark")) for measure in plan.measures.measures]
     rows = []
     for row in output.to_pylist():
-        result = {name: row[name] for name in plan.outputs[: plan.before]}
+        result = {name: row[name] for name in plan.output.columns[: plan.output.before]}
         for name, tree in trees:
             unmatched = row.get(MATCHED_COLUMN) is False
             result[name] = None if unmatched else scalar_value(tree, lambda column, row=row: row[column], fail)
-        result.update({name: row[name] for name in plan.outputs[plan.before :]})
-        if plan.clause.timed_out is not None:
+        result.update({name: row[name] for name in plan.output.columns[plan.output.before :]})
+        if plan.output.timed_out:
             result[TIMED_OUT_COLUMN] = row[TIMED_OUT_COLUMN]
         rows.append(result)
     return rows

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -15,9 +15,7 @@ from episode.kernels import opcodes as oc
 from episode.kernels.rows.matching import TIMED_OUT, UNMATCHED
 from episode.matchers.columns import one_chunk, raw_values, take_array, valid_mask
 from episode.matchers.prepare import FUNCTIONS, Prepared, measure_argument, membership
-from episode.plan.clause import MatchRecognize, RowsPerMatch
 from episode.plan.expressions import Expression, Load
-from episode.plan.labels import Labels
 from episode.plan.output import (
     MATCHED_COLUMN,
     TIMED_OUT_COLUMN,
@@ -27,13 +25,14 @@ from episode.plan.output import (
     Extreme,
     Gathered,
     LabelAtPlace,
-    MeasurePlan,
     NumberOfMatch,
     OutputAtom,
     Place,
     PlaceExists,
     RowAggregate,
+    RowMode,
 )
+from episode.plan.pattern import PatternPlan
 from episode.plan.types import decimal_of
 
 NO_FLOATS = np.zeros(0, np.float64)
@@ -59,22 +58,6 @@ def arrow_type(type_: str) -> pa.DataType:
     return ARROW[type_]
 
 
-class OutputPlan(Protocol):
-    """What a plan says of its output; the plan of a row pattern does, and so does that of an event pattern."""
-
-    @property
-    def clause(self) -> MatchRecognize: ...
-
-    @property
-    def outputs(self) -> tuple[str, ...]: ...
-
-    @property
-    def measures(self) -> MeasurePlan: ...
-
-    @property
-    def labels(self) -> Labels: ...
-
-
 class PathLabels(NamedTuple):
     """Label of each instruction of a path, and whether its rows are hidden."""
 
@@ -82,14 +65,14 @@ class PathLabels(NamedTuple):
     excluded: np.ndarray
 
 
-def output_schema(plan: OutputPlan, input_schema: pa.Schema) -> pa.Schema:
+def output_schema(plan: PatternPlan, input_schema: pa.Schema) -> pa.Schema:
     """Columns that come out: input columns, the matched flag where needed, atoms."""
-    fields = [input_schema.field(name).with_nullable(True) for name in plan.outputs]
-    if plan.clause.rows_per_match is RowsPerMatch.ALL_WITH_UNMATCHED:
+    fields = [input_schema.field(name).with_nullable(True) for name in plan.output.columns]
+    if plan.output.rows is RowMode.ALL_WITH_UNMATCHED:
         fields.append(pa.field(MATCHED_COLUMN, pa.bool_()))
     for atom, name in plan.measures.atoms.items():
         fields.append(atom_field(atom, input_schema).with_name(name).with_nullable(True))
-    if plan.clause.timed_out is not None:
+    if plan.output.timed_out:
         fields.append(pa.field(TIMED_OUT_COLUMN, pa.bool_()))
     return pa.schema(fields or [pa.field(ROW_COLUMN, pa.bool_())])
 
@@ -142,7 +125,7 @@ class OutputAssembler:
 
     def __init__(
         self,
-        plan: OutputPlan,
+        plan: PatternPlan,
         schema: pa.Schema,
         program: PathLabels,
         table: pa.Table,
@@ -155,15 +138,15 @@ class OutputAssembler:
         self.table = table
         self.prepared = prepared
         self.matches = matches
-        rows_per_match = plan.clause.rows_per_match
+        rows = plan.output.rows
         self.out_match, self.out_position = kernels.output_rows(
             matches.kind,
             matches.length,
             matches.path_from,
             matches.path,
             program.excluded,
-            rows_per_match is not RowsPerMatch.ALL_OMIT_EMPTY,
-            rows_per_match is RowsPerMatch.ONE_ROW,
+            rows is not RowMode.ALL_OMIT_EMPTY,
+            rows is RowMode.ONE_ROW,
         )
         self.unmatched = matches.kind[self.out_match] == UNMATCHED
         self.timed_out = matches.number[self.out_match] == TIMED_OUT
@@ -171,14 +154,14 @@ class OutputAssembler:
         self._label_names = pa.array(plan.labels.names, pa.string())
 
     def table_of_matches(self) -> pa.Table:
-        one_row = self.plan.clause.rows_per_match is RowsPerMatch.ONE_ROW
+        one_row = self.plan.output.rows is RowMode.ONE_ROW
         base = self.matches.start[self.out_match]
         rows = base if one_row else base + np.maximum(self.out_position, 0)
-        arrays = [gather(self.table.column(name), rows) for name in self.plan.outputs]
-        if self.plan.clause.rows_per_match is RowsPerMatch.ALL_WITH_UNMATCHED:
+        arrays = [gather(self.table.column(name), rows) for name in self.plan.output.columns]
+        if self.plan.output.rows is RowMode.ALL_WITH_UNMATCHED:
             arrays.append(pa.array(~self.unmatched))
         arrays += [self._atom(atom) for atom in self.plan.measures.atoms]
-        if self.plan.clause.timed_out is not None:
+        if self.plan.output.timed_out:
             arrays.append(pa.array(self.timed_out))
         if not arrays:
             arrays = [pa.array(np.ones(len(rows), np.bool_))]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +15,6 @@ from episode.matchers.array_programs import ArrayAssembler
 from episode.matchers.encoding import Lanes, encode
 from episode.matchers.lowering import Assembler, conjunction, is_float_lane, simple_test
 from episode.plan.expressions import (
-    Condition,
     Constant,
     Current,
     ElementRow,
@@ -33,9 +32,9 @@ from episode.plan.native import to_float
 from episode.plan.output import (
     Extreme,
     Gathered,
-    MeasurePlan,
     RowAggregate,
 )
+from episode.plan.pattern import PatternPlan
 from episode.plan.types import lane_of
 
 FUNCTIONS = {
@@ -63,20 +62,7 @@ class Needs:
     computed: tuple[Expression, ...]
 
 
-class Evaluated(Protocol):
-    """What a plan says of its conditions and measures."""
-
-    @property
-    def labels(self) -> Labels: ...
-
-    @property
-    def conditions(self) -> dict[str, Condition]: ...
-
-    @property
-    def measures(self) -> MeasurePlan: ...
-
-
-def needs_of(plan: Evaluated) -> Needs:
+def needs_of(plan: PatternPlan) -> Needs:
     """Computed once per plan."""
     columns: dict[str, str] = {}
     null_tests: dict[str, None] = {}
@@ -160,7 +146,7 @@ class Prepared:
         )
 
 
-def prepare(plan: Evaluated, needs: Needs, table: pa.Table, key: np.ndarray) -> Prepared:
+def prepare(plan: PatternPlan, needs: Needs, table: pa.Table, key: np.ndarray) -> Prepared:
     """Encode the columns, evaluate the row-local parts, and lower the residuals."""
     floats = sum(is_float_lane(expression.type) for expression in needs.computed)
     room = (len(needs.computed) - floats, floats)

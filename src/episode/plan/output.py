@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from enum import Enum
 from typing import Union
 
 from episode.lang.syntax import Span
 from episode.plan.expressions import Expression
+from episode.plan.labels import Labels
 
 ATOM_PREFIX = "__atom_"
 MATCHED_COLUMN = "__episode_matched"
@@ -133,3 +135,32 @@ class PlannedMeasure:
 class MeasurePlan:
     measures: list[PlannedMeasure]
     atoms: dict[OutputAtom, str] = field(default_factory=dict)
+
+
+class RowMode(str, Enum):
+    """Which rows of a match come out."""
+
+    ONE_ROW = "ONE ROW PER MATCH"
+    ALL_SHOW_EMPTY = "ALL ROWS PER MATCH SHOW EMPTY MATCHES"
+    ALL_OMIT_EMPTY = "ALL ROWS PER MATCH OMIT EMPTY MATCHES"
+    ALL_WITH_UNMATCHED = "ALL ROWS PER MATCH WITH UNMATCHED ROWS"
+
+
+@dataclass(frozen=True)
+class Output:
+    """What comes out of a pattern.
+
+    columns: of the input, handed through; `before` of them stand before the measures, the others after.
+    timed_out: does a last column say of matches that they were cut off by their window?
+    """
+
+    labels: Labels
+    measures: MeasurePlan
+    columns: tuple[str, ...] = ()
+    before: int = 0
+    rows: RowMode = RowMode.ONE_ROW
+    timed_out: bool = False
+
+    def for_workers(self) -> Output:
+        """With the values that matchers deliver, without Spark's expressions around them."""
+        return replace(self, measures=MeasurePlan([], self.measures.atoms))

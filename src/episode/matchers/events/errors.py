@@ -10,9 +10,8 @@ from episode.plan.events.plan import EventPlan
 
 
 def _error(plan: EventPlan, events: EventBatch, row: int, what: str, hint: str) -> EpisodeDataError:
-    query = plan.query
     names = dict.fromkeys([*plan.keys, plan.times.end])
-    return query.source.error(EpisodeDataError, f"{events.values_at(row, names)} {what}.", query.source.pattern, hint)
+    return plan.source.error(EpisodeDataError, f"{events.values_at(row, names)} {what}.", plan.source.pattern, hint)
 
 
 def too_many_held(plan: EventPlan, events: EventBatch, row: int, count: int, limit: StateLimit) -> EpisodeDataError:

@@ -14,8 +14,7 @@ import numpy as np
 from episode.kernels.events import joins
 from episode.matchers.events.gaps import has_leading_group
 from episode.matchers.protocol import EventBatch
-from episode.plan.clause import Strategy
-from episode.plan.events.plan import EventPlan
+from episode.plan.events.plan import EventPlan, Strategy
 from episode.plan.events.tree import InSequence, first_variables, variables_of
 
 FIRST_ROWS, ROUND_ROWS = 1 << 10, 1 << 16

@@ -16,8 +16,7 @@ from episode.matchers.events.rounds import Horizon, Round, Rounds
 from episode.matchers.events.runs import automaton_arrays
 from episode.matchers.events.tree import TooManyRecords, TreeRun
 from episode.matchers.protocol import EventBatch
-from episode.plan.clause import Strategy
-from episode.plan.events.plan import EventPlan
+from episode.plan.events.plan import EventPlan, Strategy
 
 STRATEGIES = {
     Strategy.ANY: kernel.ANY, Strategy.NEXT: kernel.NEXT,

@@ -45,8 +45,8 @@ class EventPatternSpec:
 
     @property
     def fingerprint(self) -> str:
-        plan, query = self.plan, self.plan.query
-        text = query.source.written(query.source.span)
+        plan = self.plan
+        text = plan.source.written(plan.source.span)
         columns = column_types(self.input_schema, self.input_columns)
         local = [f"{name}: {parts}" for name, parts in plan.local.items()]
         times = [plan.times.end, plan.times.start or ""]

@@ -15,8 +15,7 @@ from episode.matchers.events.rounds import Horizon
 from episode.matchers.held import HeldRows, by_name, chunk_of
 from episode.matchers.limits import StateLimit
 from episode.matchers.protocol import END_OF_TIME, EventBatch, Snapshot, StateChunk
-from episode.plan.clause import Strategy
-from episode.plan.events.plan import EventPlan
+from episode.plan.events.plan import EventPlan, Strategy
 
 _PARTITIONS = "partitions"
 

@@ -6,13 +6,13 @@ from episode.errors import EpisodeDataError
 from episode.kernels.rows import matching as kernel
 from episode.matchers.limits import StateLimit
 from episode.matchers.protocol import EventBatch
-from episode.plan.clause import Span
+from episode.plan.pattern import Span
 from episode.plan.rows.plan import RowPatternPlan
 
 
 def _error(plan: RowPatternPlan, message: str, span: Span, hint: str) -> EpisodeDataError:
     """An error of the data that a part of the clause is the reason for."""
-    return plan.clause.source.error(EpisodeDataError, message, span, hint)
+    return plan.source.error(EpisodeDataError, message, span, hint)
 
 
 def too_many_held(
@@ -23,32 +23,32 @@ def too_many_held(
     return _error(
         plan,
         f"{holder} holds {count:,} rows for a match that is still open; max_state_rows is {limit.rows:,}.",
-        plan.clause.source.pattern,
+        plan.source.pattern,
         "Add WITHIN, bound the pattern, raise max_state_rows, or give such matches up: when_full='drop'.",
     )
 
 
 def matching_failed(plan: RowPatternPlan, events: EventBatch, row: int, status: int, budget: int) -> EpisodeDataError:
     """The kernel has stopped at a start row."""
-    clause = plan.clause
+    rules = plan.rules
     names = dict.fromkeys([*plan.keys, *(column.column for column in plan.order)])
     place = events.values_at(row, names) or f"row {row}"
     if status == kernel.BUDGET_SPENT:
         return _error(
             plan,
             f"Matching from one start row ({place}) took more than {budget:,} steps.",
-            clause.source.pattern,
+            plan.source.pattern,
             "Narrow the conditions, add WITHIN, or raise Options(step_budget=…).",
         )
     reason = (
-        f"the match has no row labelled {clause.skip_label}"
+        f"the match has no row labelled {rules.skip_label}"
         if status == kernel.SKIP_NOT_FOUND
-        else f"{clause.skip_label} is the first row of the match, so matching would never advance"
+        else f"{rules.skip_label} is the first row of the match, so matching would never advance"
     )
     return _error(
         plan,
-        f"AFTER MATCH {clause.source.written(clause.skip_span)} is not possible for the match "
+        f"AFTER MATCH {plan.source.written(rules.skip_span)} is not possible for the match "
         f"that starts at {place}: {reason}.",
-        clause.skip_span,
+        rules.skip_span,
         "Skip to a label that every match has behind its first row, or SKIP PAST LAST ROW.",
     )

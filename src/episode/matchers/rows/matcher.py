@@ -21,7 +21,8 @@ from episode.matchers.rows.errors import matching_failed
 from episode.matchers.rows.program import ProgramArrays, lower_program
 from episode.matchers.rows.state import Partitions, RowState
 from episode.matchers.rows.work import WorkArrays
-from episode.plan.clause import MatchMode, RowsPerMatch, SkipTo
+from episode.plan.output import RowMode
+from episode.plan.rows.plan import MatchMode, SkipTo
 
 if TYPE_CHECKING:
     from episode.matchers.rows.spec import RowPatternSpec
@@ -118,9 +119,9 @@ class RowPatternMatcher:
         hi: np.ndarray,
         now: Partitions,
     ) -> tuple[int, WorkArrays]:
-        plan, p, clause = self.plan, self.program, self.plan.clause
-        timed_out = clause.timed_out is not None
-        skip_members = plan.labels.members(clause.skip_label)
+        plan, p, rules = self.plan, self.program, self.plan.rules
+        timed_out = plan.output.timed_out
+        skip_members = plan.labels.members(rules.skip_label)
         sets = np.vstack([k["sets"], membership([skip_members], plan.labels)])
         longest = int((hi - lo).max(initial=0))
         work = WorkArrays.sized(longest, len(events), len(k["agg_function"]), k["arrays"], k["array_room"](longest))
@@ -140,8 +141,8 @@ class RowPatternMatcher:
                 k["agg_function"], k["agg_set"], k["agg_column"], k["agg_valid"], k["agg_float"],
                 k["agg_from"], k["agg_to"], k["agg_result"], k["agg_nav"],
                 k["array_from"],
-                MODES[clause.match_mode], SKIPS[clause.skip_to], len(sets) - 1, MEMORY[plan.memory],
-                clause.rows_per_match is RowsPerMatch.ALL_WITH_UNMATCHED, k["track"], self.spec.step_budget,
+                MODES[rules.mode], SKIPS[rules.skip_to], len(sets) - 1, MEMORY[plan.memory],
+                plan.output.rows is RowMode.ALL_WITH_UNMATCHED, k["track"], self.spec.step_budget,
                 prepared.bits, events.time, events.key, prepared.lanes.ints, prepared.lanes.floats,
                 prepared.lanes.valid,
                 kernel.NO_WINDOW if plan.within is None else plan.within, timed_out, until, final, plan.lookahead,
@@ -154,7 +155,7 @@ class RowPatternMatcher:
     def _ordered(self, work: WorkArrays, lo: np.ndarray, hi: np.ndarray) -> Matches:
         kind, start, length, number, path_from, path = work.found()
         part = np.searchsorted(lo, start, side="right") - 1
-        if self.plan.clause.match_mode is MatchMode.INCREMENTAL:
+        if self.plan.rules.mode is MatchMode.INCREMENTAL:
             order = np.lexsort((number, part))
             kind, start, length, number, path_from, part = (
                 array[order] for array in (kind, start, length, number, path_from, part)

@@ -38,8 +38,7 @@ class RowPatternSpec:
 
     @property
     def fingerprint(self) -> str:
-        clause = self.plan.clause
-        text = clause.source.written(clause.source.span)
+        text = self.plan.source.written(self.plan.source.span)
         return fingerprint(text, *column_types(self.input_schema, self.input_columns))
 
     def open(self) -> RowPatternMatcher:

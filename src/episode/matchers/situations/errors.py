@@ -9,7 +9,7 @@ from episode.plan.situations.plan import SituationPlan
 
 
 def _error(plan: SituationPlan, message: str, hint: str) -> EpisodeDataError:
-    return plan.query.source.error(EpisodeDataError, message, plan.query.source.pattern, hint)
+    return plan.source.error(EpisodeDataError, message, plan.source.pattern, hint)
 
 
 def too_many_held(plan: SituationPlan, count: int, limit: StateLimit) -> EpisodeDataError:

@@ -43,8 +43,8 @@ class SituationPatternSpec:
 
     @property
     def fingerprint(self) -> str:
-        plan, query = self.plan, self.plan.query
-        text = query.source.written(query.source.span)
+        plan = self.plan
+        text = plan.source.written(plan.source.span)
         columns = column_types(self.input_schema, self.input_columns)
         return fingerprint(text, plan.detect, plan.time, *plan.keys, *columns)
 

@@ -26,11 +26,10 @@ MOST_LINES = 60
 
 def explain_event_pattern(plan: EventPlan) -> list[str]:
     """Lines for one event pattern, before any event has been seen."""
-    query = plan.query
-    written = query.source.written(query.source.pattern)
+    written = plan.source.written(plan.source.pattern)
     within = "no window"
-    if query.within is not None:
-        within = f"window {query.source.written(query.within.span)}"
+    if plan.window is not None:
+        within = f"window {plan.source.written(plan.window)}"
     lines = [
         f"EVENTS: {' '.join(written.split())}",
         f"  {plan.strategy.value}, {within}; event time {plan.times.end}"

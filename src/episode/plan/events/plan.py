@@ -6,7 +6,7 @@ sequence can run on either; the matcher chooses by cost.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
 from episode.lang.events.syntax import (
@@ -20,7 +20,6 @@ from episode.lang.events.syntax import (
     children,
     classes_of,
 )
-from episode.lang.rows.syntax import MatchRecognize
 from episode.lang.syntax import ColumnRef, Span
 from episode.plan.derived import DerivedColumns
 from episode.plan.event_time import in_units_of_time
@@ -28,7 +27,7 @@ from episode.plan.events.automaton import AutomatonPlan, is_linear, linear, plan
 from episode.plan.events.classes import EventClasses
 from episode.plan.events.conditions import Conjunct, EventScalars, conjunct_of, same_column
 from episode.plan.events.names import MARK, with_groups_between_places, with_unique_variables
-from episode.plan.events.returns import EventTimes, Returns, clause_of
+from episode.plan.events.returns import EventTimes, Returns
 from episode.plan.events.tree import (
     Absent,
     InSequence,
@@ -44,7 +43,6 @@ from episode.plan.events.tree import (
 )
 from episode.plan.expressions import (
     Apply,
-    Condition,
     Current,
     Expression,
     Load,
@@ -54,7 +52,8 @@ from episode.plan.expressions import (
     walk,
 )
 from episode.plan.labels import Labels
-from episode.plan.output import MeasurePlan
+from episode.plan.output import MeasurePlan, Output
+from episode.plan.pattern import OrderColumn, PatternPlan
 from episode.plan.reading import columns_read, expressions_of
 from episode.plan.scalars import RowLocalScalars
 from episode.plan.tables import CLASS_COLUMN
@@ -72,25 +71,21 @@ class JoinTest:
     text: str
 
 
-@dataclass(frozen=True)
-class EventPlan:
+@dataclass(frozen=True, kw_only=True)
+class EventPlan(PatternPlan):
     """One event pattern over one input.
 
     variables: all of them, negated ones too; a row's qualification for variable i is bit i. local: what a row must
     satisfy by itself, per variable. tree, tests: the logical tree, and what relates single events. absent_tests,
     group_tests: what makes an event a negating one (by name of the negation), or one of a group (by variable).
-    automaton: for all else, and as the other way for plain sequences. within: in units of event time.
-    clause, labels, measures, outputs, conditions: the output, as that of a row pattern without conditions.
-    keeps: how many conditions Spark tests on the matches.
+    automaton: for all else, and as the other way for plain sequences. keeps: how many conditions Spark tests on the
+    matches, the last measures.
     """
 
-    query: EventQuery
     strategy: Strategy
     variables: tuple[str, ...]
     closures: frozenset[str]
-    keys: tuple[str, ...]
     times: EventTimes
-    within: int | None
     local: dict[str, tuple[Expression, ...]]
     overlapping: bool
     tree: Node | None
@@ -98,16 +93,8 @@ class EventPlan:
     absent_tests: dict[str, tuple[JoinTest, ...]]
     group_tests: dict[str, tuple[JoinTest, ...]]
     automaton: AutomatonPlan | None
-    clause: MatchRecognize
-    labels: Labels
-    measures: MeasurePlan
     keeps: int
-    input_columns: tuple[str, ...]
-    derived: tuple[tuple[str, str], ...]
-    types: dict[str, str]
     notes: tuple[str, ...] = ()
-    outputs: tuple[str, ...] = ()
-    conditions: dict[str, Condition] = field(default_factory=dict)
 
     @property
     def waits(self) -> bool:
@@ -159,7 +146,6 @@ class _Planner:
         self.keys = list(keys)
         self.derived = DerivedColumns(self.schema)
         self.variables = tuple(every)
-        self.clause = clause_of(query)
         self.rows = RowLocalScalars(query.source, self.schema, self.derived)
         self.closures = frozenset(_inside(query.pattern, Closure))
         self.negated = frozenset(_inside(query.pattern, Negation))
@@ -211,13 +197,16 @@ class _Planner:
         needed = [*self.keys, self.times.end, *([self.times.start] if self.times.start else []), *read]
         derived_types = {name: type_ for _, (name, type_) in self.derived.by_sql.items()}
         return EventPlan(
-            query=query,
+            source=query.source,
+            output=Output(labels, measures),
+            order=(OrderColumn(self.times.end),),
             strategy=self.strategy,
             variables=self.variables,
             closures=self.closures,
             keys=tuple(self.keys),
             times=self.times,
             within=within,
+            window=None if query.within is None else query.within.span,
             local={name: tuple(parts) for name, parts in local.items()},
             overlapping=any(
                 not self.classes.exclusive(one, other) for one in positives for other in positives if one < other
@@ -227,9 +216,6 @@ class _Planner:
             absent_tests=absent_tests,
             group_tests=group_tests,
             automaton=automaton,
-            clause=self.clause,
-            labels=labels,
-            measures=measures,
             keeps=len(kept),
             input_columns=tuple(dict.fromkeys(needed)),
             derived=tuple((sql, name) for sql, name in self.derived.selections() if name in set(needed)),
@@ -579,3 +565,6 @@ def _always(pattern: EventPattern) -> list[str]:
 
 
 __all__ = ["CLASS_COLUMN", "EventPlan", "JoinTest", "event_variables", "plan_event_pattern"]
+
+
+__all__ = ["EventPlan", "EventQuery", "JoinTest", "Strategy", "plan_event_pattern"]

@@ -12,18 +12,10 @@ from episode.lang.events.syntax import (
     EventAggregate,
     EventAtom,
     EventColumn,
-    EventQuery,
     Index,
     Reach,
     WholeEvent,
     event_atoms,
-)
-from episode.lang.rows.syntax import (
-    Empty,
-    MatchMode,
-    MatchRecognize,
-    RowsPerMatch,
-    SkipTo,
 )
 from episode.lang.source import Source
 from episode.lang.syntax import Aggregate, ColumnRef, ReturnItem, Scalar
@@ -48,14 +40,6 @@ from episode.plan.types import decimal_of, is_float
 MATCH_START, MATCH_END = "match_start", "match_end"
 KEEP = "__keep_"
 """Conditions that Spark evaluates on a finished match."""
-
-
-def clause_of(query: EventQuery) -> MatchRecognize:
-    """A row pattern's clause in place of the query: the planner of MEASURES asks it for the text and what comes out."""
-    return MatchRecognize(
-        (), (), (), RowsPerMatch.ONE_ROW, SkipTo.NEXT_ROW, None, MatchMode.PREFERRED, Empty(), None, None, (), (),
-        source=query.source,
-    )  # fmt: skip
 
 
 @dataclass(frozen=True)

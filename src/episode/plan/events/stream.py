@@ -9,12 +9,11 @@ from episode.plan.events.plan import EventPlan
 
 def event_time_of(plan: EventPlan) -> EventTime:
     """The event time of a stream of events; a clear error where every event would be held forever."""
-    query = plan.query
     if plan.within is None:
-        raise query.source.error(
+        raise plan.source.error(
             EpisodeAnalysisError,
             "An event pattern over a stream needs WITHIN: without it every event is held forever.",
-            query.source.pattern,
+            plan.source.pattern,
             "Write for example WITHIN 10 minutes after the conditions.",
         )
     return EventTime(plan.times.end, plan.times.type)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from episode.lang.rows.syntax import MatchMode
 from episode.plan.expressions import Condition, render
-from episode.plan.rows.plan import ATTEMPT_MEMORY, PARTITION_MEMORY, RowPatternPlan, rows_of_match
+from episode.plan.rows.plan import ATTEMPT_MEMORY, PARTITION_MEMORY, RowPatternPlan
 
 MEMORY_WORDS = {
     PARTITION_MEMORY: "failures are remembered for the whole partition (conditions depend on the row alone)",
@@ -16,12 +16,12 @@ SHOWN_INSTRUCTIONS = 60
 
 def explain_row_pattern(plan: RowPatternPlan) -> list[str]:
     """Lines for one MATCH_RECOGNIZE."""
-    clause = plan.clause
+    rules = plan.rules
     order = ", ".join(f"{column.column}{'' if column.ascending else ' DESC'}" for column in plan.order)
     lines = [
-        f"MATCH_RECOGNIZE: {clause.rows_per_match.value}, SKIP {clause.skip_to.value}"
-        f"{' ' + clause.skip_label if clause.skip_label else ''}"
-        f"{'' if clause.match_mode is MatchMode.PREFERRED else ', ' + clause.match_mode.value}",
+        f"MATCH_RECOGNIZE: {plan.output.rows.value}, SKIP {rules.skip_to.value}"
+        f"{' ' + rules.skip_label if rules.skip_label else ''}"
+        f"{'' if rules.mode is MatchMode.PREFERRED else ', ' + rules.mode.value}",
         f"  partitions: {', '.join(plan.keys) or 'one (no PARTITION BY)'}; "
         f"order: {order or 'of arrival (no ORDER BY)'}",
         "  pattern program (preferred way first):",
@@ -53,13 +53,13 @@ def _condition_lines(label: str, condition: Condition | None) -> list[str]:
 
 def state_bound(plan: RowPatternPlan) -> str:
     """What bounds the rows that a partition must keep while it waits."""
-    _, most = rows_of_match(plan)
+    _, most = plan.length
     around = plan.lookback + plan.lookahead
     extra = f" and {around} around them (PREV/NEXT)" if around else ""
     if most is not None:
         return f"at most {most} rows per partition{extra}: the pattern is bounded"
-    if plan.clause.within is not None:
-        window = plan.clause.source.written(plan.clause.within.span)
+    if plan.window is not None:
+        window = plan.source.written(plan.window)
         return f"the rows of the last {window} per partition{extra}: WITHIN bounds it"
     return (
         "not bounded: the pattern may grow without end and there is no WITHIN; "

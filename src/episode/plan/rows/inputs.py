@@ -7,17 +7,11 @@ from dataclasses import dataclass
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
 from episode.lang.rows.syntax import MatchRecognize
 from episode.lang.syntax import ColumnRef
+from episode.plan.pattern import OrderColumn
 from episode.plan.schema import InputSchema
 from episode.plan.types import is_event_time, lane_of
 
 NOT_IN_KEYS = ("array<", "map<", "variant", "collate")
-
-
-@dataclass(frozen=True)
-class OrderColumn:
-    column: str
-    ascending: bool
-    nulls_first: bool
 
 
 @dataclass(frozen=True)
@@ -54,7 +48,7 @@ class Inputs:
                 raise self._unsupported(
                     f"Rows cannot be ordered by {column}, which is of type {type_}.", item.column, hint
                 )
-            columns.setdefault(column, OrderColumn(column, item.ascending, item.nulls_first))
+            columns.setdefault(column, OrderColumn(column, item.ascending, item.nulls_first, item.column.span))
         return tuple(columns.values())
 
     def _column(self, reference: ColumnRef) -> str:

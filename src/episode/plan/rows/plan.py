@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
 from episode.lang.rows.syntax import (
@@ -11,6 +11,7 @@ from episode.lang.rows.syntax import (
     MatchRecognize,
     Navigation,
     RowsPerMatch,
+    SkipTo,
 )
 from episode.lang.syntax import Aggregate, Span
 from episode.plan.arrays import Collected
@@ -34,11 +35,14 @@ from episode.plan.output import (
     LabelAtPlace,
     MeasurePlan,
     NumberOfMatch,
+    Output,
     PlaceExists,
+    RowMode,
 )
+from episode.plan.pattern import OrderColumn, PatternPlan
 from episode.plan.reading import columns_read, expressions_of
 from episode.plan.rows.conditions import plan_conditions
-from episode.plan.rows.inputs import Inputs, OrderColumn
+from episode.plan.rows.inputs import Inputs
 from episode.plan.rows.labels import labels_in, pinned_labels
 from episode.plan.rows.measures import check_output_names, plan_measures
 from episode.plan.rows.program import PatternProgram, compile_pattern, length_bounds
@@ -49,28 +53,26 @@ NO_MEMORY, ATTEMPT_MEMORY, PARTITION_MEMORY = "none", "attempt", "partition"
 
 
 @dataclass(frozen=True)
-class RowPatternPlan:
+class MatchRules:
+    """Which matches are reported, and where the search goes on after one; skip_span: where the query says so."""
+
+    mode: MatchMode
+    skip_to: SkipTo
+    skip_label: str | None
+    skip_span: Span
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowPatternPlan(PatternPlan):
     """One MATCH_RECOGNIZE over one input.
 
-    keys, order: input columns. input_columns: columns to move, derived ones too. derived: (sql, name) that Spark adds.
-    outputs: input columns that come out beside the measures, in order; `before` of them stand before the measures.
-    within: in the unit of event time (microseconds, or the integer itself). memory: how far failures may be remembered.
+    length: least and greatest number of rows of a match. memory: how far failures may be remembered.
     lookback, lookahead: rows that PREV and NEXT may reach beyond a row of the match.
     """
 
-    clause: MatchRecognize
-    labels: Labels
     program: PatternProgram
-    conditions: dict[str, Condition]
-    measures: MeasurePlan
-    keys: tuple[str, ...]
-    order: tuple[OrderColumn, ...]
-    input_columns: tuple[str, ...]
-    derived: tuple[tuple[str, str], ...]
-    types: dict[str, str]
-    outputs: tuple[str, ...]
-    before: int
-    within: int | None
+    rules: MatchRules
+    length: tuple[int, int | None]
     memory: str
     lookback: int
     lookahead: int
@@ -114,19 +116,21 @@ def _plan(clause: MatchRecognize, schema: InputSchema, table_names: tuple[str, .
     derived_types = {name: type_ for _, (name, type_) in derived.by_sql.items()}
     lookback, lookahead = _reach(conditions, measures)
     return RowPatternPlan(
-        clause=clause,
-        labels=labels,
+        source=clause.source,
+        output=Output(
+            labels, measures, outputs, before, RowMode[clause.rows_per_match.name], clause.timed_out is not None
+        ),
         program=compile_pattern(clause),
+        rules=MatchRules(clause.match_mode, clause.skip_to, clause.skip_label, clause.skip_span),
+        length=length_bounds(clause.pattern),
         conditions=conditions,
-        measures=measures,
         keys=keys,
         order=order,
         input_columns=tuple(dict.fromkeys(needed)) or tuple(schema.columns)[:1],
         derived=tuple((sql, name) for sql, name in derived.selections() if name in set(needed)),
         types={**schema.columns, **derived_types},
-        outputs=outputs,
-        before=before,
         within=within,
+        window=None if clause.within is None else clause.within.span,
         memory=_memory(clause, conditions, within),
         lookback=lookback,
         lookahead=lookahead,
@@ -246,17 +250,6 @@ def _memory(clause: MatchRecognize, conditions: dict[str, Condition], within: in
     return scope
 
 
-def for_workers(plan: RowPatternPlan) -> RowPatternPlan:
-    """The plan without the trees of its expressions. They are planned already, and large: the streams of Spark 4.3 fail
-    where what is sent to the workers has more than a megabyte."""
-    return replace(plan, clause=replace(plan.clause, definitions=(), measures=()))
-
-
-def rows_of_match(plan: RowPatternPlan) -> tuple[int, int | None]:
-    """Least and greatest number of rows of a match."""
-    return length_bounds(plan.clause.pattern)
-
-
 def uses_match_number(plan: RowPatternPlan) -> bool:
     """Does anything depend on the count of matches?"""
     if NumberOfMatch() in plan.measures.atoms:
@@ -273,3 +266,14 @@ def _reads_match_number(condition: Condition) -> bool:
         for inner in walk(node.argument)
     ]
     return any(isinstance(node, Number) for node in nodes)
+
+
+__all__ = [
+    "MatchMode",
+    "MatchRecognize",
+    "MatchRules",
+    "RowPatternPlan",
+    "SkipTo",
+    "plan_row_pattern",
+    "uses_match_number",
+]

@@ -13,7 +13,7 @@ from episode.lang.syntax import ColumnRef, Mode, Scalar
 from episode.plan.event_time import EventTime
 from episode.plan.output import MATCH_END, MATCH_START
 from episode.plan.rows.explain import state_bound
-from episode.plan.rows.plan import RowPatternPlan, rows_of_match
+from episode.plan.rows.plan import RowPatternPlan
 from episode.plan.types import is_event_time
 
 ORDER_RULE = "In a stream, ORDER BY begins with the event time, ascending."
@@ -21,30 +21,29 @@ ORDER_RULE = "In a stream, ORDER BY begins with the event time, ascending."
 
 def event_time_of(plan: RowPatternPlan, types: dict[str, str]) -> EventTime:
     """The event time of a stream; a clear error where the query has none."""
-    clause = plan.clause
     if not plan.order:
-        raise clause.source.error(
+        raise plan.source.error(
             EpisodeAnalysisError,
             "MATCH_RECOGNIZE over a stream needs an ORDER BY.",
-            clause.source.span.beginning,
+            plan.source.span.beginning,
             ORDER_RULE,
         )
-    first, item = plan.order[0], clause.order_by[0]
+    first = plan.order[0]
     if not first.ascending:
         message = f"The events of a stream do not come ordered by {first.column} DESC."
-        raise clause.source.error(EpisodeAnalysisError, message, item.column.span, ORDER_RULE)
+        raise plan.source.error(EpisodeAnalysisError, message, first.span, ORDER_RULE)
     type_ = types[first.column]
     if not is_event_time(type_):
         message = f"{first.column} is of type {type_} and cannot be the event time of a stream."
-        raise clause.source.error(
-            EpisodeAnalysisError, message, item.column.span, "Order by a timestamp, a date or an integer first."
+        raise plan.source.error(
+            EpisodeAnalysisError, message, first.span, "Order by a timestamp, a date or an integer first."
         )
     return EventTime(first.column, type_)
 
 
 def warn_if_unbounded(plan: RowPatternPlan, limited: bool) -> None:
     """Say so where nothing bounds what a partition holds."""
-    if limited or plan.within is not None or rows_of_match(plan)[1] is not None:
+    if limited or plan.within is not None or plan.length[1] is not None:
         return
     warnings.warn(
         f"The state of this stream is {state_bound(plan)}. "

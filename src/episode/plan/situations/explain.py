@@ -14,11 +14,10 @@ MOST_LINES = 60
 
 def explain_situation_pattern(plan: SituationPlan) -> list[str]:
     """Lines for one situation pattern, before any event has been seen."""
-    query = plan.query
-    written = query.source.written(query.source.pattern)
+    written = plan.source.written(plan.source.pattern)
     within = "no window"
-    if query.within is not None:
-        within = f"window {query.source.written(query.within.span)}"
+    if plan.window is not None:
+        within = f"window {plan.source.written(plan.window)}"
     when = "as soon as they are certain" if plan.eager else "when all their situations have ended"
     lines = [
         f"SITUATIONS: {' '.join(written.split())}",
@@ -26,9 +25,9 @@ def explain_situation_pattern(plan: SituationPlan) -> list[str]:
         f"  partitions: {', '.join(plan.keys) or 'one (no PARTITION BY)'}",
         "  situations (runs of events for which the condition holds, once per row before matching):",
     ]
-    for definition in query.definitions:
-        condition = " AND ".join(render(part) for part in plan.conditions[definition.symbol].row_local)
-        lines.append(f"    {definition.symbol}: {condition or 'every event'}{_limits(plan, definition.symbol)}")
+    for number, name in enumerate(plan.symbols):
+        condition = " AND ".join(render(part) for part in plan.conditions[name].row_local)
+        lines.append(f"    {name}: {condition or 'every event'}{_limits(plan, number)}")
     lines.append("  constraints:")
     for left in range(len(plan.symbols)):
         for right in range(left + 1, len(plan.symbols)):
@@ -57,13 +56,11 @@ def explain_situation_pattern(plan: SituationPlan) -> list[str]:
     return lines
 
 
-def _limits(plan: SituationPlan, symbol: str) -> str:
-    definition = next(one for one in plan.query.definitions if one.symbol == symbol)
-    source = plan.query.source
+def _limits(plan: SituationPlan, number: int) -> str:
     words = [
-        f"{what} {source.written(limit.span)}"
-        for what, limit in (("at least", definition.at_least), ("at most", definition.at_most))
-        if limit is not None
+        f"{what} {plan.source.written(span)}"
+        for what, span in zip(("at least", "at most"), plan.limits[number], strict=True)
+        if span is not None
     ]
     return f", {' and '.join(words)}" if words else ""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
-from episode.lang.rows.syntax import MatchRecognize
 from episode.lang.situations import allen
 from episode.lang.situations.syntax import Definition, SituationQuery
 from episode.lang.syntax import Duration, Span
@@ -13,44 +12,37 @@ from episode.plan.derived import DerivedColumns
 from episode.plan.event_time import in_units_of_time
 from episode.plan.expressions import Condition, Constant, Current, conjuncts
 from episode.plan.labels import Labels
-from episode.plan.output import MeasurePlan
+from episode.plan.output import MeasurePlan, Output
+from episode.plan.pattern import OrderColumn, PatternPlan
 from episode.plan.reading import columns_read, expressions_of
 from episode.plan.scalars import RowLocalScalars
 from episode.plan.schema import InputSchema
-from episode.plan.situations.returns import SituationReturns, clause_of, with_columns
+from episode.plan.situations.returns import SituationReturns, with_columns
 from episode.plan.types import VOID
 
 EARLIEST, COMPLETE = "earliest", "complete"
 
 
-@dataclass(frozen=True)
-class SituationPlan:
+@dataclass(frozen=True, kw_only=True)
+class SituationPlan(PatternPlan):
     """One situation pattern over one input.
 
     symbols: a row's condition for symbol i is bit i. masks: relations (bits of `allen.Relation`) that the situation of
     the first symbol may have to that of the second; all of them where no constraint is about the two.
-    at_least, at_most, within: in units of event time (None: no limit).
-    eager: are matches told as soon as they are certain, or when all situations have ended?
-    clause, labels, conditions, measures: as those of a row pattern, whose parts evaluate them.
+    at_least, at_most: in units of event time (None: no limit); limits: where the query says so, for each symbol.
+    components: symbols that constraints connect, directly or over others; one tuple if the pattern is connected.
+    eager: are matches reported as soon as they are certain, or when all situations have ended?
     """
 
-    query: SituationQuery
     symbols: tuple[str, ...]
     masks: tuple[tuple[int, ...], ...]
     at_least: tuple[int | None, ...]
     at_most: tuple[int | None, ...]
-    within: int | None
+    limits: tuple[tuple[Span | None, Span | None], ...]
+    components: tuple[tuple[str, ...], ...]
     eager: bool
-    keys: tuple[str, ...]
     time: str
     time_type: str
-    clause: MatchRecognize
-    labels: Labels
-    conditions: dict[str, Condition]
-    measures: MeasurePlan
-    input_columns: tuple[str, ...]
-    derived: tuple[tuple[str, str], ...]
-    types: dict[str, str]
 
     @property
     def detect(self) -> str:
@@ -83,7 +75,6 @@ class _Planner:
         self.keys = keys
         self.eager = eager
         self.derived = DerivedColumns(schema)
-        self.clause = clause_of(query)
         self.rows = RowLocalScalars(query.source, schema, self.derived)
 
     def plan(self) -> SituationPlan:
@@ -104,20 +95,22 @@ class _Planner:
         needed = dict.fromkeys([*self.keys, self.time, *read])
         derived_types = dict(self.derived.by_sql.values())
         return SituationPlan(
-            query=query,
+            source=query.source,
+            output=Output(labels, measures),
+            order=(OrderColumn(self.time),),
+            window=_span(query.within),
             symbols=query.symbols,
             masks=self._masks(),
+            components=query.components(),
             at_least=tuple(self._units(definition.at_least) for definition in query.definitions),
             at_most=tuple(self._units(definition.at_most) for definition in query.definitions),
+            limits=tuple((_span(one.at_least), _span(one.at_most)) for one in query.definitions),
             within=self._units(query.within),
             eager=self.eager,
             keys=self.keys,
             time=self.time,
             time_type=self.time_type,
-            clause=self.clause,
-            labels=labels,
             conditions=conditions,
-            measures=measures,
             input_columns=tuple(needed),
             derived=tuple((sql, name) for sql, name in self.derived.selections() if name in needed),
             types={**self.schema.columns, **derived_types},
@@ -166,4 +159,8 @@ class _Planner:
         return self.query.source.error(EpisodeAnalysisError, message, span, hint)
 
 
-__all__ = ["COMPLETE", "EARLIEST", "SituationPlan", "plan_situation_pattern"]
+def _span(duration: Duration | None) -> Span | None:
+    return None if duration is None else duration.span
+
+
+__all__ = ["COMPLETE", "EARLIEST", "SituationPlan", "SituationQuery", "plan_situation_pattern"]

@@ -8,19 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Union
 
-from episode.lang.rows.syntax import (
-    Empty,
-    MatchMode,
-    MatchRecognize,
-    RowsPerMatch,
-    SkipTo,
-)
 from episode.lang.situations.syntax import (
     Moment,
     SituationAggregate,
     SituationAtom,
     SituationColumn,
-    SituationQuery,
     SituationTime,
 )
 from episode.lang.syntax import Aggregate, ColumnRef, ReturnItem, Scalar
@@ -53,14 +45,6 @@ class MatchMoment:
 
 
 SituationOutput = Union[OutputAtom, SituationMoment, MatchMoment]
-
-
-def clause_of(query: SituationQuery) -> MatchRecognize:
-    """A row pattern's clause in place of the query: the planner of MEASURES asks it for the text and what comes out."""
-    return MatchRecognize(
-        (), (), (), RowsPerMatch.ONE_ROW, SkipTo.NEXT_ROW, None, MatchMode.PREFERRED, Empty(), None, None, (), (),
-        source=query.source,
-    )  # fmt: skip
 
 
 def with_columns(scalar: Scalar, label: str | None) -> Scalar:

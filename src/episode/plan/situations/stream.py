@@ -18,15 +18,14 @@ def event_time_of(plan: SituationPlan, limited: bool) -> EventTime:
 
 def _check_unbounded(plan: SituationPlan, limited: bool) -> None:
     """Without WITHIN every finished situation is held: refused where situations are not even related."""
-    query = plan.query
-    parts = query.components()
+    parts = plan.components
     if len(parts) > 1:
         groups = " and ".join("{" + ", ".join(part) + "}" for part in parts)
-        raise query.source.error(
+        raise plan.source.error(
             EpisodeAnalysisError,
             f"The pattern is not connected ({groups}), and over a stream it needs WITHIN: without it every situation "
             "is paired with all that come after it.",
-            query.source.pattern,
+            plan.source.pattern,
             "Write for example WITHIN 10 minutes after the pattern, or relate the situations.",
         )
     if not limited:

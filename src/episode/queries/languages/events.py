@@ -151,9 +151,9 @@ class BoundEventPattern:
     @property
     def result(self) -> Result:
         """RETURN's columns, then the times of the match."""
-        query, measures = self.plan.query, self.plan.measures
+        measures = self.plan.measures
         return Result(
-            source=query.source,
+            source=self.plan.source,
             measures=measures,
             columns=tuple(one for one in measures.measures if not one.name.startswith(KEEP)),
             conditions=tuple(one for one in measures.measures if one.name.startswith(KEEP)),
@@ -162,7 +162,7 @@ class BoundEventPattern:
     def spec(self, schema: pa.Schema, limit: StateLimit | None = None) -> EventPatternSpec:
         from episode.matchers.events.spec import EventPatternSpec
 
-        return EventPatternSpec(self.plan, schema, self.step_budget, limit)
+        return EventPatternSpec(self.plan.for_workers(), schema, self.step_budget, limit)
 
     def event_time(self, limited: bool) -> EventTime:
         return event_time_of(self.plan)

@@ -13,7 +13,7 @@ from episode.plan.event_time import EventTime
 from episode.plan.output import TIMED_OUT_COLUMN
 from episode.plan.result import Result
 from episode.plan.rows.explain import explain_row_pattern
-from episode.plan.rows.plan import RowPatternPlan, for_workers, plan_row_pattern
+from episode.plan.rows.plan import RowPatternPlan, plan_row_pattern
 from episode.plan.rows.stream import event_time_of, warn_if_unbounded, with_match_times
 from episode.plan.run_options import RunOptions
 from episode.plan.schema import InputSchema
@@ -79,20 +79,20 @@ class BoundRowPattern:
     def result(self) -> Result:
         """The clause's own columns, then or around them the measures."""
         plan = self.plan
-        flag = (TIMED_OUT_COLUMN,) if plan.clause.timed_out is not None else ()
+        flag = (TIMED_OUT_COLUMN,) if plan.output.timed_out else ()
         return Result(
-            source=plan.clause.source,
+            source=plan.source,
             measures=plan.measures,
             columns=tuple(plan.measures.measures),
-            before=plan.outputs[: plan.before],
-            after=(*plan.outputs[plan.before :], *flag),
+            before=plan.output.columns[: plan.output.before],
+            after=(*plan.output.columns[plan.output.before :], *flag),
             what="The measure ",
         )
 
     def spec(self, schema: pa.Schema, limit: StateLimit | None = None) -> RowPatternSpec:
         from episode.matchers.rows.spec import RowPatternSpec
 
-        return RowPatternSpec(for_workers(self.plan), schema, self.step_budget, limit)
+        return RowPatternSpec(self.plan.for_workers(), schema, self.step_budget, limit)
 
     def event_time(self, limited: bool) -> EventTime:
         time = event_time_of(self.plan, self.schema.columns)

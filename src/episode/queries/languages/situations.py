@@ -85,13 +85,13 @@ class BoundSituationPattern:
     @property
     def result(self) -> Result:
         """RETURN's columns, then the times of the match."""
-        query, measures = self.plan.query, self.plan.measures
-        return Result(query.source, measures, tuple(measures.measures))
+        measures = self.plan.measures
+        return Result(self.plan.source, measures, tuple(measures.measures))
 
     def spec(self, schema: pa.Schema, limit: StateLimit | None = None) -> SituationPatternSpec:
         from episode.matchers.situations.spec import SituationPatternSpec
 
-        return SituationPatternSpec(self.plan, schema, limit)
+        return SituationPatternSpec(self.plan.for_workers(), schema, limit)
 
     def event_time(self, limited: bool) -> EventTime:
         return event_time_of(self.plan, limited)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pickle
 from dataclasses import replace
 
-from episode.plan.rows.plan import for_workers
 from tests.support.rows import run_whole, spec_of
 
 
@@ -25,7 +24,7 @@ def test_a_long_condition_is_small_for_the_workers() -> None:
     """Spark's streams fail where a function has more than a megabyte."""
     condition = " OR ".join(f"v = {value}" for value in range(3_000))
     spec = spec_of(f"ORDER BY ts MEASURES count(*) AS n PATTERN (A+) DEFINE A AS {condition}")
-    slim = replace(spec, plan=for_workers(spec.plan))
+    slim = replace(spec, plan=spec.plan.for_workers())
     assert len(pickle.dumps(slim)) < 500_000
     assert slim.fingerprint == spec.fingerprint
     rows = [{"k": 1, "ts": ts, "v": v, "f": None, "s": None} for ts, v in enumerate([1, 2_999, 3_000, 0])]
