@@ -23,8 +23,10 @@ from bench.feeding import Clock, one_core
 from bench.harness import Report, median, millions, say, verdict
 from bench.queries import RARE, TICK, TICK_MAXIMAL
 from bench.ticks import SCHEMA, ticks
+from episode.kernels import measures
 from episode.kernels.rows import matching as kernel
 from episode.lang.rows.parser import parse_clause
+from episode.matchers import assembly
 from episode.matchers.protocol import END_OF_TIME, EventBatch
 from episode.matchers.rows import matcher as row_pattern
 from episode.matchers.rows.spec import RowPatternSpec
@@ -42,22 +44,23 @@ PACKAGES = ("numba", "numpy", "pyarrow")
 def clocked() -> Iterator[Clock]:
     """The matcher with a clock in its steps."""
     clock = Clock.of(*STEPS)
-    kept = row_pattern.prepare, kernel.match_partitions, row_pattern.OutputAssembler
+    kept = row_pattern.prepare, kernel.match_partitions, measures.output_rows, assembly.OutputAssembler
     row_pattern.prepare = clock.timed("prepare", kept[0])
     kernel.match_partitions = clock.timed("kernel", kept[1])
+    measures.output_rows = clock.timed("assemble", kept[2])
 
-    class Assembler(kept[2]):  # type: ignore[misc, valid-type]
+    class Assembler(kept[3]):  # type: ignore[misc, valid-type]
         def __init__(self, *arguments: Any, **options: Any) -> None:
             clock.timed("assemble", super().__init__)(*arguments, **options)
 
         def table_of_matches(self) -> pa.Table:
             return clock.timed("assemble", super().table_of_matches)()
 
-    row_pattern.OutputAssembler = Assembler
+    assembly.OutputAssembler = Assembler
     try:
         yield clock
     finally:
-        row_pattern.prepare, kernel.match_partitions, row_pattern.OutputAssembler = kept
+        row_pattern.prepare, kernel.match_partitions, measures.output_rows, assembly.OutputAssembler = kept
 
 
 def spec_of(clause: str) -> RowPatternSpec:
@@ -81,7 +84,7 @@ def run(spec: RowPatternSpec, shards: list[pa.Table]) -> tuple[dict[str, float],
             events: EventBatch = clock.timed("order", running.events)(shard)
             inside = sum(clock.seconds.values())
             begin = time.process_time()
-            matches += running.matcher.feed(events, END_OF_TIME).num_rows
+            matches += sum(table.num_rows for table in running.matcher.feed(events, END_OF_TIME))
             total = time.process_time() - begin
             clock.seconds["rest"] += total - (sum(clock.seconds.values()) - inside)
     return clock.seconds, matches

@@ -131,7 +131,7 @@ def run(contender: Contender, batches: Sequence[EventBatch], most: float = float
             if contender.before_feed is not None:
                 contender.before_feed(matcher, number)
             begin = time.process_time()
-            for table in matcher.feed_in_rounds(batch, until):
+            for table in matcher.feed(batch, until):
                 delivered += table.num_rows
             parts.append(time.process_time() - begin)
             if sum(parts) > most:
@@ -167,4 +167,5 @@ def _medians(several: list[Measured]) -> Measured:
 def matches_of(query: Query, batches: Sequence[EventBatch], detect: str) -> pa.Table:
     """All matches, as the matcher puts them out."""
     matcher = query.spec(detect=detect).open()
-    return pa.concat_tables([matcher.feed(batch, until) for batch, until in feeds_of(batches)])
+    tables = [table for batch, until in feeds_of(batches) for table in matcher.feed(batch, until)]
+    return pa.concat_tables([query.spec().output_schema.empty_table(), *tables])

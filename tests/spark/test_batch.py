@@ -32,14 +32,14 @@ class Numbering:
     def __init__(self, schema: pa.Schema) -> None:
         self.schema = schema
 
-    def feed(self, events: EventBatch, until: int) -> pa.Table:
+    def feed(self, events: EventBatch, until: int) -> Iterator[pa.Table]:
         starts = np.flatnonzero(np.append(True, events.key[1:] != events.key[:-1]))
         lengths = np.diff(np.append(starts, len(events)))
         numbers = np.arange(len(events)) - np.repeat(starts, lengths)
-        return pa.Table.from_arrays([*events.table.columns, pa.array(numbers)], schema=self.schema)
+        yield pa.Table.from_arrays([*events.table.columns, pa.array(numbers)], schema=self.schema)
 
-    def finish(self) -> pa.Table:
-        return self.schema.empty_table()
+    def finish(self) -> Iterator[pa.Table]:
+        yield self.schema.empty_table()
 
 
 @dataclass

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import pickle
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -58,18 +58,16 @@ class ManyMatcher:
     specs: dict[int, RowPatternSpec]
     matchers: dict[int, Matcher] = field(default_factory=dict)
 
-    def feed(self, events: EventBatch, until: int) -> pa.Table:
+    def feed(self, events: EventBatch, until: int) -> Iterator[pa.Table]:
         queries = events.table.column("query").to_numpy()
         for query in np.unique(queries).tolist():
             self.matchers.setdefault(query, self.specs[query].open())
-        outputs = []
         for query, matcher in self.matchers.items():
             rows = np.flatnonzero(queries == query)
             wakes = matcher.wakes_at is not None and matcher.wakes_at <= until
             if len(rows) or wakes or until == END_OF_TIME:
                 part = EventBatch(self._table(query, events, rows), events.key[rows], events.time[rows])
-                outputs.append((query, matcher.feed(part, until)))
-        return _joined(outputs)
+                yield from _labelled(query, matcher.feed(part, until))
 
     def _table(self, query: int, events: EventBatch, rows: np.ndarray) -> pa.Table:
         spec = self.specs[query]
@@ -77,8 +75,9 @@ class ManyMatcher:
         nothing = spec.input_schema.empty_table().select(list(spec.input_columns))
         return pa.concat_tables([nothing, *(from_bytes(blob) for blob in blobs)]).combine_chunks()
 
-    def finish(self) -> pa.Table:
-        return _joined([(query, matcher.finish()) for query, matcher in self.matchers.items()])
+    def finish(self) -> Iterator[pa.Table]:
+        for query, matcher in self.matchers.items():
+            yield from _labelled(query, matcher.finish())
 
     def snapshot(self) -> Snapshot:
         put, removed = [], []
@@ -113,6 +112,8 @@ class ManyMatcher:
         return min(times, default=None)
 
 
-def _joined(outputs: list[tuple[int, pa.Table]]) -> pa.Table:
-    found = [(query, to_bytes(table)) for query, table in outputs if table.num_rows]
-    return pa.Table.from_pylist([{"query": query, "matches": blob} for query, blob in found], ManySpec.output_schema)
+def _labelled(query: int, outputs: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """The matches of a query in rows that say whose they are."""
+    for table in outputs:
+        if table.num_rows:
+            yield pa.Table.from_pylist([{"query": query, "matches": to_bytes(table)}], ManySpec.output_schema)

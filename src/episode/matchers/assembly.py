@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -38,6 +39,8 @@ from episode.plan.types import decimal_of
 NO_FLOATS = np.zeros(0, np.float64)
 NO_INTS = np.zeros(0, np.int64)
 NO_FLAGS = np.zeros(0, np.uint8)
+MOST_VALUES = 1 << 20
+"""Output rows of one table, elements of their arrays included; a single row may have more."""
 ROW_COLUMN = "__episode_row"
 """Stands for a row of the output where no column does: all measures are constants."""
 
@@ -120,8 +123,37 @@ class Matches:
     part_hi: np.ndarray
 
 
+def output_tables(
+    plan: PatternPlan, schema: pa.Schema, program: PathLabels, table: pa.Table, prepared: Prepared, matches: Matches
+) -> Iterator[pa.Table]:
+    """The output rows of matches in the rows of `table`, in tables of bounded size."""
+    rows = plan.output.rows
+    out_match, out_position = kernels.output_rows(
+        matches.kind,
+        matches.length,
+        matches.path_from,
+        matches.path,
+        program.excluded,
+        rows is not RowMode.ALL_OMIT_EMPTY,
+        rows is RowMode.ONE_ROW,
+    )
+    values = np.ones(len(out_match), np.int64)
+    for atom in plan.measures.atoms:
+        if isinstance(atom, Gathered):
+            values += matches.length[out_match] if atom.final else np.maximum(out_position + 1, 0)
+    through = np.cumsum(values)
+    at = 0
+    while at < len(out_match):
+        before = int(through[at - 1]) if at else 0
+        end = max(at + 1, int(np.searchsorted(through, before + MOST_VALUES, side="right")))
+        yield OutputAssembler(
+            plan, schema, program, table, prepared, matches, out_match[at:end], out_position[at:end]
+        ).table_of_matches()
+        at = end
+
+
 class OutputAssembler:
-    """Builds the output table for the matches of one feed."""
+    """Builds the table of some output rows of the matches of one feed: see kernels.measures."""
 
     def __init__(
         self,
@@ -131,6 +163,8 @@ class OutputAssembler:
         table: pa.Table,
         prepared: Prepared,
         matches: Matches,
+        out_match: np.ndarray,
+        out_position: np.ndarray,
     ) -> None:
         self.plan = plan
         self.schema = schema
@@ -138,18 +172,9 @@ class OutputAssembler:
         self.table = table
         self.prepared = prepared
         self.matches = matches
-        rows = plan.output.rows
-        self.out_match, self.out_position = kernels.output_rows(
-            matches.kind,
-            matches.length,
-            matches.path_from,
-            matches.path,
-            program.excluded,
-            rows is not RowMode.ALL_OMIT_EMPTY,
-            rows is RowMode.ONE_ROW,
-        )
-        self.unmatched = matches.kind[self.out_match] == UNMATCHED
-        self.timed_out = matches.number[self.out_match] == TIMED_OUT
+        self.out_match, self.out_position = out_match, out_position
+        self.unmatched = matches.kind[out_match] == UNMATCHED
+        self.timed_out = matches.number[out_match] == TIMED_OUT
         self._places: dict[Place, tuple[np.ndarray, np.ndarray]] = {}
         self._label_names = pa.array(plan.labels.names, pa.string())
 

@@ -105,6 +105,8 @@ class LiveShard:
         self.coder = KeyCoder(spec.input_order.keys)
         self.watermark = NO_WATERMARK
         self.ended = False
+        self.counters = Counters()
+        self.late: pa.Table | None = None
         self._buffer: list[_Waiting] = []
         self._arrived = 0
         self._changes = _Changes()
@@ -116,19 +118,24 @@ class LiveShard:
 
         An envelope is a table, and the same in bytes where it came in bytes: those are kept as they are.
         """
+        outputs = [self.spec.output_schema.empty_table(), *self.advance(envelopes, watermark)]
+        return Step(pa.concat_tables(outputs), self.counters, self.late)
+
+    def advance(self, envelopes: Sequence[tuple[bytes | None, pa.Table]], watermark: int) -> Iterator[pa.Table]:
+        """As `step`, matches coming as they are found; when all are taken, `counters` and `late` say what happened."""
         self.watermark = max(self.watermark, watermark)
-        counters = Counters()
+        self.counters = counters = Counters()
         late = [table for blob, table in envelopes for table in self._take(blob, table, counters)]
+        self.late = concat(late) if late else None
         given_up = self.matcher.given_up
-        outputs = self._released()
+        for matches in self._released():
+            counters.matches += matches.num_rows
+            yield matches
         counters.given_up = self.matcher.given_up - given_up
-        matches = pa.concat_tables(outputs) if outputs else self.spec.output_schema.empty_table()
-        counters.matches = matches.num_rows
         counters.state_rows = self.matcher.state_rows
         counters.waiting_events = sum(len(waiting.time) for waiting in self._buffer)
         counters.live_keys = len(self.matcher.live_keys)
         self._forget_keys()
-        return Step(matches, counters, concat(late) if late else None)
 
     def _take(self, blob: bytes | None, table: pa.Table, counters: Counters) -> Iterator[pa.Table]:
         """Put the events of an envelope into the buffer; late ones come back, if they are kept."""
@@ -188,10 +195,10 @@ class LiveShard:
         nulls = ids.is_null().to_numpy(zero_copy_only=False)
         return (first | nulls)[len(times) - len(time) :]
 
-    def _released(self) -> list[pa.Table]:
+    def _released(self) -> Iterator[pa.Table]:
         """Feed what is due; the matches."""
         if self.ended or self.watermark == NO_WATERMARK:
-            return []
+            return
         ends = self.rules.end is not None and self.watermark >= self.rules.end - 1
         due, rest = [], []
         for waiting in self._buffer:
@@ -203,17 +210,15 @@ class LiveShard:
             else:
                 self._changes.remove(f"{_BUFFER}{waiting.number}")
         self._buffer = rest
-        outputs = []
         until = END_OF_TIME if ends else self.watermark
         wakes_at = self.matcher.wakes_at
         if due:
-            outputs.append(self.matcher.feed(events_of(concat(due), self.spec.input_order, self.coder), until))
+            yield from self.matcher.feed(events_of(concat(due), self.spec.input_order, self.coder), until)
         elif not ends and wakes_at is not None and wakes_at <= until:
-            outputs.append(self.matcher.feed(self._no_events(), until))
+            yield from self.matcher.feed(self._no_events(), until)
         if ends:
-            outputs.append(self.matcher.finish())
+            yield from self.matcher.finish()
             self.ended = True
-        return outputs
 
     def _no_events(self) -> EventBatch:
         empty = self.spec.input_schema.empty_table().select(list(self.spec.input_columns))

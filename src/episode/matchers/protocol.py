@@ -58,6 +58,12 @@ class EventBatch:
     key: np.ndarray
     time: np.ndarray
 
+    @staticmethod
+    def empty(schema: pa.Schema, columns: Iterable[str]) -> EventBatch:
+        """No events, with these columns of a schema."""
+        nothing = np.zeros(0, np.int64)
+        return EventBatch(schema.empty_table().select(list(columns)), nothing, nothing)
+
     def __len__(self) -> int:
         return len(self.key)
 
@@ -104,12 +110,16 @@ class Snapshot:
 class Matcher(Protocol):
     """One engine at work on one shard."""
 
-    def feed(self, events: EventBatch, until: int) -> pa.Table:
-        """Take new events; all events with time <= until are in. Returns the matches that are now certain."""
+    def feed(self, events: EventBatch, until: int) -> Iterator[pa.Table]:
+        """Take new events; all events with time <= until are in. Yields the matches that are now certain.
+
+        They come as they are found, in tables of bounded size (none where there are none). All of them must be taken
+        before anything else is asked of the matcher.
+        """
         ...
 
-    def finish(self) -> pa.Table:
-        """The input has ended: returns all remaining matches."""
+    def finish(self) -> Iterator[pa.Table]:
+        """The input has ended: yields all remaining matches, as `feed` does."""
         ...
 
     def snapshot(self) -> Snapshot:
@@ -138,15 +148,6 @@ class Matcher(Protocol):
     @property
     def wakes_at(self) -> int | None:
         """The least `until` at which a feed without events could give a match; None if none could."""
-        ...
-
-
-@runtime_checkable
-class FeedsInRounds(Protocol):
-    """A Matcher whose feed may give more matches than should be in memory at once."""
-
-    def feed_in_rounds(self, events: EventBatch, until: int) -> Iterator[pa.Table]:
-        """As `feed`, in parts; all of them must be taken before anything else is asked of the matcher."""
         ...
 
 

@@ -5,12 +5,11 @@ Memory is the caller's: all matches of a feed are in it at once. `shard` runs wh
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import pyarrow as pa
 
-from episode.matchers.columns import concat
 from episode.matchers.keys import KeyCoder
 from episode.matchers.ordering import events_of
 from episode.matchers.protocol import END_OF_TIME, EventBatch, Matcher, MatcherSpec, StateChunk
@@ -34,11 +33,15 @@ class LocalRun:
 
     def feed(self, table: pa.Table, until: int = END_OF_TIME) -> pa.Table:
         """Matches that are certain with these rows; all rows with time <= until are in."""
-        return self.matcher.feed(self.events(table), until)
+        return self.joined(self.matcher.feed(self.events(table), until))
 
     def finish(self) -> pa.Table:
         """The remaining matches."""
-        return self.matcher.finish()
+        return self.joined(self.matcher.finish())
+
+    def joined(self, tables: Iterable[pa.Table]) -> pa.Table:
+        """Matches that came in several tables, as one."""
+        return pa.concat_tables([self.spec.output_schema.empty_table(), *tables])
 
     def move(self) -> None:
         """Write the state, and go on from it in a new matcher."""
@@ -61,14 +64,14 @@ def run(
     """
     pieces = [tables] if isinstance(tables, pa.Table) else tables
     running = LocalRun(spec)
-    outputs = []
+    outputs: list[pa.Table] = []
     for number, piece in enumerate(pieces):
         if restore:
             running.move()
         events = running.events(piece)
         complete = completed_by(events, number == len(pieces) - 1) if until is None else until[number]
-        outputs.append(running.matcher.feed(events, complete))
-    return concat([*outputs, running.finish()])
+        outputs += running.matcher.feed(events, complete)
+    return running.joined([*outputs, *running.matcher.finish()])
 
 
 def completed_by(events: EventBatch, last: bool) -> int:

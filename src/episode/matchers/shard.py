@@ -18,7 +18,7 @@ import pyarrow as pa
 from episode.matchers.columns import concat, plain
 from episode.matchers.keys import KeyCoder
 from episode.matchers.ordering import events_of, has_lasting_image, times_of
-from episode.matchers.protocol import END_OF_TIME, EventBatch, FeedsInRounds, Matcher, MatcherSpec
+from episode.matchers.protocol import END_OF_TIME, MatcherSpec
 from episode.matchers.spill import SortedRun, Spool, cuts_of, rechunk, split_by_key
 
 DEFAULT_BUDGET = 256 * 2**20
@@ -72,10 +72,11 @@ def _run_whole(spec: MatcherSpec, tables: list[pa.Table]) -> Iterator[pa.RecordB
     events = events_of(table, spec.input_order, KeyCoder(spec.input_order.keys))
     del table
     matcher = spec.open()
-    for matches in _fed(matcher, events, END_OF_TIME):
+    for matches in matcher.feed(events, END_OF_TIME):
         yield from _batches(matches, spec.output_schema)
     del events
-    yield from _batches(matcher.finish(), spec.output_schema)
+    for matches in matcher.finish():
+        yield from _batches(matches, spec.output_schema)
 
 
 def _run_large(
@@ -138,17 +139,10 @@ def _feed_all(spec: MatcherSpec, pieces: Iterable[tuple[pa.Table, int]]) -> Iter
     for table, until in pieces:
         if table.num_rows:
             events = events_of(table, spec.input_order, coder)
-            for matches in _fed(matcher, events, until):
+            for matches in matcher.feed(events, until):
                 yield from _batches(matches, spec.output_schema)
-    yield from _batches(matcher.finish(), spec.output_schema)
-
-
-def _fed(matcher: Matcher, events: EventBatch, until: int) -> Iterator[pa.Table]:
-    """The matches of a feed, as they come where there may be very many."""
-    if isinstance(matcher, FeedsInRounds):
-        yield from matcher.feed_in_rounds(events, until)
-    else:
-        yield matcher.feed(events, until)
+    for matches in matcher.finish():
+        yield from _batches(matches, spec.output_schema)
 
 
 def _batches(matches: pa.Table, schema: pa.Schema) -> Iterator[pa.RecordBatch]:

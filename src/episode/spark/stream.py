@@ -273,12 +273,13 @@ class ShardProcessor(StatefulProcessor):
         shard = self._shard(head)
         milliseconds = times.getCurrentWatermarkInMs()
         watermark = milliseconds * self.rules.unit if milliseconds > 0 else NO_WATERMARK
-        step = shard.step([(blob, self.opened(blob)) for blob in blobs], watermark)
-        if step.late is not None and self.rules.late_path is not None:
+        for matches in shard.advance([(blob, self.opened(blob)) for blob in blobs], watermark):
+            yield from _blobs(number, matches)
+        if shard.late is not None and self.rules.late_path is not None:
             name = late_file(_query_id(), self.rules.name, self.spec.fingerprint, number, head.steps)
-            _write_late(plain(step.late), self.rules.late_path, name)
+            _write_late(plain(shard.late), self.rules.late_path, name)
         self._save(shard, head, milliseconds, fired)
-        yield from _output(number, step.matches, step.counters)
+        yield pd.DataFrame([{"shard": number, "blob": None, **shard.counters.as_dict()}])
 
     def _check(self, head: _Head) -> None:
         if head.format != HEAD_VERSION:
@@ -349,16 +350,11 @@ class _Head:
     query: str = ""
 
 
-def _output(number: int, matches: pa.Table, counters: Counters) -> Iterator[pd.DataFrame]:
-    """The step's row of counters, with the matches in blobs."""
-    begins = range(0, matches.num_rows, _BLOB_ROWS)
-    blobs: list[bytes | None] = [to_bytes(matches.slice(begin, _BLOB_ROWS)) for begin in begins]
-    counts = counters.as_dict()
-    rows = []
-    for blob in blobs or [None]:
-        rows.append({"shard": number, "blob": blob, **counts})
-        counts = dict.fromkeys(counts, 0)
-    yield pd.DataFrame(rows)
+def _blobs(number: int, matches: pa.Table) -> Iterator[pd.DataFrame]:
+    """Matches in rows of the output; what a step counts comes after them."""
+    for begin in range(0, matches.num_rows, _BLOB_ROWS):
+        blob = to_bytes(matches.slice(begin, _BLOB_ROWS))
+        yield pd.DataFrame([{"shard": number, "blob": blob, **dict.fromkeys(COUNTERS, 0)}])
 
 
 def late_file(query: str, pattern: str, fingerprint: str, shard: int, step: int) -> str:

@@ -1,6 +1,7 @@
 """One shard through a matcher: in memory, spilled, and one giant key in pieces; always the same rows in order."""
 
 import gc
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,7 +26,7 @@ class Numbering:
         self.last = {}
         self.until = None
 
-    def feed(self, events: EventBatch, until: int) -> pa.Table:
+    def feed(self, events: EventBatch, until: int) -> Iterator[pa.Table]:
         self.log.append((len(events), until))
         numbers = []
         for key, time in zip(events.key.tolist(), events.time.tolist(), strict=True):
@@ -35,11 +36,11 @@ class Numbering:
             self.counts[key] = self.counts.get(key, 0) + 1
             numbers.append(self.counts[key])
         self.until = until
-        return events.table.select(["k", "t", "id"]).append_column("number", pa.array(numbers, pa.int64()))
+        yield events.table.select(["k", "t", "id"]).append_column("number", pa.array(numbers, pa.int64()))
 
-    def finish(self) -> pa.Table:
+    def finish(self) -> Iterator[pa.Table]:
         self.log.append("finish")
-        return OUTPUT.empty_table()
+        yield OUTPUT.empty_table()
 
 
 @dataclass

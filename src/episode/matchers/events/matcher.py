@@ -42,12 +42,7 @@ class EventPatternMatcher:
         self.state = EventState(plan, self.horizon, spec.input_columns, spec.limit)
         self.output = Output(plan, spec.output_schema)
 
-    def feed(self, events: EventBatch, until: int) -> pa.Table:
-        tables = list(self.feed_in_rounds(events, until))
-        return pa.concat_tables(tables) if tables else self.spec.output_schema.empty_table()
-
-    def feed_in_rounds(self, events: EventBatch, until: int) -> Iterator[pa.Table]:
-        """As `feed`, matches coming as they are found."""
+    def feed(self, events: EventBatch, until: int) -> Iterator[pa.Table]:
         for together, found in self.matches_in(events, until):
             yield from self.output.tables(together, found)
 
@@ -68,10 +63,8 @@ class EventPatternMatcher:
         if until != END_OF_TIME:
             self.state.done = max(self.state.done, until)
 
-    def finish(self) -> pa.Table:
-        nothing = np.zeros(0, np.int64)
-        empty = self.spec.input_schema.empty_table().select(list(self.spec.input_columns))
-        return self.feed(EventBatch(empty, nothing, nothing), END_OF_TIME)
+    def finish(self) -> Iterator[pa.Table]:
+        yield from self.feed(EventBatch.empty(self.spec.input_schema, self.spec.input_columns), END_OF_TIME)
 
     def snapshot(self) -> Snapshot:
         return self.state.snapshot()

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from episode.kernels.rows.matching import MATCHED
-from episode.matchers.assembly import Matches, OutputAssembler, PathLabels
+from episode.matchers.assembly import Matches, PathLabels, output_tables
 from episode.matchers.columns import take
 from episode.matchers.events.tree import Found
 from episode.matchers.prepare import Needs, needs_of, prepare
@@ -98,9 +98,11 @@ class Output:
     def tables(self, events: EventBatch, found: FoundMatches) -> Iterator[pa.Table]:
         """Matches as rows, in tables of bounded size."""
         for offsets, rows, variables in found.parts(MOST_EVENTS):
-            yield self._table(events, offsets, rows, variables)
+            yield from self._tables(events, offsets, rows, variables)
 
-    def _table(self, events: EventBatch, offsets: np.ndarray, rows: np.ndarray, variables: np.ndarray) -> pa.Table:
+    def _tables(
+        self, events: EventBatch, offsets: np.ndarray, rows: np.ndarray, variables: np.ndarray
+    ) -> Iterator[pa.Table]:
         """The events of matches, one after the other, are a table in which a match is a run of rows."""
         count = len(offsets) - 1
         table = take(events.table, rows)
@@ -115,4 +117,4 @@ class Output:
             offsets[:-1],
             offsets[1:],
         )
-        return OutputAssembler(self.plan, self.schema, self.path, table, prepared, matches).table_of_matches()
+        yield from output_tables(self.plan, self.schema, self.path, table, prepared, matches)

@@ -7,14 +7,14 @@ is tried again with them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 from episode.kernels.rows import matching as kernel
-from episode.matchers.assembly import Matches, OutputAssembler, PathLabels
+from episode.matchers.assembly import Matches, PathLabels, output_tables
 from episode.matchers.prepare import Needs, membership, needs_of, prepare
 from episode.matchers.protocol import END_OF_TIME, EventBatch, Snapshot, StateChunk
 from episode.matchers.rows.errors import matching_failed
@@ -46,18 +46,18 @@ class RowPatternMatcher:
         self.plan = spec.plan
         self.program: ProgramArrays = lower_program(self.plan.program, self.plan.labels.names)
         self.needs: Needs = needs_of(self.plan)
+        self.output_schema = spec.output_schema
         self.state = RowState(self.plan, spec.input_columns, spec.limit)
 
     # ---- protocol ------------------------------------------------------------------------------------
 
-    def feed(self, events: EventBatch, until: int) -> pa.Table:
-        return self._advance(self.state.held.joined(events), until, final=until == END_OF_TIME)
+    def feed(self, events: EventBatch, until: int) -> Iterator[pa.Table]:
+        yield from self._advance(self.state.held.joined(events), until, final=until == END_OF_TIME)
 
-    def finish(self) -> pa.Table:
+    def finish(self) -> Iterator[pa.Table]:
         held = self.state.held.rows
-        if held is None or len(held) == 0:
-            return self.spec.output_schema.empty_table()
-        return self._advance(held, END_OF_TIME, final=True)
+        if held is not None and len(held):
+            yield from self._advance(held, END_OF_TIME, final=True)
 
     def snapshot(self) -> Snapshot:
         return self.state.snapshot()
@@ -87,26 +87,17 @@ class RowPatternMatcher:
 
     # ---- one step ------------------------------------------------------------------------------------
 
-    def _advance(self, events: EventBatch, until: int, final: bool) -> pa.Table:
+    def _advance(self, events: EventBatch, until: int, final: bool) -> Iterator[pa.Table]:
         here = self.state.here(events)
         prepared = prepare(self.plan, self.needs, events.table, events.key)
-        status, work = self._run(prepared.kernel, prepared, events, until, final, here.lo, here.hi, here.now)
-        if status != kernel.FINE:
-            row = int(work.cursor[kernel.STATUS_ROW])
-            raise matching_failed(self.plan, events, row, status, self.spec.step_budget)
-        output = OutputAssembler(
-            self.plan,
-            self.spec.output_schema,
-            PathLabels(self.program.label_of, self.program.excluded),
-            events.table,
-            prepared,
-            self._ordered(work, here.lo, here.hi),
-        ).table_of_matches()
+        path = PathLabels(self.program.label_of, self.program.excluded)
+        for work in self._run(prepared.kernel, prepared, events, until, final, here.lo, here.hi, here.now):
+            matches = self._ordered(work, here.lo, here.hi)
+            yield from output_tables(self.plan, self.output_schema, path, events.table, prepared, matches)
         if final:
             self.state.forget()
         else:
             self.state.hold(events, here)
-        return output
 
     def _run(
         self,
@@ -118,7 +109,8 @@ class RowPatternMatcher:
         lo: np.ndarray,
         hi: np.ndarray,
         now: Partitions,
-    ) -> tuple[int, WorkArrays]:
+    ) -> Iterator[WorkArrays]:
+        """Run the kernel; the matches that it has found are handed out when it is done, and whenever they are many."""
         plan, p, rules = self.plan, self.program, self.plan.rules
         timed_out = plan.output.timed_out
         skip_members = plan.labels.members(rules.skip_label)
@@ -149,8 +141,15 @@ class RowPatternMatcher:
                 lo, hi, now.at_start, now.next_start, now.number, now.covered, now.explored_start, now.explored_to,
                 *work.arrays(),
             )  # fmt: skip
-            if not work.enlarge(status, p.slots):
-                return status, work
+            if work.holds_many(status):
+                yield work
+                work.forget_found()
+            elif not work.enlarge(status, p.slots):
+                break
+        if status != kernel.FINE:
+            row = int(work.cursor[kernel.STATUS_ROW])
+            raise matching_failed(plan, events, row, status, self.spec.step_budget)
+        yield work
 
     def _ordered(self, work: WorkArrays, lo: np.ndarray, hi: np.ndarray) -> Matches:
         kind, start, length, number, path_from, path = work.found()

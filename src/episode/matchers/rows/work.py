@@ -8,6 +8,9 @@ import numpy as np
 
 from episode.kernels.rows import matching as kernel
 
+MOST_MATCHES, MOST_ROWS = 1 << 20, 1 << 23
+"""Matches, and rows of matches, from which on they are handed out while the kernel still has work to do."""
+
 
 @dataclass
 class WorkArrays:
@@ -89,6 +92,18 @@ class WorkArrays:
         else:
             return False
         return True
+
+    def holds_many(self, status: int) -> bool:
+        """Is there no room for output, and so much of it that it is better handed out than given more room?"""
+        if self.cursor[kernel.OUTS] == 0:
+            return False
+        if status == kernel.OUTPUT_FULL:
+            return len(self.kind) >= MOST_MATCHES
+        return status == kernel.PATHS_FULL and len(self.out_path) >= MOST_ROWS
+
+    def forget_found(self) -> None:
+        """The matches found so far have been handed out; the kernel goes on after them."""
+        self.cursor[kernel.OUTS] = self.cursor[kernel.PATHS] = 0
 
     def found(self) -> tuple[np.ndarray, ...]:
         """(kind, start, length, number, path_from, path) of the matches."""

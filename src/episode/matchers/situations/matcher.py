@@ -45,12 +45,7 @@ class SituationPatternMatcher:
         self._found = np.empty((SOFT_LIMIT, len(plan.symbols) + 1), np.int64)
         self._found_row = np.empty((SOFT_LIMIT, 2), np.int64)
 
-    def feed(self, events: EventBatch, until: int) -> pa.Table:
-        tables = list(self.feed_in_rounds(events, until))
-        return pa.concat_tables(tables) if tables else self.output.schema.empty_table()
-
-    def feed_in_rounds(self, events: EventBatch, until: int) -> Iterator[pa.Table]:
-        """As `feed`, matches coming as they are found."""
+    def feed(self, events: EventBatch, until: int) -> Iterator[pa.Table]:
         together = self.state.pending.joined(events)
         if len(together) == 0:
             return
@@ -59,10 +54,8 @@ class SituationPatternMatcher:
             yield self.output.table(feed, self.state.symbols, found, rows)
         self.state.hold(feed, until)
 
-    def finish(self) -> pa.Table:
-        nothing = np.zeros(0, np.int64)
-        empty = self.spec.input_schema.empty_table().select(list(self.spec.input_columns))
-        return self.feed(EventBatch(empty, nothing, nothing), END_OF_TIME)
+    def finish(self) -> Iterator[pa.Table]:
+        yield from self.feed(EventBatch.empty(self.spec.input_schema, self.spec.input_columns), END_OF_TIME)
 
     def _matches(self, feed: Feed) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """(matches, rows) as the kernel finds them, about SOFT_LIMIT at a time."""
