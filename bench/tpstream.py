@@ -39,6 +39,7 @@ from episode.lang.situations.allen import Relation
 from episode.matchers.protocol import EventBatch
 from episode.matchers.situations.matcher import SituationPatternMatcher
 from episode.plan.situations.cost import every_order, triggers
+from episode.plan.situations.explain import orders_words
 from episode.plan.situations.plan import COMPLETE, EARLIEST
 from episode.plan.situations.returns import DETECTED_AT, MatchMoment, SituationMoment
 
@@ -651,7 +652,8 @@ def adaptation(options: argparse.Namespace) -> None:
     changes = found[TPS_A].matcher.orders
     page.heading("Changes of plan")
     page.text(
-        f"{changes.plans} plans; the first changes: " + "; ".join(f"`{one}`" for one in changes.changes[:5])
+        f"{changes.plans} plans; the first changes: "
+        + "; ".join(f"`{orders_words(changes.plan, one)}`" for one in changes.changes[:5])
         if changes.changes
         else "None."
     )

@@ -36,6 +36,7 @@ from bench.figures import new_figure, put_figure
 from bench.harness import Report, median, say, verdict
 from bench.plain_tree import LeftDeepTree
 from episode.plan.events.cost import Shape, left_deep, right_deep
+from episode.plan.events.explain import reason_of
 
 PACKAGES = ("numba", "numpy", "pyarrow")
 LEFT, RIGHT = "left-deep", "right-deep"
@@ -340,7 +341,7 @@ def adaptation(options: argparse.Namespace) -> None:
     kept = found[CHOSEN].matcher.adaptation
     page.table(
         ["round", "because", "plan"],
-        [[change.round, change.reason, shown(QUERY_6, change.plan)] for change in kept.changes],
+        [[one.round, reason_of(kept.plan, one), shown(QUERY_6, one.plan)] for one in kept.changes],
     )
     page.text(f"{kept.rounds:,} rounds; {kept.matches:,} matches.")
     figure, axes = new_figure(1)

@@ -42,5 +42,5 @@ class BoundPattern(Protocol):
         ...
 
     def explain_reports(self, reports: list[str]) -> list[str]:
-        """What the matchers of a run did, in words, from their reports."""
+        """What the matchers of a run did, in words, from their reports (JSON)."""
         ...

@@ -151,13 +151,19 @@ class Matcher(Protocol):
         ...
 
 
+class Report(Protocol):
+    """What a matcher has done: counts of its language, which its words are made of where the query was planned."""
+
+    def to_json(self) -> str:
+        """For the way from a worker to the driver."""
+        ...
+
+
 @runtime_checkable
 class Reports(Protocol):
     """A Matcher that can say what it has done, for explain."""
 
-    def report(self) -> str:
-        """JSON."""
-        ...
+    def report(self) -> Report: ...
 
 
 class MatcherSpec(Protocol):

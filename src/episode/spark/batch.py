@@ -57,7 +57,7 @@ class Batch:
         return carry.decode(matched, self.spec.output_schema)
 
     def reports(self) -> list[str]:
-        """Run it, keep no match, and ask every matcher for its report (a text, where it has one)."""
+        """Run it, keep no match, and ask every matcher for its report (as JSON, where it has one)."""
         reported = self._by_shard().mapInArrow(_report(self.spec, self.budget_bytes), "report string")
         return [row.report for row in reported.collect()]
 
@@ -169,7 +169,7 @@ def _report(spec: MatcherSpec, budget_bytes: int) -> Stage:
             opened = _Opened(spec)
             for _ in run_shard(opened, group, budget_bytes, spill_directory=spill_directory()):
                 pass
-            reports = [matcher.report() for matcher in opened.matchers if isinstance(matcher, Reports)]
+            reports = [matcher.report().to_json() for matcher in opened.matchers if isinstance(matcher, Reports)]
             yield pa.RecordBatch.from_pydict({"report": pa.array(reports, pa.string())})
 
     return stage

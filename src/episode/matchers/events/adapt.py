@@ -7,7 +7,6 @@ since the plan was made, the search runs again, and its plan is taken if it is c
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -22,11 +21,10 @@ from episode.plan.events.cost import (
     PhysicalPlan,
     Statistics,
     cost_of,
-    default_statistics,
     search,
 )
-from episode.plan.events.explain import other_plans, plan_words, tree_lines
 from episode.plan.events.plan import EventPlan, JoinTest
+from episode.plan.events.report import Change, EventReport, Moved
 
 CHANGE, GAIN = 0.5, 0.1
 HALF_LIFE = 2_048
@@ -38,17 +36,6 @@ twentieth of that. Where a plan has become bad, its work comes sooner."""
 PAUSE = 0.125
 """Windows that a pause between events counts at the most."""
 MOST_NOTES = 100
-
-
-@dataclass(frozen=True)
-class Change:
-    """A plan taken in place of another one (old_cost: by what is known now), or as the first."""
-
-    round: int
-    reason: str
-    old_cost: float | None
-    new_cost: float
-    plan: PhysicalPlan
 
 
 @dataclass
@@ -85,7 +72,7 @@ class Adaptation:
         self.statistics = seen if self.statistics is None else _average(self.statistics, seen, rows)
         if self.physical is None:
             best = search(self.plan, self.statistics)
-            self._take(best, "first events seen", None)
+            self._take(best, None, None)
         else:
             moved = self._moved()
             if moved is not None:
@@ -97,24 +84,24 @@ class Adaptation:
         assert self.physical is not None
         return self.physical
 
-    def _take(self, best: PhysicalPlan, reason: str, old: float | None) -> None:
+    def _take(self, best: PhysicalPlan, moved: Moved | None, old: float | None) -> None:
         self.physical, self.based_on = best, self.statistics
         self.done, self.done_windows, self.done_matches = {}, 0.0, 0
         if len(self.changes) < MOST_NOTES:
-            self.changes.append(Change(self.rounds, reason, old, best.cost, best))
+            self.changes.append(Change(self.rounds, moved, old, best.cost, best))
 
-    def _moved(self) -> str | None:
+    def _moved(self) -> Moved | None:
         """The first statistic that has changed by more than CHANGE."""
         assert self.statistics is not None
         assert self.based_on is not None
         for name, value in self.statistics.cards.items():
             before = self.based_on.cards.get(name, value)
             if abs(value - before) > CHANGE * max(before, 1e-9):
-                return f"events of {name} per window: {before:,.2f} → {value:,.2f}"
+                return Moved(name, before, value)
         for number, value in self.statistics.selectivity.items():
             before = self.based_on.selectivity.get(number, value)
             if abs(value - before) > CHANGE * max(before, 1e-3):
-                return f"selectivity of {self.plan.tests[number].text}: {before:.3f} → {value:.3f}"
+                return Moved(number, before, value)
         return None
 
     def note(self, counted: list[Counted], matches: int, events: dict[str, int]) -> None:
@@ -143,30 +130,17 @@ class Adaptation:
         """What the plan in use has done so far."""
         return Actual(self.done, self.done_windows, self.done_matches) if self.done_windows else None
 
-    def report(self) -> str:
-        """What happened, as JSON: see plan/events/explain.py for how it is told."""
-        statistics = self.statistics or default_statistics(self.plan)
-        physical = self.forced or self.physical
-        trees, instead = [], []
-        if self.plan.tree is not None and physical is not None:
-            now = replace(physical, cost=cost_of(self.plan, statistics, physical))
-            instead = other_plans(self.plan, now, statistics)
-            if not physical.automaton:
-                trees = tree_lines(self.plan, physical, statistics, self.actual())
-        changes = [
-            [change.round, change.reason, change.old_cost, change.new_cost, plan_words(self.plan, change.plan)]
-            for change in self.changes
-        ]
-        return json.dumps(
-            {
-                "rounds": self.rounds,
-                "matches": self.matches,
-                "automaton": physical is None or physical.automaton,
-                "tree": trees,
-                "instead": instead,
-                "nodes": {name: list(numbers) for name, numbers in self.counted.items()},
-                "changes": changes,
-            }
+    def report(self) -> EventReport:
+        """What happened so far."""
+        return EventReport(
+            self.plan.tree,
+            self.rounds,
+            self.matches,
+            dict(self.counted),
+            self.statistics,
+            self.forced or self.physical,
+            self.actual(),
+            tuple(self.changes),
         )
 
 

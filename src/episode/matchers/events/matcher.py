@@ -23,6 +23,7 @@ from episode.matchers.events.search import Search
 from episode.matchers.events.state import EventState
 from episode.matchers.ordering import start_image
 from episode.matchers.protocol import END_OF_TIME, EventBatch, Snapshot, StateChunk
+from episode.plan.events.report import EventReport
 
 if TYPE_CHECKING:
     from episode.matchers.events.spec import EventPatternSpec
@@ -72,7 +73,7 @@ class EventPatternMatcher:
     def restore(self, chunks: Sequence[StateChunk]) -> None:
         self.state.restore(chunks)
 
-    def report(self) -> str:
+    def report(self) -> EventReport:
         return self.adaptation.report()
 
     @property

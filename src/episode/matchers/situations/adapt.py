@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 
 from episode.kernels.situations.matching import Statistics
 from episode.plan.situations.cost import Costs, best_order, initial_costs, triggers
 from episode.plan.situations.plan import SituationPlan
+from episode.plan.situations.report import Orders as Searched
+from episode.plan.situations.report import SituationReport, SymbolSearches
 
 SMOOTHING, THRESHOLD = 0.01, 0.2
 """Weight of a new size in a moving average, and by how much what fits must have moved (the paper's section 6.4.2)."""
@@ -35,7 +35,7 @@ class Orders:
         self.orders: np.ndarray = np.array(chosen, np.int64).reshape(symbols, symbols - 1)
         self.plans = 1
         self.searches = 0
-        self.changes: list[str] = []
+        self.changes: list[Searched] = []
         moments = triggers(plan.masks, plan.at_least, plan.at_most, plan.eager)
         self.searching = [symbol for symbol, moment in enumerate(moments) if any(moment)]
         self.gain = GAIN
@@ -76,7 +76,7 @@ class Orders:
             statistics.searches[:] = 0
             statistics.partial[:] = 0
             if len(self.changes) < MOST_NOTED:
-                self.changes.append(self.words())
+                self.changes.append(tuple(self.order_of(symbol) for symbol in self.searching))
         statistics.look_at[0] = statistics.sizes_seen[0] + self._pause
 
     def costs(self) -> Costs:
@@ -84,32 +84,21 @@ class Orders:
         statistics = self.statistics
         return Costs(tuple(statistics.size.tolist()), tuple(map(tuple, statistics.selectivity.tolist())))
 
-    def words(self) -> str:
-        """The orders of all symbols whose situations trigger a search."""
-        return "; ".join(self.order_of(symbol) for symbol in self.searching)
+    def order_of(self, symbol: int) -> tuple[int, ...]:
+        """The symbols in the order of a search that a situation of one begins."""
+        return (symbol, *self.orders[symbol].tolist())
 
-    def order_of(self, symbol: int) -> str:
-        return " -> ".join(self.plan.symbols[at] for at in (symbol, *self.orders[symbol].tolist()))
-
-    def report(self) -> str:
-        """JSON: for explain."""
+    def report(self) -> SituationReport:
+        """What happened so far."""
         statistics, costs = self.statistics, self.costs()
         searches = []
-        for symbol, name in enumerate(self.plan.symbols):
+        for symbol in range(len(self.plan.symbols)):
             made = int(statistics.searches[symbol])
             if made:
-                _, estimated = costs.of(symbol, tuple(self.orders[symbol].tolist()))
-                partial = statistics.partial[symbol][: len(estimated)] / made
-                searches.append(
-                    {
-                        "symbol": name,
-                        "order": self.order_of(symbol),
-                        "searches": made,
-                        "estimated": [round(value, 3) for value in estimated],
-                        "actual": [round(float(value), 3) for value in partial],
-                    }
-                )
-        sizes = {name: round(float(size), 2) for name, size in zip(self.plan.symbols, statistics.size, strict=True)}
+                order = self.order_of(symbol)
+                _, estimated = costs.of(symbol, order[1:])
+                actual = statistics.partial[symbol][: len(estimated)] / made
+                searches.append(SymbolSearches(order, made, tuple(estimated), tuple(actual.tolist())))
         total = self.searches + int(statistics.searches.sum())
-        report = {"searches": searches, "total": total, "sizes": sizes, "plans": self.plans, "changes": self.changes}
-        return json.dumps(report)
+        sizes = tuple(statistics.size.tolist())
+        return SituationReport(tuple(searches), total, sizes, self.plans, tuple(self.changes))

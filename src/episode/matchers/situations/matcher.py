@@ -21,6 +21,7 @@ from episode.matchers.situations.errors import explosion
 from episode.matchers.situations.output import Output
 from episode.matchers.situations.prepare import Feed, pattern_of, prepare_feed
 from episode.matchers.situations.state import SituationState
+from episode.plan.situations.report import SituationReport
 
 if TYPE_CHECKING:
     from episode.matchers.situations.spec import SituationPatternSpec
@@ -87,7 +88,7 @@ class SituationPatternMatcher:
     def restore(self, chunks: Sequence[StateChunk]) -> None:
         self.state.restore(chunks)
 
-    def report(self) -> str:
+    def report(self) -> SituationReport:
         return self.orders.report()
 
     @property

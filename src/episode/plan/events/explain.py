@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+from dataclasses import replace
 
 from episode.lang.events.syntax import Strategy
 from episode.plan.events.actual import Actual
@@ -13,11 +13,13 @@ from episode.plan.events.cost import (
     Shape,
     Statistics,
     automaton_cost,
+    cost_of,
     default_statistics,
     first_place,
     search,
 )
 from episode.plan.events.plan import EventPlan
+from episode.plan.events.report import Change, EventReport
 from episode.plan.events.tree import Absent, Gap, Group, InSequence, Leaf, Node, OneOf, Together, variables_of
 from episode.plan.expressions import render
 
@@ -234,34 +236,53 @@ def _state_bound(plan: EventPlan) -> str:
     return f"{which} of the last {'two windows' if plan.waits else 'window'} per partition"
 
 
-def explain_reports(reports: list[str]) -> list[str]:
-    """What matchers did, from their reports (JSON): the sums of their nodes, the last tree of the busiest one."""
-    read = [json.loads(report) for report in reports]
-    if not read:
+def explain_reports(plan: EventPlan, reports: list[EventReport]) -> list[str]:
+    """What matchers did: the sums of their nodes, the last tree of the busiest one, and the plans they took."""
+    if not reports:
         return ["  run: there were no events"]
-    rounds, matches = sum(one["rounds"] for one in read), sum(one["matches"] for one in read)
-    lines = [f"  run: {len(read):,} parts of the input, {rounds:,} rounds, {matches:,} matches"]
-    nodes: dict[str, list[int]] = {}
-    for one in read:
-        for name, (tried, records) in one["nodes"].items():
-            total = nodes.setdefault(name, [0, 0])
-            total[0] += tried
-            total[1] += records
+    rounds, matches = sum(one.rounds for one in reports), sum(one.matches for one in reports)
+    lines = [f"  run: {len(reports):,} parts of the input, {rounds:,} rounds, {matches:,} matches"]
+    nodes: dict[str, tuple[int, int]] = {}
+    for one in reports:
+        for name, (tried, records) in one.nodes.items():
+            before = nodes.get(name, (0, 0))
+            nodes[name] = before[0] + tried, before[1] + records
     lines += [f"    {name}: {tried:,} pairs tried, {records:,} records" for name, (tried, records) in nodes.items()]
-    automata = sum(one["automaton"] for one in read)
-    engines = [("a tree", len(read) - automata), ("the automaton", automata)]
+    automata = sum(one.plan is None or one.plan.automaton for one in reports)
+    engines = [("a tree", len(reports) - automata), ("the automaton", automata)]
     lines.append(f"  plans at the end: {', '.join(f'{name} ({parts:,})' for name, parts in engines if parts)}")
-    busiest = max(read, key=lambda one: one["matches"])
-    if busiest["tree"]:
-        lines += ["  tree of the busiest part, with estimates from its events and what was counted since it was taken:"]
-        lines += [f"    {line}" for line in busiest["tree"]]
-    lines += busiest["instead"]
-    if any(one["changes"] for one in read):
+    lines += _last_plan(plan, max(reports, key=lambda one: one.matches))
+    if any(one.changes for one in reports):
         lines.append("  plans taken:")
-    for one in read:
-        for number, reason, old, new, words in one["changes"]:
-            cost = f"cost {new:,.0f}" if old is None else f"cost {old:,.0f} → {new:,.0f}"
-            lines.append(f"    round {number}: {reason}; {words}, {cost}")
+    for one in reports:
+        for change in one.changes:
+            new = f"{change.new_cost:,.0f}"
+            cost = f"cost {new}" if change.old_cost is None else f"cost {change.old_cost:,.0f} → {new}"
+            reason = reason_of(plan, change)
+            lines.append(f"    round {change.round}: {reason}; {plan_words(plan, change.plan)}, {cost}")
             if len(lines) > MOST_LINES:
                 return [*lines, "    …"]
     return lines
+
+
+def _last_plan(plan: EventPlan, busiest: EventReport) -> list[str]:
+    """The plan of a part at its end, beside what was counted."""
+    physical = busiest.plan
+    if plan.tree is None or physical is None:
+        return []
+    statistics = busiest.statistics or default_statistics(plan)
+    lines = []
+    if not physical.automaton:
+        lines = ["  tree of the busiest part, with estimates from its events and what was counted since it was taken:"]
+        lines += [f"    {line}" for line in tree_lines(plan, physical, statistics, busiest.actual)]
+    return lines + other_plans(plan, replace(physical, cost=cost_of(plan, statistics, physical)), statistics)
+
+
+def reason_of(plan: EventPlan, change: Change) -> str:
+    """Why a plan was taken."""
+    moved = change.moved
+    if moved is None:
+        return "first events seen"
+    if isinstance(moved.of, int):
+        return f"selectivity of {plan.tests[moved.of].text}: {moved.before:.3f} → {moved.now:.3f}"
+    return f"events of {moved.of} per window: {moved.before:,.2f} → {moved.now:,.2f}"

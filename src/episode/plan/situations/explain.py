@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
-
 from episode.lang.situations import allen
 from episode.plan.expressions import render
 from episode.plan.situations.cost import best_order, initial_costs, triggers
 from episode.plan.situations.plan import SituationPlan
+from episode.plan.situations.report import Orders, SituationReport
 
 MOST_LINES = 60
 
@@ -65,24 +64,31 @@ def _limits(plan: SituationPlan, number: int) -> str:
     return f", {' and '.join(words)}" if words else ""
 
 
-def explain_searches(reports: list[str]) -> list[str]:
-    """What matchers did, from their reports (JSON): searches, with estimates and actuals, and changes of plan."""
-    read = [json.loads(report) for report in reports]
-    if not read:
+def explain_searches(plan: SituationPlan, reports: list[SituationReport]) -> list[str]:
+    """What matchers did: searches, with estimates and actuals, and changes of plan."""
+    if not reports:
         return ["  run: there were no events"]
-    lines = [
-        f"  run: {len(read):,} parts of the input, {sum(one['plans'] for one in read) - len(read):,} changes of plan"
-    ]
-    busiest = max(read, key=lambda one: one["total"])
-    sizes = ", ".join(f"{name} {size:,.1f}" for name, size in busiest["sizes"].items())
-    lines.append(f"  busiest part: {busiest['total']:,} searches; buffers: {sizes}; with its last plan:")
-    for search in busiest["searches"]:
-        lines.append(f"    {search['order']}: {search['searches']:,} searches")
-        steps = zip(search["estimated"], search["actual"], strict=True)
-        for number, (estimated, actual) in enumerate(steps, 1):
+    changes = sum(one.plans - 1 for one in reports)
+    lines = [f"  run: {len(reports):,} parts of the input, {changes:,} changes of plan"]
+    busiest = max(reports, key=lambda one: one.total)
+    sizes = ", ".join(f"{name} {round(size, 2):,.1f}" for name, size in zip(plan.symbols, busiest.sizes, strict=True))
+    lines.append(f"  busiest part: {busiest.total:,} searches; buffers: {sizes}; with its last plan:")
+    for search in busiest.searches:
+        lines.append(f"    {_order(plan, search.order)}: {search.searches:,} searches")
+        rounded = [[round(value, 3) for value in values] for values in (search.estimated, search.actual)]
+        for number, (estimated, actual) in enumerate(zip(*rounded, strict=True), 1):
             lines.append(f"      step {number}: {estimated:,.3g} records estimated, {actual:,.3g} found per search")
-    for change in busiest["changes"]:
-        lines.append(f"    changed to: {change}")
+    for change in busiest.changes:
+        lines.append(f"    changed to: {orders_words(plan, change)}")
         if len(lines) > MOST_LINES:
             return [*lines, "    …"]
     return lines
+
+
+def orders_words(plan: SituationPlan, orders: Orders) -> str:
+    """The orders of all symbols whose situations begin a search."""
+    return "; ".join(_order(plan, order) for order in orders)
+
+
+def _order(plan: SituationPlan, order: tuple[int, ...]) -> str:
+    return " -> ".join(plan.symbols[at] for at in order)

@@ -16,6 +16,7 @@ from episode.plan.events.classes import EventClasses
 from episode.plan.events.cost import PhysicalPlan, default_statistics, search
 from episode.plan.events.explain import explain_event_pattern, explain_reports
 from episode.plan.events.plan import EventPlan, plan_event_pattern
+from episode.plan.events.report import EventReport
 from episode.plan.events.returns import KEEP, EventTimes
 from episode.plan.events.stream import event_time_of
 from episode.plan.events.tables import one_stream_of
@@ -171,7 +172,7 @@ class BoundEventPattern:
         return explain_event_pattern(self.plan)
 
     def explain_reports(self, reports: list[str]) -> list[str]:
-        return explain_reports(reports)
+        return explain_reports(self.plan, [EventReport.from_json(one, self.plan.tree) for one in reports])
 
 
 def strategy_of(name: str | None) -> Strategy | None:

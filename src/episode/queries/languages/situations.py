@@ -16,6 +16,7 @@ from episode.plan.run_options import RunOptions
 from episode.plan.schema import InputSchema, key_columns
 from episode.plan.situations.explain import explain_searches, explain_situation_pattern
 from episode.plan.situations.plan import SituationPlan, plan_situation_pattern
+from episode.plan.situations.report import SituationReport
 from episode.plan.situations.stream import event_time_of
 from episode.queries.language import Given, Input, Language
 
@@ -100,4 +101,4 @@ class BoundSituationPattern:
         return explain_situation_pattern(self.plan)
 
     def explain_reports(self, reports: list[str]) -> list[str]:
-        return explain_searches(reports)
+        return explain_searches(self.plan, [SituationReport.from_json(one) for one in reports])

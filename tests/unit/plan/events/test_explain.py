@@ -11,6 +11,7 @@ from episode.matchers.running import LocalRun
 from episode.plan.events.cost import PhysicalPlan, search
 from episode.plan.events.cost import default_statistics as defaults
 from episode.plan.events.explain import explain_reports, plan_words
+from episode.plan.events.report import EventReport
 from tests.reference.event_patterns import Event
 from tests.support.events import spec_of, table_of
 
@@ -20,7 +21,10 @@ def told(spec: EventPatternSpec, kinds: str) -> list[str]:
     events = [Event(t, t, t, {"type": kind, "k": 1, "x": t % 3, "y": 1, "s": "a"}) for t, kind in enumerate(kinds)]
     running = LocalRun(spec)
     running.feed(table_of(events))
-    return explain_reports([running.matcher.report()])
+    report = running.matcher.report()
+    carried = EventReport.from_json(report.to_json(), spec.plan.tree)
+    assert carried == report
+    return explain_reports(spec.plan, [carried])
 
 
 def test_a_change_says_which_plan_was_taken(monkeypatch: pytest.MonkeyPatch) -> None:
