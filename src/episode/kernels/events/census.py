@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from episode.kernels.events.joins import EVER, compares, first_at_least
+from episode.kernels.events.joins import compares, first_at_least
+from episode.kernels.times import EVER, window_end, window_start
 
 
 @njit(cache=True, nogil=True)
@@ -29,12 +30,12 @@ def census(bits, from_, end, variables, window, pause):
     seen, here, seen_rows = np.zeros(variables), np.zeros(variables, np.int64), 0.0
     for g in range(groups):
         here[:] = 0
-        filled, last = 0, -1
+        filled, last = 0.0, -1
         for row in range(from_[g], from_[g + 1]):
             if bits[row] == 0:
                 continue
             if last >= 0:
-                filled += min(end[row] - end[last], pause)
+                filled += min(float(end[row]) - float(end[last]), pause)
             last = row
             for v in range(variables):
                 if bits[row] >> np.uint64(v) & np.uint64(1):
@@ -46,7 +47,7 @@ def census(bits, from_, end, variables, window, pause):
             seen[v] += here[v] * (here[v] / windows)
         number = from_[g + 1] - from_[g]
         if number > 0:
-            spanned = (end[from_[g + 1] - 1] - end[from_[g]]) / window if window < EVER else 1.0
+            spanned = (float(end[from_[g + 1] - 1]) - float(end[from_[g]])) / window if window < EVER else 1.0
             seen_rows += number * (number / max(1.0, spanned))
     for v in range(variables):
         seen[v] /= max(1, counts[v])
@@ -63,8 +64,8 @@ def partners(chosen, others, from_, end, window, dice):
         low = first_at_least(others, 0, len(others), from_[group])
         stop = first_at_least(others, low, len(others), from_[group + 1])
         if window < EVER:
-            low = _first_in_time(end, others, low, stop, end[row] - window)
-            stop = _first_in_time(end, others, low, stop, end[row] + window + 1)
+            low = _first_in_time(end, others, low, stop, window_start(end[row], window))
+            stop = _first_in_time(end, others, low, stop, window_end(end[row], window + 1))
         if low < stop:
             out[i] = others[low + np.int64(dice[i] * (stop - low))]
     return out

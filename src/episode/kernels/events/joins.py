@@ -15,6 +15,7 @@ import numpy as np
 from numba import njit
 
 from episode.kernels import machine
+from episode.kernels.times import EVER, NEVER, window_end, window_start
 
 Tests = namedtuple(
     "Tests",
@@ -34,7 +35,6 @@ COMPARE, FLOATING, A, A_VALID, A_SIDE, A_AT, B, B_VALID, B_SIDE, B_AT = range(10
 
 Lanes = namedtuple("Lanes", ["ints", "floats", "valid", "key"])
 FINE, TOO_MANY = 0, 1
-NEVER, EVER = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 LEAST_ROOM = 1024
 NEAR = 8
 
@@ -240,7 +240,7 @@ def sequence(l_from, l_start, l_end, l_rows, r_from, r_start, r_end, r_rows, win
             listed[right + 1] = count
             if low == stop or r_end[right] <= done[g]:
                 continue
-            oldest = r_end[right] - window if window < EVER else NEVER
+            oldest = window_start(r_end[right], window)
             while low < stop and l_end[low] < oldest:
                 low += 1
             while high < stop and l_end[high] < r_end[right]:
@@ -399,7 +399,7 @@ def sequence_by_hash(l_from, l_start, l_end, l_rows, l_codes, r_from, r_start, r
                 chain[entered] = heads[bucket]
                 heads[bucket] = entered
                 entered += 1
-            oldest = r_end[right] - window if window < EVER else NEVER
+            oldest = window_start(r_end[right], window)
             low = max(oldest, r_low[right])
             before = min(r_start[right], r_high[right])
             left = heads[_bucket(r_codes[right], size - 1)]
@@ -451,12 +451,12 @@ def conjunction(l_from, l_start, l_end, l_rows, r_from, r_start, r_end, r_rows, 
             from_right = left == l_from[g + 1] or (right < r_from[g + 1] and r_end[right] < l_end[left])
             now_end = r_end[right] if from_right else l_end[left]
             now_start = r_start[right] if from_right else l_start[left]
-            oldest = now_end - window if window < EVER else NEVER
+            oldest = window_start(now_end, window)
             while l_low < left and l_end[l_low] < oldest:
                 l_low += 1
             while r_low < right and r_end[r_low] < oldest:
                 r_low += 1
-            if now_end > done[g] and now_start >= oldest:
+            if (now_end > done[g] or done[g] == NEVER) and now_start >= oldest:
                 first, last = (l_low, left) if from_right else (r_low, right)
                 tried += last - first
                 for other in range(first, last):
@@ -509,7 +509,7 @@ def latest_before(r_from, r_start, r_end, r_rows, n_from, n_start, n_end, n_rows
     programs = len(tests.program_from) > 0
     for g in range(len(r_from) - 1):
         for right in range(r_from[g], r_from[g + 1]):
-            oldest = r_end[right] - window if window < EVER else NEVER
+            oldest = window_start(r_end[right], window)
             left, best, seen = first_at_least(n_end, n_from[g], n_from[g + 1], r_start[right]) - 1, NEVER, 0
             while left >= n_from[g] and n_end[left] >= oldest and n_end[left] > best:
                 if n_start[left] >= oldest and holds(
@@ -535,8 +535,8 @@ def earliest_after(l_from, l_start, l_end, l_rows, n_from, n_start, n_end, n_row
     programs = len(tests.program_from) > 0
     for g in range(len(l_from) - 1):
         for left in range(l_from[g], l_from[g + 1]):
-            newest = l_start[left] + window if window < EVER else EVER
-            right, seen = first_at_least(n_end, n_from[g], n_from[g + 1], l_end[left] + 1), 0
+            newest = window_end(l_start[left], window)
+            right, seen = first_at_least(n_end, n_from[g], n_from[g + 1], window_end(l_end[left], 1)), 0
             while right < n_from[g + 1] and n_end[right] <= newest:
                 if n_start[right] > l_end[left] and holds(
                     plain, ints, floats, valid, programs, tests, lanes, work, l_rows, left, n_rows, right
@@ -551,7 +551,7 @@ def earliest_after(l_from, l_start, l_end, l_rows, n_from, n_start, n_end, n_row
 
 @njit(cache=True, nogil=True)
 def any_between(groups_of, rows, low, high, n_from, n_start, n_end, n_rows, tests, lanes):
-    """Per record, is there a record of N that begins after `low`, ends before `high`, and for which the tests hold?
+    """Per record, is there a record of N that lies in low .. high, both included, and for which the tests hold?
 
     An event of the record itself does not count. The tests see N as their right side.
     """
@@ -561,9 +561,9 @@ def any_between(groups_of, rows, low, high, n_from, n_start, n_end, n_rows, test
     programs = len(tests.program_from) > 0
     for i in range(len(low)):
         g = groups_of[i]
-        at = n_from[g] if low[i] == NEVER else first_at_least(n_end, n_from[g], n_from[g + 1], low[i] + 1)
-        while at < n_from[g + 1] and n_end[at] < high[i]:
-            if n_start[at] > low[i] and not _share(rows, i, n_rows, at):
+        at = first_at_least(n_end, n_from[g], n_from[g + 1], low[i])
+        while at < n_from[g + 1] and n_end[at] <= high[i]:
+            if n_start[at] >= low[i] and not _share(rows, i, n_rows, at):
                 if holds(plain, ints, floats, valid, programs, tests, lanes, work, rows, i, n_rows, at):
                     found[i] = True
                     break
@@ -582,9 +582,9 @@ def all_between(groups_of, rows, low, high, n_from, n_start, n_end, n_rows, test
     count = 0
     for i in range(len(low)):
         g = groups_of[i]
-        at = n_from[g] if low[i] == NEVER else first_at_least(n_end, n_from[g], n_from[g + 1], low[i] + 1)
-        while at < n_from[g + 1] and n_end[at] < high[i]:
-            if n_start[at] > low[i] and not _share(rows, i, n_rows, at):
+        at = first_at_least(n_end, n_from[g], n_from[g + 1], low[i])
+        while at < n_from[g + 1] and n_end[at] <= high[i]:
+            if n_start[at] >= low[i] and not _share(rows, i, n_rows, at):
                 if holds(plain, ints, floats, valid, programs, tests, lanes, work, rows, i, n_rows, at):
                     if count == len(out):
                         wider = np.empty(2 * len(out), np.int32)
@@ -624,34 +624,35 @@ def viable(bits, masks, from_, start, end, window, whole, out):
     everything = np.uint64(0)
     for p in range(places):
         everything |= masks[p]
-    best = np.empty(places, np.int64)
+    best, some = np.empty(places, np.int64), np.empty(places, np.bool_)
     for g in range(len(from_) - 1):
-        for p in range(places):
-            best[p] = NEVER
+        some[:] = False
         for row in range(from_[g], from_[g + 1]):
             out[row] = bits[row]
             if bits[row] & everything:
                 gone = np.uint64(0)
+                oldest = window_start(end[row], window)
                 for p in range(places - 1, -1, -1):
                     if bits[row] & masks[p]:
                         begins = start[row] if p == 0 else best[p - 1]
-                        if begins == NEVER or (window < EVER and end[row] - begins > window):
+                        if (p > 0 and not some[p - 1]) or begins < oldest:
                             gone |= masks[p]
-                        elif begins > best[p]:
-                            best[p] = begins
+                        elif not some[p] or begins > best[p]:
+                            best[p], some[p] = begins, True
                 out[row] &= ~gone
         if not whole:
             continue
-        for p in range(places):
-            best[p] = EVER
+        some[:] = False
         for row in range(from_[g + 1] - 1, from_[g] - 1, -1):
             if out[row] & everything:
                 gone = np.uint64(0)
+                newest = window_end(start[row], window)
                 for p in range(places):
                     if out[row] & masks[p]:
-                        ends = end[row] if p == places - 1 else best[p + 1]
-                        if ends == EVER or (window < EVER and ends - start[row] > window):
+                        last = p == places - 1
+                        ends = end[row] if last else best[p + 1]
+                        if not (last or some[p + 1]) or ends > newest:
                             gone |= masks[p]
-                        elif ends < best[p]:
-                            best[p] = ends
+                        elif not some[p] or ends < best[p]:
+                            best[p], some[p] = ends, True
                 out[row] &= ~gone

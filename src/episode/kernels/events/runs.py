@@ -14,7 +14,8 @@ from numba import njit
 
 from episode.kernels import machine
 from episode.kernels import opcodes as oc
-from episode.kernels.events.joins import EVER, NEVER, first_at_least
+from episode.kernels.events.joins import first_at_least
+from episode.kernels.times import EVER, NEVER, window_end, window_start
 
 Automaton = namedtuple(
     "Automaton",
@@ -223,12 +224,12 @@ def _all_hold(m, lanes, first, stop, checks, depth, path, trans, earlier, last_d
 @njit(cache=True, nogil=True)
 def _negated(m, lanes, n, low, high, first_row, stop_row, bits, start, end, depth, path, earlier, last_depth, taken,
              counts, ints, floats, squares, work):  # fmt: skip
-    """Is there an event of negation n that begins after `low` and ends before `high`? (Not one of the path's own.)"""
+    """Is there an event of negation n in low .. high, both included? (Not one of the path's own.)"""
     mask = np.uint64(1) << np.uint64(m.negation_bit[n])
     for row in range(first_row, stop_row):
-        if end[row] >= high:
+        if end[row] > high:
             break
-        if bits[row] & mask and start[row] > low:
+        if bits[row] & mask and start[row] >= low:
             own = False
             for d in range(depth + 1):
                 if path[d] == row:
@@ -252,7 +253,7 @@ def runs(m, lanes, strategy, bits, starts, from_, start, end, window, done, unti
 
     bits uint64[rows]: variables (and negations) that a row qualifies for; starts bool[rows]: may a match start here?
     done int64[groups], until: only matches that are decided later than done and not later than until are kept; a match
-    is decided at its end, or, if `waits`, when its window has passed.
+    is decided at its end, or, if `waits`, when its window has passed. done NEVER: nothing is out yet.
     Returns (status, row, offsets, rows, variables): the events of each match with their variables, in order.
     """
     # Out of the tuple, where taking an array counts references.
@@ -293,6 +294,7 @@ def runs(m, lanes, strategy, bits, starts, from_, start, end, window, done, unti
                 if not bits[origin] & masks[root]:
                     continue
                 steps = 0
+                newest = window_end(start[origin], window)
                 root_option = state_from[root]
                 depth = -1
                 while True:
@@ -319,7 +321,7 @@ def runs(m, lanes, strategy, bits, starts, from_, start, end, window, done, unti
                             if strategy == NEXT and took[depth] >= 0 and took[depth] < row:
                                 row = stop
                                 break
-                            if window < EVER and end[row] - start[origin] > window:
+                            if end[row] > newest:
                                 row = stop
                                 break
                             if bits[row] & mask and start[row] > end[path[depth]]:
@@ -367,7 +369,7 @@ def runs(m, lanes, strategy, bits, starts, from_, start, end, window, done, unti
                             floats[depth, a], squares[depth, a] = 0.0, 0.0
                         if m.agg_variable[a] == v:
                             _add(m, lanes, a, row, counts, ints, floats, squares, depth)
-                    fits = window == EVER or end[row] - start[origin] <= window
+                    fits = end[row] <= newest
                     for i in range(take_from[pushed], take_from[pushed + 1]):
                         if not fits:
                             break
@@ -381,9 +383,9 @@ def runs(m, lanes, strategy, bits, starts, from_, start, end, window, done, unti
                     if fits and depth > 0:
                         for i in range(cross_from[pushed], cross_from[pushed + 1]):
                             if fits and m.cross_negation[i] >= 0 and _negated(
-                                m, lanes, m.cross_negation[i], end[path[depth - 1]], start[row], path[depth - 1] + 1,
-                                row, bits, start, end, depth, path, earlier, last_depth, taken, counts, ints, floats,
-                                squares, work,
+                                m, lanes, m.cross_negation[i], end[path[depth - 1]] + 1, start[row] - 1,
+                                path[depth - 1] + 1, row, bits, start, end, depth, path, earlier, last_depth, taken,
+                                counts, ints, floats, squares, work,
                             ):  # fmt: skip
                                 fits = False
                     if not fits:
@@ -418,14 +420,17 @@ def runs(m, lanes, strategy, bits, starts, from_, start, end, window, done, unti
                         if before == LOOKED_AT:
                             continue
                         if before > 0:
-                            low, high = end[path[before - 1]], start[path[before]]
+                            low, high = end[path[before - 1]] + 1, start[path[before]] - 1
                             first_row, stop_row = path[before - 1] + 1, path[before]
                         elif before == 0:
-                            low = ends - window - 1 if window < EVER else NEVER
-                            high, stop_row = begins, origin
-                            first_row = from_[g] if low == NEVER else first_at_least(end, from_[g], origin, low + 1)
+                            if begins == NEVER:
+                                continue
+                            low, high, stop_row = window_start(ends, window), begins - 1, origin
+                            first_row = first_at_least(end, from_[g], origin, low)
                         else:
-                            low, high = ends, (begins + window + 1 if window < EVER else EVER)
+                            if ends == EVER:
+                                continue
+                            low, high = ends + 1, newest
                             first_row, stop_row = row + 1, stop
                         if _negated(m, lanes, n, low, high, first_row, stop_row, bits, start, end, depth, path, earlier,
                                     last_depth, taken, counts, ints, floats, squares, work):  # fmt: skip
@@ -446,10 +451,8 @@ def runs(m, lanes, strategy, bits, starts, from_, start, end, window, done, unti
                         cursor_row[depth] = stop
                     if dropped:
                         continue
-                    decided = ends
-                    if waits:
-                        decided = begins + window if window < EVER else EVER
-                    if decided > done[g] and decided <= until:
+                    decided = newest if waits else ends
+                    if (decided > done[g] or done[g] == NEVER) and decided <= until:
                         size = offsets[matches]
                         while size + depth + 1 > len(out_rows):
                             out_rows, out_variables = _wider(out_rows), _wider(out_variables)

@@ -12,7 +12,8 @@ from collections import namedtuple
 import numpy as np
 from numba import njit
 
-from episode.kernels.situations.search import ALL, EVER, NEVER, RANGES, grown, search, undecided
+from episode.kernels.situations.search import ALL, RANGES, grown, search, undecided
+from episode.kernels.times import EVER, is_as_long_as, window_end, window_start
 
 DONE, FULL, REPLAN, TOO_MANY = range(4)
 
@@ -23,8 +24,8 @@ bool[S]: can the start (or the end) of a symbol's situation make a match certain
 Rows = namedtuple("Rows", ["from_", "until_row", "time", "bits"])
 """from_ int64[groups + 1]; until_row int64[groups]: rows of a group from here on are left for later."""
 
-Before = namedtuple("Before", ["open_start", "open_seen", "held_from", "held_to", "held_start", "held_end"])
-"""What earlier batches left: open_start int64[groups, S] (NEVER: none lasts), open_seen whether it was visible;
+Before = namedtuple("Before", ["open", "open_start", "open_seen", "held_from", "held_to", "held_start", "held_end"])
+"""What earlier batches left: [groups, S] open: does one last, open_start: since when, open_seen: was it visible;
 finished situations of symbol s and group g at held_from[s, g]:held_to[s, g]."""
 
 Buffers = namedtuple("Buffers", ["start", "end", "first", "last"])
@@ -150,7 +151,7 @@ def detect(pattern, orders, rows, before, buffers, place, groups, statistics, fo
                     firsts[hi[s]], lasts_row[hi[s]] = -1, -2 - h
                     hi[s] += 1
                 seen[s] = False
-                if before.open_start[group, s] != NEVER:
+                if before.open[group, s]:
                     open_ |= np.int64(1) << s
                     starts[hi[s]] = before.open_start[group, s]
                     firsts[hi[s]] = -1
@@ -166,7 +167,7 @@ def detect(pattern, orders, rows, before, buffers, place, groups, statistics, fo
             if unseen:
                 for s in range(symbols):
                     if unseen >> s & 1:
-                        due = min(due, starts[hi[s]] + at_least[s])
+                        due = min(due, window_end(starts[hi[s]], at_least[s]))
             while i < stop and np.int64(bits[i]) == open_ and time[i] < due:
                 i += 1
             if i == stop:
@@ -186,8 +187,9 @@ def detect(pattern, orders, rows, before, buffers, place, groups, statistics, fo
                             firsts[slot] = i
                             seen[s] = False
                         else:
-                            lasting = now - starts[slot]
-                            if lasting > 0 and at_least[s] <= lasting <= at_most[s]:
+                            begun = starts[slot]
+                            long_enough = begun < now and is_as_long_as(begun, now, at_least[s])
+                            if long_enough and begun >= window_start(now, at_most[s]):
                                 ends[slot] = now
                                 lasts_row[slot] = i - 1 if i > begin else -1
                                 hi[s] += 1
@@ -200,7 +202,7 @@ def detect(pattern, orders, rows, before, buffers, place, groups, statistics, fo
                 i += 1
                 if i >= stop or time[i] != now:
                     break
-            oldest = NEVER if window == EVER else now - window
+            oldest = window_start(now, window)
             items = 0
             if ended:
                 for s in range(symbols):
@@ -230,7 +232,7 @@ def detect(pattern, orders, rows, before, buffers, place, groups, statistics, fo
                             items += 1
             if unseen:
                 for s in range(symbols):
-                    if unseen >> s & 1 and now - starts[hi[s]] >= at_least[s]:
+                    if unseen >> s & 1 and is_as_long_as(starts[hi[s]], now, at_least[s]):
                         unseen &= ~(np.int64(1) << s)
                         item_symbol[items], item_kind[items] = s, STARTED
                         items += 1
@@ -295,10 +297,11 @@ def detect(pattern, orders, rows, before, buffers, place, groups, statistics, fo
             if status != DONE:
                 place.at[0], place.at[1], place.at[3] = group, i, open_
                 return status, found[:count], found_row[:count]
-        oldest = NEVER if window == EVER or stop == begin else time[stop - 1] - window
         for s in range(symbols):
-            while lo[s] < hi[s] and starts[lo[s]] < oldest:
-                lo[s] += 1
+            if stop > begin:
+                oldest = window_start(time[stop - 1], window)
+                while lo[s] < hi[s] and starts[lo[s]] < oldest:
+                    lo[s] += 1
             lasting = open_ >> s & 1 == 1
             groups.lo[group, s], groups.hi[group, s] = lo[s], hi[s]
             groups.open_slot[group, s] = hi[s] if lasting else -1

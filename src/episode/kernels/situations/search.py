@@ -13,7 +13,6 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-NEVER, EVER = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 ALL = 0x1FFF
 BEFORE, MEETS, OVERLAPS, STARTS, DURING, FINISHES, EQUALS = range(7)
 AFTER, MET_BY, OVERLAPPED_BY, STARTED_BY, CONTAINS, FINISHED_BY = range(7, 13)
@@ -38,6 +37,22 @@ def relation(a_start, a_end, b_start, b_end):
     if a_start == b_start:
         return STARTS if a_end < b_end else EQUALS if a_end == b_end else STARTED_BY
     return DURING if a_end < b_end else FINISHED_BY if a_end == b_end else OVERLAPPED_BY
+
+
+@njit(cache=True, nogil=True, inline="always")
+def relation_to_lasting(a_start, a_end, b_start):
+    """The relation of a to b, which lasts: it ends later than anything, even at the greatest time."""
+    if a_end <= b_start:
+        return BEFORE if a_end < b_start else MEETS
+    return OVERLAPS if a_start < b_start else STARTS if a_start == b_start else DURING
+
+
+@njit(cache=True, nogil=True, inline="always")
+def relation_of_lasting(a_start, b_start, b_end):
+    """The relation of a, which lasts, to b."""
+    if b_end <= a_start:
+        return AFTER if b_end < a_start else MET_BY
+    return CONTAINS if a_start < b_start else STARTED_BY if a_start == b_start else OVERLAPPED_BY
 
 
 @njit(cache=True, nogil=True, inline="always")
@@ -72,11 +87,11 @@ def _first_at_least(values, lo, hi, limit):
 
 
 @njit(cache=True, nogil=True)
-def _allowed(mask, starts, ends, lo, hi, z_start, z_end, out):
+def _allowed(mask, starts, ends, lo, hi, z_start, z_end, z_lasts, out):
     """The slots of lo:hi whose relation to z is in the mask, as sorted disjoint ranges; how many ranges.
 
     Along the buffer the relation to z runs through before, meets, [one that holds z's start], during, [one that holds
-    z's end], met-by, after; the two in brackets are single slots.
+    z's end], met-by, after; the two in brackets are single slots. z_lasts: z has no end yet, and nothing is behind it.
     """
     count = 0
     at = lo
@@ -89,9 +104,12 @@ def _allowed(mask, starts, ends, lo, hi, z_start, z_end, out):
             to, bit = at + (ends[at] == z_start), MEETS
         elif part == 2:
             to = at + (starts[at] <= z_start)
-            bit = relation(starts[at], ends[at], z_start, z_end)
+            if z_lasts:
+                bit = relation_to_lasting(starts[at], ends[at], z_start)
+            else:
+                bit = relation(starts[at], ends[at], z_start, z_end)
         elif part == 3:
-            to, bit = (hi if z_end == EVER else _first_at_least(ends, at, hi, z_end)), DURING
+            to, bit = (hi if z_lasts else _first_at_least(ends, at, hi, z_end)), DURING
         elif part == 4:
             to = at + (starts[at] < z_end)
             bit = relation(starts[at], ends[at], z_start, z_end)
@@ -190,8 +208,10 @@ def search(pinned, order, masks, starts, ends, lo, hi, candidate, open_slot, end
                     continue
                 if n == 0:
                     break
-                z_end = EVER if lasts[z] else ends[chosen[z]]
-                matching = _allowed(mask, starts, ends, lo[y], hi[y], starts[chosen[z]], z_end, scratch[0])
+                slot = chosen[z]
+                matching = _allowed(
+                    mask, starts, ends, lo[y], hi[y], starts[slot], ends[slot], lasts[z], scratch[0]
+                )  # fmt: skip
                 kept = 0
                 for r in range(matching):
                     kept += scratch[0, r, 1] - scratch[0, r, 0]
@@ -232,7 +252,7 @@ def search(pinned, order, masks, starts, ends, lo, hi, candidate, open_slot, end
                         group = both_last(y_start, starts[chosen[z]])
                         fits = mask & group == group
                     else:
-                        fits = mask >> relation(y_start, EVER, starts[chosen[z]], ends[chosen[z]]) & 1 == 1
+                        fits = mask >> relation_of_lasting(y_start, starts[chosen[z]], ends[chosen[z]]) & 1 == 1
                     if not fits:
                         break
                 if fits:

@@ -13,6 +13,7 @@ import numpy as np
 
 from episode.kernels.events import census as kernel
 from episode.kernels.events import joins
+from episode.kernels.times import EVER
 from episode.matchers.events.prepare import EventArrays
 from episode.matchers.events.rounds import Round
 from episode.matchers.events.tree import Counted
@@ -164,7 +165,7 @@ def _shortened(round_: Round) -> Round:
 
 
 def _statistics(plan: EventPlan, arrays: EventArrays, round_: Round, seed: int) -> Statistics:
-    window = joins.EVER if plan.within is None else max(plan.within, 1)
+    window = EVER if plan.within is None else max(plan.within, 1)
     seen, seen_rows, offsets, listed = kernel.census(
         round_.bits, round_.from_, round_.end, len(plan.variables), window, max(1, int(window * PAUSE))
     )

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from episode.kernels.events import joins
+from episode.kernels.times import EVER, NEVER, is_after, window_ends
 from episode.matchers.events.adapt import Adaptation
 from episode.matchers.events.output import FoundMatches, Output
 from episode.matchers.events.prepare import EventNeeds, event_needs, prepare_events
@@ -54,8 +54,10 @@ class EventPatternMatcher:
             arrays = prepare_events(self.plan, self.needs, together.table, together.key)
             start = self._starts(together)
             touched = np.ones(len(together.bounds) - 1, np.bool_)
-            if not self.horizon.waits and until != END_OF_TIME:
+            if not self.horizon.waits and until != END_OF_TIME and self.state.done > NEVER:
                 touched = np.isin(together.key[together.bounds[:-1]], events.key[events.bounds[:-1]])
+            # done NEVER says that nothing is out: what is decided at that very time comes with the next feed.
+            touched &= until > NEVER
             for round_ in self.rounds.of(together, start, arrays.bits, self.state.done, until, touched):
                 for found in self.search.matches(together, arrays, round_):
                     if len(found):
@@ -92,11 +94,11 @@ class EventPatternMatcher:
     def wakes_at(self) -> int | None:
         """Where something stands after the last event: the earliest end of a window."""
         held, window = self.state.held.rows, self.horizon.window
-        if not self.horizon.waits or window == joins.EVER or held is None or len(held) == 0:
+        if not self.horizon.waits or window == EVER or held is None or len(held) == 0:
             return None
-        ends = self._starts(held) + window
-        ends = ends[ends > self.state.done]
-        return min(int(ends.min()), END_OF_TIME - 1) if len(ends) else None
+        ends = window_ends(self._starts(held), window)
+        ends = ends[is_after(ends, self.state.done) & (ends < END_OF_TIME)]
+        return int(ends.min()) if len(ends) else None
 
     def _starts(self, events: EventBatch) -> np.ndarray:
         starts = start_image(events.table, self.spec.input_order)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from episode.kernels.events import joins
+from episode.kernels.times import EVER, NEVER, is_after, window_ends
 from episode.matchers.events.gaps import has_leading_group
 from episode.matchers.protocol import EventBatch
 from episode.plan.events.plan import EventPlan, Strategy
@@ -77,7 +78,7 @@ class Horizon:
 
     def decidable(self, round_: Round) -> Round:
         """A waiting round without single events that are only in matches of other rounds, by the start of a match."""
-        if not self.waits or self.window == joins.EVER:
+        if not self.waits or self.window == EVER:
             return round_
         early, late = self._beyond(round_)
         bits = np.empty_like(round_.bits)
@@ -89,7 +90,7 @@ class Horizon:
 
     def decided_starts(self, round_: Round, starts: np.ndarray, lasting: bool) -> np.ndarray:
         """Starts of matches that are decided in a waiting round; of events that last, the first may not begin first."""
-        if not self.waits or self.window == joins.EVER:
+        if not self.waits or self.window == EVER:
             return starts
         early, late = self._beyond(round_)
         out = np.empty_like(starts)
@@ -101,13 +102,19 @@ class Horizon:
     def _beyond(self, round_: Round) -> tuple[np.ndarray, np.ndarray]:
         """Of each event: would a match that starts with it be decided before a waiting round, or after it?"""
         start = round_.start[round_.rows]
-        least = np.maximum(round_.done, joins.NEVER + self.window) - self.window
-        return start <= np.repeat(least, np.diff(round_.from_)), start > max(round_.until - self.window, joins.NEVER)
+        decided = window_ends(start, self.window)
+        return ~is_after(decided, np.repeat(round_.done, np.diff(round_.from_))), decided > round_.until
+
+    def first_needed(self, time: np.ndarray, done: int) -> int:
+        """The first event that a match decided later than `done` may need."""
+        if self.window == EVER or done - self.back < NEVER:
+            return 0
+        return int(np.searchsorted(time, done - self.back, side="right"))
 
 
 def horizon_of(plan: EventPlan) -> Horizon:
-    window = joins.EVER if plan.within is None else plan.within
-    back = window if window == joins.EVER else window * (2 if plan.waits else 1)
+    window = EVER if plan.within is None else plan.within
+    back = window if window == EVER else window * (2 if plan.waits else 1)
     bit = {name: 1 << number for number, name in enumerate(plan.variables)}
 
     def mask(names: tuple[str, ...]) -> np.uint64:
@@ -163,16 +170,16 @@ class Rounds:
         done, begin = int(whole.done[0]), low
         span = max(1, int(time[-1]) - int(time[0]))
         in_window = (high - low) * min(1.0, window / span)
-        while window < joins.EVER:
+        while window < EVER:
             size = max(self.size, int(LEAST_WINDOWS * in_window))
             at = int(np.searchsorted(time, done, side="right")) + size
-            if at + size // 2 >= high - low or time[at] >= whole.until:
+            if at + size // 2 >= high - low or time[at] >= whole.until or time[at] == NEVER:
                 break
             cut = int(time[at])
             end = low + int(np.searchsorted(time, cut, side="right"))
             yield _piece(whole, begin, end, done, cut)
             done = cut
-            begin = low + int(np.searchsorted(time, done - self.horizon.back, side="right"))
+            begin = low + self.horizon.first_needed(time, done)
         yield _piece(whole, begin, high, done, whole.until)
 
     def fit(self, round_: Round, records: int) -> None:
@@ -191,18 +198,15 @@ class Rounds:
                 replace(round_, from_=round_.from_[: half + 1], done=round_.done[:half]),
                 replace(round_, from_=round_.from_[half:], done=round_.done[half:]),
             ]
-        horizon = self.horizon
         low, high = int(round_.from_[0]), int(round_.from_[1])
         time = round_.end[low:high]
         decided, ours = self._decided(round_)
-        cuts = np.unique(decided[ours])
-        if len(cuts) < 2 or (horizon.waits and horizon.window == joins.EVER):
+        cuts = np.unique(decided[ours & (decided > NEVER)])
+        if len(cuts) < 2:
             return []
         cut = int(cuts[(len(cuts) - 1) // 2])
         middle = low + int(np.searchsorted(time, cut, side="right"))
-        begin = low
-        if horizon.window < joins.EVER:
-            begin = low + int(np.searchsorted(time, max(cut - horizon.back, joins.NEVER), side="right"))
+        begin = low + self.horizon.first_needed(time, cut)
         done = int(round_.done[0])
         return [_piece(round_, low, middle, done, cut), _piece(round_, begin, high, cut, round_.until)]
 
@@ -212,12 +216,11 @@ class Rounds:
 
     def _decided(self, round_: Round) -> tuple[np.ndarray, np.ndarray]:
         """Of the events of one partition: when matches with them are decided, and whether that is in this round."""
-        horizon = self.horizon
-        if not horizon.waits or horizon.window == joins.EVER:
-            decided = round_.end[round_.rows]
+        if self.horizon.waits:
+            decided = window_ends(round_.start[round_.rows], self.horizon.window)
         else:
-            decided = round_.start[round_.rows] + horizon.window
-        return decided, (decided > int(round_.done[0])) & (decided <= round_.until)
+            decided = round_.end[round_.rows]
+        return decided, is_after(decided, int(round_.done[0])) & (decided <= round_.until)
 
 
 def _piece(whole: Round, low: int, high: int, done: int, until: int) -> Round:

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from episode.kernels.events import joins
+from episode.kernels.times import EVER, NEVER
 from episode.matchers.columns import from_bytes
 from episode.matchers.events.errors import too_many_held
 from episode.matchers.events.prepare import EventArrays
@@ -28,7 +29,7 @@ class EventState:
         self.horizon = horizon
         self.limit = limit
         self.held = HeldRows(columns)
-        self.done = joins.NEVER
+        self.done = NEVER
         self.given_up = 0
 
     def hold(self, events: EventBatch, start: np.ndarray, arrays: EventArrays, until: int) -> None:
@@ -38,7 +39,7 @@ class EventState:
             return
         horizon = self.horizon
         keep = np.ones(len(events), np.bool_)
-        if horizon.window < joins.EVER and until >= joins.NEVER + horizon.back:
+        if horizon.window < EVER and until >= NEVER + horizon.back:
             keep = events.time > until - horizon.back
         if self.plan.strategy in (Strategy.ANY, Strategy.NEXT):
             bits = arrays.bits

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from episode.kernels.events import joins
+from episode.kernels.times import EVER, NEVER, is_after, window_ends, window_starts
 from episode.matchers.events.gaps import GapItem, gap_items, has_leading_group
 from episode.matchers.events.prepare import EventArrays
 from episode.matchers.events.rounds import Round
@@ -97,7 +98,7 @@ class TreeRun:
         self.arrays = arrays
         self.round = round_
         self.limit = limit
-        self.window = joins.EVER if plan.within is None else plan.within
+        self.window = EVER if plan.within is None else plan.within
         self.bit = {name: number for number, name in enumerate(plan.variables)}
         self.items = list(gap_items(plan.tree))
         self.leading_group = has_leading_group(plan.tree)
@@ -105,7 +106,7 @@ class TreeRun:
         self.pushed: set[str] = set()
         self._untimed = False
         self.counted: list[Counted] = []
-        self._everything = np.full(len(round_.done), joins.NEVER, np.int64)
+        self._everything = np.full(len(round_.done), NEVER, np.int64)
         self._leaves: dict[str, Buffer] = {}
 
     @property
@@ -140,12 +141,8 @@ class TreeRun:
 
     def _decided(self, found: Found) -> np.ndarray:
         """Is a match decided in this round? With something behind its last event, when its window has passed."""
-        if not self.waits:
-            return (found.end > self.round.done[found.group]) & (found.end <= self.round.until)
-        if self.window == joins.EVER:
-            return np.full(len(found.end), self.round.until == joins.EVER)
-        decided = found.start + self.window
-        return (decided > self.round.done[found.group]) & (decided <= self.round.until)
+        decided = window_ends(found.start, self.window) if self.waits else found.end
+        return is_after(decided, self.round.done[found.group]) & (decided <= self.round.until)
 
     # ---- buffers -------------------------------------------------------------------------------------------------
 
@@ -281,8 +278,8 @@ class TreeRun:
         self, left: Buffer, right: Buffer, gap: Gap
     ) -> tuple[np.ndarray, np.ndarray, bool, np.ndarray, np.ndarray]:
         """Bounds that negations and closures between two places put on the pairs: NSEQ and KSEQ, in both forms."""
-        low = np.full(len(right), joins.NEVER, np.int64)
-        high = np.full(len(right), joins.EVER, np.int64)
+        low = np.full(len(right), NEVER, np.int64)
+        high = np.full(len(right), EVER, np.int64)
         l_low = l_high = np.zeros(0, np.int64)
         bars = False
         alone = len(gap) == 1 or not any(isinstance(item, Group) for item in gap)
@@ -312,8 +309,8 @@ class TreeRun:
                 )
                 if not bars:
                     bars = True
-                    l_low = np.full(len(left), joins.NEVER, np.int64)
-                    l_high = np.full(len(left), joins.EVER, np.int64)
+                    l_low = np.full(len(left), NEVER, np.int64)
+                    l_high = np.full(len(left), EVER, np.int64)
                 if isinstance(item, Absent):
                     l_high = np.minimum(l_high, bound)
                 else:
@@ -386,8 +383,7 @@ class TreeRun:
         else:
             found.end = found.end.copy()
             found.end[some] = np.maximum(found.end[some], self.round.end[rows[offsets[1:][some] - 1]])
-        if self.window < joins.EVER:
-            found.select(np.flatnonzero(found.end - found.start <= self.window))
+        found.select(np.flatnonzero(found.start >= window_starts(found.end, self.window)))
 
     def _absences(self, found: Found) -> None:
         for place in self.items:
@@ -409,40 +405,49 @@ class TreeRun:
         return applies
 
     def _bounds(self, place: GapItem, found: Found) -> tuple[np.ndarray, np.ndarray]:
-        """Between these, exclusively, lies what the item is about."""
-        unlimited = self.window == joins.EVER
-        if place.around.place_before:
-            low = self._reach(place.around.place_before, found, last=True)
-        else:
-            low = np.full(len(found.end), joins.NEVER) if unlimited else found.end - self.window - 1
-        if place.around.place_after:
-            high = self._reach(place.around.place_after, found, last=False)
-        else:
-            high = np.full(len(found.end), joins.EVER) if unlimited else found.start + self.window + 1
+        """Between these, both included, lies what the item is about; nothing does where the first is the later one."""
+        around = place.around
+        low, high = window_starts(found.end, self.window), window_ends(found.start, self.window)
+        if around.place_before:
+            low, high = _after(self._reach(around.place_before, found, last=True), low, high)
+        if around.place_after:
+            low, high = _before(self._reach(around.place_after, found, last=False), low, high)
         if isinstance(place.item, Absent):
-            for item in place.around.items_before:
+            for item in around.items_before:
                 if isinstance(item, Group):
                     offsets, rows = found.groups[item.variable]
                     some = np.diff(offsets) > 0
-                    low = low.copy()
-                    low[some] = np.maximum(low[some], self.round.end[rows[offsets[1:][some] - 1]])
-            for item in place.around.items_after:
+                    ends = self.round.end[rows[offsets[1:][some] - 1]]
+                    low[some], high[some] = _after(ends, low[some], high[some])
+            for item in around.items_after:
                 if isinstance(item, Group):
                     offsets, rows = found.groups[item.variable]
                     some = np.diff(offsets) > 0
-                    high = high.copy()
-                    high[some] = np.minimum(high[some], self.round.start[rows[offsets[:-1][some]]])
+                    starts = self.round.start[rows[offsets[:-1][some]]]
+                    low[some], high[some] = _before(starts, low[some], high[some])
         return low, high
 
     def _reach(self, names: tuple[str, ...], found: Found, last: bool) -> np.ndarray:
         """Where the place with these variables ends, or begins."""
-        out = np.full(len(found.end), joins.NEVER if last else joins.EVER, np.int64)
+        out = np.full(len(found.end), NEVER if last else EVER, np.int64)
         times = self.round.end if last else self.round.start
         for name in names:
             rows = found.rows[:, found.variables.index(name)]
             value = times[np.maximum(rows, 0)] if len(times) else np.zeros(len(rows), np.int64)
             out = np.where(rows < 0, out, np.maximum(out, value) if last else np.minimum(out, value))
         return out
+
+
+def _after(ends: np.ndarray, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """What of low .. high is later than `ends`: nothing is later than EVER."""
+    some = ends < EVER
+    return np.where(some, np.maximum(low, np.minimum(ends, EVER - 1) + 1), EVER), np.where(some, high, NEVER)
+
+
+def _before(starts: np.ndarray, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """What of low .. high is earlier than `starts`: nothing is earlier than NEVER."""
+    some = starts > NEVER
+    return np.where(some, low, EVER), np.where(some, np.minimum(high, np.maximum(starts, NEVER + 1) - 1), NEVER)
 
 
 def _may_be_absent(left: Buffer, right: Buffer) -> bool:

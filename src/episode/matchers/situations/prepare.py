@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from episode.kernels.situations import matching as kernel
-from episode.kernels.situations.search import EVER, NEVER
+from episode.kernels.times import EVER
 from episode.matchers.prepare import Needs, prepare
 from episode.matchers.protocol import EventBatch
 from episode.matchers.situations.symbols import SEEN, START, Symbol, integers
@@ -124,7 +124,7 @@ def prepare_feed(
 def _known_before(symbols: Sequence[Symbol], keys: np.ndarray) -> tuple[kernel.Before, np.ndarray, np.ndarray]:
     """What the groups with these keys have held and open, the rows of the open ones, and where held ones begin."""
     count, groups = len(symbols), len(keys)
-    open_start = np.full((groups, count), NEVER, np.int64)
+    open_start = np.zeros((groups, count), np.int64)
     open_seen = np.zeros((groups, count), np.bool_)
     opened = np.full((groups, count), -1, np.int64)
     held_from, held_to = np.zeros((count, groups), np.int64), np.zeros((count, groups), np.int64)
@@ -143,6 +143,7 @@ def _known_before(symbols: Sequence[Symbol], keys: np.ndarray) -> tuple[kernel.B
             open_start[known, number] = integers(symbol.lasting, START)[at[known]]
             open_seen[known, number] = np.asarray(symbol.lasting.column(SEEN))[at[known]]
     before = kernel.Before(
+        opened >= 0,
         open_start,
         open_seen,
         held_from,

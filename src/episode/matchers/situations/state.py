@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from episode.kernels.situations.search import EVER, NEVER
+from episode.kernels.times import EVER, NEVER
 from episode.matchers.columns import from_bytes, one_chunk_each, take
 from episode.matchers.held import HeldRows, by_name, chunk_of, ranges
 from episode.matchers.limits import StateLimit
