@@ -12,6 +12,12 @@ from episode.errors import EpisodeSyntaxError
 from episode.lang.syntax import Span
 
 
+LINE_COMMENTS = ("--", "//")
+"""SQL's, and the one of printed event patterns; in scalar SQL, Spark refuses the latter."""
+CURLY_QUOTES = ("‘’", "“”")
+"""Quotes of printed text: either of a pair opens and closes a string."""
+
+
 class Kind(Enum):
     NAME = "name"
     QUOTED = "quoted name"
@@ -62,7 +68,7 @@ def tokenize(source: str) -> list[Token]:
         if character.isspace():
             position += 1
             continue
-        if source.startswith("--", position) and not _closes_exclusion(source, position):
+        if source.startswith(LINE_COMMENTS, position) and not _closes_exclusion(source, position):
             newline = source.find("\n", position)
             position = length if newline < 0 else newline + 1
             continue
@@ -107,6 +113,9 @@ def _scan(source: str, position: int) -> tuple[int, Kind]:
         return end, Kind.NAME
     if character in "'\"":
         return _string_end(source, position, raw=False), Kind.STRING
+    for quotes in CURLY_QUOTES:
+        if character in quotes:
+            return _string_end(source, position, raw=False, quotes=quotes), Kind.STRING
     if character == "`":
         return _backtick_end(source, position), Kind.QUOTED
     if character.isdigit() or (character == "." and source[position + 1 : position + 2].isdigit()):
@@ -114,13 +123,14 @@ def _scan(source: str, position: int) -> tuple[int, Kind]:
     return position + 1, Kind.SYMBOL
 
 
-def _string_end(source: str, position: int, raw: bool) -> int:
-    quote, at = source[position], position + 1
+def _string_end(source: str, position: int, raw: bool, quotes: str = "") -> int:
+    """quotes: those that close the string, if they are not the one that opens it."""
+    quote, at = quotes[-1:] or source[position], position + 1
     while at < len(source):
         if source[at] == "\\" and not raw:
             at += 2
-        elif source[at] == quote:
-            if raw or source[at + 1 : at + 2] != quote:
+        elif source[at] in (quotes or quote):
+            if raw or quotes or source[at + 1 : at + 2] != quote:
                 return at + 1
             at += 2
         else:

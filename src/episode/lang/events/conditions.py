@@ -34,6 +34,7 @@ from episode.lang.spark_expression import EVENT_PATTERNS, MAXIMUM_DEPTH, TOO_DEE
 from episode.lang.syntax import NOWHERE, Scalar, Span
 
 STRATEGIES = {strategy.value: strategy for strategy in Strategy}
+STRATEGY_SIGNS = {"|": Strategy.STRICT, "→": Strategy.NEXT, "⇒": Strategy.ANY}
 STRATEGY_HINT = f"The strategies: {', '.join(STRATEGIES)}."
 SAME = "[x] between ANDs says that x is the same in all events."
 AROUND_OR = "Put brackets around the OR"
@@ -208,6 +209,8 @@ def _short(cursor: Cursor, begin: int, end: int) -> str:
 def _strategy(cursor: Cursor) -> Strategy | None:
     """The strategy, if the conjunct is one; inside of a conjunct it is an error."""
     begin, end = cursor.index, cursor.end
+    if end == begin + 1 and cursor.token.kind is Kind.SYMBOL and cursor.token.text in STRATEGY_SIGNS:
+        return STRATEGY_SIGNS[cursor.token.text]
     for index in range(begin, end):
         stop = _end_of_strategy(cursor, index)
         if stop is None:

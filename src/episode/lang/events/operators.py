@@ -1,10 +1,11 @@
 """The operators of event patterns: `A; !B; C*` and `SEQ(A a, ~B b, C+ c[])` to one tree.
 
+whole     := pattern | '(' either (',' either)+ ')'
 pattern   := either (';' either)*
-either    := both (('|' | 'U') both)*           U only before SEQ or '('
+either    := both (('|' | '∪' | 'U') both)*     U only before SEQ or '('
 both      := unary ('&' unary)*
 unary     := ('!' | '~') unary | closed
-closed    := primary ['*' | '+' | '^' n | '{' n '}'] [variable ['[' ']']]
+closed    := primary [['^'] '*' | ['^'] '+' | '^' n | '{' n '}'] [variable ['[' ']']]
 primary   := Class | SEQ '(' either (',' either)* ')' | '(' pattern ')'
 """
 
@@ -13,7 +14,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NoReturn, Union
 
-from episode.lang.cursor import Cursor, describe
+from episode.lang.cursor import Cursor, describe, top_level
 from episode.lang.events.syntax import (
     Closure,
     Conjunction,
@@ -39,11 +40,23 @@ Joined = Union[type[Sequence], type[Disjunction], type[Conjunction]]
 
 
 def parse_operators(cursor: Cursor) -> EventPattern:
-    """The pattern between the cursor and its end."""
-    pattern = _joined(cursor, Sequence, 0, False)
+    """The pattern between the cursor and its end; `PATTERN(a, b+, c)` is `PATTERN SEQ(a, b+, c)`."""
+    if cursor.token.is_symbol("(") and _is_list(cursor):
+        pattern = _seq(cursor, 0)
+    else:
+        pattern = _joined(cursor, Sequence, 0, False)
     if not cursor.at_end:
         _fail_unexpected(cursor)
     return pattern
+
+
+def _is_list(cursor: Cursor) -> bool:
+    """Are there commas in the brackets that begin at the cursor, and nothing after them?"""
+    opening = cursor.index
+    brackets = Cursor(cursor.source, cursor.tokens, opening, cursor.end)
+    closing = brackets.skip_group()
+    inside = top_level(cursor, opening + 1, closing)
+    return brackets.at_end and any(cursor.tokens[index].is_symbol(",") for index in inside)
 
 
 def _joined(cursor: Cursor, node: Joined, depth: int, in_seq: bool) -> EventPattern:
@@ -59,6 +72,8 @@ def _joined(cursor: Cursor, node: Joined, depth: int, in_seq: bool) -> EventPatt
 def _accept_operator(cursor: Cursor, node: Joined) -> bool:
     if node is Disjunction and _at_union(cursor):
         return cursor.accept_words("U")
+    if node is Disjunction and cursor.accept_symbol("∪"):
+        return True
     return cursor.accept_symbol(";" if node is Sequence else "|" if node is Disjunction else "&")
 
 
@@ -107,6 +122,9 @@ def _has_order(pattern: EventPattern) -> bool:
 def _bounds(cursor: Cursor) -> tuple[int, int | None] | None:
     """Least number and exact count of the closure at the cursor, if there is one."""
     token = cursor.token
+    if token.is_symbol("^") and (cursor.peek().is_symbol("*") or cursor.peek().is_symbol("+")):
+        cursor.advance()
+        token = cursor.token
     if token.is_symbol("*") or token.is_symbol("+"):
         cursor.advance()
         return (0 if token.text == "*" else 1), None
@@ -115,8 +133,6 @@ def _bounds(cursor: Cursor) -> tuple[int, int | None] | None:
     if token.is_symbol("^"):
         cursor.advance()
         number = cursor.token
-        if number.is_symbol("*") or number.is_symbol("+"):
-            cursor.fail(f"Expected a number behind '^', found {describe(number)}.", None, f"Write B{number.text}.")
         return _count(cursor, cursor.advance(), number.text)
     if token.is_symbol("{"):
         cursor.advance()
@@ -201,7 +217,8 @@ def _primary(cursor: Cursor, depth: int, in_seq: bool) -> tuple[EventPattern, tu
 
 def _seq(cursor: Cursor, depth: int) -> EventPattern:
     keyword = cursor.advance()
-    cursor.advance()
+    if not keyword.is_symbol("("):
+        cursor.advance()
     _check_depth(cursor, keyword, depth)
     if cursor.token.is_symbol(")"):
         cursor.fail("SEQ needs at least one event.", keyword, "Write for example SEQ(A a, B b).")

@@ -9,7 +9,9 @@ known.
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from itertools import pairwise
 
 from episode.errors import EpisodeSyntaxError
 from episode.lang.clauses import (
@@ -73,11 +75,22 @@ def parse_event_tokens(
     source: str, tokens: list[Token], begin: int, end: int, strategy: Strategy | None = None
 ) -> EventQuery:
     """The event pattern in tokens[begin:end] of a larger query."""
-    cursor = Cursor(source, tokens, begin, end)
+    cursor = Cursor(_without_comments(source, tokens, begin, end), tokens, begin, end)
     try:
         return _query(cursor, strategy)
     except EpisodeSyntaxError as error:
         raise with_suggestion(error, tokens, begin, end, GRAMMAR.clauses) from None
+
+
+def _without_comments(source: str, tokens: list[Token], begin: int, end: int) -> str:
+    """The text with blanks in place of `// …` between its tokens, which Spark does not take for a comment."""
+    pieces, at = [], 0
+    for one, other in pairwise(tokens[begin:end]):
+        gap = source[one.end : other.start]
+        if "//" in gap:
+            pieces += [source[at : one.end], re.sub(r"[^\n]", " ", gap)]
+            at = other.start
+    return "".join([*pieces, source[at:]])
 
 
 def _query(cursor: Cursor, strategy: Strategy | None) -> EventQuery:

@@ -11,7 +11,7 @@ from typing import NoReturn
 from episode.lang.cursor import Cursor, closest, describe
 from episode.lang.events.checks import Variable
 from episode.lang.events.syntax import Index, Reach
-from episode.lang.lexer import Kind, Token
+from episode.lang.lexer import CURLY_QUOTES, Kind, Token
 from episode.lang.syntax import Span
 
 SIGNS = {"∧": "AND", "≥": ">=", "≤": "<=", "≠": "<>"}
@@ -159,8 +159,11 @@ def read_reach(cursor: Cursor, name: Token, variable: Variable) -> Reach:
 
 
 def read_sign(cursor: Cursor) -> str | None:
-    """Spark's text for a percentage or a mathematical sign at the cursor."""
+    """Spark's text for a percentage, a mathematical sign or a string in curly quotes at the cursor."""
     token = cursor.token
+    if token.kind is Kind.STRING and token.text[0] in "".join(CURLY_QUOTES):
+        cursor.advance()
+        return plain_string(token.text)
     if token.kind is Kind.SYMBOL and token.text in SIGNS:
         cursor.advance()
         return SIGNS[token.text]
@@ -176,6 +179,11 @@ def read_sign(cursor: Cursor) -> str | None:
     cursor.index += 2
     _, digits, exponent = Decimal(token.text).as_tuple()
     return format(Decimal((0, digits, int(exponent) - 2)), "f")
+
+
+def plain_string(text: str) -> str:
+    """A string in curly quotes as Spark writes it."""
+    return "'" + re.sub(r"\\.|'", lambda found: "\\'" if found[0] == "'" else found[0], text[1:-1], flags=re.DOTALL) + "'"
 
 
 def _begins_operand(token: Token) -> bool:
