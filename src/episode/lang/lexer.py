@@ -11,7 +11,6 @@ from enum import Enum
 from episode.errors import EpisodeSyntaxError
 from episode.lang.syntax import Span
 
-
 LINE_COMMENTS = ("--", "//")
 """SQL's, and the one of printed event patterns; in scalar SQL, Spark refuses the latter."""
 CURLY_QUOTES = ("‘’", "“”")

@@ -182,8 +182,9 @@ def read_sign(cursor: Cursor) -> str | None:
 
 
 def plain_string(text: str) -> str:
-    """A string in curly quotes as Spark writes it."""
-    return "'" + re.sub(r"\\.|'", lambda found: "\\'" if found[0] == "'" else found[0], text[1:-1], flags=re.DOTALL) + "'"
+    """A string in curly quotes as Spark writes it; what a backslash protects stays so."""
+    inner = re.sub(r"\\.|'", lambda found: found[0] if found[0] != "'" else "\\'", text[1:-1], flags=re.DOTALL)
+    return f"'{inner}'"
 
 
 def _begins_operand(token: Token) -> bool:
