@@ -29,7 +29,7 @@ LOG = {"time": "ts", "type_column": "event"}
 
 LISTINGS = {
     "ZStream 1": Listing(
-        "PATTERN T1; T2; T3 WHERE T1.name = T3.name AND T2.name = 'Google' AND T1.price > (1 + 1%) * T2.price "
+        "PATTERN T1; T2; T3 WHERE T1.name = T3.name AND T2.name = ‘Google’ AND T1.price > (1 + 1%) * T2.price "
         "AND T3.price < (1 - 1%) * T2.price WITHIN 10 units RETURN T1, T2, T3",
         "stocks", STOCKS,
     ),
@@ -39,7 +39,7 @@ LISTINGS = {
         "stocks", STOCKS,
     ),
     "ZStream 3": Listing(
-        "PATTERN T1; T2^5; T3 WHERE T1.name = T3.name WHERE T2.name = 'Google' AND sum(T2.volume) > 240 "
+        "PATTERN T1; T2^5; T3 WHERE T1.name = T3.name WHERE T2.name = ‘Google’ AND sum(T2.volume) > 240 "
         "AND T3.price > (1 + 20%) * T1.price WITHIN 30 units RETURN T1, sum(T2.volume), T3",
         "stocks", STOCKS,
     ),
