@@ -23,7 +23,6 @@ ALLOWED = {
     "kernels": set(),
     "matchers": {"episode.errors", "episode.plan", "episode.kernels"},
     "spark": {"episode.errors", "episode.plan", "episode.matchers"},
-    "store": {"episode.errors", "episode.plan", "episode.matchers"},
     "queries": {"episode.errors", "episode.lang", "episode.plan", "episode.matchers"},
     "api": {"episode.lang", "episode.queries"},
     "samples": set(),
@@ -37,6 +36,23 @@ ALLOWED = {
 ALLOWED_LAZILY = {
     "queries": {"episode.spark"},
     "cli": {"episode.spark.errors", "episode.spark.session", "episode.spark.sources"},
+}
+
+# In these packages what languages share stands at the root, and a folder holds what is one language's own.
+SHARED = ("lang", "plan", "kernels", "matchers")
+LANGUAGES = ("rows", "events", "situations")
+# Root modules that know all languages, because someone has to: (module, why).
+COMPOSED = {
+    "lang/statement.py": "finds MATCH_RECOGNIZE in a statement",
+    "lang/table_patterns.py": "finds the patterns that stand in the place of a table, and says which language they are",
+    "matchers/engines.py": "lists the specs of all languages",
+}
+# What is still to be parted: module, and what it imports of a language. The list only shrinks.
+TO_BE_PARTED = {
+    ("kernels/measures.py", "episode.kernels.rows.matching"),
+    ("matchers/assembly.py", "episode.kernels.rows.matching"),
+    ("matchers/events/output.py", "episode.kernels.rows.matching"),
+    ("matchers/prepare.py", "episode.kernels.rows.matching"),
 }
 
 FREE = {"__init__"}  # the public names
@@ -111,6 +127,38 @@ def test_imports_point_one_way(path: Path) -> None:
     for imported in found:
         allowed = own | ALLOWED[room] | (set() if imported.eager else ALLOWED_LAZILY.get(room, set()))
         assert within(imported.module, allowed), f"{path.name}:{imported.line} imports {imported.module}"
+
+
+def language_of(parts: tuple[str, ...]) -> str | None:
+    """The language that a module of one of the shared packages belongs to; parts: of its path or name under episode."""
+    return parts[1] if len(parts) > 1 and parts[0] in SHARED and parts[1] in LANGUAGES else None
+
+
+def crossings(path: Path) -> Iterator[tuple[str, str]]:
+    """What a module imports of languages that it is not one of."""
+    inside = path.relative_to(SOURCE)
+    for imported in imports_of(path):
+        package, *names = imported.module.split(".")
+        language = language_of(tuple(names)) if package == "episode" else None
+        if language is not None and language != language_of(inside.parts):
+            yield inside.as_posix(), imported.module
+
+
+def test_languages_do_not_import_each_other() -> None:
+    shared = [path for path in MODULES if room_of(path) in SHARED]
+    found = {one for path in shared for one in crossings(path) if one[0] not in COMPOSED}
+    assert found == TO_BE_PARTED
+
+
+@pytest.mark.parametrize("module", COMPOSED)
+def test_what_is_composed_knows_several_languages(module: str) -> None:
+    assert list(crossings(SOURCE / module))
+
+
+@pytest.mark.parametrize("package", SHARED)
+def test_every_language_has_its_folder(package: str) -> None:
+    folders = {path.name for path in (SOURCE / package).iterdir() if path.is_dir() and (path / "__init__.py").is_file()}
+    assert folders == set(LANGUAGES)
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(SOURCE)))

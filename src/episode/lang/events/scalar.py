@@ -14,11 +14,8 @@ from episode.lang.events.checks import Variable
 from episode.lang.events.references import (
     Subscript,
     Variables,
-    is_name,
     known_variables,
-    read_path,
     read_reach,
-    read_sign,
     read_subscript,
     resolve,
     variable_at,
@@ -33,6 +30,7 @@ from episode.lang.lifting import (
     refuse_modifiers_inside,
     split_arguments,
 )
+from episode.lang.references import is_name, read_path, read_sign
 from episode.lang.source import Source
 from episode.lang.spark_expression import EVENT_PATTERNS, Surroundings
 from episode.lang.syntax import Scalar, Span

@@ -8,10 +8,10 @@ from typing import NoReturn
 
 from episode.errors import EpisodeUnsupportedError
 from episode.lang.cursor import Cursor, closest, describe
-from episode.lang.events.references import is_name, read_path, read_sign
 from episode.lang.functions import AGGREGATES, NAVIGATIONS, OTHER_SPARK_AGGREGATES, ROW_FUNCTIONS, SYNONYMS
 from episode.lang.lexer import Kind, Token
 from episode.lang.lifting import lift_scalar, refuse_modifiers_behind, refuse_modifiers_inside, split_arguments
+from episode.lang.references import is_name, read_path, read_sign
 from episode.lang.situations.syntax import Moment, SituationAggregate, SituationAtom, SituationColumn, SituationTime
 from episode.lang.spark_expression import SITUATION_PATTERNS, Surroundings
 from episode.lang.syntax import Scalar, Span
