@@ -38,7 +38,7 @@ from episode.lang.situations import allen
 from episode.lang.situations.allen import Relation
 from episode.matchers.protocol import EventBatch
 from episode.matchers.situations.matcher import SituationPatternMatcher
-from episode.plan.situations.cost import every_order, triggers
+from episode.plan.situations.cost import next_symbols, triggers
 from episode.plan.situations.explain import orders_words
 from episode.plan.situations.plan import COMPLETE, EARLIEST
 from episode.plan.situations.returns import DETECTED_AT, MatchMoment, SituationMoment
@@ -49,6 +49,15 @@ HOW = (
     "Ways to compare in turns, one discarded run and then {runs}, medians."
 )
 COUNTED = "Matches are found and counted, not put out."
+
+
+def every_order(masks: tuple[tuple[int, ...], ...], first: int) -> list[tuple[int, ...]]:
+    """All orders without needless cross products."""
+    orders: list[tuple[int, ...]] = [()]
+    rest = [symbol for symbol in range(len(masks)) if symbol != first]
+    for _ in rest:
+        orders = [(*order, symbol) for order in orders for symbol in next_symbols(masks, [first, *order], rest)]
+    return orders
 
 
 def interval_query(pattern: str, within: int, streams: int = 3, returns: str = "") -> Query:

@@ -35,7 +35,7 @@ from bench.event_plans import (
 from bench.figures import new_figure, put_figure
 from bench.harness import Report, median, say, verdict
 from bench.plain_tree import LeftDeepTree
-from episode.plan.events.cost import Shape, left_deep, right_deep
+from episode.plan.events.cost import Shape, left_deep
 from episode.plan.events.explain import reason_of
 
 PACKAGES = ("numba", "numpy", "pyarrow")
@@ -62,6 +62,16 @@ QUERY_8 = Query(
     "PATTERN Publication; Project; Course WHERE [ip] WITHIN 36000 units RETURN Publication.url AS url",
     weblog.TYPES, weblog.SCHEMA, "kind",
 )  # fmt: skip
+
+
+def right_deep(places: int) -> Shape:
+    """The tree that joins the last two first."""
+    shape: Shape = places - 1
+    for place in range(places - 2, -1, -1):
+        shape = (place, shape)
+    return shape
+
+
 SHAPES_6: dict[str, Shape] = {
     LEFT: left_deep(4),
     RIGHT: right_deep(4),

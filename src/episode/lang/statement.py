@@ -10,10 +10,11 @@ from dataclasses import dataclass, field
 from itertools import groupby
 
 from episode.errors import EpisodeSyntaxError, EpisodeUnsupportedError
-from episode.lang.cursor import Cursor, describe
+from episode.lang.cursor import describe
 from episode.lang.lexer import Kind, Token, tokenize
 from episode.lang.rows.parser import parse_clause_tokens
 from episode.lang.rows.syntax import MatchRecognize
+from episode.lang.source import Source
 from episode.lang.syntax import Span
 from episode.lang.table_patterns import PatternQuery, TableQuery, may_precede_table, table_patterns, whole_pattern
 
@@ -141,11 +142,11 @@ def parse_statement(source: str) -> Statement:
     inside = [table.span for table in tables]
     semicolon = next((token for token in tokens if token.is_symbol(";") and not _is_inside(token, inside)), None)
     if semicolon is not None:
-        raise EpisodeSyntaxError(
+        raise Source(source).error(
+            EpisodeSyntaxError,
             "Only one statement at a time.",
-            source=source,
-            position=semicolon.start,
-            hint="Run what stands before and behind this ';' one by one.",
+            semicolon.span,
+            "Run what stands before and behind this ';' one by one.",
         )
     found = [
         index
@@ -154,12 +155,11 @@ def parse_statement(source: str) -> Statement:
     ]
     if (found or tables) and tokens[0].upper not in QUERY_WORDS:
         clause = "MATCH_RECOGNIZE" if found else tables[0].word
-        raise EpisodeUnsupportedError(
+        raise Source(source).error(
+            EpisodeUnsupportedError,
             f"{clause} is evaluated inside queries and INSERT, not inside {tokens[0].text}.",
-            source=source,
-            position=tokens[0].start,
-            length=len(tokens[0].text),
-            hint=USE_EXPLAIN if tokens[0].upper == "EXPLAIN" else USE_DATAFRAME,
+            tokens[0].span,
+            USE_EXPLAIN if tokens[0].upper == "EXPLAIN" else USE_DATAFRAME,
         )
     patterns = tuple(_table_pattern(source, tokens, partners, index) for index in found)
     _check_nesting(source, patterns)
@@ -190,11 +190,11 @@ def _check_nesting(source: str, patterns: tuple[TablePattern, ...]) -> None:
             around.pop()
         around.append(pattern.span.end)
         if len(around) > MAXIMUM_NESTING:
-            raise EpisodeUnsupportedError(
+            raise Source(source).error(
+                EpisodeUnsupportedError,
                 f"MATCH_RECOGNIZE is nested more than {MAXIMUM_NESTING} levels deep.",
-                source=source,
-                position=pattern.clause.source.span.start,
-                hint="Write the result of the inner queries to a table first.",
+                pattern.clause.source.span.beginning,
+                "Write the result of the inner queries to a table first.",
             )
 
 
@@ -215,7 +215,7 @@ def _bracket_partners(source: str, tokens: list[Token]) -> dict[int, int]:
             stack.append(index)
         elif token.is_symbol(")"):
             if not stack:
-                raise EpisodeSyntaxError("This ')' closes nothing.", source=source, position=token.start)
+                raise Source(source).error(EpisodeSyntaxError, "This ')' closes nothing.", token.span)
             opening = stack.pop()
             partners[opening], partners[index] = index, opening
     if stack:
@@ -257,11 +257,12 @@ def _clauses_of_part(tokens: list[Token], index: int) -> tuple[str, ...]:
 
 def _table_pattern(source: str, tokens: list[Token], partners: dict[int, int], index: int) -> TablePattern:
     if not tokens[index + 1].is_symbol("("):
-        raise EpisodeSyntaxError(
-            f"Expected '(' after MATCH_RECOGNIZE, found {describe(tokens[index + 1])}.", source=source,
-            position=tokens[index + 1].start, length=max(1, len(tokens[index + 1].text)),
-            hint="Write MATCH_RECOGNIZE ( … ).",
-        )  # fmt: skip
+        raise Source(source).error(
+            EpisodeSyntaxError,
+            f"Expected '(' after MATCH_RECOGNIZE, found {describe(tokens[index + 1])}.",
+            tokens[index + 1].span,
+            "Write MATCH_RECOGNIZE ( … ).",
+        )
     start, alias, name = _input_table(source, tokens, partners, index)
     closing = partners[index + 1]
     clause = parse_clause_tokens(source, tokens, index + 2, closing)
@@ -296,12 +297,11 @@ def _input_table(
         name = None if chained else token.identifier
     if start >= 0 and may_precede_table(tokens, start - 1):
         return start, alias, name
-    raise EpisodeSyntaxError(
+    raise Source(source).error(
+        EpisodeSyntaxError,
         "MATCH_RECOGNIZE needs a table before it.",
-        source=source,
-        position=tokens[index].start,
-        length=len(tokens[index].text),
-        hint="Write FROM table MATCH_RECOGNIZE ( … ) or FROM (SELECT …) MATCH_RECOGNIZE ( … ).",
+        tokens[index].span,
+        "Write FROM table MATCH_RECOGNIZE ( … ) or FROM (SELECT …) MATCH_RECOGNIZE ( … ).",
     )
 
 
@@ -405,8 +405,3 @@ def _with_list(tokens: list[Token], partners: dict[int, int], index: int, scope_
             break
         at += 1
     return found
-
-
-def cursor_over(statement: Statement) -> Cursor:
-    """A cursor over the whole statement, for messages."""
-    return Cursor(statement.source, list(statement.tokens))

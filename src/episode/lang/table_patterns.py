@@ -18,6 +18,7 @@ from episode.lang.lexer import Kind, Token, tokenize
 from episode.lang.situations.parser import parse_situation_tokens
 from episode.lang.situations.relations import RELATIONS
 from episode.lang.situations.syntax import SituationQuery
+from episode.lang.source import Source
 from episode.lang.syntax import Span
 
 PatternQuery = Union[EventQuery, SituationQuery]
@@ -82,16 +83,17 @@ def table_patterns(source: str, tokens: list[Token], partners: dict[int, int]) -
         word = written.word
         if index == 0:
             hint = f"Write SELECT * FROM {word} ( … ), or {written.begins} … without {word}."
-            raise _error(f"{word} ( … ) is a table, not a query.", source, token, hint)
+            raise Source(source).error(EpisodeSyntaxError, f"{word} ( … ) is a table, not a query.", token.span, hint)
         if word == "EVENTS" and inside[0] is not written:
-            raise _error("This is a situation pattern, not an event pattern.", source, token, "Write SITUATIONS ( … ).")
+            raise Source(source).error(
+                EpisodeSyntaxError,
+                "This is a situation pattern, not an event pattern.",
+                token.span,
+                "Write SITUATIONS ( … ).",
+            )
         query = written.parse(source, tokens, begin, end)
         found.append(TableQuery(Span(token.start, tokens[end].end), query, word))
     return tuple(found)
-
-
-def _error(message: str, source: str, token: Token, hint: str) -> EpisodeSyntaxError:
-    return EpisodeSyntaxError(message, source=source, position=token.start, length=len(token.text), hint=hint)
 
 
 def may_precede_table(tokens: list[Token], index: int) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from episode.errors import EpisodeError, EpisodeSyntaxError, EpisodeUnsupportedError
+from episode.errors import EpisodeSyntaxError, EpisodeUnsupportedError
 from episode.lang.events.syntax import (
     Closure,
     Conjunction,
@@ -40,23 +40,19 @@ class Variable:
     behind: frozenset[str] = frozenset()
 
 
-def check_pattern(source: str, pattern: EventPattern) -> None:
+def check_pattern(source: Source, pattern: EventPattern) -> None:
     """The rules that hold under every strategy."""
     _check_negations(source, pattern)
     if not _is_positive(pattern):
-        raise _error(source, pattern.span, "A pattern needs an event that is not negated.", NO_EVENTS)
+        raise source.error(EpisodeSyntaxError, "A pattern needs an event that is not negated.", pattern.span, NO_EVENTS)
     within = {id(part) for node in nodes_of(pattern) if isinstance(node, Sequence) for part in node.parts}
     for node in nodes_of(pattern):
         if isinstance(node, (Sequence, Conjunction)) and not _is_positive(node):
             if isinstance(node, Conjunction) and id(node) in within and _is_flat(node):
                 continue  # A; (!B & !C); D
-            raise _error(source, node.span, "This group has negated events only.", "Write them one by one: !B; !C.")
-
-
-def _error(
-    source: str, span: Span, message: str, hint: str, kind: type[EpisodeError] = EpisodeSyntaxError
-) -> EpisodeError:
-    return Source(source).error(kind, message, span, hint)
+            raise source.error(
+                EpisodeSyntaxError, "This group has negated events only.", node.span, "Write them one by one: !B; !C."
+            )
 
 
 def _is_flat(conjunction: Conjunction) -> bool:
@@ -73,7 +69,7 @@ def _is_positive(pattern: EventPattern) -> bool:
 # ---- negations and closures --------------------------------------------------------------------------
 
 
-def _check_negations(source: str, pattern: EventPattern) -> None:
+def _check_negations(source: Source, pattern: EventPattern) -> None:
     for node in nodes_of(pattern):
         if isinstance(node, Negation):
             _check_negated(source, node)
@@ -83,55 +79,53 @@ def _check_negations(source: str, pattern: EventPattern) -> None:
             for part in node.parts:
                 if isinstance(part, Negation):
                     hint = "Negate what stands in a sequence, (A; !B; C) | D, or the whole: !(A | B)."
-                    raise _error(source, part.span, "A negated event cannot be an alternative.", hint)
+                    raise source.error(EpisodeSyntaxError, "A negated event cannot be an alternative.", part.span, hint)
 
 
-def _check_negated(source: str, negation: Negation) -> None:
+def _check_negated(source: Source, negation: Negation) -> None:
     for node in nodes_of(negation.part):
         if isinstance(node, Closure):
             if node is negation.part:
                 hint = "!B says already that there is no B, so it is not repeated."
-                raise _error(source, negation.span, "A closure cannot be negated.", hint)
+                raise source.error(EpisodeSyntaxError, "A closure cannot be negated.", negation.span, hint)
             hint = "One event is enough to negate: write C for C+, and leave C* out."
-            raise _error(
-                source, node.span, "A closure inside a negation is not supported.", hint, EpisodeUnsupportedError
+            raise source.error(
+                EpisodeUnsupportedError, "A closure inside a negation is not supported.", node.span, hint
             )
         if isinstance(node, Negation):
-            raise _error(
-                source,
-                node.span,
-                "A negation inside a negation is not supported.",
-                "Negate events of the outer pattern only.",
+            raise source.error(
                 EpisodeUnsupportedError,
+                "A negation inside a negation is not supported.",
+                node.span,
+                "Negate events of the outer pattern only.",
             )
         if isinstance(node, Disjunction) and any(not isinstance(part, EventClass) for part in node.parts):
-            raise _error(
-                source,
-                node.span,
-                "Inside a negation, only single events can be alternatives.",
-                "Write !(A; B); !(C; D): neither of them.",
+            raise source.error(
                 EpisodeUnsupportedError,
+                "Inside a negation, only single events can be alternatives.",
+                node.span,
+                "Write !(A; B); !(C; D): neither of them.",
             )
 
 
-def _check_closed(source: str, closure: Closure) -> None:
+def _check_closed(source: Source, closure: Closure) -> None:
     for node in nodes_of(closure.part):
         if isinstance(node, Closure):
             hint = "Only one of the two can repeat: SEQ(A a, B b)+ or SEQ(A a, B+ b[])."
             message = "A closure inside a closure is not supported."
-            raise _error(source, node.span, message, hint, EpisodeUnsupportedError)
+            raise source.error(EpisodeUnsupportedError, message, node.span, hint)
         if isinstance(node, Negation):
             hint = "Negate an event beside the closure: A; !B; C+."
             if node is closure.part:
-                raise _error(source, node.span, "A negated event cannot be repeated.", hint)
+                raise source.error(EpisodeSyntaxError, "A negated event cannot be repeated.", node.span, hint)
             message = "A negation inside a closure is not supported."
-            raise _error(source, node.span, message, hint, EpisodeUnsupportedError)
+            raise source.error(EpisodeUnsupportedError, message, node.span, hint)
 
 
 # ---- groups ------------------------------------------------------------------------------------------
 
 
-def check_groups(source: str, pattern: EventPattern) -> None:
+def check_groups(source: Source, pattern: EventPattern) -> None:
     """ZStream's closures need neighbours that say where they begin and end. For skip-till-any-match only."""
     for node in nodes_of(pattern):
         if isinstance(node, Sequence):
@@ -139,23 +133,26 @@ def check_groups(source: str, pattern: EventPattern) -> None:
     for alternative in pattern.parts if isinstance(pattern, Disjunction) else (pattern,):
         if not _has_single(alternative):
             hint = "Put a single event beside it, A; B+, or write SEQ(B+ b[]) for every choice of events."
-            raise _error(source, alternative.span, "A pattern of nothing but closures has no bounds.", hint)
+            raise source.error(
+                EpisodeSyntaxError, "A pattern of nothing but closures has no bounds.", alternative.span, hint
+            )
         if (True, True) in _ends(alternative):
             hint = "Begin or end with a single event, or write SEQ(…) for every choice of events."
-            raise _error(source, alternative.span, "A pattern cannot both begin and end with a closure.", hint)
+            raise source.error(
+                EpisodeSyntaxError, "A pattern cannot both begin and end with a closure.", alternative.span, hint
+            )
 
 
-def _check_neighbours(source: str, sequence: Sequence) -> None:
+def _check_neighbours(source: Source, sequence: Sequence) -> None:
     places = [part for part in sequence.parts if not isinstance(part, Negation)]
     for left, right in pairwise(places):
         ends, begins = any(last for _, last in _ends(left)), any(first for first, _ in _ends(right))
         if ends and begins:
-            raise _error(
-                source,
-                Span(left.span.start, right.span.end),
-                "Two closures side by side are not supported: where one ends and the other begins is not said.",
-                "Put an event between them, or write SEQ(A a, B+ b[], C+ c[], D d) for every choice of events.",
+            raise source.error(
                 EpisodeUnsupportedError,
+                "Two closures side by side are not supported: where one ends and the other begins is not said.",
+                Span(left.span.start, right.span.end),
+                "Put an event between them, or write SEQ(A a, B+ b[], C+ c[], D d) for every choice of events.",
             )
 
 
@@ -189,7 +186,7 @@ def _ends(pattern: EventPattern) -> set[tuple[bool, bool]]:
 # ---- variables ---------------------------------------------------------------------------------------
 
 
-def variables_of(source: str, pattern: EventPattern) -> dict[str, Variable]:
+def variables_of(source: Source, pattern: EventPattern) -> dict[str, Variable]:
     """The variables by their lower-case names."""
     negations = [node for node in nodes_of(pattern) if isinstance(node, Negation)]
     found = _variables(source, pattern, False, None, {id(node): number for number, node in enumerate(negations)})
@@ -214,7 +211,7 @@ def _behind(pattern: EventPattern) -> Iterator[tuple[str, frozenset[str]]]:
 
 
 def _variables(
-    source: str, pattern: EventPattern, closure: bool, negation: int | None, numbers: dict[int, int]
+    source: Source, pattern: EventPattern, closure: bool, negation: int | None, numbers: dict[int, int]
 ) -> dict[str, Variable]:
     if isinstance(pattern, EventClass):
         return {pattern.variable.lower(): Variable(pattern.variable, pattern.name, closure, negation)}
@@ -231,14 +228,16 @@ def _variables(
     return found
 
 
-def _check_twice(source: str, one: Variable, other: Variable, span: Span, alternatives: bool) -> None:
+def _check_twice(source: Source, one: Variable, other: Variable, span: Span, alternatives: bool) -> None:
     if not alternatives:
         message = f"The variable {other.name} stands for two events."
         hint = f"Give each a name of its own: {one.event_class} {_another(one.name)}."
-        raise _error(source, span, message, hint)
+        raise source.error(EpisodeSyntaxError, message, span, hint)
     if one.closure != other.closure or (one.negation is None) != (other.negation is None):
         message = f"The variable {other.name} is not of the same kind in all alternatives."
-        raise _error(source, span, message, "Give the single event, the closure or the negated event another name.")
+        raise source.error(
+            EpisodeSyntaxError, message, span, "Give the single event, the closure or the negated event another name."
+        )
 
 
 def _another(name: str) -> str:

@@ -372,26 +372,28 @@ def _check_variables(cursor: Cursor, condition: Scalar, variables: Variables) ->
     iterated, negations = _iterated(condition, variables), _negations(condition, variables)
     for name, span in list(iterated.items())[1:]:
         first = next(iter(iterated))
-        raise _error(
-            cursor, span, f"One condition cannot go through both {first} and {name}.",
+        raise Source(cursor.source).error(
+            EpisodeSyntaxError,
+            f"One condition cannot go through both {first} and {name}.",
+            span,
             f"Of one of them, name a single event, {name}[1].x or {name}[last].x, or an aggregate: max({name}[].x).",
-        )  # fmt: skip
+        )
     for _, (name, span) in list(negations.items())[1:]:
         other = next(iter(negations.values()))[0]
-        raise _error(
-            cursor, span, f"One condition cannot be about two negated events, {other} and {name}.",
+        raise Source(cursor.source).error(
+            EpisodeSyntaxError,
+            f"One condition cannot be about two negated events, {other} and {name}.",
+            span,
             "Compare each with events that are not negated.",
-        )  # fmt: skip
+        )
     if negations and iterated:
         name, span = next(iter(iterated.items()))
-        raise _error(
-            cursor, span, f"A condition of a negated event cannot go through {name}.",
+        raise Source(cursor.source).error(
+            EpisodeSyntaxError,
+            f"A condition of a negated event cannot go through {name}.",
+            span,
             f"Name a single event, {name}[1].x or {name}[last].x, or an aggregate: max({name}[].x).",
-        )  # fmt: skip
-
-
-def _error(cursor: Cursor, span: Span, message: str, hint: str) -> EpisodeSyntaxError:
-    return Source(cursor.source).error(EpisodeSyntaxError, message, span, hint)
+        )
 
 
 def _iterated(scalar: Scalar, variables: Variables) -> dict[str, Span]:

@@ -108,11 +108,11 @@ def _query(cursor: Cursor, strategy: Strategy | None) -> EventQuery:
         pattern_cursor.fail(f"Expected an event behind PATTERN, found {describe(pattern_cursor.token)}.", None, EXAMPLE)
     pattern_span = Span(pattern_cursor.token.start, cursor.tokens[pattern_cursor.end - 1].end)
     pattern = parse_operators(pattern_cursor)
-    check_pattern(cursor.source, pattern)
-    variables = variables_of(cursor.source, pattern)
+    check_pattern(Source(cursor.source), pattern)
+    variables = variables_of(Source(cursor.source), pattern)
     where = parse_conditions(clauses["WHERE"], variables) if "WHERE" in clauses else Conditions()
     if (where.strategy or strategy) in (None, Strategy.ANY):
-        check_groups(cursor.source, pattern)
+        check_groups(Source(cursor.source), pattern)
     return EventQuery(
         pattern=pattern,
         conditions=tuple(where.conditions),

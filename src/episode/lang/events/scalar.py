@@ -166,12 +166,11 @@ def aggregate_at(cursor: Cursor) -> Token | None:
         hint = "The event before is b[i-1].x." if word in ("PREV", "NEXT") else "Leave it out."
         cursor.fail(f"{word} belongs to MATCH_RECOGNIZE.", token, hint)
     if word in OTHER_SPARK_AGGREGATES:
-        raise EpisodeUnsupportedError(
+        raise Source(cursor.source).error(
+            EpisodeUnsupportedError,
             f"The aggregate {token.text} is not evaluated over the events of a match.",
-            source=cursor.source,
-            position=token.start,
-            length=len(token.text),
-            hint="Collect the values with array_agg and apply Spark's array functions to them.",
+            token.span,
+            "Collect the values with array_agg and apply Spark's array functions to them.",
         )
     return token if word in EVENT_AGGREGATES else None
 

@@ -201,10 +201,9 @@ def _measures(cursor: Cursor | None, labels: frozenset[str]) -> tuple[Measure, .
         name = cursor.tokens[stop - 1]
         if name.kind not in (Kind.NAME, Kind.QUOTED) or stop - begin < 3 or cursor.tokens[stop - 2].upper != "AS":
             start, last = cursor.tokens[begin], cursor.tokens[stop - 1]
-            raise EpisodeSyntaxError(
-                "A measure needs a name.", source=cursor.source, position=start.start, length=last.end - start.start,
-                hint=MEASURE,
-            )  # fmt: skip
+            raise Source(cursor.source).error(
+                EpisodeSyntaxError, "A measure needs a name.", Span(start.start, last.end), MEASURE
+            )
         if name.identifier.lower() in seen:
             cursor.fail(f"The measure {name.identifier} is given twice.", name, "Give each measure a name of its own.")
         seen.add(name.identifier.lower())

@@ -19,6 +19,7 @@ from episode.lang.lifting import (
     split_arguments,
 )
 from episode.lang.rows.syntax import Classifier, MatchNumber, Navigation
+from episode.lang.source import Source
 from episode.lang.spark_expression import ROW_PATTERNS, Surroundings
 from episode.lang.syntax import (
     Aggregate,
@@ -111,12 +112,11 @@ def _call_at(cursor: Cursor, labels: frozenset[str], inside: str | None) -> Atom
         cursor.index += 2 if mode else 1
         return _call(cursor, token, name, mode, labels, inside)
     if word in OTHER_SPARK_AGGREGATES:
-        raise EpisodeUnsupportedError(
+        raise Source(cursor.source).error(
+            EpisodeUnsupportedError,
             f"The aggregate {name.text} is not evaluated over the rows of a match.",
-            source=cursor.source,
-            position=name.start,
-            length=len(name.text),
-            hint="Collect the values with array_agg and apply Spark's array functions to them.",
+            name.span,
+            "Collect the values with array_agg and apply Spark's array functions to them.",
         )
     return None
 

@@ -9,6 +9,7 @@ from episode.errors import EpisodeUnsupportedError
 from episode.lang.cursor import Cursor, closest, describe
 from episode.lang.lexer import Kind, Token
 from episode.lang.rows.syntax import MatchMode
+from episode.lang.source import Source
 
 SECTION_ORDER = (
     "PARTITION BY, ORDER BY, MEASURES, MATCH_NUMBER, CLASSIFIER, ONE ROW | ALL ROWS PER MATCH, AFTER MATCH SKIP, "
@@ -145,10 +146,12 @@ def cut(cursor: Cursor) -> dict[str, Section]:
         first, last = cursor.token, cursor.peek(len(words) - 1)
         keyword = Token(Kind.NAME, " ".join(words), first.start, last.end)
         if words in (("INITIAL",), ("SEEK",)):
-            raise EpisodeUnsupportedError(
+            raise Source(cursor.source).error(
+                EpisodeUnsupportedError,
                 f"{words[0]} belongs to row patterns in windows, which are not supported.",
-                source=cursor.source, position=first.start, length=len(first.text), hint=f"Leave {words[0]} out.",
-            )  # fmt: skip
+                first.span,
+                f"Leave {words[0]} out.",
+            )
         if current is not None:
             sections[current.name] = Section(current.name, current.keyword, current.begin, cursor.index)
         name = keyword.upper

@@ -13,6 +13,7 @@ from episode.lang.lexer import Kind, Token
 from episode.lang.lifting import lift_scalar, refuse_modifiers_behind, refuse_modifiers_inside, split_arguments
 from episode.lang.references import is_name, read_path, read_sign
 from episode.lang.situations.syntax import Moment, SituationAggregate, SituationAtom, SituationColumn, SituationTime
+from episode.lang.source import Source
 from episode.lang.spark_expression import SITUATION_PATTERNS, Surroundings
 from episode.lang.syntax import Scalar, Span
 from episode.lang.units import read_number
@@ -206,12 +207,11 @@ def _aggregate_at(cursor: Cursor) -> bool:
     if word in ("PREV", "NEXT", *ROW_FUNCTIONS):
         cursor.fail(f"{word} belongs to MATCH_RECOGNIZE.", token, SUPPORTED)
     if word in OF_OTHER_PATTERNS and word not in FUNCTIONS:
-        raise EpisodeUnsupportedError(
+        raise Source(cursor.source).error(
+            EpisodeUnsupportedError,
             f"The aggregate {token.text} is not evaluated over the events of a situation.",
-            source=cursor.source,
-            position=token.start,
-            length=len(token.text),
-            hint=SUPPORTED,
+            token.span,
+            SUPPORTED,
         )
     return word in FUNCTIONS
 

@@ -23,7 +23,6 @@ from episode.lang.events.syntax import (
     Sequence,
     nodes_of,
 )
-from episode.lang.syntax import Span
 from episode.plan.events.conditions import Conjunct
 from episode.plan.expressions import Expression
 
@@ -120,7 +119,9 @@ def linear(query: EventQuery, pattern: EventPattern, together: bool) -> list[Alt
     groups = [_linear(query, part) for part in _united(pattern)]
     count = sum(len(group) for group in groups)
     if count > MOST_ALTERNATIVES:
-        raise _unsupported(query, query.source.pattern, f"The pattern has {count:,} alternatives.", "Split it.")
+        raise query.source.error(
+            EpisodeUnsupportedError, f"The pattern has {count:,} alternatives.", query.source.pattern, "Split it."
+        )
     return groups if together else [[steps] for group in groups for steps in group]
 
 
@@ -149,15 +150,17 @@ def _linear(query: EventQuery, pattern: EventPattern) -> Alternatives:
             raise repeated_alternatives(query, pattern)
         if all(isinstance(step, Loop) and step.minimum == 0 for step in bodies[0]):
             hint = "At least one part of it must be there: use + instead of *."
-            raise _unsupported(query, pattern.span, "A closure of what may be empty is not evaluated.", hint)
+            raise query.source.error(
+                EpisodeUnsupportedError, "A closure of what may be empty is not evaluated.", pattern.span, hint
+            )
         count = pattern.count
         return [(Loop(bodies[0], pattern.minimum if count is None else count, count),)]
     if all(isinstance(part, Negation) for part in pattern.parts):
         return [tuple(Not(name) for part in pattern.parts for name in _negated(query, part))]  # type: ignore[arg-type]
-    raise _unsupported(
-        query,
-        pattern.span,
+    raise query.source.error(
+        EpisodeUnsupportedError,
         "A conjunction is evaluated under skip-till-any-match only, and not beside closures inside SEQ.",
+        pattern.span,
         "Write the orders as alternatives: SEQ(A a, B b) | SEQ(B b, A a).",
     )
 
@@ -166,11 +169,11 @@ def _negated(query: EventQuery, negation: Negation) -> list[str]:
     parts = negation.part.parts if isinstance(negation.part, Disjunction) else (negation.part,)
     if all(isinstance(part, EventClass) for part in parts):
         return [part.variable for part in parts if isinstance(part, EventClass)]
-    raise _unsupported(
-        query,
-        negation.span,
+    raise query.source.error(
+        EpisodeUnsupportedError,
         "The negation of a sequence or conjunction is evaluated under skip-till-any-match only, and not beside "
         "closures inside SEQ.",
+        negation.span,
         "Negate single classes.",
     )
 
@@ -184,11 +187,9 @@ def repeated_alternatives(query: EventQuery, closure: Closure) -> EpisodeUnsuppo
         names = ", ".join(f"'{part.name}'" for part in parts if isinstance(part, EventClass))
         sign = "*" if closure.minimum == 0 else "+" if closure.count is None else f"^{closure.count}"
         hint = f"Without a type column, one class can stand for all: X{sign} with X.type IN ({names}) in WHERE."
-    return _unsupported(query, closure.span, "A closure of alternatives is not evaluated.", hint)
-
-
-def _unsupported(query: EventQuery, span: Span, message: str, hint: str) -> EpisodeUnsupportedError:
-    return query.source.error(EpisodeUnsupportedError, message, span, hint)
+    return query.source.error(
+        EpisodeUnsupportedError, "A closure of alternatives is not evaluated.", closure.span, hint
+    )
 
 
 def is_linear(pattern: EventPattern) -> bool:
@@ -375,10 +376,10 @@ class _Alternative:
         return (self.group, *(id(step) for step in self.steps[: place + 1]))
 
     def _both_empty(self) -> EpisodeUnsupportedError:
-        return _unsupported(
-            self.automaton.query,
-            self.automaton.query.source.pattern,
+        return self.automaton.query.source.error(
+            EpisodeUnsupportedError,
             "Under skip-till-next-match, only one of the last alternatives may be empty.",
+            self.automaton.query.source.pattern,
             f"Use + instead of * in the others, or {RUN_EACH}",
         )
 
@@ -523,9 +524,9 @@ class _Alternative:
         negated = {self.automaton.negations[negation].variable for negation, _ in crosses}
         known = {name for name, at in self.place.items() if at <= place} | self.negated.keys()
         conjunct = next(one for one in self.automaton.conjuncts if one.variables & negated and one.variables - known)
-        return _unsupported(
-            self.automaton.query,
-            conjunct.scalar.span,
+        return self.automaton.query.source.error(
+            EpisodeUnsupportedError,
             "Under skip-till-next-match, a negated event is not compared with later alternatives.",
+            conjunct.scalar.span,
             f"Compare it with events before them, or {RUN_EACH}",
         )

@@ -308,10 +308,3 @@ def left_deep(places: int) -> Shape:
     for place in range(1, places):
         shape = (shape, place)
     return shape
-
-
-def right_deep(places: int) -> Shape:
-    shape: Shape = places - 1
-    for place in range(places - 2, -1, -1):
-        shape = (place, shape)
-    return shape

@@ -20,7 +20,7 @@ from episode.lang.events.syntax import (
     children,
     classes_of,
 )
-from episode.lang.syntax import ColumnRef, Span
+from episode.lang.syntax import ColumnRef
 from episode.plan.derived import DerivedColumns
 from episode.plan.event_time import in_units_of_time
 from episode.plan.events.automaton import AutomatonPlan, is_linear, linear, plan_automaton
@@ -232,12 +232,15 @@ class _Planner:
     def _check_size(self) -> None:
         if len(self.variables) > MOST_VARIABLES:
             message = f"The pattern has {len(self.variables)} variables; at most {MOST_VARIABLES} are supported."
-            raise self._unsupported(message, self.query.source.pattern, "Split it into several patterns.")
+            raise self.query.source.error(
+                EpisodeUnsupportedError, message, self.query.source.pattern, "Split it into several patterns."
+            )
 
     def _strategy(self, option: Strategy | None) -> Strategy:
         written = self.query.strategy
         if written is not None and option is not None and written is not option:
-            raise self._error(
+            raise self.query.source.error(
+                EpisodeAnalysisError,
                 f"The query says {written.value}, and strategy= says {option.value}.",
                 self.query.strategy_span,
                 "Leave one of the two out.",
@@ -249,7 +252,8 @@ class _Planner:
         if within is None:
             return None
         if not is_event_time(self.times.type):
-            raise self._error(
+            raise self.query.source.error(
+                EpisodeAnalysisError,
                 f"The event time {self.times.end} is of type {self.times.type}.",
                 within.span,
                 "Event time is a timestamp, a date or an integer.",
@@ -268,7 +272,8 @@ class _Planner:
         for conjunct in conjuncts_:
             negated = conjunct.variables & self.negated
             if negated and conjunct.iterated is not None:
-                raise self._unsupported(
+                raise self.query.source.error(
+                    EpisodeUnsupportedError,
                     "A condition cannot relate a negated event to each event of a closure.",
                     conjunct.scalar.span,
                     "Compare it with the closure's first or last event, b[1] or b[last], or an aggregate.",
@@ -278,7 +283,8 @@ class _Planner:
         if self.classes.tables or self.classes.type_column is not None:
             return
         if any(True for _ in groups_of(tree)) and _has_conjunction(tree):
-            raise self._unsupported(
+            raise self.query.source.error(
+                EpisodeUnsupportedError,
                 "A closure beside a conjunction needs classes that exclude each other.",
                 self.query.source.pattern,
                 "Give a type_column, or one table per class.",
@@ -291,7 +297,8 @@ class _Planner:
         columns = []
         for attribute in self.query.same:
             if attribute.path[0] in self.variables and self.schema.find(attribute.path[0]) is None:
-                raise self._error(
+                raise self.query.source.error(
+                    EpisodeAnalysisError,
                     f"[{'.'.join(attribute.path)}] names an event; brackets take an attribute of all events.",
                     attribute.span,
                     f"Write [{'.'.join(attribute.path[1:]) or 'attribute'}].",
@@ -300,14 +307,16 @@ class _Planner:
                 self._plain_column(self.classes.column(name, attribute.path, attribute.span)) for name in self.variables
             }
             if len(names) > 1:
-                raise self._unsupported(
+                raise self.query.source.error(
+                    EpisodeUnsupportedError,
                     f"[{'.'.join(attribute.path)}] is of different types in the tables.",
                     attribute.span,
                     "Cast it to one type in the tables.",
                 )
             column = names.pop()
             if lane_of(self._type_of(column)) is None:
-                raise self._unsupported(
+                raise self.query.source.error(
+                    EpisodeUnsupportedError,
                     f"{'.'.join(attribute.path)} is of type {self._type_of(column)}: not compared across events.",
                     attribute.span,
                     "Use an attribute of an atomic type.",
@@ -316,7 +325,8 @@ class _Planner:
         if self.strategy in (Strategy.ANY, Strategy.NEXT):
             columns += self._equal_everywhere(conjuncts_)
         if self.strategy is Strategy.PARTITION and not columns and not self.keys:
-            raise self._error(
+            raise self.query.source.error(
+                EpisodeAnalysisError,
                 "partition-contiguity needs to know the partition.",
                 self.query.strategy_span,
                 "Add [attribute] to WHERE, or give key=.",
@@ -472,13 +482,15 @@ class _Planner:
 
     def _absent_test(self, conjunct: Conjunct, owners: dict[str, Absent], by_absent: dict[str, list[JoinTest]]) -> None:
         if len(owners) > 1:
-            raise self._unsupported(
+            raise self.query.source.error(
+                EpisodeUnsupportedError,
                 "A condition cannot relate the events of two negations.",
                 conjunct.scalar.span,
                 "Negate a sequence of both.",
             )
         if conjunct.whole:
-            raise self._unsupported(
+            raise self.query.source.error(
+                EpisodeUnsupportedError,
                 "A condition cannot relate a negated event to a group.",
                 conjunct.scalar.span,
                 "Compare it with single events.",
@@ -505,12 +517,6 @@ class _Planner:
         return expressions_of(found, measures)
 
     # ---- errors ------------------------------------------------------------------------------------------------
-
-    def _error(self, message: str, span: Span, hint: str) -> EpisodeAnalysisError:
-        return self.query.source.error(EpisodeAnalysisError, message, span, hint)
-
-    def _unsupported(self, message: str, span: Span, hint: str) -> EpisodeUnsupportedError:
-        return self.query.source.error(EpisodeUnsupportedError, message, span, hint or None)
 
 
 def _split(expression: Expression, text: str) -> list[JoinTest]:

@@ -245,7 +245,8 @@ class _Builder:
             return Together(tuple(self.node(part) for part in parts), absent)
         if isinstance(pattern, Sequence):
             return self._sequence(pattern.parts)
-        raise self._unsupported(
+        raise self.query.source.error(
+            EpisodeUnsupportedError,
             "A closure or negation cannot stand here by itself.",
             pattern.span,
             "Put it into a sequence, between other events: A; B*; C.",
@@ -269,14 +270,17 @@ class _Builder:
         if not places:
             span = Span(parts[0].span.start, parts[-1].span.end)
             hint = "Put them into a sequence with single events: A; B*; C."
-            raise self._unsupported("Closures and negations need a single event beside them.", span, hint)
+            raise self.query.source.error(
+                EpisodeUnsupportedError, "Closures and negations need a single event beside them.", span, hint
+            )
         return InSequence(tuple(places), tuple(tuple(gap) for gap in gaps))
 
     def _absent(self, negation: Negation) -> Absent:
         self.negations += 1
         inner = negation.part
         if any(isinstance(part, (Negation, Closure)) for part in nodes_of(inner)):
-            raise self._unsupported(
+            raise self.query.source.error(
+                EpisodeUnsupportedError,
                 "A negation inside a negation, and a closure inside one, are not evaluated.",
                 negation.span,
                 "Negate a class, a choice of classes, a sequence or a conjunction of classes.",
@@ -287,6 +291,3 @@ class _Builder:
         if not isinstance(closure.part, EventClass):
             raise repeated_alternatives(self.query, closure)
         return Group(closure.part.variable, closure.minimum, closure.count)
-
-    def _unsupported(self, message: str, span: Span, hint: str) -> EpisodeUnsupportedError:
-        return self.query.source.error(EpisodeUnsupportedError, message, span, hint)

@@ -32,8 +32,11 @@ class Inputs:
             struct = type_.startswith("struct<") and not any(part in type_ for part in NOT_IN_KEYS)
             if lane_of(type_) is None and not struct:
                 hint = "Partition by columns of atomic types, or structs of them."
-                raise self._unsupported(
-                    f"Rows cannot be partitioned by {column}, which is of type {type_}.", reference, hint
+                raise self.clause.source.error(
+                    EpisodeUnsupportedError,
+                    f"Rows cannot be partitioned by {column}, which is of type {type_}.",
+                    reference.span,
+                    hint,
                 )
         return tuple(columns)
 
@@ -45,8 +48,11 @@ class Inputs:
             type_ = self.schema.columns[column]
             if lane_of(type_) is None:
                 hint = "Order by columns of atomic types."
-                raise self._unsupported(
-                    f"Rows cannot be ordered by {column}, which is of type {type_}.", item.column, hint
+                raise self.clause.source.error(
+                    EpisodeUnsupportedError,
+                    f"Rows cannot be ordered by {column}, which is of type {type_}.",
+                    item.column.span,
+                    hint,
                 )
             columns.setdefault(column, OrderColumn(column, item.ascending, item.nulls_first, item.column.span))
         return tuple(columns.values())
@@ -65,10 +71,6 @@ class Inputs:
                 "Select the field as a column in a subquery.",
             )
         return column
-
-    def _unsupported(self, message: str, reference: ColumnRef, hint: str) -> EpisodeUnsupportedError:
-        span = reference.span
-        return self.clause.source.error(EpisodeUnsupportedError, message, span, hint)
 
     def within(self, order: tuple[OrderColumn, ...]) -> int | None:
         """The longest match, in the unit of event time."""

@@ -80,7 +80,7 @@ def best_order(masks: tuple[tuple[int, ...], ...], costs: Costs, first: int) -> 
         grown: dict[int, tuple[float, float, tuple[int, ...]]] = {}
         for members, (cost, records, order) in best.items():
             bound = [first, *order]
-            for following in _next(masks, bound, rest):
+            for following in next_symbols(masks, bound, rest):
                 added, after = costs.step(bound, records, following)
                 key = members | 1 << following
                 if key not in grown or cost + added < grown[key][0]:
@@ -90,7 +90,7 @@ def best_order(masks: tuple[tuple[int, ...], ...], costs: Costs, first: int) -> 
     return order
 
 
-def _next(masks: tuple[tuple[int, ...], ...], bound: list[int], rest: list[int]) -> list[int]:
+def next_symbols(masks: tuple[tuple[int, ...], ...], bound: list[int], rest: list[int]) -> list[int]:
     """Symbols that may come next: related ones, if there are any."""
     free = [symbol for symbol in rest if symbol not in bound]
     related = [symbol for symbol in free if any(masks[symbol][other] != allen.EVERY for other in bound)]
@@ -100,19 +100,10 @@ def _next(masks: tuple[tuple[int, ...], ...], bound: list[int], rest: list[int])
 def _greedy(masks: tuple[tuple[int, ...], ...], costs: Costs, first: int, rest: list[int]) -> tuple[int, ...]:
     bound, records = [first], 1.0
     while len(bound) <= len(rest):
-        steps = [(*costs.step(bound, records, symbol), symbol) for symbol in _next(masks, bound, rest)]
+        steps = [(*costs.step(bound, records, symbol), symbol) for symbol in next_symbols(masks, bound, rest)]
         _, records, following = min(steps)
         bound.append(following)
     return tuple(bound[1:])
-
-
-def every_order(masks: tuple[tuple[int, ...], ...], first: int) -> list[tuple[int, ...]]:
-    """All orders without needless cross products, for measurements."""
-    orders: list[tuple[int, ...]] = [()]
-    rest = [symbol for symbol in range(len(masks)) if symbol != first]
-    for _ in rest:
-        orders = [(*order, symbol) for order in orders for symbol in _next(masks, [first, *order], rest)]
-    return orders
 
 
 def triggers(

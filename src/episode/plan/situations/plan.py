@@ -122,7 +122,8 @@ class _Planner:
         if expression.type == VOID:
             expression = Constant(None, "boolean")
         if expression.type != "boolean":
-            raise self._error(
+            raise self.query.source.error(
+                EpisodeAnalysisError,
                 f"The condition of {definition.symbol} must be true or false, but it is of type {expression.type}.",
                 scalar.span,
                 "Compare it with something: x > 0."
@@ -154,9 +155,6 @@ class _Planner:
             plain="Write a plain number, in the unit of the time itself, for example 300.",
             with_unit=f"Write for example {duration.amount} seconds.",
         )
-
-    def _error(self, message: str, span: Span, hint: str) -> EpisodeAnalysisError:
-        return self.query.source.error(EpisodeAnalysisError, message, span, hint)
 
 
 def _span(duration: Duration | None) -> Span | None:

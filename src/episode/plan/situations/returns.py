@@ -14,6 +14,7 @@ from episode.lang.situations.syntax import (
     SituationAtom,
     SituationColumn,
     SituationTime,
+    situation_atoms,
 )
 from episode.lang.syntax import Aggregate, ColumnRef, ReturnItem, Scalar
 from episode.plan.measures import Measures, substitute
@@ -61,7 +62,9 @@ class SituationReturns(Measures):
 
     def item(self, item: ReturnItem) -> PlannedMeasure:
         scalar = item.expression
-        sql = substitute(scalar.text, {name: self._situation_sql(atom) for name, atom in scalar.atoms})  # type: ignore[arg-type]
+        names = [name for name, _ in scalar.atoms]
+        parts = {name: self._situation_sql(atom) for name, atom in zip(names, situation_atoms(scalar))}
+        sql = substitute(scalar.text, parts)
         return PlannedMeasure(item.name, sql, scalar.original, item.span)
 
     def whole(self, symbol: str) -> PlannedMeasure:

@@ -17,7 +17,6 @@ from episode.plan.events.cost import (
     cost_of,
     is_equality,
     left_deep,
-    right_deep,
     search,
 )
 from episode.plan.events.plan import EventPlan
@@ -174,6 +173,13 @@ def test_twenty_classes() -> None:
 
 def _places(shape: Shape) -> list[int]:
     return [shape] if isinstance(shape, int) else _places(shape[0]) + _places(shape[1])
+
+
+def right_deep(places: int) -> Shape:
+    shape: Shape = places - 1
+    for place in range(places - 2, -1, -1):
+        shape = (place, shape)
+    return shape
 
 
 def _any_shape(first: int, places: int, generator: random.Random) -> Shape:
