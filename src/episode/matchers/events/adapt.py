@@ -7,6 +7,7 @@ since the plan was made, the search runs again, and its plan is taken if it is c
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -23,6 +24,7 @@ from episode.plan.events.cost import (
     Statistics,
     cost_of,
     search,
+    tests_between,
 )
 from episode.plan.events.plan import EventPlan, JoinTest
 from episode.plan.events.report import Change, EventReport, Moved
@@ -152,7 +154,8 @@ def _average(old: Statistics, new: Statistics, rows: int) -> Statistics:
         return {name: before.get(name, value) * kept + value * (1 - kept) for name, value in now.items()}
 
     selectivity = {**old.selectivity, **mixed(old.selectivity, new.selectivity)}
-    return Statistics(mixed(old.cards, new.cards), selectivity, old.rows * kept + new.rows * (1 - kept))
+    between = {**old.between, **mixed(old.between, new.between)}
+    return Statistics(mixed(old.cards, new.cards), selectivity, old.rows * kept + new.rows * (1 - kept), between)
 
 
 def _shortened(round_: Round) -> Round:
@@ -176,7 +179,12 @@ def _statistics(plan: EventPlan, arrays: EventArrays, round_: Round, seed: int) 
         share = _selectivity(arrays, round_, test, rows, window, random)
         if share is not None:
             selectivity[number] = share
-    return Statistics(dict(zip(plan.variables, seen.tolist())), selectivity, max(1.0, seen_rows))
+    between = {}
+    for name, tests in tests_between(plan).items():
+        shares = [_selectivity(arrays, round_, test, rows, window, random) for test in tests]
+        if shares and None not in shares:
+            between[name] = math.prod(share for share in shares if share is not None)
+    return Statistics(dict(zip(plan.variables, seen.tolist())), selectivity, max(1.0, seen_rows), between)
 
 
 def _selectivity(

@@ -36,11 +36,13 @@ Shape = Union[int, tuple["Shape", "Shape"]]
 @dataclass(frozen=True)
 class Statistics:
     """cards: events of a variable per window and partition. selectivity: share of pairs that a test lets through, by
-    its place in the plan's tests. rows: events of any kind per window and partition."""
+    its place in the plan's tests. rows: events of any kind per window and partition. between: share of what a negation
+    (by its name) or a group (by its variable) is about for which all its conditions hold."""
 
     cards: dict[str, float] = field(default_factory=dict)
     selectivity: dict[int, float] = field(default_factory=dict)
     rows: float = 0.0
+    between: dict[str, float] = field(default_factory=dict)
 
     def card(self, variable: str) -> float:
         return self.cards.get(variable, 1.0)
@@ -89,12 +91,19 @@ def default_statistics(plan: EventPlan) -> Statistics:
     """What is assumed before any event has come."""
     return Statistics(
         dict.fromkeys(plan.variables, 10.0),
-        {
-            number: EQUALITY_SELECTIVITY if is_equality(test) else OTHER_SELECTIVITY
-            for number, test in enumerate(plan.tests)
-        },
+        {number: assumed_selectivity(test) for number, test in enumerate(plan.tests)},
         10.0 * len(plan.variables),
     )
+
+
+def assumed_selectivity(test: JoinTest) -> float:
+    """The share of pairs that a test lets through, as long as none has been seen."""
+    return EQUALITY_SELECTIVITY if is_equality(test) else OTHER_SELECTIVITY
+
+
+def tests_between(plan: EventPlan) -> dict[str, tuple[JoinTest, ...]]:
+    """The conditions of negations by their names, and of groups by their variables."""
+    return {**plan.absent_tests, **plan.group_tests}
 
 
 def search(plan: EventPlan, statistics: Statistics) -> PhysicalPlan:
@@ -275,10 +284,17 @@ class Costs:
     def _survives(self, item: Absent | Group) -> float:
         """The share of neighbours with none (negation) or some (closure) of the events between them."""
         between = self.cheapest(item.node).card if isinstance(item, Absent) else self.statistics.card(item.variable)
+        between *= self._share(item)
         none = (1.0 - math.exp(-between)) / between if between > 0 else 1.0
         if isinstance(item, Absent):
             return none
         return 1.0 if item.minimum == 0 and item.count is None else 1.0 - none
+
+    def _share(self, item: Absent | Group) -> float:
+        """The share of what lies between two neighbours that its conditions let through."""
+        name = item.name if isinstance(item, Absent) else item.variable
+        assumed = math.prod(assumed_selectivity(test) for test in tests_between(self.plan).get(name, ()))
+        return self.statistics.between.get(name, assumed)
 
     def _edges(self, items: tuple[Absent | Group, ...], card: float, cost: float) -> tuple[float, float]:
         for item in items:

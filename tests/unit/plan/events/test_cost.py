@@ -9,7 +9,11 @@ from dataclasses import dataclass
 
 import pytest
 
+from episode.matchers.keys import KeyCoder
+from episode.matchers.ordering import events_of
+from episode.matchers.protocol import END_OF_TIME
 from episode.plan.events.cost import (
+    Costs,
     PhysicalPlan,
     Shape,
     Statistics,
@@ -21,7 +25,8 @@ from episode.plan.events.cost import (
 )
 from episode.plan.events.plan import EventPlan
 from episode.plan.events.tree import Absent, Gap, Group, InSequence, Leaf, Node, Together
-from tests.support.events import spec_of
+from tests.reference.event_patterns import Event
+from tests.support.events import spec_of, table_of
 
 PATTERNS = [
     "A a; B b",
@@ -187,3 +192,31 @@ def _any_shape(first: int, places: int, generator: random.Random) -> Shape:
         return first
     left = generator.randint(1, places - 1)
     return _any_shape(first, left, generator), _any_shape(first + left, places - left, generator)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "where"),
+    [
+        ("A; !B; C", "A.x = B.x"),
+        ("A; !B; C", "B.x = C.x AND B.x > A.x"),
+        ("A; B+; C", "A.x = B.x"),
+        ("A; !B; C", "A.x <= C.x"),
+    ],
+)
+def test_conditions_of_negations_and_groups_are_in_the_estimate(pattern: str, where: str) -> None:
+    """Records per window as they are, and as they are estimated from the events seen."""
+    window, times = 60, 6_000
+    generator = random.Random(4)
+    events = [
+        Event(t, t, t, {"type": generator.choice("ABC"), "k": 1, "x": generator.randrange(100), "y": 1, "s": ""})
+        for t in range(times)
+    ]
+    spec = spec_of(f"PATTERN {pattern} WHERE {where} WITHIN {window}")
+    matcher = spec.open()
+    table = table_of(events).select(list(spec.input_columns))
+    batch = events_of(table, spec.input_order, KeyCoder(spec.input_order.keys))
+    found = matcher.feed(batch, END_OF_TIME).num_rows * window / times
+    assert spec.plan.tree is not None
+    assert matcher.adaptation.statistics is not None
+    estimated = Costs(spec.plan, matcher.adaptation.statistics).cheapest(spec.plan.tree).card
+    assert 0.6 * found < estimated < 1.6 * found
