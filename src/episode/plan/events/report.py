@@ -66,7 +66,7 @@ class EventReport:
                 "rounds": self.rounds,
                 "matches": self.matches,
                 "nodes": self.nodes,
-                "statistics": known and [known.cards, list(known.selectivity.items()), known.rows],
+                "statistics": known and [known.cards, list(known.selectivity.items()), known.rows, known.between],
                 "plan": self.plan and plan(self.plan),
                 "actual": actual
                 and [
@@ -102,7 +102,7 @@ class EventReport:
             read["rounds"],
             read["matches"],
             {name: (tried, records) for name, (tried, records) in read["nodes"].items()},
-            known and Statistics(known[0], dict(known[1]), known[2]),
+            known and Statistics(known[0], dict(known[1]), known[2], known[3]),
             read["plan"] and plan(*read["plan"]),
             actual and Actual({tuple(names): Done(*done) for names, done in actual[0]}, actual[1], actual[2]),
             tuple(
