@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from episode.api import Options, compile_kernels, explain, explain_match, match, sql
+from episode.api import Options, compile_kernels, explain, explain_match, match, match_local, sql, sql_local
 from episode.errors import (
     EpisodeAnalysisError,
     EpisodeDataError,
@@ -27,5 +27,7 @@ __all__ = [
     "explain",
     "explain_match",
     "match",
+    "match_local",
     "sql",
+    "sql_local",
 ]

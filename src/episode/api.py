@@ -1,9 +1,9 @@
-"""The public functions: `sql`, `match` and `explain`."""
+"""The public functions: `sql`, `match` and `explain`, and in process `sql_local` and `match_local`."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from episode.lang.statement import parse_statement
 from episode.queries.inputs import Table, session_of
@@ -98,6 +98,39 @@ def explain_match(
     return "\n".join(lines)
 
 
+def sql_local(text: str, *, options: Options | None = None, **tables: Any) -> Any:
+    """Run one pattern over one table in this process, without Spark: `SELECT columns FROM t MATCH_RECOGNIZE (…)`,
+    EVENTS (…) or SITUATIONS (…) in its place, or an event or situation pattern with FROM.
+
+    tables: Arrow tables, pandas or Polars frames; the result is of the same kind. Timestamps with a zone are Spark's
+        timestamp, those without are timestamp_ntz; days are those of UTC.
+    Expressions are those that the expression machine knows; anything else is an EpisodeUnsupportedError.
+    """
+    from episode.queries import local_statement
+
+    return local_statement.sql_local(text, tables, options or Options())
+
+
+def match_local(
+    events: Any,
+    text: str,
+    *,
+    time: str | None = None,
+    start: str | None = None,
+    key: str | Sequence[str] = (),
+    type_column: str | None = None,
+    strategy: str | None = None,
+    detect: str | None = None,
+    options: Options | None = None,
+) -> Any:
+    """Find an event pattern or a situation pattern in a table in this process, without Spark; see `match` for the
+    options, and `sql_local` for tables and expressions."""
+    from episode.queries import local_statement
+
+    given = Given(time, start, keys_of(key), type_column, strategy, detect)
+    return local_statement.match_local(events, text, given, options or Options())
+
+
 def compile_kernels() -> None:
     """Compile the kernels for this machine now, instead of at the first query (a minute or two, once per machine)."""
     from episode.queries.compiling import compile_every_kernel
@@ -105,4 +138,4 @@ def compile_kernels() -> None:
     compile_every_kernel()
 
 
-__all__ = ["Options", "compile_kernels", "explain", "explain_match", "match", "sql"]
+__all__ = ["Options", "compile_kernels", "explain", "explain_match", "match", "match_local", "sql", "sql_local"]

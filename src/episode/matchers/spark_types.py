@@ -1,0 +1,84 @@
+"""Arrow types by the names that Spark has for them, and tables in the types that Spark would hold them in."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from episode.errors import EpisodeUnsupportedError
+
+_NAMES = {
+    pa.null(): "void", pa.bool_(): "boolean", pa.int8(): "tinyint", pa.int16(): "smallint", pa.int32(): "int",
+    pa.int64(): "bigint", pa.float32(): "float", pa.float64(): "double", pa.string(): "string",
+    pa.binary(): "binary", pa.date32(): "date", pa.timestamp("us"): "timestamp_ntz",
+    pa.timestamp("us", tz="UTC"): "timestamp", pa.duration("us"): "interval day to second",
+    pa.time64("us"): "time(6)",
+}  # fmt: skip
+_WIDER = {
+    pa.uint8(): pa.int16(), pa.uint16(): pa.int32(), pa.uint32(): pa.int64(), pa.uint64(): pa.decimal128(20, 0),
+    pa.float16(): pa.float32(), pa.date64(): pa.date32(),
+}  # fmt: skip
+_STRINGS = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+_BINARIES = (
+    pa.types.is_binary,
+    pa.types.is_large_binary,
+    pa.types.is_binary_view,
+    pa.types.is_fixed_size_binary,
+)
+_LISTS = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list, pa.types.is_list_view)
+
+
+def spark_name(kind: pa.DataType) -> str:
+    """The simple name of Spark's type for an Arrow type that `held_as` gives."""
+    if kind in _NAMES:
+        return _NAMES[kind]
+    if pa.types.is_decimal(kind):
+        return f"decimal({kind.precision},{kind.scale})"
+    if pa.types.is_list(kind):
+        return f"array<{spark_name(kind.value_type)}>"
+    if pa.types.is_map(kind):
+        return f"map<{spark_name(kind.key_type)},{spark_name(kind.item_type)}>"
+    if pa.types.is_struct(kind):
+        return f"struct<{','.join(f'{field.name}:{spark_name(field.type)}' for field in kind)}>"
+    raise EpisodeUnsupportedError(f"Spark has no type for {kind}.", hint="Cast the column.")
+
+
+def held_as(kind: pa.DataType, zone: str = "UTC") -> pa.DataType:
+    """The Arrow type in which Spark holds values: times in microseconds, an instant in UTC (or in `zone`)."""
+    if pa.types.is_dictionary(kind):
+        return held_as(kind.value_type, zone)
+    if any(test(kind) for test in _STRINGS):
+        return pa.string()
+    if any(test(kind) for test in _BINARIES):
+        return pa.binary()
+    if pa.types.is_timestamp(kind):
+        return pa.timestamp("us", tz=None if kind.tz is None else zone)
+    if pa.types.is_duration(kind):
+        return pa.duration("us")
+    if pa.types.is_time(kind):
+        return pa.time64("us")
+    if pa.types.is_decimal(kind) and kind.precision <= 38:
+        return pa.decimal128(kind.precision, kind.scale)
+    if any(test(kind) for test in _LISTS):
+        return pa.list_(held_as(kind.value_type, zone))
+    if pa.types.is_map(kind):
+        return pa.map_(held_as(kind.key_type, zone), held_as(kind.item_type, zone))
+    if pa.types.is_struct(kind):
+        return pa.struct([pa.field(field.name, held_as(field.type, zone)) for field in kind])
+    return _WIDER.get(kind, kind)
+
+
+def zones_of(kind: pa.DataType) -> set[str]:
+    """The time zones of the instants in a type."""
+    if pa.types.is_timestamp(kind):
+        return set() if kind.tz is None else {kind.tz}
+    return {zone for at in range(kind.num_fields) for zone in zones_of(kind.field(at).type)}
+
+
+def retyped(table: pa.Table, zone: str = "UTC") -> pa.Table:
+    """The table with its columns held as Spark would; nanoseconds are cut off."""
+    arrays, fields = [], []
+    for field, column in zip(table.schema, table.columns, strict=True):
+        kind = held_as(field.type, zone)
+        arrays.append(column if kind == field.type else column.cast(kind, safe=False))
+        fields.append(pa.field(field.name, kind))
+    return pa.Table.from_arrays(arrays, schema=pa.schema(fields))

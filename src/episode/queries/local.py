@@ -1,0 +1,113 @@
+"""One pattern over one table in process: the plans and matchers of Spark's queries, without Spark.
+
+What Spark computes before and after matching, `matchers.scalars` computes here; what it does not know is refused before
+anything is matched.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
+from episode.lang.lexer import tokenize
+from episode.lang.source import Source
+from episode.lang.spark_expression import Unreadable, read_expression
+from episode.lang.syntax import Span
+from episode.matchers.running import run
+from episode.matchers.scalars import NeedsSpark, Scalars
+from episode.matchers.spark_types import retyped, spark_name
+from episode.plan.native import Mistake
+from episode.plan.schema import InputSchema
+from episode.queries.language import Given, Input
+from episode.queries.languages import language_of
+from episode.queries.options import Options
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+    from episode.matchers.bound import BoundPattern
+    from episode.plan.output import PlannedMeasure
+
+USE_SPARK = "In process, expressions are those of the expression machine. Use episode.sql, where Spark evaluates all."
+
+
+def run_local(query: object, table: pa.Table, given: Given, options: Options, names: tuple[str, ...] = ()) -> pa.Table:
+    """The output of a pattern over a table. names: of the table, which may stand before columns."""
+    language = language_of(query)
+    options.check_use([language])
+    options.check_streams([])
+    for name in ("shards", "shard_bytes"):
+        if getattr(options, name) is not None:
+            raise EpisodeAnalysisError(f"Options({name}={getattr(options, name)}) is for Spark; this runs in process.")
+    table = retyped(table)
+    schema = _schema(table, language.source(query))
+    return LocalQuery(language.bind(query, Input(schema, names), given, options.run())).over(table)
+
+
+@dataclass(frozen=True)
+class LocalQuery:
+    """A pattern that is bound to a table."""
+
+    pattern: BoundPattern
+
+    def over(self, table: pa.Table) -> pa.Table:
+        """The output of the pattern."""
+        for sql, name in self.pattern.derived:
+            table = table.append_column(name, Scalars(table).evaluate(_tree(sql)))
+        spec = self.pattern.spec(table.schema)
+        self._finished(retyped(spec.output_schema.empty_table()))  # what needs Spark is refused here
+        return self._finished(retyped(run(spec, table)))
+
+    def _finished(self, matched: pa.Table) -> pa.Table:
+        """The matcher's columns, and around its values the measures."""
+        result, scalars = self.pattern.result, Scalars(matched)
+        kept = [self._value(scalars, condition).fill_null(False) for condition in result.conditions]
+        columns = [(name, matched.column(name)) for name in result.before]
+        columns += [(measure.name, self._value(scalars, measure)) for measure in result.columns]
+        columns += [(name, matched.column(name)) for name in result.after]
+        table = pa.Table.from_arrays([column for _, column in columns], names=[name for name, _ in columns])
+        for holds in kept[1:]:
+            kept[0] = pc.and_(kept[0], holds)
+        return table.filter(kept[0]) if kept else table
+
+    def _value(self, scalars: Scalars, measure: PlannedMeasure) -> pa.Array:
+        try:
+            return scalars.evaluate(_tree(measure.sql))
+        except (NeedsSpark, Unreadable):
+            raise needs_spark(measure.original, self.pattern.result.source, measure.span) from None
+        except Mistake as error:
+            source = self.pattern.result.source
+            raise source.error(EpisodeAnalysisError, error.message, measure.span, error.hint) from None
+
+
+def needs_spark(what: str, source: Source, span: Span, hint: str = USE_SPARK) -> EpisodeUnsupportedError:
+    return source.error(EpisodeUnsupportedError, f"{what} needs Spark.", span, hint)
+
+
+def _tree(sql: str) -> exp.Expression:
+    return read_expression(sql, tokenize(sql)[:-1])
+
+
+def _schema(table: pa.Table, source: Source) -> InputSchema:
+    """The columns of a table, and the types of expressions over them that can be evaluated here."""
+    lower = [name.lower() for name in table.column_names]
+    twice = next((name for name in table.column_names if lower.count(name.lower()) > 1), None)
+    if twice is not None:
+        raise source.error(
+            EpisodeAnalysisError, f"The table has two columns named {twice}.", hint="Rename one of them."
+        )
+    nothing = table.schema.empty_table()
+
+    def type_of(sql: str) -> str:
+        try:
+            return spark_name(Scalars(nothing).evaluate(_tree(sql)).type)
+        except (NeedsSpark, Unreadable):
+            raise EpisodeUnsupportedError(f"{sql} needs Spark.", hint=USE_SPARK) from None
+        except Mistake as error:
+            raise EpisodeAnalysisError(error.message, hint=error.hint) from None
+
+    return InputSchema({field.name: spark_name(field.type) for field in table.schema}, type_of)
