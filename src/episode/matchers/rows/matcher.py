@@ -14,10 +14,10 @@ import numpy as np
 import pyarrow as pa
 
 from episode.kernels.rows import matching as kernel
-from episode.matchers.assembly import Matches, PathLabels, output_tables
 from episode.matchers.prepare import Needs, membership, needs_of, prepare
 from episode.matchers.protocol import END_OF_TIME, EventBatch, Snapshot, StateChunk
 from episode.matchers.rows.errors import matching_failed
+from episode.matchers.rows.output import Output
 from episode.matchers.rows.program import ProgramArrays, lower_program
 from episode.matchers.rows.state import Partitions, RowState
 from episode.matchers.rows.work import WorkArrays
@@ -46,7 +46,7 @@ class RowPatternMatcher:
         self.plan = spec.plan
         self.program: ProgramArrays = lower_program(self.plan.program, self.plan.labels.names)
         self.needs: Needs = needs_of(self.plan)
-        self.output_schema = spec.output_schema
+        self.output = Output(self.plan, self.program, spec.output_schema)
         self.state = RowState(self.plan, spec.input_columns, spec.limit)
 
     # ---- protocol ------------------------------------------------------------------------------------
@@ -90,10 +90,8 @@ class RowPatternMatcher:
     def _advance(self, events: EventBatch, until: int, final: bool) -> Iterator[pa.Table]:
         here = self.state.here(events)
         prepared = prepare(self.plan, self.needs, events.table, events.key)
-        path = PathLabels(self.program.label_of, self.program.excluded)
         for work in self._run(prepared.kernel, prepared, events, until, final, here.lo, here.hi, here.now):
-            matches = self._ordered(work, here.lo, here.hi)
-            yield from output_tables(self.plan, self.output_schema, path, events.table, prepared, matches)
+            yield from self.output.tables(events, prepared, work, here)
         if final:
             self.state.forget()
         else:
@@ -150,13 +148,3 @@ class RowPatternMatcher:
             row = int(work.cursor[kernel.STATUS_ROW])
             raise matching_failed(plan, events, row, status, self.spec.step_budget)
         yield work
-
-    def _ordered(self, work: WorkArrays, lo: np.ndarray, hi: np.ndarray) -> Matches:
-        kind, start, length, number, path_from, path = work.found()
-        part = np.searchsorted(lo, start, side="right") - 1
-        if self.plan.rules.mode is MatchMode.INCREMENTAL:
-            order = np.lexsort((number, part))
-            kind, start, length, number, path_from, part = (
-                array[order] for array in (kind, start, length, number, path_from, part)
-            )
-        return Matches(kind, start, length, number, path_from, path, lo[part], hi[part])
