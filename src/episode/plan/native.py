@@ -61,6 +61,7 @@ class Mistake(Exception):
 
 
 ONE_TYPE = "Cast both sides to one type; a CAST of columns of one row may be anything: CAST(A.x AS double)."
+IN_A_ZONE = "a difference of computed timestamps in a time zone with daylight saving"
 LONGEST_LIST = 100
 COMPARISONS = {
     exp.EQ: "eq",
@@ -251,9 +252,11 @@ class NativeCompiler:
         self, node: exp.Expression, operation: str, left: Expression, right: Expression
     ) -> Expression | None:
         stamps = ("timestamp", "timestamp_ntz")
-        if operation == "subtract" and left.type in stamps and left.type == right.type:
-            return Apply("subtract", (left, right), DAY_TIME)
-        if operation == "subtract" and left.type == right.type == "date":
+        moments = (*stamps, "date")
+        dates = left.type == right.type == "date"
+        if operation == "subtract" and left.type in moments and right.type in moments and not dates:
+            return Apply("subtract", (self._local(node.this, left), self._local(node.expression, right)), DAY_TIME)
+        if operation == "subtract" and dates:
             days = Apply("subtract", (left, right), "bigint")
             return Apply("multiply", (days, Constant(MICROSECONDS_PER_DAY, "bigint")), "interval day")
         if operation in ("add", "subtract") and left.type in stamps and is_day_time_interval(right.type):
@@ -279,6 +282,28 @@ class NativeCompiler:
             raise NotNative(node, "adding days in a time zone with daylight saving")
         return Apply(operation, (stamp, interval), stamp.type)
 
+    def _local(self, node: exp.Expression, value: Expression) -> Expression:
+        """The local date-time of a moment: differences are taken of these in Spark, not of physical time.
+
+        Where the zone has daylight saving, Spark computes the local date-time as a column beside the moment.
+        """
+        if value.type == "date":
+            return Apply("multiply", (value, Constant(MICROSECONDS_PER_DAY, "bigint")), "timestamp_ntz")
+        if value.type == "timestamp_ntz" or self.utc:
+            return value
+        if self._purely:
+            raise NotNative(node, IN_A_ZONE)
+        while isinstance(node, exp.Paren):
+            node = node.this
+        local = self.fallback(_as_local(node))
+        if local is not None:
+            return local
+        if isinstance(node, exp.Coalesce):
+            return self.compile(
+                exp.Coalesce(this=_as_local(node.this), expressions=[*map(_as_local, node.expressions)])
+            )
+        raise NotNative(node, IN_A_ZONE, "Compute the local times in a subquery: CAST(ts AS TIMESTAMP_NTZ).")
+
     def _interval(self, node: exp.Interval) -> Expression:
         amount, unit = node.this, node.args.get("unit")
         if not isinstance(amount, exp.Literal) or not isinstance(unit, exp.Var):
@@ -299,11 +324,12 @@ class NativeCompiler:
         unit = node.args.get("unit")
         name = unit.name.upper() if unit is not None else ""
         end, start = self.compile(_undated(node.this)), self.compile(_undated(node.expression))
-        if name not in ("MICROSECOND", "MILLISECOND", "SECOND", "MINUTE", "HOUR"):
+        if name not in UNIT_MICROSECONDS:
             raise NotNative(node, f"a difference in {name.lower() or 'this unit'}")
         if end.type != start.type or end.type not in ("timestamp", "timestamp_ntz"):
             raise NotNative(node, f"a difference of {end.type} and {start.type}")
-        difference = Apply("subtract", (end, start), "bigint")
+        moments = (self._local(_undated(node.this), end), self._local(_undated(node.expression), start))
+        difference = Apply("subtract", moments, "bigint")
         return Apply("int_divide", (difference, Constant(UNIT_MICROSECONDS[name], "bigint")), "bigint")
 
     def _date_difference(self, node: exp.Expression) -> Expression:
@@ -437,10 +463,25 @@ class NativeCompiler:
             result = Apply("coalesce", (value, result), value.type)
         return result
 
+    def _differs(self, node: exp.Expression) -> Expression:
+        """IS DISTINCT FROM."""
+        same = self.comparison(node, "same", self.compile(node.this), self.compile(node.expression))
+        return Apply("not", (same,), "boolean")
+
+    def _sign(self, node: exp.Sign) -> Expression:
+        value = self.compile(node.this)
+        if not is_integer(value.type):
+            raise NotNative(node, f"sign of {value.type}")
+
+        def test(operation: str, then: float, otherwise: Expression) -> Expression:
+            holds = Apply(operation, (value, Constant(0, value.type)), "boolean")
+            return Apply("if", (holds, Constant(then, "double"), otherwise), "double")
+
+        zero = test("eq", 0.0, Constant(None, "double"))
+        return test("gt", 1.0, test("lt", -1.0, zero))
+
     def _nullif(self, node: exp.Nullif) -> Expression:
         value, other = self.compile(node.this), self.compile(node.expression)
-        if lane_of(value.type) == "code":
-            raise NotNative(node, f"nullif of {value.type}")
         equal = self.comparison(node, "eq", value, other)
         return Apply("if", (equal, Constant(None, value.type), value), value.type)
 
@@ -522,6 +563,8 @@ class NativeCompiler:
             return Apply("copy", (value,), target)
         if target == "double" and is_numeric(value.type) and lane_of(value.type) != "code":
             return Apply("copy", (to_float(value),), "double")
+        if target == "timestamp_ntz" and value.type == "timestamp":
+            return Apply("copy", (self._local(node.this, value),), "timestamp_ntz")
         if target == "bigint" and value.type == "timestamp":
             return Apply("floor_divide", (value, Constant(1_000_000, "bigint")), "bigint")
         raise NotNative(node, f"cast of {value.type} to {target}")
@@ -597,6 +640,10 @@ def widened(value: Expression, type_: str) -> Expression:
     return Constant(value.value, type_) if isinstance(value, Constant) else Apply("copy", (value,), type_)
 
 
+def _as_local(node: exp.Expression) -> exp.Expression:
+    return exp.cast(node.copy(), exp.DataType.Type.TIMESTAMPNTZ)
+
+
 def _undated(node: exp.Expression) -> exp.Expression:
     """sqlglot puts a conversion to date around the arguments of datediff; the machine takes dates as they are."""
     return node.this if isinstance(node, exp.TsOrDsToDate) else node
@@ -624,6 +671,8 @@ HANDLERS = {
     exp.If: NativeCompiler._if,
     exp.Coalesce: NativeCompiler._coalesce,
     exp.Nullif: NativeCompiler._nullif,
+    exp.NullSafeNEQ: NativeCompiler._differs,
+    exp.Sign: NativeCompiler._sign,
     exp.Greatest: NativeCompiler._extreme,
     exp.Least: NativeCompiler._extreme,
     exp.Neg: NativeCompiler._negate,

@@ -29,6 +29,21 @@ ACROSS_ROWS = (
 )
 
 
+@dataclass(frozen=True)
+class Text:
+    """A string in place of a placeholder; None is null."""
+
+    value: str | None
+
+    @property
+    def sql(self) -> str:
+        return "CAST(NULL AS STRING)" if self.value is None else exp.Literal.string(self.value).sql("spark")
+
+
+Operand = Atom | Scalar | Text
+"""What a placeholder stands for in an expression of Spark: a column, an expression of columns, a string."""
+
+
 @dataclass
 class RowLocalScalars:
     """Compiles them. labels: names of the pattern that may stand before a column, for the messages."""
@@ -38,8 +53,15 @@ class RowLocalScalars:
     derived: DerivedColumns
     labels: tuple[str, ...] = ()
 
-    def compile(self, scalar: Scalar, at: RowRef, other: Callable[[Atom], Expression] | None = None) -> Expression:
-        """The scalar at a row. other: the meaning there of atoms that are no columns, in languages that have them."""
+    def compile(
+        self,
+        scalar: Scalar,
+        at: RowRef,
+        other: Callable[[Atom], Expression] | None = None,
+        others_by_spark: Callable[[exp.Expression], Expression | None] | None = None,
+    ) -> Expression:
+        """The scalar at a row. other: the meaning there of atoms that are no columns, in languages that have them;
+        others_by_spark: what Spark makes of a subtree with such atoms."""
         atoms = dict(scalar.atoms)
 
         def resolve(name: str) -> Expression:
@@ -49,7 +71,11 @@ class RowLocalScalars:
             assert other is not None
             return other(atom)
 
-        compiler = NativeCompiler(resolve, lambda node: self.by_spark(node, scalar, at), self.schema.utc)
+        def fallback(node: exp.Expression) -> Expression | None:
+            found = self.by_spark(node, scalar, at)
+            return others_by_spark(node) if found is None and others_by_spark is not None else found
+
+        compiler = NativeCompiler(resolve, fallback, self.schema.utc)
         try:
             return self.not_too_deep(compiler.compile(scalar.tree), scalar)
         except NotNative as error:
@@ -107,29 +133,40 @@ class RowLocalScalars:
             return None
         return self.spark_load(node, {name: atoms[name] for name in names}, at, scalar)
 
-    def spark_load(self, node: exp.Expression, atoms: Mapping[str, Atom], at: RowRef, scalar: Scalar) -> Expression:
+    def spark_load(
+        self, node: exp.Expression, operands: Mapping[str, Operand], at: RowRef, scalar: Scalar
+    ) -> Expression:
         """A column that Spark computes from the columns of one row; `scalar` is what the node is a part of."""
-
-        def text(null: bool) -> str:
-            def replace(part: exp.Expression) -> exp.Expression:
-                if not isinstance(part, exp.Column):
-                    return part
-                name, *further = (identifier.name for identifier in part.parts)
-                reference = atoms[name]
-                assert isinstance(reference, ColumnRef)
-                column, fields = self.resolve(reference)
-                value = f"CAST(NULL AS {self.schema.columns[column]})" if null else quote(column)
-                return exp.Var(this=".".join([value, *(quote(field) for field in (*fields, *further))]))
-
-            return write_expression(node.copy().transform(replace))
-
         span = place_of(node, scalar, self.source)
-        try:
-            present, absent = text(null=False), text(null=True)
-        except Unreadable as error:
-            raise self.source.error(EpisodeUnsupportedError, error.message, span, error.hint) from None
+        present, absent = self._text(node, operands, span, False), self._text(node, operands, span, True)
         name, type_ = self.add_derived(present, span)
         missing = None
         if at != Current(0) and not isinstance(at, ElementRow):
             missing = self.add_derived(absent, span)[0]
         return Load(name, at, type_, missing)
+
+    def _text(self, node: exp.Expression, operands: Mapping[str, Operand], span: Span, absent: bool) -> str:
+        """A subtree as Spark's text over the columns of a row, or (absent) as it is where there is no such row."""
+
+        def replace(part: exp.Expression) -> exp.Expression:
+            if not isinstance(part, exp.Column):
+                return part
+            name, *further = (identifier.name for identifier in part.parts)
+            value, fields = self._operand(operands[name], span, absent)
+            return exp.Var(this=".".join([value, *(quote(field) for field in (*fields, *further))]))
+
+        try:
+            return write_expression(node.copy().transform(replace))
+        except Unreadable as error:
+            raise self.source.error(EpisodeUnsupportedError, error.message, span, error.hint) from None
+
+    def _operand(self, operand: Operand, span: Span, absent: bool) -> tuple[str, tuple[str, ...]]:
+        """An operand's text, and the struct fields that are taken of it."""
+        if isinstance(operand, Text):
+            return operand.sql, ()
+        if isinstance(operand, ColumnRef):
+            column, fields = self.resolve(operand)
+            return f"CAST(NULL AS {self.schema.columns[column]})" if absent else quote(column), fields
+        assert isinstance(operand, Scalar)
+        text = self._text(operand.tree, dict(operand.atoms), span, False)
+        return f"CAST(NULL AS {self.type_of(text, span)})" if absent else f"({text})", ()

@@ -35,9 +35,13 @@ from episode.plan.labels import Labels
 from episode.plan.native import Mistake, NativeCompiler, NotNative
 from episode.plan.places import is_placeholder, place_of, placeholders_in
 from episode.plan.rows.labels import common_label, known_names
-from episode.plan.scalars import ACROSS_ROWS, RowLocalScalars
+from episode.plan.rows.tabulated import operand_of, tabulated
+from episode.plan.scalars import ACROSS_ROWS, Operand, RowLocalScalars
 from episode.plan.schema import InputSchema
 from episode.plan.types import VOID, lane_of
+
+EXTREMES = {"min": "min_by", "max": "max_by", "min_by": "min_by", "max_by": "max_by"}
+"""Aggregates whose value is a value of one of the rows, and how that row is found."""
 
 
 def plan_conditions(
@@ -126,43 +130,55 @@ class _Conditions:
         return Navigated(labels, first, offset, shift)
 
     def _place(self, atom: Atom) -> RowRef | None:
-        """The row an atom reads, if it reads exactly one and only columns."""
-        if isinstance(atom, ColumnRef):
+        """The row an atom reads, if it reads exactly one."""
+        if isinstance(atom, (ColumnRef, Classifier)):
             return self._row(self.labels.members(atom.label), False, 0, 0)
-        if isinstance(atom, Navigation) and all(isinstance(inner, ColumnRef) for _, inner in atom.argument.atoms):
-            label = common_label(self.source, (atom.argument,), "navigation", atom.span)
-            return self._row(
-                self.labels.members(label), atom.logical == "FIRST", atom.logical_offset, atom.physical_offset
-            )
-        return None
+        if isinstance(atom, Navigation) and atom.mode is not Mode.FINAL:
+            members = self.labels.members(common_label(self.source, (atom.argument,), "navigation", atom.span))
+            return self._row(members, atom.logical == "FIRST", atom.logical_offset, atom.physical_offset)
+        if not isinstance(atom, Aggregate) or atom.star or atom.mode is Mode.FINAL:
+            return None
+        members = self.labels.members(common_label(self.source, atom.arguments, "aggregate", atom.span))
+        if atom.function in ("first_value", "last_value"):
+            return self._row(members, atom.function == "first_value", 0, 0)
+        if atom.function not in EXTREMES:
+            return None
+        by = self._argument(atom.arguments[-1], Current(0), LabelAt(Current(0)))
+        require(self.source, lane_of(by.type) is not None, atom.function, by.type, atom.span)
+        return ExtremeRow(Running(EXTREMES[atom.function], members, by, by.type))
 
     def _fallback(self, node: exp.Expression) -> Expression | None:
-        """A column computed by Spark, where everything in the subtree is read at one row as plain columns."""
+        """A column computed by Spark, where everything in the subtree is read at one row."""
         if self.arrays.free_variables(node):
             return self.arrays.of_one_element(node)
-        names = placeholders_in(node)
         if is_placeholder(node):
             return None
-        references: dict[str, Atom] = {}
+        operands: dict[str, Operand] = {}
         places: set[RowRef] = set()
-        for name in names:
+        for name in placeholders_in(node):
             atom = self.atoms[name]
-            place = self._place(atom)
-            if place is None:
+            place = None if isinstance(atom, ColumnRef) and self._is_match_number(atom) else self._place(atom)
+            operand = operand_of(atom)
+            if place is None or operand is None:
                 return None
             places.add(place)
-            if isinstance(atom, Navigation):
-                if atom.mode is Mode.FINAL:
-                    return None
-                inner = atom.argument
-                if len(inner.atoms) != 1 or inner.text.strip() != inner.atoms[0][0]:
-                    return None
-                references[name] = inner.atoms[0][1]
-            else:
-                references[name] = atom
+            operands[name] = operand
         if len(places) > 1:
             return None
-        return self.rows.spark_load(node, references, places.pop() if places else Current(0), self.condition)
+        at = places.pop() if places else Current(0)
+        return tabulated(self.rows, self.labels.names, node, operands, self._label_at(at), at, self.condition)
+
+    def _argument(self, scalar: Scalar, at: RowRef, label: Expression) -> Expression:
+        """The argument of a call at a row that carries a label."""
+
+        def by_spark(node: exp.Expression) -> Expression | None:
+            operands = {name: operand_of(row_atoms(scalar)[name]) for name in placeholders_in(node)}
+            found = {name: operand for name, operand in operands.items() if operand is not None}
+            if is_placeholder(node) or len(found) < len(operands):
+                return None
+            return tabulated(self.rows, self.labels.names, node, found, label, at, scalar)
+
+        return self.rows.compile(scalar, at, of_the_row(self.source, label), by_spark)
 
     def _resolve(self, name: str) -> Expression:
         atom = self.atoms[name]
@@ -206,7 +222,7 @@ class _Conditions:
 
     def _at(self, scalar: Scalar, at: RowRef) -> Expression:
         """A scalar at a row; null where there is no such row."""
-        value = self.rows.compile(scalar, at, of_the_row(self.source, self._label_at(at)))
+        value = self._argument(scalar, at, self._label_at(at))
         if at == Current(0) or (isinstance(value, (Load, LabelAt)) and getattr(value, "missing", None) is None):
             return value
         return Apply("if", (Exists(at), value, Constant(None, value.type)), value.type)
@@ -220,7 +236,7 @@ class _Conditions:
             first = atom.function == "first_value"
             require_column(self.source, atom.arguments[0], atom.span, "aggregate")
             return self._at(atom.arguments[0], self._row(members, first, 0, 0))
-        argument = self.rows.compile(atom.arguments[-1], Current(0), of_the_row(self.source, LabelAt(Current(0))))
+        argument = self._argument(atom.arguments[-1], Current(0), LabelAt(Current(0)))
         if atom.function in ("max_by", "min_by"):
             require(self.source, lane_of(argument.type) is not None, atom.function, argument.type, atom.span)
             return self._at(atom.arguments[0], ExtremeRow(Running(atom.function, members, argument, argument.type)))
@@ -237,7 +253,7 @@ class _Conditions:
         """The array of a value over rows; `argument` is the value at the current row. Equal arrays are one."""
         if (members, argument) not in self._collected:
             row = self.arrays.new_row()
-            element = self.rows.compile(atom.arguments[0], row, of_the_row(self.source, LabelAt(row)))
+            element = self._argument(atom.arguments[0], row, LabelAt(row))
 
             def running(function: str) -> Expression:
                 return running_aggregate(self.source, function, members, argument, atom.span)
