@@ -468,18 +468,6 @@ class NativeCompiler:
         same = self.comparison(node, "same", self.compile(node.this), self.compile(node.expression))
         return Apply("not", (same,), "boolean")
 
-    def _sign(self, node: exp.Sign) -> Expression:
-        value = self.compile(node.this)
-        if not is_integer(value.type):
-            raise NotNative(node, f"sign of {value.type}")
-
-        def test(operation: str, then: float, otherwise: Expression) -> Expression:
-            holds = Apply(operation, (value, Constant(0, value.type)), "boolean")
-            return Apply("if", (holds, Constant(then, "double"), otherwise), "double")
-
-        zero = test("eq", 0.0, Constant(None, "double"))
-        return test("gt", 1.0, test("lt", -1.0, zero))
-
     def _nullif(self, node: exp.Nullif) -> Expression:
         value, other = self.compile(node.this), self.compile(node.expression)
         equal = self.comparison(node, "eq", value, other)
@@ -672,7 +660,6 @@ HANDLERS = {
     exp.Coalesce: NativeCompiler._coalesce,
     exp.Nullif: NativeCompiler._nullif,
     exp.NullSafeNEQ: NativeCompiler._differs,
-    exp.Sign: NativeCompiler._sign,
     exp.Greatest: NativeCompiler._extreme,
     exp.Least: NativeCompiler._extreme,
     exp.Neg: NativeCompiler._negate,
