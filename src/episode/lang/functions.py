@@ -93,3 +93,21 @@ OTHER_SPARK_AGGREGATES = frozenset(
     ]
 )
 """Aggregates of Spark that episode does not evaluate over the rows of a match."""
+
+GENERATORS = frozenset(
+    [
+        "EXPLODE",
+        "EXPLODE_OUTER",
+        "POSEXPLODE",
+        "POSEXPLODE_OUTER",
+        "INLINE",
+        "INLINE_OUTER",
+        "STACK",
+        "JSON_TUPLE",
+        "VARIANT_EXPLODE",
+    ]
+)
+"""Functions of Spark that make several rows of one."""
+
+RANDOM = frozenset(["RAND", "RANDOM", "RANDN", "RANDSTR", "UNIFORM", "UUID", "SHUFFLE", "MONOTONICALLY_INCREASING_ID"])
+"""Functions of Spark whose value is another one each time."""

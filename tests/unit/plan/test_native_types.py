@@ -50,7 +50,9 @@ def compiled(text: str, utc: bool = True) -> Expression:
         ("n * i", "decimal(16,3)"), ("m + 0.5", "decimal(11,2)"), ("m + d", "double"), ("m / d", "double"),
         ("-m", "decimal(10,2)"),
         # time
-        ("ts - ts", "interval day to second"), ("y - y", "interval day"), ("y + i", "date"), ("y - 1", "date"),
+        ("ts - ts", "interval day to second"), ("ts - y", "interval day to second"),
+        ("y - tn", "interval day to second"),
+        ("CAST(ts AS timestamp_ntz)", "timestamp_ntz"), ("y - y", "interval day"), ("y + i", "date"), ("y - 1", "date"),
         ("ts + INTERVAL '1' HOUR", "timestamp"), ("INTERVAL '1' DAY + tn", "timestamp_ntz"), ("ts - g", "timestamp"),
         ("g + g", "interval day to second"), ("timestampdiff(SECOND, ts, ts)", "bigint"), ("datediff(y, y)", "int"),
         ("unix_seconds(ts)", "bigint"), ("CAST(ts AS bigint)", "bigint"),
@@ -79,7 +81,7 @@ def test_types(text: str, type_: str) -> None:
 @pytest.mark.parametrize(
     "text",
     ["i + s", "s + s", "i + NULL", "m / m", "m % m", "w + w", "d + w", "d > w", "m = l", "a IS NULL", "m * m * m",
-     "f DIV f", "ts - y", "y > ts", "s > i",
+     "f DIV f", "y > ts", "s > i",
      "a = a", "r = r", "i < b", "9223372036854775808", "1234567890.1234567891", "concat(s, s)", "s LIKE 'a'",
      "s || s", "a[0]",
      "r.x.y = 1", "CAST(d AS int)", "CAST(s AS date)", "CAST(l AS int)", "INTERVAL '1' MONTH",
@@ -148,3 +150,9 @@ def test_small_questions_about_types() -> None:
     assert [is_event_time(type_) for type_ in ("date", "bigint", "timestamp", "double", "string")] == [True] * 3 + [
         False
     ] * 2
+
+
+@pytest.mark.parametrize("text", ["ts - ts", "ts - tn", "timestampdiff(HOUR, ts, ts)", "CAST(ts AS timestamp_ntz)"])
+def test_differences_in_a_zone_with_daylight_saving_need_local_times(text: str) -> None:
+    with pytest.raises(NotNative):
+        compiled(text, utc=False)

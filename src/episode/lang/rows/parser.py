@@ -12,6 +12,7 @@ from typing import NoReturn
 from episode.errors import EpisodeAnalysisError, EpisodeSyntaxError
 from episode.lang.cursor import Cursor, describe, known_labels, label_name
 from episode.lang.duration import UNITS, parse_duration
+from episode.lang.functions import RANDOM
 from episode.lang.lexer import Kind, Token, tokenize
 from episode.lang.rows.pattern import labels_of, parse_pattern
 from episode.lang.rows.scalar import parse_scalar, scalar_of
@@ -389,11 +390,22 @@ def _definitions(
         if begin == stop:
             cursor.index = begin
             cursor.fail(f"Expected a condition for {token.text}, found {describe(cursor.token)}.", None, DEFINITION)
+        _refuse_random(Cursor(cursor.source, cursor.tokens, begin, stop))
         condition = parse_scalar(Cursor(cursor.source, cursor.tokens, begin, stop), names)
         definitions.append(Definition(label, condition, Span(token.start, cursor.tokens[stop - 1].end)))
         if cursor.at_end:
             return tuple(definitions)
         cursor.accept_symbol(",")
+
+
+def _refuse_random(cursor: Cursor) -> None:
+    """A condition must be the same however often and in whatever order it is tested."""
+    while not cursor.at_end:
+        token = cursor.advance()
+        behind_dot = cursor.peek(-2).is_symbol(".")
+        if token.kind is Kind.NAME and token.upper in RANDOM and cursor.token.is_symbol("(") and not behind_dot:
+            hint = "Compute it as a column in a subquery: FROM (SELECT …) MATCH_RECOGNIZE (…)."
+            cursor.fail(f"{token.upper} has another value each time; a condition must not depend on it.", token, hint)
 
 
 def _definition_end(cursor: Cursor) -> int:

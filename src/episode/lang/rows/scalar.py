@@ -8,7 +8,14 @@ from sqlglot import exp
 
 from episode.errors import EpisodeUnsupportedError
 from episode.lang.cursor import Cursor, known_labels, label_name
-from episode.lang.functions import AGGREGATES, NAVIGATIONS, OTHER_SPARK_AGGREGATES, ROW_FUNCTIONS, SYNONYMS
+from episode.lang.functions import (
+    AGGREGATES,
+    GENERATORS,
+    NAVIGATIONS,
+    OTHER_SPARK_AGGREGATES,
+    ROW_FUNCTIONS,
+    SYNONYMS,
+)
 from episode.lang.lexer import Kind, Token
 from episode.lang.lifting import (
     KEYWORDS,
@@ -111,6 +118,12 @@ def _call_at(cursor: Cursor, labels: frozenset[str], inside: str | None) -> Atom
             _fail_nested(cursor, name, inside)
         cursor.index += 2 if mode else 1
         return _call(cursor, token, name, mode, labels, inside)
+    if word in GENERATORS:
+        cursor.fail(
+            f"{word} makes several rows of one, which an expression of MATCH_RECOGNIZE cannot.",
+            name,
+            "Apply it to the result: SELECT …, explode(values) FROM t MATCH_RECOGNIZE (…).",
+        )
     if word in OTHER_SPARK_AGGREGATES:
         raise Source(cursor.source).error(
             EpisodeUnsupportedError,
