@@ -27,7 +27,8 @@ import numpy as np
 from numba import njit
 
 from episode.kernels import opcodes as oc
-from episode.kernels.machine import compare_floats, run
+from episode.kernels.comparing import compare_floats, compare_ints
+from episode.kernels.machine import run
 
 _POSITIVE = np.int64(0x7FFFFFFFFFFFFFFF)
 
@@ -204,9 +205,7 @@ def _order(left, right, is_float, array_i, array_f, array_null):
             if is_float:
                 order = compare_floats(array_f[left, place], array_f[right, place])
             else:
-                x, y = array_i[left, place], array_i[right, place]
-                order = 1 if x > y else -1 if x < y else 0
+                order = compare_ints(array_i[left, place], array_i[right, place])
         if order != 0:
             return order
-    difference = array_null[left, last] - array_null[right, last]
-    return 1 if difference > 0 else -1 if difference < 0 else 0
+    return compare_ints(array_null[left, last], array_null[right, last])

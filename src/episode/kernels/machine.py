@@ -13,23 +13,9 @@ import numpy as np
 from numba import njit
 
 from episode.kernels import opcodes as oc
+from episode.kernels.comparing import compare_floats
 
 BLOCK = 1024
-
-
-@njit(cache=True, nogil=True, inline="always")
-def compare_floats(a: float, b: float) -> int:
-    """-1, 0 or 1; NaN equals NaN and is greater than everything else."""
-    if a < b:
-        return -1
-    if a > b:
-        return 1
-    if a == b:
-        return 0
-    a_nan, b_nan = a != a, b != b
-    if a_nan and b_nan:
-        return 0
-    return 1 if a_nan else -1
 
 
 _LEAST, _MOST = np.iinfo(np.int64).min, np.iinfo(np.int64).max

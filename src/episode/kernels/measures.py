@@ -7,14 +7,12 @@ output rows of a match are consecutive and in order. Position -1: the row has no
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from numba import njit
 
 from episode.kernels import opcodes as oc
-from episode.kernels.machine import compare_floats
-from episode.kernels.rows.matching import MATCHED, UNMATCHED
+from episode.kernels.aggregates import finished, fold
+from episode.kernels.outcomes import MATCHED, UNMATCHED
 
 
 @njit(cache=True, nogil=True)
@@ -116,90 +114,42 @@ def navigate(first, offset, shift, final, everywhere, members, out_match, out_po
 
 
 @njit(cache=True, nogil=True)
-def aggregate(function, is_float, has_column, has_nulls, values_i, values_f, valid, final, everywhere, members,
+def aggregate(function, floating, has_column, has_nulls, values_i, values_f, valid, final, everywhere, members,
               out_match, out_position, start, length, path_from, path, label_of):  # fmt: skip
-    """(int result, float result, count, overflow) of an aggregate for every output row.
+    """(int result, float result, is it null?) of an aggregate for every output row.
 
-    MIN and MAX give the row of the extreme value (-1: none; the last of equal ones) as int result.
-    count: values that counted.
+    MIN_BY and MAX_BY give the row of the extreme value (the last of equal ones) as int result, -1 where there is none.
     """
     total = len(out_match)
-    out_i = np.full(total, -1 if function == oc.MIN or function == oc.MAX else 0, np.int64)
+    extreme = function == oc.MIN_BY or function == oc.MAX_BY
+    out_i = np.full(total, -1 if extreme else 0, np.int64)
     out_f = np.zeros(total, np.float64)
-    out_n = np.zeros(total, np.int64)
-    overflow = False
+    out_null = np.ones(total, np.bool_)
     current = -1
     upto = 0
-    n = np.int64(0)
-    whole = np.int64(0)
-    real = 0.0
-    mean = 0.0
-    extreme = np.int64(-1)
+    count, whole, real, more = np.int64(0), np.int64(0), 0.0, 0.0
     for j in range(total):
         m, position = out_match[j], out_position[j]
         if position < 0:
             continue
         if m != current:
-            current, upto, n, whole, real, mean, extreme = m, 0, 0, 0, 0.0, 0.0, -1
+            current, upto = m, 0
+            count, whole, real, more = np.int64(0), np.int64(0), 0.0, 0.0
         limit = length[m] - 1 if final else position
         while upto <= limit:
             row = start[m] + upto
             if (everywhere or members[label_of[path[path_from[m] + upto]]]) and (not has_nulls or valid[row] != 0):
-                if function == oc.COUNT or not has_column:
-                    n += 1
-                elif function == oc.COUNT_IF:
-                    n += values_i[row] != 0
-                elif function == oc.MIN or function == oc.MAX:
-                    n += 1
-                    if extreme < 0:
-                        extreme = row
-                    else:
-                        if is_float:
-                            order = compare_floats(values_f[row], values_f[extreme])
-                        else:
-                            order = (
-                                1
-                                if values_i[row] > values_i[extreme]
-                                else -1
-                                if values_i[row] < values_i[extreme]
-                                else 0
-                            )
-                        if (order <= 0 and function == oc.MIN) or (order >= 0 and function == oc.MAX):
-                            extreme = row
-                elif function == oc.SUM or function == oc.AVG:
-                    n += 1
-                    if is_float:
-                        real += values_f[row]
-                    else:
-                        value = values_i[row]
-                        new = whole + value
-                        if (whole >= 0) == (value >= 0) and (new >= 0) != (whole >= 0):
-                            overflow = True
-                        whole = new
-                else:
-                    n += 1
-                    delta = values_f[row] - mean
-                    mean += delta / n
-                    real += delta * (values_f[row] - mean)
+                whole_value = values_i[row] if has_column and not floating else 0
+                real_value = values_f[row] if has_column and floating else 0.0
+                count, whole, real, more = fold(
+                    function, floating, count, whole, real, more, whole_value, real_value, row
+                )
             upto += 1
-        out_n[j] = n
-        if function == oc.COUNT or function == oc.COUNT_IF or not has_column:
-            out_i[j] = n
-        elif function == oc.MIN or function == oc.MAX:
-            out_i[j] = extreme
-        elif function == oc.SUM:
-            out_i[j], out_f[j] = whole, real
-        elif function == oc.AVG:
-            if n:
-                out_f[j] = (real if is_float else float(whole)) / n
-        elif n:
-            sample = function == oc.VAR_SAMP or function == oc.STDDEV_SAMP
-            if sample and n == 1:
-                out_n[j] = 0
-            else:
-                variance = real / (n - 1 if sample else n)
-                out_f[j] = math.sqrt(variance) if function >= oc.STDDEV_SAMP else variance
-    return out_i, out_f, out_n, overflow
+        if not extreme:
+            out_i[j], out_f[j], out_null[j] = finished(function, floating, count, whole, real, more)
+        elif count > 0:
+            out_i[j], out_null[j] = np.int64(more), False
+    return out_i, out_f, out_null
 
 
 @njit(cache=True, nogil=True)

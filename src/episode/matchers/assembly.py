@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from episode.errors import EpisodeDataError
 from episode.kernels import measures as kernels
 from episode.kernels import opcodes as oc
-from episode.kernels.rows.matching import TIMED_OUT, UNMATCHED
+from episode.kernels.outcomes import TIMED_OUT, UNMATCHED
 from episode.matchers.columns import one_chunk, raw_values, take_array, valid_mask
 from episode.matchers.prepare import FUNCTIONS, Prepared, measure_argument, membership
 from episode.plan.expressions import Expression, Load
@@ -248,17 +248,12 @@ class OutputAssembler:
     def _aggregate(self, atom: RowAggregate) -> pa.Array:
         argument = None if atom.argument is None else measure_argument(atom)
         function = FUNCTIONS[atom.function]
-        ints, floats, counts, overflow = kernels.aggregate(
+        ints, floats, is_null = kernels.aggregate(
             function, *self._values(argument), *self._over_rows(atom.labels, atom.final)
         )
-        if overflow:
-            raise EpisodeDataError(
-                f"{atom.function} overflows bigint.", hint="Cast the argument to double or decimal(38, 0)."
-            )
         if function in (oc.COUNT, oc.COUNT_IF):
             return pa.array(ints, mask=self.unmatched)
-        values = floats if atom.type == "double" else ints
-        array = pa.array(values, mask=counts == 0)
+        array = pa.array(floats if atom.type == "double" else ints, mask=is_null)
         kind = arrow_type(atom.type)
         return array if array.type == kind else array.view(kind) if kind.bit_width == 64 else array.cast(kind)
 
@@ -285,8 +280,8 @@ class OutputAssembler:
         return decimals(low, high, counts, kind)
 
     def _extreme(self, atom: Extreme) -> pa.Array:
-        function = oc.MIN if atom.function in ("min", "min_by") else oc.MAX
-        rows, _, _, _ = kernels.aggregate(function, *self._values(atom.by), *self._over_rows(atom.labels, atom.final))
+        function = oc.MIN_BY if atom.function in ("min", "min_by") else oc.MAX_BY
+        rows, _, _ = kernels.aggregate(function, *self._values(atom.by), *self._over_rows(atom.labels, atom.final))
         return self._take_value(atom.value, rows)
 
     def _take_value(self, value: Expression, rows: np.ndarray) -> pa.Array:

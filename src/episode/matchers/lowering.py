@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from episode.kernels import comparing
 from episode.kernels import opcodes as oc
 from episode.matchers.encoding import Lanes
 from episode.plan.expressions import (
@@ -25,7 +26,10 @@ from episode.plan.expressions import (
 )
 from episode.plan.types import INTEGER_LIMITS, lane_of
 
-COMPARE = {"eq": 0, "ne": 1, "lt": 2, "le": 3, "gt": 4, "ge": 5}
+COMPARE = {
+    "eq": comparing.EQUAL, "ne": comparing.UNEQUAL, "lt": comparing.LESS, "le": comparing.AT_MOST,
+    "gt": comparing.GREATER, "ge": comparing.AT_LEAST,
+}  # fmt: skip
 INT64_MAX = 2**63 - 1
 BY_LANE = {
     "add": (oc.ADD_I, oc.ADD_F), "subtract": (oc.SUB_I, oc.SUB_F), "multiply": (oc.MUL_I, oc.MUL_F),

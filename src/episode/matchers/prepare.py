@@ -119,7 +119,7 @@ def needs_of(plan: PatternPlan) -> Needs:
 
 def _measure_argument(atom: RowAggregate) -> Expression:
     assert atom.argument is not None
-    return to_float(atom.argument) if atom.function in FLOAT_FUNCTIONS and atom.function != "avg" else atom.argument
+    return to_float(atom.argument) if atom.function in FLOAT_FUNCTIONS else atom.argument
 
 
 measure_argument = _measure_argument

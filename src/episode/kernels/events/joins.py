@@ -15,6 +15,16 @@ import numpy as np
 from numba import njit
 
 from episode.kernels import machine
+from episode.kernels.comparing import (
+    AT_MOST,
+    GREATER,
+    LESS,
+    UNEQUAL,
+    accepts,
+    compare_floats,
+    compare_ints,
+    turned,
+)
 from episode.kernels.times import EVER, NEVER, window_end, window_start
 
 Tests = namedtuple(
@@ -30,7 +40,7 @@ nav_from[p]:nav_from[p + 1] (number, side, variable); navs: how many there are a
 Kernels take the arrays that their inner loops read out of the tuples first: taking them out counts references."""
 
 COMPARE, FLOATING, A, A_VALID, A_SIDE, A_AT, B, B_VALID, B_SIDE, B_AT = range(10)
-"""COMPARE: 0 = 1 <> 2 < 3 <= 4 > 5 >=; FLOATING: in which lane; A, B: columns; *_VALID: row of validity or -1;
+"""COMPARE: see `kernels.comparing`; FLOATING: in which lane; A, B: columns; *_VALID: row of validity or -1;
 *_SIDE: 0 left record, 1 right record; *_AT: which variable of it."""
 
 Lanes = namedtuple("Lanes", ["ints", "floats", "valid", "key"])
@@ -63,27 +73,10 @@ def compares(plain, first, ints, floats, valid, l_rows, left, r_rows, right):
         if plain[i, B_VALID] >= 0 and valid[plain[i, B_VALID], b] == 0:
             return False
         if plain[i, FLOATING]:
-            order = machine.compare_floats(floats[plain[i, A], a], floats[plain[i, B], b])
+            order = compare_floats(floats[plain[i, A], a], floats[plain[i, B], b])
         else:
-            x, y = ints[plain[i, A], a], ints[plain[i, B], b]
-            order = (x > y) - (x < y)
-        compare = plain[i, COMPARE]
-        if compare == 0:
-            if order != 0:
-                return False
-        elif compare == 1:
-            if order == 0:
-                return False
-        elif compare == 2:
-            if order >= 0:
-                return False
-        elif compare == 3:
-            if order > 0:
-                return False
-        elif compare == 4:
-            if order <= 0:
-                return False
-        elif order < 0:
+            order = compare_ints(ints[plain[i, A], a], ints[plain[i, B], b])
+        if not accepts(plain[i, COMPARE], order):
             return False
     return True
 
@@ -205,8 +198,7 @@ def _first_comparison(plain, ints, floats, l_rows, r_rows):
         l_at, l_column, r_at, r_column = test[A_AT], test[A], test[B_AT], test[B]
     else:
         l_at, l_column, r_at, r_column = test[B_AT], test[B], test[A_AT], test[A]
-        if compare >= 2:
-            compare = 2 + (compare - 2 + 2) % 4
+        compare = turned(compare)
     l_values, l_absent = _values(l_rows, l_at, l_column, test[FLOATING] != 0, ints, floats)
     r_values, r_absent = _values(r_rows, r_at, r_column, test[FLOATING] != 0, ints, floats)
     return not (l_absent or r_absent), compare, l_values, r_values
@@ -267,7 +259,7 @@ def sequence(l_from, l_start, l_end, l_rows, r_from, r_start, r_end, r_rows, win
             fit = count
             if ranged:
                 least, most = _range(compare, r_values[right])
-                wanted = compare != 1
+                wanted = compare != UNEQUAL
                 for left in range(first, last):
                     pairs[fit] = left
                     inside = (l_values[left] >= least) & (l_values[left] <= most)
@@ -309,13 +301,13 @@ def sequence(l_from, l_start, l_end, l_rows, r_from, r_start, r_end, r_rows, win
 @njit(cache=True, nogil=True)
 def _range(compare, value):
     """Least and greatest of the values that a comparison with `value` lets through (<>: that it does not)."""
-    if compare <= 1:
+    if compare <= UNEQUAL:
         return value, value
-    if compare == 2:
+    if compare == LESS:
         return (NEVER, value - 1) if value > NEVER else (EVER, NEVER)
-    if compare == 3:
+    if compare == AT_MOST:
         return NEVER, value
-    if compare == 4:
+    if compare == GREATER:
         return (value + 1, EVER) if value < EVER else (EVER, NEVER)
     return value, EVER
 

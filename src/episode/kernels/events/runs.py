@@ -14,6 +14,8 @@ from numba import njit
 
 from episode.kernels import machine
 from episode.kernels import opcodes as oc
+from episode.kernels.aggregates import finished, fold
+from episode.kernels.comparing import accepts, compare_floats, compare_ints
 from episode.kernels.events.joins import first_at_least
 from episode.kernels.times import EVER, NEVER, window_end, window_start
 
@@ -54,66 +56,19 @@ LOOKED_AT = -2
 
 
 @njit(cache=True, nogil=True)
-def _aggregate(function, floating, count, value_i, value_f, square):
-    """(int value, float value, is null) of an aggregate's state."""
-    if function == oc.COUNT or function == oc.COUNT_IF:
-        return count, 0.0, np.uint8(0)
-    if count == 0:
-        return 0, 0.0, np.uint8(1)
-    if function == oc.AVG:
-        return 0, value_f, np.uint8(0)
-    if function == oc.VAR_POP:
-        return 0, square / count, np.uint8(0)
-    if function == oc.STDDEV_POP:
-        return 0, np.sqrt(square / count), np.uint8(0)
-    if function == oc.VAR_SAMP or function == oc.STDDEV_SAMP:
-        if count < 2:
-            return 0, 0.0, np.uint8(1)
-        spread = square / (count - 1)
-        return 0, spread if function == oc.VAR_SAMP else np.sqrt(spread), np.uint8(0)
-    return value_i, value_f, np.uint8(0)
-
-
-@njit(cache=True, nogil=True)
-def _add(m, lanes, a, row, counts, ints, floats, squares, depth):
+def _add(m, lanes, a, row, counts, ints, floats, mores, depth):
     """Add an event to aggregate a of a depth."""
     function, check, column = m.agg_function[a], m.agg_valid[a], m.agg_column[a]
     if check >= 0 and lanes.valid[check, row] == 0:
         return
-    if function == oc.COUNT_IF:
-        counts[depth, a] += lanes.ints[column, row] != 0
-        return
-    counts[depth, a] += 1
-    if function == oc.COUNT:
-        return
-    n = counts[depth, a]
+    whole, real = 0, 0.0
     if m.agg_float[a]:
-        x = lanes.floats[column, row]
-        if function == oc.SUM:
-            floats[depth, a] = x if n == 1 else floats[depth, a] + x
-        elif function == oc.MIN:
-            if n == 1 or machine.compare_floats(x, floats[depth, a]) < 0:
-                floats[depth, a] = x
-        elif function == oc.MAX:
-            if n == 1 or machine.compare_floats(x, floats[depth, a]) > 0:
-                floats[depth, a] = x
-        else:
-            if n == 1:
-                floats[depth, a] = x
-                squares[depth, a] = 0.0
-            else:
-                delta = x - floats[depth, a]
-                floats[depth, a] += delta / n
-                squares[depth, a] += delta * (x - floats[depth, a])
-    else:
-        y = lanes.ints[column, row]
-        if function == oc.SUM:
-            ints[depth, a] = y if n == 1 else ints[depth, a] + y
-        elif function == oc.MIN:
-            if n == 1 or y < ints[depth, a]:
-                ints[depth, a] = y
-        elif n == 1 or y > ints[depth, a]:
-            ints[depth, a] = y
+        real = lanes.floats[column, row]
+    elif function != oc.COUNT:
+        whole = lanes.ints[column, row]
+    counts[depth, a], ints[depth, a], floats[depth, a], mores[depth, a] = fold(
+        function, m.agg_float[a], counts[depth, a], ints[depth, a], floats[depth, a], mores[depth, a], whole, real, row
+    )
 
 
 @njit(cache=True, nogil=True)
@@ -154,26 +109,14 @@ def _compare(tests, navs, ints, floats, valid, test, at, current, path, earlier,
     if tests[test, B_VALID] >= 0 and valid[tests[test, B_VALID], b] == 0:
         return False
     if tests[test, FLOATING]:
-        order = machine.compare_floats(floats[tests[test, A], a], floats[tests[test, B], b])
+        order = compare_floats(floats[tests[test, A], a], floats[tests[test, B], b])
     else:
-        x, y = ints[tests[test, A], a], ints[tests[test, B], b]
-        order = (x > y) - (x < y)
-    compare = tests[test, COMPARE]
-    if compare == 0:
-        return order == 0
-    if compare == 1:
-        return order != 0
-    if compare == 2:
-        return order < 0
-    if compare == 3:
-        return order <= 0
-    if compare == 4:
-        return order > 0
-    return order >= 0
+        order = compare_ints(ints[tests[test, A], a], ints[tests[test, B], b])
+    return accepts(tests[test, COMPARE], order)
 
 
 @njit(cache=True, nogil=True)
-def _check(m, lanes, c, at, current, depth, path, earlier, last_depth, taken, counts, ints, floats, squares, work):
+def _check(m, lanes, c, at, current, depth, path, earlier, last_depth, taken, counts, ints, floats, mores, work):
     """Does check c hold with `current` as current row, which is the event at depth `at` of the path (-1: none)?"""
     test = m.test[c]
     if test >= 0:
@@ -187,8 +130,8 @@ def _check(m, lanes, c, at, current, depth, path, earlier, last_depth, taken, co
     for a in range(len(m.agg_function)):
         reach = m.agg_reach[a]
         state = depth if reach == ALL or at < 0 else at if reach == CURRENT else max(0, at - 1)
-        run_i[a], run_f[a], run_n[a] = _aggregate(
-            m.agg_function[a], m.agg_float[a], counts[state, a], ints[state, a], floats[state, a], squares[state, a]
+        run_i[a], run_f[a], run_n[a] = finished(
+            m.agg_function[a], m.agg_float[a], counts[state, a], ints[state, a], floats[state, a], mores[state, a]
         )
     machine.run(m.code, m.program_from[p], m.program_to[p], ri, rf, rn, 1, current, lanes.key, lanes.ints, lanes.floats,
                 lanes.valid, m.const_i, m.const_f, nav_rows, nav_labels, run_i, run_f, run_n, 0)  # fmt: skip
@@ -198,7 +141,7 @@ def _check(m, lanes, c, at, current, depth, path, earlier, last_depth, taken, co
 
 @njit(cache=True, nogil=True)
 def _all_hold(m, lanes, first, stop, checks, depth, path, trans, earlier, last_depth, taken, counts, ints, floats,
-              squares, work):  # fmt: skip
+              mores, work):  # fmt: skip
     """Do the listed checks hold for the path up to `depth`?"""
     for i in range(first, stop):
         c = checks[i]
@@ -208,14 +151,14 @@ def _all_hold(m, lanes, first, stop, checks, depth, path, trans, earlier, last_d
             if v >= 0 and taken[v] <= m.back[c]:
                 continue
             if not _check(m, lanes, c, at, path[at], depth, path, earlier, last_depth, taken, counts, ints, floats,
-                          squares, work):  # fmt: skip
+                          mores, work):  # fmt: skip
                 return False
         else:
             v = m.loop_variable[c]
             at, number = last_depth[v], taken[v]
             while at >= 0 and number > m.back[c]:
                 if not _check(m, lanes, c, at, path[at], depth, path, earlier, last_depth, taken, counts, ints, floats,
-                              squares, work):  # fmt: skip
+                              mores, work):  # fmt: skip
                     return False
                 at, number = earlier[at], number - 1
     return True
@@ -223,7 +166,7 @@ def _all_hold(m, lanes, first, stop, checks, depth, path, trans, earlier, last_d
 
 @njit(cache=True, nogil=True)
 def _negated(m, lanes, n, low, high, first_row, stop_row, bits, start, end, depth, path, earlier, last_depth, taken,
-             counts, ints, floats, squares, work):  # fmt: skip
+             counts, ints, floats, mores, work):  # fmt: skip
     """Is there an event of negation n in low .. high, both included? (Not one of the path's own.)"""
     mask = np.uint64(1) << np.uint64(m.negation_bit[n])
     for row in range(first_row, stop_row):
@@ -239,7 +182,7 @@ def _negated(m, lanes, n, low, high, first_row, stop_row, bits, start, end, dept
             passed = True
             for i in range(m.negation_from[n], m.negation_from[n + 1]):
                 if not _check(m, lanes, m.negation_check[i], -1, row, depth, path, earlier, last_depth, taken, counts,
-                              ints, floats, squares, work):  # fmt: skip
+                              ints, floats, mores, work):  # fmt: skip
                     passed = False
                     break
             if passed:
@@ -273,7 +216,7 @@ def runs(m, lanes, strategy, bits, starts, from_, start, end, window, done, unti
     cursor_option, took = np.zeros(deepest, np.int64), np.zeros(deepest, np.int64)
     aggregates = len(m.agg_function)
     counts, ints = np.zeros((deepest, aggregates), np.int64), np.zeros((deepest, aggregates), np.int64)
-    floats, squares = np.zeros((deepest, aggregates), np.float64), np.zeros((deepest, aggregates), np.float64)
+    floats, mores = np.zeros((deepest, aggregates), np.float64), np.zeros((deepest, aggregates), np.float64)
     last_depth, taken = np.full(m.variables, -1, np.int64), np.zeros(m.variables, np.int64)
     registers = max(1, m.registers)
     work = (
@@ -353,7 +296,7 @@ def runs(m, lanes, strategy, bits, starts, from_, start, end, window, done, unti
                         earlier, cursor_row = _wider(earlier), _wider(cursor_row)
                         cursor_option, took = _wider(cursor_option), _wider(took)
                         counts, ints = _taller(counts), _taller(ints)
-                        floats, squares = _taller(floats), _taller(squares)
+                        floats, mores = _taller(floats), _taller(mores)
                     v = variable[pushed]
                     path[depth], trans[depth], state[depth] = row, pushed, target[pushed]
                     earlier[depth] = last_depth[v]
@@ -363,12 +306,12 @@ def runs(m, lanes, strategy, bits, starts, from_, start, end, window, done, unti
                     for a in range(aggregates):
                         if depth > 0:
                             counts[depth, a], ints[depth, a] = counts[depth - 1, a], ints[depth - 1, a]
-                            floats[depth, a], squares[depth, a] = floats[depth - 1, a], squares[depth - 1, a]
+                            floats[depth, a], mores[depth, a] = floats[depth - 1, a], mores[depth - 1, a]
                         else:
                             counts[depth, a], ints[depth, a] = 0, 0
-                            floats[depth, a], squares[depth, a] = 0.0, 0.0
+                            floats[depth, a], mores[depth, a] = 0.0, 0.0
                         if m.agg_variable[a] == v:
-                            _add(m, lanes, a, row, counts, ints, floats, squares, depth)
+                            _add(m, lanes, a, row, counts, ints, floats, mores, depth)
                     fits = end[row] <= newest
                     for i in range(take_from[pushed], take_from[pushed + 1]):
                         if not fits:
@@ -379,13 +322,13 @@ def runs(m, lanes, strategy, bits, starts, from_, start, end, window, done, unti
                                             path, earlier, last_depth, taken)  # fmt: skip
                         else:
                             fits = _all_hold(m, lanes, i, i + 1, take_check, depth, path, trans, earlier, last_depth,
-                                             taken, counts, ints, floats, squares, work)  # fmt: skip
+                                             taken, counts, ints, floats, mores, work)  # fmt: skip
                     if fits and depth > 0:
                         for i in range(cross_from[pushed], cross_from[pushed + 1]):
                             if fits and m.cross_negation[i] >= 0 and _negated(
                                 m, lanes, m.cross_negation[i], end[path[depth - 1]] + 1, start[row] - 1,
                                 path[depth - 1] + 1, row, bits, start, end, depth, path, earlier, last_depth, taken,
-                                counts, ints, floats, squares, work,
+                                counts, ints, floats, mores, work,
                             ):  # fmt: skip
                                 fits = False
                     if not fits:
@@ -402,7 +345,7 @@ def runs(m, lanes, strategy, bits, starts, from_, start, end, window, done, unti
                     begins, ends = start[origin], end[row]
                     complete = end_from[s] == end_from[s + 1] or _all_hold(
                         m, lanes, end_from[s], end_from[s + 1], m.end_check, depth, path, trans, earlier,
-                        last_depth, taken, counts, ints, floats, squares, work,
+                        last_depth, taken, counts, ints, floats, mores, work,
                     )  # fmt: skip
                     refused, dropped = False, False
                     for i in range(late_from[s], late_from[s + 1]):
@@ -433,7 +376,7 @@ def runs(m, lanes, strategy, bits, starts, from_, start, end, window, done, unti
                             low, high = ends + 1, newest
                             first_row, stop_row = row + 1, stop
                         if _negated(m, lanes, n, low, high, first_row, stop_row, bits, start, end, depth, path, earlier,
-                                    last_depth, taken, counts, ints, floats, squares, work):  # fmt: skip
+                                    last_depth, taken, counts, ints, floats, mores, work):  # fmt: skip
                             if before >= 0:
                                 refused = True
                             else:

@@ -14,17 +14,17 @@ import numpy as np
 from numba import njit
 
 from episode.kernels import opcodes as oc
+from episode.kernels.aggregates import finished, fold
 from episode.kernels.arrays import run_arrays
-from episode.kernels.machine import compare_floats, run
+from episode.kernels.comparing import accepts, compare_floats, compare_ints, turned
+from episode.kernels.machine import run
+from episode.kernels.outcomes import EMPTY, MATCHED, TIMED_OUT, UNMATCHED
 
 PREFERRED, MAXIMAL, INCREMENTAL, ALL = range(4)
 PAST_LAST_ROW, NEXT_ROW, FIRST_LABEL, LAST_LABEL = range(4)
-MATCHED, EMPTY, UNMATCHED = range(3)
 FINE, BUDGET_SPENT, SKIP_TO_FIRST_ROW, SKIP_NOT_FOUND, OUTPUT_FULL, PATHS_FULL, STACK_FULL, MEMORY_NEEDED = range(8)
 NO_MEMORY, ATTEMPT_MEMORY, PARTITION_MEMORY = range(3)
 NO_WINDOW = -1
-TIMED_OUT = 0
-"""The number of a match that was cut off by its window; real ones count from 1."""
 
 PUSHED = -2
 EXTREME = -3
@@ -80,8 +80,7 @@ def _take_into_aggregates(
 ):  # fmt: skip
     """Running aggregates with one more row: column depth + 1 of agg_* from column depth.
 
-    agg_n counts; agg_i and agg_f hold sums, extremes or means; agg_m sums (AVG), squares (variance), overflow (SUM),
-    the row of the extreme (MIN_BY, MAX_BY: the last of equal ones).
+    agg_n, agg_i, agg_f and agg_m hold the state: count, whole, real and more of `kernels.aggregates`.
     """
     for j in range(len(agg_function)):
         ai, af, am, an = agg_i[j, depth], agg_f[j, depth], agg_m[j, depth], agg_n[j, depth]
@@ -107,51 +106,8 @@ def _take_into_aggregates(
                     value = cols_f[column, row]
                 elif function != oc.COUNT:
                     whole = cols_i[column, row]
-            if not present:
-                pass
-            elif function == oc.COUNT:
-                an += 1
-            elif function == oc.COUNT_IF:
-                an += whole != 0
-            elif function == oc.AVG:
-                an += 1
-                am += value
-            elif function >= oc.MIN_BY:
-                if agg_float[j]:
-                    order = compare_floats(value, af)
-                else:
-                    order = 1 if whole > ai else -1 if whole < ai else 0
-                if an == 0 or (order <= 0 if function == oc.MIN_BY else order >= 0):
-                    ai, af, am = whole, value, float(row)
-                an += 1
-            elif function >= oc.VAR_SAMP:
-                an += 1
-                delta = value - af
-                af += delta / an
-                am += delta * (value - af)
-            elif agg_float[j]:
-                if function == oc.SUM:
-                    af += value
-                elif an == 0:
-                    af = value
-                elif function == oc.MIN:
-                    af = value if compare_floats(value, af) < 0 else af
-                else:
-                    af = value if compare_floats(value, af) > 0 else af
-                an += 1
-            else:
-                if function == oc.SUM:
-                    total = ai + whole
-                    if (ai >= 0) == (whole >= 0) and (total >= 0) != (ai >= 0):
-                        am = 1.0
-                    ai = total
-                elif an == 0:
-                    ai = whole
-                elif function == oc.MIN:
-                    ai = min(ai, whole)
-                else:
-                    ai = max(ai, whole)
-                an += 1
+            if present:
+                an, ai, af, am = fold(function, agg_float[j], an, ai, af, am, whole, value, row)
         agg_i[j, depth + 1], agg_f[j, depth + 1] = ai, af
         agg_m[j, depth + 1], agg_n[j, depth + 1] = am, an
 
@@ -175,26 +131,10 @@ def _residual_holds(
         nav_rows[nav] = target
         nav_labels[nav] = label_codes[label_of[path[target - start]]] if start <= target <= row else -1
     for j in range(len(agg_function)):
-        an = agg_n[j, depth + 1]
-        function = agg_function[j]
-        run_n[j] = an == 0
-        run_i[j] = agg_i[j, depth + 1]
-        run_f[j] = agg_f[j, depth + 1]
-        if function == oc.COUNT or function == oc.COUNT_IF:
-            run_i[j] = an
-            run_n[j] = 0
-        elif function == oc.SUM and not agg_float[j] and agg_m[j, depth + 1] != 0.0:
-            run_n[j] = 1
-        elif function == oc.AVG:
-            run_f[j] = agg_m[j, depth + 1] / an if an else 0.0
-        elif oc.VAR_SAMP <= function <= oc.STDDEV_POP and an:
-            sample = function == oc.VAR_SAMP or function == oc.STDDEV_SAMP
-            if sample and an == 1:
-                run_n[j] = 1
-            else:
-                run_f[j] = agg_m[j, depth + 1] / (an - 1 if sample else an)
-                if function >= oc.STDDEV_SAMP:
-                    run_f[j] = np.sqrt(run_f[j])
+        run_i[j], run_f[j], run_n[j] = finished(
+            agg_function[j], agg_float[j], agg_n[j, depth + 1], agg_i[j, depth + 1], agg_f[j, depth + 1],
+            agg_m[j, depth + 1],
+        )  # fmt: skip
     if array_from[label] < array_from[label + 1]:
         run_arrays(array_from[label], array_from[label + 1], start, row, number, path, label_of, sets, label_codes,
                    nav_rows, nav_labels, code, ri, rf, rn, key, cols_i, cols_f, valid, const_i, const_f,
@@ -260,11 +200,6 @@ def _hold_back(
                 pending[at] = first_out + at
             return True, outs - 1, used - gone, pendings - 1
     return not is_taken, outs, used, pendings
-
-
-# By comparison (=, <>, <, <=, >, >=): which orders of left and right it accepts; bits 1 less, 2 equal, 4 greater.
-_ACCEPTED = np.array([2, 5, 1, 3, 4, 6])
-_ACCEPTED_TURNED = np.array([2, 5, 4, 6, 1, 3])
 
 
 @njit(cache=True, nogil=True)
@@ -337,24 +272,24 @@ def match_partitions(
     fixed_label = np.zeros(tests, np.int64)
     fixed_i = np.zeros(tests, np.int64)
     fixed_f = np.zeros(tests, np.float64)
-    accepted = np.zeros(tests, np.int64)
+    own_compare = np.zeros(tests, np.int64)
     for at in range(labels):
         steady[at] = aggs == 0 and program_from[at] == program_to[at]
         for test in range(test_from[at], test_from[at + 1]):
-            turned = test_b_nav[test] < 0
-            nav = test_a_nav[test] if turned else test_b_nav[test]
-            other = test_b_nav[test] if turned else test_a_nav[test]
+            exchanged = test_b_nav[test] < 0
+            nav = test_a_nav[test] if exchanged else test_b_nav[test]
+            other = test_b_nav[test] if exchanged else test_a_nav[test]
             if other >= 0 or nav < 0 or not nav_plain[nav] or nav_label[nav] == at:
                 steady[at] = False
                 continue
             fixed_label[test] = nav_label[nav]
-            if turned:
+            if exchanged:
                 own_column[test], own_valid[test] = test_b[test], test_b_valid[test]
                 fixed_column[test], fixed_valid[test] = test_a[test], test_a_valid[test]
             else:
                 own_column[test], own_valid[test] = test_a[test], test_a_valid[test]
                 fixed_column[test], fixed_valid[test] = test_b[test], test_b_valid[test]
-            accepted[test] = _ACCEPTED_TURNED[test_compare[test]] if turned else _ACCEPTED[test_compare[test]]
+            own_compare[test] = turned(test_compare[test]) if exchanged else test_compare[test]
     exhaustive = mode != PREFERRED
     windowed = within != NO_WINDOW
     bit_of = np.empty(len(op), np.uint64)
@@ -483,12 +418,10 @@ def match_partitions(
                                             cols_f[own_column[test], row], cols_f[fixed_column[test], fixed_row]
                                         )
                                     else:
-                                        left, right = (
-                                            cols_i[own_column[test], row],
-                                            cols_i[fixed_column[test], fixed_row],
+                                        order = compare_ints(
+                                            cols_i[own_column[test], row], cols_i[fixed_column[test], fixed_row]
                                         )
-                                        order = 1 if left > right else -1 if left < right else 0
-                                    if (accepted[test] >> (order + 1)) & 1 == 0:
+                                    if not accepts(own_compare[test], order):
                                         failed = True
                                         break
                             else:
@@ -532,9 +465,8 @@ def match_partitions(
                                     if test_float[test]:
                                         order = compare_floats(cols_f[test_a[test], row_a], cols_f[test_b[test], row_b])
                                     else:
-                                        left, right = cols_i[test_a[test], row_a], cols_i[test_b[test], row_b]
-                                        order = 1 if left > right else -1 if left < right else 0
-                                    if (_ACCEPTED[test_compare[test]] >> (order + 1)) & 1 == 0:
+                                        order = compare_ints(cols_i[test_a[test], row_a], cols_i[test_b[test], row_b])
+                                    if not accepts(test_compare[test], order):
                                         failed = True
                                         break
 
@@ -575,9 +507,8 @@ def match_partitions(
                                             if test_float[test]:
                                                 order = compare_floats(cols_f[own_column[test], row], fixed_f[test])
                                             else:
-                                                left, right = cols_i[own_column[test], row], fixed_i[test]
-                                                order = 1 if left > right else -1 if left < right else 0
-                                            if (accepted[test] >> (order + 1)) & 1 == 0:
+                                                order = compare_ints(cols_i[own_column[test], row], fixed_i[test])
+                                            if not accepts(own_compare[test], order):
                                                 holds = False
                                                 break
                                         if not holds:
@@ -754,9 +685,8 @@ def match_partitions(
                                         if test_float[test]:
                                             order = compare_floats(cols_f[own_column[test], target], fixed_f[test])
                                         else:
-                                            left, right = cols_i[own_column[test], target], fixed_i[test]
-                                            order = 1 if left > right else -1 if left < right else 0
-                                        if (accepted[test] >> (order + 1)) & 1 == 0:
+                                            order = compare_ints(cols_i[own_column[test], target], fixed_i[test])
+                                        if not accepts(own_compare[test], order):
                                             holds = False
                                             break
                                 if holds:

@@ -10,7 +10,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from episode.kernels.machine import compare_floats
+from episode.kernels import opcodes as oc
+from episode.kernels.aggregates import add_squares, add_whole, replaces
 
 
 @njit(cache=True, nogil=True)
@@ -33,12 +34,14 @@ def count_so_far(first, last, opened, has_nulls, valid, only_true, values, befor
 
 @njit(cache=True, nogil=True)
 def sum_so_far(first, last, opened, has_nulls, valid, floating, ints, floats, before_n, before_i, before_f):
-    """(counts, sums of integers, sums of floats, did one overflow?)"""
+    """(counts, sums of integers, sums of floats): see `kernels.aggregates`.
+
+    Where integers are added up, the overflow of their sums stands in place of the sums of floats.
+    """
     total = len(last)
     out_n, out_i, out_f = np.empty(total, np.int64), np.empty(total, np.int64), np.empty(total, np.float64)
     n, whole, real = np.int64(0), np.int64(0), 0.0
     at = np.int64(-1)
-    overflow = False
     for k in range(total):
         if k == 0 or first[k] != first[k - 1] or opened[k] != opened[k - 1]:
             n, whole, real = np.int64(0), np.int64(0), 0.0
@@ -51,14 +54,10 @@ def sum_so_far(first, last, opened, has_nulls, valid, floating, ints, floats, be
                 if floating:
                     real += floats[at]
                 else:
-                    value = ints[at]
-                    new = whole + value
-                    if (whole >= 0) == (value >= 0) and (new >= 0) != (whole >= 0):
-                        overflow = True
-                    whole = new
+                    whole, real = add_whole(whole, real, ints[at])
             at += 1
         out_n[k], out_i[k], out_f[k] = n, whole, real
-    return out_n, out_i, out_f, overflow
+    return out_n, out_i, out_f
 
 
 @njit(cache=True, nogil=True)
@@ -77,9 +76,7 @@ def variance_so_far(first, last, opened, has_nulls, valid, floats, before_n, bef
         while at <= last[k]:
             if not has_nulls or valid[at] != 0:
                 n += 1
-                delta = floats[at] - mean
-                mean += delta / n
-                m2 += delta * (floats[at] - mean)
+                mean, m2 = add_squares(n, mean, m2, floats[at])
             at += 1
         out_n[k], out_mean[k], out_m2[k] = n, mean, m2
     return out_n, out_mean, out_m2
@@ -92,6 +89,7 @@ def extreme_so_far(first, last, opened, shift, has_nulls, valid, floating, ints,
     out = np.empty(len(last), np.int64)
     best = np.int64(-1)
     at = np.int64(-1)
+    function = oc.MAX if greatest else oc.MIN
     for k in range(len(last)):
         if k == 0 or first[k] != first[k - 1] or opened[k] != opened[k - 1]:
             best = opened[k] if opened[k] >= 0 and (not has_nulls or valid[opened[k]] != 0) else -1
@@ -101,13 +99,11 @@ def extreme_so_far(first, last, opened, shift, has_nulls, valid, floating, ints,
             if not has_nulls or valid[here] != 0:
                 if best < 0:
                     best = here
-                else:
-                    if floating:
-                        order = compare_floats(floats[here], floats[best])
-                    else:
-                        order = np.int64(ints[here] > ints[best]) - np.int64(ints[here] < ints[best])
-                    if (order > 0) == greatest and order != 0:
+                elif floating:
+                    if replaces(function, True, 1, 0, floats[best], 0, floats[here]):
                         best = here
+                elif replaces(function, False, 1, ints[best], 0.0, ints[here], 0.0):
+                    best = here
             at += 1
         out[k] = best
     return out

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from episode.kernels.rows.matching import MATCHED
+from episode.kernels.outcomes import MATCHED
 from episode.matchers.assembly import Matches, PathLabels, output_tables
 from episode.matchers.columns import take
 from episode.matchers.events.tree import Found

@@ -7,7 +7,6 @@ count, say). They are computed for the rows that are asked for, going on from wh
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -139,12 +138,7 @@ class Accumulators:
             a = _numbers(asked.before, f"{name}.a", np.float64)
             return [pa.array(array) for array in kernels.variance_so_far(*places, floats, n, a, b)]
         a = _numbers(asked.before, f"{name}.a", np.int64)
-        *arrays, overflow = kernels.sum_so_far(*places, floating, ints, floats, n, a, b)
-        if overflow:
-            raise EpisodeDataError(
-                f"{atom.function} overflows bigint.", hint="Cast the argument to double or decimal(38, 0)."
-            )
-        return [pa.array(array) for array in arrays]
+        return [pa.array(array) for array in kernels.sum_so_far(*places, floating, ints, floats, n, a, b)]
 
     def _decimals(self, atom: DecimalSum | DecimalAverage, name: str, asked: Asked) -> list[pa.Array]:
         array = one_chunk(self.table.column(atom.column))
@@ -217,10 +211,12 @@ def result(atom: OutputAtom, columns: list[pa.Array], kind: pa.DataType) -> pa.A
         variance = b / np.maximum(degrees, 1)
         return pa.array(np.sqrt(variance) if atom.function.startswith("stddev") else variance, mask=degrees < 1)
     assert atom.argument is not None
-    total: Any = b if is_float(atom.argument.type) else a
     if atom.function == "avg":
-        return pa.array(total / np.maximum(n, 1), pa.float64(), mask=n == 0)
-    array = pa.array(total, mask=n == 0)
+        return pa.array((a + b) / np.maximum(n, 1), pa.float64(), mask=n == 0)
+    if is_float(atom.argument.type):
+        array = pa.array(b, mask=n == 0)
+    else:
+        array = pa.array(a, mask=(n == 0) | (b != 0))
     return array if array.type == kind else array.view(kind) if kind.bit_width == 64 else array.cast(kind)
 
 
