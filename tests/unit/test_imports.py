@@ -49,9 +49,6 @@ COMPOSED = {
 }
 # What is still to be parted: module, and what it imports of a language. The list only shrinks.
 TO_BE_PARTED = {
-    ("kernels/measures.py", "episode.kernels.rows.matching"),
-    ("matchers/assembly.py", "episode.kernels.rows.matching"),
-    ("matchers/events/output.py", "episode.kernels.rows.matching"),
     ("matchers/prepare.py", "episode.kernels.rows.matching"),
 }
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from episode.kernels import decimals
 from episode.kernels import opcodes as oc
 from episode.kernels.aggregates import finished, fold
 from episode.kernels.outcomes import MATCHED, UNMATCHED
@@ -155,7 +156,7 @@ def aggregate(function, floating, has_column, has_nulls, values_i, values_f, val
 @njit(cache=True, nogil=True)
 def sum_decimals(low, high, has_nulls, valid, final, everywhere, members, out_match, out_position,
                  start, length, path_from, path, label_of):  # fmt: skip
-    """128-bit sums (low uint64, high int64, count) of decimals for every output row."""
+    """(low words, high words, counts) of sums of decimals for every output row: see `kernels.decimals`."""
     total = len(out_match)
     out_low = np.zeros(total, np.uint64)
     out_high = np.zeros(total, np.int64)
@@ -170,70 +171,27 @@ def sum_decimals(low, high, has_nulls, valid, final, everywhere, members, out_ma
         if position < 0:
             continue
         if m != current:
-            current, upto, n, sum_low, sum_high = m, 0, 0, np.uint64(0), 0
+            current, upto, n, sum_low, sum_high = m, 0, np.int64(0), np.uint64(0), np.int64(0)
         limit = length[m] - 1 if final else position
         while upto <= limit:
             row = start[m] + upto
             if (everywhere or members[label_of[path[path_from[m] + upto]]]) and (not has_nulls or valid[row] != 0):
                 n += 1
-                new_low = sum_low + low[row]
-                sum_high += high[row] + (1 if new_low < sum_low else 0)
-                sum_low = new_low
+                sum_low, sum_high = decimals.add(sum_low, sum_high, low[row], high[row])
             upto += 1
         out_low[j], out_high[j], out_n[j] = sum_low, sum_high, n
     return out_low, out_high, out_n
 
 
-_MOST_UPPER, _MOST_LOWER = (np.uint64(word) for word in divmod(10**38 - 1, 2**64))
-_LOW_HALF = np.uint64(0xFFFFFFFF)
-_HALF = np.uint64(32)
-
-
 @njit(cache=True, nogil=True)
 def divide_decimals(low, high, counts, factor):
-    """(low, high, overflow): 128-bit numbers times factor (at most 10000) by counts, rounded half away from zero.
-
-    overflow: did a result have more than 38 digits? Counts of 0 give 0.
-    """
+    """(low words, high words) of averages: sums times factor by counts. Counts of 0 give 0."""
     out_low = np.zeros(len(low), np.uint64)
     out_high = np.zeros(len(low), np.int64)
-    overflow = False
     for j in range(len(low)):
-        n = np.uint64(counts[j])
-        if n == 0:
-            continue
-        negative = high[j] < 0
-        upper, lower = np.uint64(high[j]), low[j]
-        if negative:
-            upper, lower = ~upper, ~lower + np.uint64(1)
-            upper += np.uint64(lower == 0)
-        # Long division, bit by bit: quotient in (upper, lower), the remainder is less than n.
-        rest = np.uint64(0)
-        for _ in range(128):
-            rest = (rest << np.uint64(1)) | (upper >> np.uint64(63))
-            upper = (upper << np.uint64(1)) | (lower >> np.uint64(63))
-            lower = lower << np.uint64(1)
-            if rest >= n:
-                rest -= n
-                lower |= np.uint64(1)
-        times = np.uint64(factor)
-        digits = (rest * times * np.uint64(2) + n) // (n * np.uint64(2))
-        # (upper, lower) * factor + digits in halves of words, which leave room for what is carried.
-        carried = (lower & _LOW_HALF) * times + digits
-        first = carried & _LOW_HALF
-        carried = (lower >> _HALF) * times + (carried >> _HALF)
-        lower = first | ((carried & _LOW_HALF) << _HALF)
-        carried = (upper & _LOW_HALF) * times + (carried >> _HALF)
-        first = carried & _LOW_HALF
-        carried = (upper >> _HALF) * times + (carried >> _HALF)
-        upper = first | ((carried & _LOW_HALF) << _HALF)
-        if carried >> _HALF or upper > _MOST_UPPER or (upper == _MOST_UPPER and lower > _MOST_LOWER):
-            overflow = True
-        if negative:
-            lower = ~lower + np.uint64(1)
-            upper = ~upper + np.uint64(lower == 0)
-        out_low[j], out_high[j] = lower, np.int64(upper)
-    return out_low, out_high, overflow
+        if counts[j] > 0:
+            out_low[j], out_high[j] = decimals.average(low[j], high[j], counts[j], factor)
+    return out_low, out_high
 
 
 @njit(cache=True, nogil=True)

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from episode.errors import EpisodeDataError
 from episode.kernels import measures as kernels
 from episode.kernels import opcodes as oc
+from episode.kernels.decimals import OVERFLOW
 from episode.kernels.outcomes import TIMED_OUT, UNMATCHED
 from episode.matchers.columns import one_chunk, raw_values, take_array, valid_mask
 from episode.matchers.prepare import FUNCTIONS, Prepared, measure_argument, membership
@@ -274,9 +275,7 @@ class OutputAssembler:
     def _decimal_average(self, atom: DecimalAverage) -> pa.Array:
         low, high, counts = self._sum_decimals(atom)
         kind = average_type(atom)
-        low, high, overflow = kernels.divide_decimals(low, high, counts, 10 ** (kind.scale - atom.scale))
-        if overflow:
-            raise EpisodeDataError(f"avg overflows {kind}.", hint="Cast the argument to double.")
+        low, high = kernels.divide_decimals(low, high, counts, 10 ** (kind.scale - atom.scale))
         return decimals(low, high, counts, kind)
 
     def _extreme(self, atom: Extreme) -> pa.Array:
@@ -316,11 +315,11 @@ def average_type(atom: DecimalAverage) -> pa.DataType:
 
 
 def decimals(low: np.ndarray, high: np.ndarray, counts: np.ndarray, kind: pa.DataType) -> pa.Array:
-    """Decimals of 128-bit words; null where nothing was counted."""
+    """Decimals of 128-bit words; null where nothing was counted, or where it has too many digits."""
     words = np.empty((len(low), 2), np.int64)
     words[:, 0], words[:, 1] = low.view(np.int64), high
     array = pa.Array.from_buffers(kind, len(low), [None, pa.py_buffer(words)])
-    return pc.if_else(pa.array(counts > 0), array, pa.scalar(None, kind))
+    return pc.if_else(pa.array((counts > 0) & (high != OVERFLOW)), array, pa.scalar(None, kind))
 
 
 def typed(values: np.ndarray, missing: np.ndarray, type_: str) -> pa.Array:

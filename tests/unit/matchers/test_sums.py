@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
+from episode.lang.situations.parser import parse_situation_query
 from episode.matchers.running import run
+from episode.matchers.situations.spec import SituationPatternSpec
+from episode.plan.schema import InputSchema
+from episode.plan.situations.plan import plan_situation_pattern
 from tests.reference.event_patterns import Event
 from tests.support import events, rows, situations
 
@@ -16,7 +21,7 @@ TYPES = {"k": "int", "ts": "bigint", "v": "bigint"}
 SCHEMA = pa.schema([("k", pa.int32()), ("ts", pa.int64()), ("v", pa.int64())])
 
 
-def matched(clause: str, values: list[int], types: dict[str, str] = TYPES, schema: pa.Schema = SCHEMA) -> list[Any]:
+def matched(clause: str, values: list[Any], types: dict[str, str] = TYPES, schema: pa.Schema = SCHEMA) -> list[Any]:
     """What a row pattern over rows of one key gives, a row per match."""
     table = [{"k": 1, "ts": ts, "v": value} for ts, value in enumerate(values)]
     spec = rows.spec_of(clause, types, schema)
@@ -76,3 +81,43 @@ def test_situations_that_overflow() -> None:
     )
     ((total, mean, *_),) = situations.rows_of(spec, run(spec, [table]))
     assert (total, mean) == (None, 2.0**62)
+
+
+WIDE = {"k": "int", "ts": "bigint", "v": "decimal(38,18)"}
+WIDE_SCHEMA = pa.schema([("k", pa.int32()), ("ts", pa.int64()), ("v", pa.decimal128(38, 18))])
+LARGEST = Decimal("99999999999999999999.999999999999999999")
+
+
+def atoms(clause: str, values: list[Any]) -> list[tuple[Any, ...]]:
+    """What the matcher delivers for measures over wide decimals; Spark only casts it."""
+    spec = rows.spec_of(clause, WIDE, WIDE_SCHEMA)
+    table = [{"k": 1, "ts": ts, "v": value} for ts, value in enumerate(values)]
+    return [tuple(row.values()) for row in rows.run_whole(spec, table).to_pylist()]
+
+
+def test_decimals_that_overflow_in_measures() -> None:
+    clause = "ORDER BY ts MEASURES sum(v) AS total, avg(v) AS mean PATTERN (A+)"
+    assert atoms(clause, [LARGEST] * 3) == [(None, None)]
+    assert atoms(clause, [LARGEST, LARGEST.copy_negate(), Decimal("1.5"), None]) == [(Decimal("1.5"), Decimal("0.5"))]
+
+
+def test_a_running_sum_of_decimals_stays_null_as_in_spark() -> None:
+    clause = "ORDER BY ts MEASURES RUNNING sum(v) AS total ALL ROWS PER MATCH PATTERN (A+)"
+    found = atoms(clause, [LARGEST, Decimal(1), Decimal(-5)])
+    assert [row[-1] for row in found] == [LARGEST, None, None]
+
+
+def test_decimals_that_overflow_in_situations() -> None:
+    types = {"t": "bigint", "a": "boolean", "b": "boolean", "n": "decimal(38,18)"}
+    schema = pa.schema([("t", pa.int64()), ("a", pa.bool_()), ("b", pa.bool_()), ("n", pa.decimal128(38, 18))])
+    query = parse_situation_query(
+        "FROM s DEFINE A AS a, B AS b PATTERN A meets B WITHIN 100 RETURN sum(A.n) AS total, avg(A.n) AS mean"
+    )
+    spec = SituationPatternSpec(plan_situation_pattern(query, InputSchema(types), "t", (), True), schema)
+    given = [(True, False), (True, False), (False, True), (False, False)]
+    table = pa.table(
+        {"t": range(4), "a": [a for a, _ in given], "b": [b for _, b in given], "n": [LARGEST] * 4}, schema=schema
+    )
+    for pieces in ([table], [table.slice(0, 1), table.slice(1)]):
+        ((total, mean, *_),) = situations.rows_of(spec, run(spec, pieces, restore=True))
+        assert (total, mean) == (None, None)

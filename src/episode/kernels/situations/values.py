@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from episode.kernels import decimals
 from episode.kernels import opcodes as oc
 from episode.kernels.aggregates import add_squares, add_whole, replaces
 
@@ -111,7 +112,7 @@ def extreme_so_far(first, last, opened, shift, has_nulls, valid, floating, ints,
 
 @njit(cache=True, nogil=True)
 def sum_decimals_so_far(first, last, opened, has_nulls, valid, low, high, before_n, before_low, before_high):
-    """(counts, low words, high words) of 128-bit sums."""
+    """(counts, low words, high words) of sums of decimals: see `kernels.decimals`."""
     total = len(last)
     out_n, out_low, out_high = np.empty(total, np.int64), np.empty(total, np.uint64), np.empty(total, np.int64)
     n, sum_low, sum_high = np.int64(0), np.uint64(0), np.int64(0)
@@ -125,9 +126,7 @@ def sum_decimals_so_far(first, last, opened, has_nulls, valid, low, high, before
         while at <= last[k]:
             if not has_nulls or valid[at] != 0:
                 n += 1
-                new_low = sum_low + low[at]
-                sum_high += high[at] + (1 if new_low < sum_low else 0)
-                sum_low = new_low
+                sum_low, sum_high = decimals.add(sum_low, sum_high, low[at], high[at])
             at += 1
         out_n[k], out_low[k], out_high[k] = n, sum_low, sum_high
     return out_n, out_low, out_high

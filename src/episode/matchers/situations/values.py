@@ -12,7 +12,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from episode.errors import EpisodeDataError
 from episode.kernels import measures as measure_kernels
 from episode.kernels.situations import values as kernels
 from episode.matchers.assembly import arrow_type, average_type, decimals, gather, typed
@@ -198,9 +197,7 @@ def result(atom: OutputAtom, columns: list[pa.Array], kind: pa.DataType) -> pa.A
         n, low, high = (column.to_numpy(zero_copy_only=False) for column in columns)
         if isinstance(atom, DecimalSum):
             return decimals(low, high, n, kind)
-        low, high, overflow = measure_kernels.divide_decimals(low, high, n, 10 ** (kind.scale - atom.scale))
-        if overflow:
-            raise EpisodeDataError(f"avg overflows {kind}.", hint="Cast the argument to double.")
+        low, high = measure_kernels.divide_decimals(low, high, n, 10 ** (kind.scale - atom.scale))
         return decimals(low, high, n, average_type(atom))
     assert isinstance(atom, RowAggregate)
     if atom.function in ("count", "count_if"):

@@ -1,0 +1,129 @@
+"""Decimals of up to 38 digits as 128-bit numbers: low word uint64, high word int64. Scalars in, scalars out.
+
+What has more digits is OVERFLOW in its high word, and remains so whatever is added: Spark's sums of decimals are null
+from the value on that makes them too large.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+OVERFLOW = np.int64(np.iinfo(np.int64).min)
+_OVERFLOW = np.uint64(2**63)
+_UPPER, _LOWER = divmod(10**38 - 1, 2**64)
+_MOST_UPPER, _MOST_LOWER = np.uint64(_UPPER), np.uint64(_LOWER)
+_MOST_HIGH = np.int64(_UPPER)
+_NONE, _ONE, _TWO = np.uint64(0), np.uint64(1), np.uint64(2)
+_LOW_HALF = np.uint64(0xFFFFFFFF)
+_HALF, _LAST = np.uint64(32), np.uint64(63)
+
+
+@njit(cache=True, nogil=True)
+def negated(low, high):
+    """Minus a number, by words of either sign: (low uint64, high uint64)."""
+    lower = ~np.uint64(low) + _ONE
+    upper = ~np.uint64(high)
+    if lower == _NONE:
+        upper += _ONE
+    return lower, upper
+
+
+@njit(cache=True, nogil=True)
+def too_large(low, high):
+    """Has the magnitude (low uint64, high uint64) more than 38 digits?"""
+    return high > _MOST_UPPER or (high == _MOST_UPPER and low > _MOST_LOWER)
+
+
+@njit(cache=True, nogil=True)
+def add(low, high, other_low, other_high):
+    """(low, high) of a sum."""
+    if high == OVERFLOW or other_high == OVERFLOW:
+        return _NONE, OVERFLOW
+    total = low + other_low
+    # Without signs, where the compiler does not take it that nothing overflows.
+    word = np.uint64(high) + np.uint64(other_high)
+    overflows = (high >= 0) == (other_high >= 0) and (np.int64(word) >= 0) != (high >= 0)
+    if total < low:
+        word += _ONE
+    upper = np.int64(word)
+    if -_MOST_HIGH < upper < _MOST_HIGH and not overflows:
+        return total, upper
+    if overflows:
+        return _NONE, OVERFLOW
+    lower, magnitude = total, np.uint64(upper)
+    if upper < 0:
+        lower, magnitude = negated(total, upper)
+    if too_large(lower, magnitude):
+        return _NONE, OVERFLOW
+    return total, upper
+
+
+@njit(cache=True, nogil=True)
+def times(low, high, factor):
+    """(low, high) of a magnitude (uint64, uint64) times a factor of less than 2**32; OVERFLOW: more than 38 digits."""
+    by = np.uint64(factor)
+    # In halves of words, which leave room for what is carried.
+    carried = (low & _LOW_HALF) * by
+    first = carried & _LOW_HALF
+    carried = (low >> _HALF) * by + (carried >> _HALF)
+    lower = first | ((carried & _LOW_HALF) << _HALF)
+    carried = (high & _LOW_HALF) * by + (carried >> _HALF)
+    first = carried & _LOW_HALF
+    carried = (high >> _HALF) * by + (carried >> _HALF)
+    upper = first | ((carried & _LOW_HALF) << _HALF)
+    if carried >> _HALF != _NONE or too_large(lower, upper):
+        return _NONE, _OVERFLOW
+    return lower, upper
+
+
+@njit(cache=True, nogil=True)
+def average(low, high, count, factor):
+    """(low, high) of a sum times factor (at most 10000) by a count, rounded half away from zero."""
+    if high == OVERFLOW:
+        return _NONE, OVERFLOW
+    n = np.uint64(count)
+    negative = high < 0
+    lower, upper = low, np.uint64(high)
+    if negative:
+        lower, upper = negated(low, high)
+    # Long division, bit by bit: quotient in (upper, lower), the remainder is less than n.
+    rest = _NONE
+    for _ in range(128):
+        rest = (rest << _ONE) | (upper >> _LAST)
+        upper = (upper << _ONE) | (lower >> _LAST)
+        lower = lower << _ONE
+        if rest >= n:
+            rest -= n
+            lower |= _ONE
+    by = np.uint64(factor)
+    digits = (rest * by * _TWO + n) // (n * _TWO)
+    lower, upper = times(lower, upper, factor)
+    if np.int64(upper) == OVERFLOW:
+        return _NONE, OVERFLOW
+    lower += digits
+    if lower < digits:
+        upper += _ONE
+    if too_large(lower, upper):
+        return _NONE, OVERFLOW
+    if negative:
+        lower, upper = negated(lower, upper)
+    return lower, np.int64(upper)
+
+
+@njit(cache=True, nogil=True)
+def compare(low, high, other_low, other_high):
+    """-1, 0 or 1."""
+    if high != other_high:
+        return -1 if high < other_high else 1
+    return -1 if low < other_low else 1 if low > other_low else 0
+
+
+@njit(cache=True, nogil=True)
+def to_float(low, high):
+    """The nearest double but for rounding twice."""
+    lower, upper = low, np.uint64(high)
+    if high < 0:
+        lower, upper = negated(low, high)
+    value = float(upper) * 18446744073709551616.0 + float(lower)
+    return -value if high < 0 else value
