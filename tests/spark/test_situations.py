@@ -17,7 +17,7 @@ from tests.reference import situations as oracle
 from tests.support.situation_listings import LISTING_1
 
 import episode
-from episode import EpisodeAnalysisError, EpisodeUnsupportedError, EpisodeWarning, Options
+from episode import EpisodeAnalysisError, EpisodeWarning, Options
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("rocksdb")]
 
@@ -274,7 +274,7 @@ def test_what_a_stream_needs(spark: SparkSession, tmp_path: Path) -> None:
     bounded = "DEFINE A AS accel > 8, B AS speed > 70 PATTERN A before B WITHIN 1 minute"
     inner = episode.match(stream, bounded, time="ts", options=options)
     text = "DEFINE A AS true, B AS true PATTERN A before B WITHIN 1 minute"
-    with pytest.raises(EpisodeUnsupportedError, match="One pattern over the matches of another"):
+    with pytest.raises(EpisodeAnalysisError, match="come with its watermark"):
         episode.match(inner, text, time="detected_at", options=options)
 
 

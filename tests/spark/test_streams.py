@@ -252,21 +252,6 @@ def test_options_of_streams_without_a_stream(spark: SparkSession, tmp_path: Path
         )
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "SELECT * FROM ({inner}) MATCH_RECOGNIZE (ORDER BY first MEASURES A.n AS n PATTERN (A B))",
-        "WITH m AS ({inner}) SELECT * FROM m MATCH_RECOGNIZE (ORDER BY first MEASURES A.n AS n PATTERN (A B))",
-    ],
-)
-def test_patterns_over_patterns_are_queries_of_their_own(spark: SparkSession, tmp_path: Path, text: str) -> None:
-    files = Files(spark, tmp_path, SCHEMA)
-    text = text.format(inner=RISING)
-    with pytest.raises(episode.EpisodeUnsupportedError, match="over the output of another"):
-        episode.sql(text, events=files.stream(), options=Options(watermark=1))
-    assert in_batch(spark, text, events(50))
-
-
 def test_a_state_without_a_bound_is_told(spark: SparkSession, tmp_path: Path) -> None:
     files = Files(spark, tmp_path, SCHEMA)
     with pytest.warns(episode.EpisodeWarning, match="not bounded"):

@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from episode.matchers.limits import StateLimit
 from episode.matchers.protocol import MatcherSpec
+from episode.plan.delays import Delays
 from episode.plan.event_time import EventTime
 from episode.plan.result import Result
 
@@ -35,6 +36,10 @@ class BoundPattern(Protocol):
 
         limited: is the number of rows that a key may hold limited?
         """
+        ...
+
+    def delays(self) -> Delays:
+        """How long after their times matches may be reported: for patterns over the matches of a stream."""
         ...
 
     def explain(self) -> list[str]:

@@ -35,11 +35,14 @@ class LiveRules:
     end: events from this time on do not belong to the stream; once the watermark is there, the input has ended.
     event_id: column by which repeated events (of the same time) are told; the first one counts.
     keep_late: hand late events back.
+    of_matches: the events are matches of another pattern of the same query. They come in the very step whose watermark
+        reaches them; so one is late only if the watermark of an earlier step had reached it.
     """
 
     end: int | None = None
     event_id: str | None = None
     keep_late: bool = False
+    of_matches: bool = False
 
 
 @dataclass
@@ -123,10 +126,12 @@ class LiveShard:
 
     def advance(self, envelopes: Sequence[tuple[bytes | None, pa.Table]], watermark: int) -> Iterator[pa.Table]:
         """As `step`, matches coming as they are found; when all are taken, `counters` and `late` say what happened."""
-        self.watermark = max(self.watermark, watermark)
+        if not self.rules.of_matches:
+            self.watermark = max(self.watermark, watermark)
         self.counters = counters = Counters()
         late = [table for blob, table in envelopes for table in self._take(blob, table, counters)]
         self.late = concat(late) if late else None
+        self.watermark = max(self.watermark, watermark)
         given_up = self.matcher.given_up
         for matches in self._released():
             counters.matches += matches.num_rows

@@ -74,7 +74,12 @@ def in_units_of_time(
 
 
 def watermark_delay(option: str | int, time: EventTime) -> str:
-    """The delay in the words of Spark: `Options(watermark=…)` is a duration, or a number where time is one."""
+    """The delay in the words of Spark."""
+    return f"{watermark_milliseconds(option, time)} milliseconds"
+
+
+def watermark_milliseconds(option: str | int, time: EventTime) -> int:
+    """The delay that `Options(watermark=…)` says: a duration, or a number where time is one."""
     if isinstance(option, bool) or not isinstance(option, (str, int)):
         raise EpisodeAnalysisError(f"Options(watermark={option!r}): a duration is needed.", hint=_examples(time))
     text = str(option)
@@ -85,8 +90,7 @@ def watermark_delay(option: str | int, time: EventTime) -> str:
             f"Options(watermark={option!r}) does not fit the event time {time.column} of type {time.type}.",
             hint=_examples(time),
         )
-    milliseconds = -(-duration.amount // time.units_per_millisecond)
-    return f"{milliseconds} milliseconds"
+    return -(-duration.amount // time.units_per_millisecond)
 
 
 def _examples(time: EventTime) -> str:

@@ -22,6 +22,16 @@ class Planned(Protocol):
     @property
     def is_stream(self) -> bool: ...
 
+    @property
+    def takes_watermark(self) -> bool:
+        """Is the watermark that was given in use?"""
+        ...
+
+    @property
+    def of_matches(self) -> bool:
+        """Are its events the matches of another pattern in a stream?"""
+        ...
+
 
 OF_STREAMS = {
     "watermark": "how late events may come",
@@ -50,7 +60,8 @@ class Options:
 
     For streams:
     watermark: how late events may come after later ones: a duration ('10 seconds'), or a number where event time is
-        one. Not needed where the DataFrame has a watermark.
+        one. Not needed where the DataFrame has a watermark, nor over matches of another pattern, unless nothing bounds
+        when those are reported.
     end: event time from which on events do not count; when the watermark is there, open matches are decided as at the
         end of a table.
     event_id: column by which repeated events are recognised; only the first of the same id and time counts.
@@ -58,8 +69,9 @@ class Options:
         are counted either way.
     max_state_rows: how many rows one partition key may hold for an open match (None: no limit); when_full says what
         happens beyond: 'error', or 'drop': the open match is given up (and counted), and matching goes on after it.
-    counters: the name under which a stream's counters are observed; results of several streaming patterns in one query
-        need different ones.
+    counters: the name under which a stream's counters are observed. Further patterns of a statement, and patterns over
+        the matches of others, get numbered names; other results that are brought together in one query need
+        different ones.
     They are refused where no pattern of the query is over a stream.
     """
 
@@ -97,7 +109,10 @@ class Options:
     def check_streams(self, planned: Iterable[Planned]) -> None:
         """Options of streams need a pattern over a stream among the planned ones: no option is accepted and ignored."""
         given = [one.name for one in fields(self) if one.name in OF_STREAMS and getattr(self, one.name) != one.default]
-        if not given or any(pattern.is_stream for pattern in planned):
+        streams = [pattern for pattern in planned if pattern.is_stream]
+        if streams:
+            self._check_watermark(streams)
+        if not given or streams:
             return
         shown = ", ".join(f"{name}={getattr(self, name)!r}" for name in given)
         purposes = "; ".join(f"{name}: {OF_STREAMS[name]}" for name in given)
@@ -105,6 +120,25 @@ class Options:
             f"Options({shown}): for patterns over streams, and no pattern of this query is over a stream.",
             hint=f"{purposes}. Leave {'it' if len(given) == 1 else 'them'} out, or read the events with readStream.",
         )
+
+    def _check_watermark(self, streams: Iterable[Planned]) -> None:
+        """One watermark is for the streams of a query, or for a pattern over matches, and must be of use."""
+        if self.watermark is None:
+            return
+        users = [stream for stream in streams if stream.takes_watermark]
+        given = f"Options(watermark={self.watermark!r})"
+        if not users:
+            raise EpisodeAnalysisError(
+                f"{given}: the events are matches of another pattern, and come with its watermark.",
+                hint="Leave the watermark out.",
+            )
+        if len({stream.of_matches for stream in users}) > 1:
+            raise EpisodeAnalysisError(
+                f"{given} is for a stream of this query; of one of its patterns over matches it is not known how late "
+                "they come.",
+                hint="Add WITHIN to the pattern that gives the matches, and order the other one by their times as they "
+                "are; or make two calls, each with a watermark of its own.",
+            )
 
     def check_use(self, languages: Collection[Language[Any]]) -> None:
         """Each option that was given must have a meaning for one of the patterns, whose languages these are."""

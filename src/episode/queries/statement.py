@@ -7,9 +7,10 @@ stands in its place, and Spark does the rest.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
-from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
+from episode.errors import EpisodeAnalysisError
 from episode.lang.lexer import tokenize
 from episode.lang.statement import Statement, TablePattern
 from episode.lang.syntax import Span
@@ -127,13 +128,6 @@ class StatementQuery:
         if frame is None:
             query = self._with_common_tables(f"SELECT * FROM {self._text(pattern.input)}", pattern.span.start)
             frame = self._run(self._with_keyword_tables(query))
-            if frame.isStreaming and f"{{{_PATTERN}" in query:
-                raise pattern.clause.source.error(
-                    EpisodeUnsupportedError,
-                    "One MATCH_RECOGNIZE over the output of another is not possible in one streaming query.",
-                    pattern.clause.source.span.beginning,
-                    "Write the matches of the first to a table or a topic; run the second as a query of its own.",
-                )
         names = tuple(name for name in (pattern.alias or pattern.name,) if name)
         planned = plan_over(self.spark, pattern.query, frame, Given(), self._options(), names=names)
         self.planned[pattern.span.start] = planned
@@ -161,7 +155,9 @@ class StatementQuery:
 
     def _options(self) -> RunOptions:
         """Those of the next pattern."""
-        return self.options.run(len(self.planned) + 1)
+        taken = {planned.counters for planned in self.planned.values()}
+        numbers = count(len(self.planned) + 1)
+        return next(run for run in map(self.options.run, numbers) if run.counters not in taken)
 
     def _keyword_table(self, name: str | None, position: int) -> DataFrame | None:
         """The keyword table that a name of one part means, unless a common table hides it."""
@@ -176,15 +172,7 @@ class StatementQuery:
         if given is not None:
             return given
         query = self._with_common_tables(f"SELECT * FROM {_escape(name)}", position)
-        frame = self._run(self._with_keyword_tables(query))
-        if frame.isStreaming and f"{{{_PATTERN}" in query:
-            raise EpisodeUnsupportedError(
-                "One pattern over the matches of another is not possible in one streaming query.",
-                source=self.statement.source,
-                position=position,
-                hint="Write the matches of the first to a table or a topic; run the second as a query of its own.",
-            )
-        return frame
+        return self._run(self._with_keyword_tables(query))
 
     def _class_table(self, query: PatternQuery, name: str, place: Span, position: int) -> DataFrame:
         """The table of a class."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
+from episode.errors import EpisodeAnalysisError
 from episode.matchers.bound import BoundPattern
 from episode.matchers.limits import StateLimit
 from episode.matchers.protocol import MatcherSpec
@@ -17,9 +17,6 @@ from episode.plan.schema import quote
 from episode.spark.batch import Batch, plan_batch
 from episode.spark.measures import check_measures
 from episode.spark.stream import Stream, plan_stream
-
-MATCHES = "episode.matches"
-"""In the metadata of a stream's columns: they are matches, and have no watermark that a further pattern could use."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +29,19 @@ class PlannedQuery:
     @property
     def is_stream(self) -> bool:
         return self.run.is_stream
+
+    @property
+    def takes_watermark(self) -> bool:
+        return isinstance(self.run, Stream) and self.run.takes_watermark
+
+    @property
+    def of_matches(self) -> bool:
+        return isinstance(self.run, Stream) and self.run.rules.live.of_matches
+
+    @property
+    def counters(self) -> str | None:
+        """The name of a stream's counters."""
+        return self.run.metrics if isinstance(self.run, Stream) else None
 
     @property
     def reasons(self) -> list[str]:
@@ -56,12 +66,18 @@ class PlannedQuery:
         result = self.pattern.result
         matched = self.run.frame()
         check_measures(matched, result)
-        metadata = {MATCHES: True} if self.is_stream else None
-        measures = [F.expr(measure.sql).alias(measure.name, metadata=metadata) for measure in result.columns]
+        measures = [self._column(F.expr(measure.sql), measure.name) for measure in result.columns]
         for condition in result.conditions:
             matched = matched.where(F.expr(condition.sql))
-        before, after = ([F.col(quote(name)) for name in names] for names in (result.before, result.after))
+        before, after = (
+            [self._column(F.col(quote(name)), name) for name in names] for names in (result.before, result.after)
+        )
         return matched.select(*before, *measures, *after)
+
+    def _column(self, column: Column, name: str) -> Column:
+        """A column of the result, with what a further pattern over a stream must know of it."""
+        metadata = self.run.metadata(name) if isinstance(self.run, Stream) else None
+        return column.alias(name) if metadata is None else column.alias(name, metadata=metadata)
 
 
 def plan_query(spark: SparkSession, frame: DataFrame, pattern: BoundPattern, run: RunOptions) -> PlannedQuery:
@@ -71,22 +87,10 @@ def plan_query(spark: SparkSession, frame: DataFrame, pattern: BoundPattern, run
             pattern, plan_batch(spark, frame, pattern.input_columns, pattern.derived, pattern.spec, run)
         )
     limit = StateLimit(run.live.max_state_rows, run.live.gives_up) if run.live.max_state_rows else None
-    refuse_matches(frame, pattern)
     time = pattern.event_time(limit is not None)
 
     def spec_of(schema: pa.Schema) -> MatcherSpec:
         return pattern.spec(schema, limit)
 
-    stream = plan_stream(spark, frame, pattern.input_columns, pattern.derived, spec_of, time, run)
+    stream = plan_stream(spark, frame, pattern.input_columns, pattern.derived, spec_of, time, pattern.delays(), run)
     return PlannedQuery(pattern, stream)
-
-
-def refuse_matches(frame: DataFrame, pattern: BoundPattern) -> None:
-    """A stream of matches cannot be the input of a pattern in the same query."""
-    if any(MATCHES in field.metadata for field in frame.schema.fields):
-        raise pattern.result.source.error(
-            EpisodeUnsupportedError,
-            "One pattern over the matches of another is not possible in one streaming query.",
-            pattern.result.source.pattern.beginning,
-            "Write the matches of the first to a table or a topic; run the second as a query of its own.",
-        )

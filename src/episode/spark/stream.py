@@ -1,6 +1,7 @@
 """The stream runtime: pack the events of a micro-batch, shuffle the envelopes by shard, match with Spark's state.
 
-One state group for each shard. The watermark is the input's own where it has one; otherwise it stands on the envelopes.
+One state group for each shard. The watermark is the input's own where it has one; otherwise it stands on the envelopes;
+over matches of another pattern it is that pattern's (`spark.chain`).
 Late events are told apart one by one inside the shard (`matchers.live`), not by Spark: so they can be counted and kept.
 """
 
@@ -28,10 +29,12 @@ from episode.matchers.columns import plain, to_bytes
 from episode.matchers.envelope import SCHEMA, Packing, call, opened
 from episode.matchers.live import NO_WATERMARK, Counters, LiveRules, LiveShard
 from episode.matchers.protocol import MatcherSpec, StateChunk
+from episode.plan.delays import Delays, widest
 from episode.plan.event_time import EventTime, watermark_delay
 from episode.plan.run_options import LiveOptions, RunOptions
 from episode.plan.types import is_integer
 from episode.spark import carry
+from episode.spark.chain import DELAY, WATERMARK, Clock, chain_of, mark
 from episode.spark.packing import Stage, columns_of, pack_rows
 from episode.spark.session import ROCKSDB, STATE_STORE
 from episode.spark.worker import prepare_worker
@@ -52,7 +55,6 @@ _OUTPUT = "shard int, blob binary, " + ", ".join(f"{name} long" for name in COUN
 _NO_TIMER = -1
 _BLOB_ROWS = 1 << 17
 _MICROS = 1000
-_WATERMARK = "spark.watermarkDelayMs"
 _QUERY_ID = "sql.streaming.queryId"
 
 
@@ -60,14 +62,13 @@ _QUERY_ID = "sql.streaming.queryId"
 class StreamRules:
     """How a stream is run.
 
-    unit: how many units of event time a millisecond of Spark's watermark has (1000 for timestamps and dates, which are
-        microseconds; 1 for whole numbers).
+    clock: event time by Spark's watermark.
     late_path: directory for late events, as Parquet.
     name: what tells the pattern from others of its streaming query: the name of its counters.
     """
 
     live: LiveRules
-    unit: int
+    clock: Clock
     shards: int
     late_path: str | None = None
     name: str = ""
@@ -75,7 +76,11 @@ class StreamRules:
 
 @dataclass(frozen=True)
 class Stream:
-    """A planned stream: `frame()` is its result, a streaming DataFrame."""
+    """A planned stream: `frame()` is its result, a streaming DataFrame.
+
+    delay: of the watermark that is set here (None: the input has one). delays: of the times in the pattern's output.
+    takes_watermark: is the caller's watermark in use, for this stream or for the matches that are its events?
+    """
 
     spark: SparkSession
     input: DataFrame
@@ -85,6 +90,8 @@ class Stream:
     delay: str | None
     delay_words: str
     metrics: str
+    delays: Delays
+    takes_watermark: bool
 
     is_stream: ClassVar[bool] = True
 
@@ -103,7 +110,7 @@ class Stream:
         packing = Packing(self.spec.input_order, self.rules.shards)
         envelopes = carry.encode(self.input).mapInArrow(_with_call(pack_rows(packing, self.schema)), SCHEMA)
         if self.delay is not None:
-            factor = _MICROS // self.rules.unit
+            factor = _MICROS // self.rules.clock.unit
             time = F.timestamp_micros(F.coalesce(F.col("last_time"), F.lit(0)) * factor)
             envelopes = envelopes.withColumn("event_time", time).withWatermark("event_time", self.delay)
         matched = (
@@ -116,7 +123,30 @@ class Stream:
             *[F.coalesce(F.sum(name), F.lit(0)).alias(name) for name in COUNTERS],
         )
         schema = carry.travel_schema(self.spec.output_schema)
-        return carry.decode(observed.select("blob").mapInArrow(open_matches, schema), self.spec.output_schema)
+        blobs = observed.select(F.col("blob").alias(mark(self._reported_within, self._settled)))
+        return carry.decode(blobs.mapInArrow(open_matches, schema), self.spec.output_schema)
+
+    def metadata(self, column: str) -> dict[str, int] | None:
+        """What a further pattern must know of a column of the output: the delay, if it has times of matches."""
+        if column not in self.delays:
+            return None
+        delay = self._milliseconds(self.delays[column])
+        return {DELAY: -1 if delay is None else delay}
+
+    def _milliseconds(self, delay: int | None) -> int | None:
+        """A delay of the output's times, by Spark's watermark."""
+        clock = self.rules.clock
+        return None if delay is None else clock.delay - (-delay // clock.unit)
+
+    @property
+    def _reported_within(self) -> int | None:
+        return self._milliseconds(widest(self.delays.values()))
+
+    @property
+    def _settled(self) -> int | None:
+        """The watermark from which on there are no more matches."""
+        end = self.rules.live.end
+        return None if end is None else max(0, self.rules.clock.reaches(end - 1))
 
 
 def plan_stream(
@@ -126,9 +156,13 @@ def plan_stream(
     derived: tuple[tuple[str, str], ...],
     spec_of: Callable[[pa.Schema], MatcherSpec],
     time: EventTime,
+    delays: Delays,
     run: RunOptions,
 ) -> Stream:
-    """Plan a run over a streaming DataFrame. columns: those that the query reads; the event id comes to them."""
+    """Plan a run over a streaming DataFrame.
+
+    columns: those that the query reads; the event id comes to them. delays: of the times in the pattern's output.
+    """
     options = run.live
     if options.event_id is not None and options.event_id not in frame.columns:
         raise EpisodeAnalysisError(
@@ -140,17 +174,24 @@ def plan_stream(
     schema = carry.arrow_schema(selected.schema)
     spec = spec_of(schema)
     carry.check_order(selected.schema, spec.input_order)
-    delay, words = _watermark(selected, time, options)
+    chain = chain_of(selected)
+    if chain is None:
+        delay, words = _watermark(selected, time, options)
+        clock, takes_watermark, counters = Clock(time.units_per_millisecond), delay is not None, run.counters
+    else:
+        delay, counters = None, chain.free_name(run.counters)
+        clock, words, takes_watermark = chain.clock(selected, time, options.watermark)
     _check_state_store(spark)
-    live = LiveRules(_end_of(spark, time, options.end), options.event_id, options.late_path is not None)
+    end, keep_late = _end_of(spark, time, options.end), options.late_path is not None
+    live = LiveRules(end, options.event_id, keep_late, of_matches=chain is not None)
     count = 1 if not spec.input_order.keys else run.shards or STREAM_SHARDS
-    rules = StreamRules(live, time.units_per_millisecond, count, options.late_path, run.counters)
-    return Stream(spark, selected, schema, spec, rules, delay, words, run.counters)
+    rules = StreamRules(live, clock, count, options.late_path, counters)
+    return Stream(spark, selected, schema, spec, rules, delay, words, counters, delays, takes_watermark)
 
 
 def _watermark(frame: DataFrame, time: EventTime, options: LiveOptions) -> tuple[str | None, str]:
     """The delay of the watermark that episode sets (None: the input has one), and in words."""
-    watermarked = {f.name: f.metadata[_WATERMARK] for f in frame.schema.fields if _WATERMARK in f.metadata}
+    watermarked = {f.name: f.metadata[WATERMARK] for f in frame.schema.fields if WATERMARK in f.metadata}
     if time.column in watermarked:
         if options.watermark is not None:
             raise EpisodeAnalysisError(
@@ -272,7 +313,7 @@ class ShardProcessor(StatefulProcessor):
         self._check(head)
         shard = self._shard(head)
         milliseconds = times.getCurrentWatermarkInMs()
-        watermark = milliseconds * self.rules.unit if milliseconds > 0 else NO_WATERMARK
+        watermark = self.rules.clock.watermark(milliseconds) if milliseconds > 0 else NO_WATERMARK
         for matches in shard.advance([(blob, self.opened(blob)) for blob in blobs], watermark):
             yield from _blobs(number, matches)
         if shard.late is not None and self.rules.late_path is not None:
@@ -315,7 +356,7 @@ class ShardProcessor(StatefulProcessor):
         for chunk in changes.put:
             self.chunks.updateValue((chunk.name,), (chunk.version, chunk.data))
         wakes_at = shard.wakes_at
-        timer = _NO_TIMER if wakes_at is None else max(-(-wakes_at // self.rules.unit), milliseconds + 1)
+        timer = _NO_TIMER if wakes_at is None else max(self.rules.clock.reaches(wakes_at), milliseconds + 1)
         if head.timer not in (_NO_TIMER, timer) and not fired:
             self.handle.deleteTimer(head.timer)
         if timer not in (_NO_TIMER, head.timer):

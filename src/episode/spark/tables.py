@@ -39,6 +39,11 @@ def run_sql(spark: SparkSession, text: str, frames: dict[str, DataFrame]) -> Dat
 def spark_error(error: PySparkException) -> EpisodeError:
     """A Spark complaint about the statement, as one of ours."""
     kind = EpisodeSyntaxError if isinstance(error, ParseException) else EpisodeAnalysisError
+    if "DUPLICATED_METRICS_NAME" in str(error):
+        return kind(
+            "The statement brings together matches of streams whose counters have the same name.",
+            hint="Give the patterns names of their own: Options(counters='rises').",
+        )
     return kind(f"Spark cannot run this statement: {first_line(error)}")
 
 

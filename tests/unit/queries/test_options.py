@@ -12,7 +12,7 @@ from episode.errors import EpisodeAnalysisError
 from episode.queries.options import OF_STREAMS
 
 TABLE = SimpleNamespace(is_stream=False)
-STREAM = SimpleNamespace(is_stream=True)
+STREAM = SimpleNamespace(is_stream=True, takes_watermark=True, of_matches=False)
 GIVEN: list[dict[str, Any]] = [
     {"watermark": 0},
     {"end": "2026-11-01"},
@@ -60,3 +60,15 @@ def test_other_options_are_for_tables_too() -> None:
 def test_options_that_are_wrong_by_themselves(given: dict[str, Any], complaint: str) -> None:
     with pytest.raises(EpisodeAnalysisError, match=complaint):
         Options(**given)
+
+
+def test_a_watermark_is_for_streams_or_for_matches() -> None:
+    over_matches = SimpleNamespace(is_stream=True, takes_watermark=False, of_matches=True)
+    unknown = SimpleNamespace(is_stream=True, takes_watermark=True, of_matches=True)
+    options = Options(watermark=5)
+    options.check_streams([STREAM, over_matches])
+    options.check_streams([unknown])
+    with pytest.raises(EpisodeAnalysisError, match="come with its watermark"):
+        options.check_streams([over_matches])
+    with pytest.raises(EpisodeAnalysisError, match="not known how late"):
+        options.check_streams([STREAM, unknown])

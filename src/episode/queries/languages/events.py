@@ -11,9 +11,11 @@ from episode.lang.events.parser import parse_event_query
 from episode.lang.events.syntax import EventQuery, Strategy, classes_of
 from episode.lang.source import Source
 from episode.lang.syntax import Span
+from episode.plan.delays import Delays
 from episode.plan.event_time import EventTime, time_column
 from episode.plan.events.classes import EventClasses
 from episode.plan.events.cost import PhysicalPlan, default_statistics, search
+from episode.plan.events.delays import event_pattern_delays
 from episode.plan.events.explain import explain_event_pattern, explain_reports
 from episode.plan.events.plan import EventPlan, plan_event_pattern
 from episode.plan.events.report import EventReport
@@ -167,6 +169,9 @@ class BoundEventPattern:
 
     def event_time(self, limited: bool) -> EventTime:
         return event_time_of(self.plan)
+
+    def delays(self) -> Delays:
+        return event_pattern_delays(self.plan)
 
     def explain(self) -> list[str]:
         return explain_event_pattern(self.plan)

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING
 from episode.lang.rows.parser import parse_clause
 from episode.lang.rows.syntax import MatchRecognize
 from episode.lang.source import Source
+from episode.plan.delays import Delays
 from episode.plan.event_time import EventTime
 from episode.plan.output import TIMED_OUT_COLUMN
 from episode.plan.result import Result
+from episode.plan.rows.delays import row_pattern_delays
 from episode.plan.rows.explain import explain_row_pattern
 from episode.plan.rows.plan import RowPatternPlan, plan_row_pattern
 from episode.plan.rows.stream import event_time_of, warn_if_unbounded, with_match_times
@@ -98,6 +100,9 @@ class BoundRowPattern:
         time = event_time_of(self.plan, self.schema.columns)
         warn_if_unbounded(self.plan, limited)
         return time
+
+    def delays(self) -> Delays:
+        return row_pattern_delays(self.plan)
 
     def explain(self) -> list[str]:
         return explain_row_pattern(self.plan)

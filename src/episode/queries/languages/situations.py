@@ -10,10 +10,12 @@ from episode.lang.situations.parser import parse_situation_query
 from episode.lang.situations.syntax import SituationQuery
 from episode.lang.source import Source
 from episode.lang.syntax import Span
+from episode.plan.delays import Delays
 from episode.plan.event_time import EventTime, time_column
 from episode.plan.result import Result
 from episode.plan.run_options import RunOptions
 from episode.plan.schema import InputSchema, key_columns
+from episode.plan.situations.delays import situation_pattern_delays
 from episode.plan.situations.explain import explain_searches, explain_situation_pattern
 from episode.plan.situations.plan import SituationPlan, plan_situation_pattern
 from episode.plan.situations.report import SituationReport
@@ -96,6 +98,9 @@ class BoundSituationPattern:
 
     def event_time(self, limited: bool) -> EventTime:
         return event_time_of(self.plan, limited)
+
+    def delays(self) -> Delays:
+        return situation_pattern_delays(self.plan)
 
     def explain(self) -> list[str]:
         return explain_situation_pattern(self.plan)
