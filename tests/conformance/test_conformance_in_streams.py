@@ -1,4 +1,4 @@
-"""Every single-clause case that a stream may run, as one: in 1, 7 and 50 micro-batches, in order and shuffled.
+"""Every case of a single pattern that a stream may run, as one: in 1, 7 and 50 micro-batches, in order and shuffled.
 
 The events go the way of the stream runtime: packed into envelopes by shard, through live shards with watermarks, which
 are restored from their state now and then. (`tests/spark/test_conformance_as_streams.py` has the same with Spark around
@@ -9,22 +9,27 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
+import episode
 from episode.errors import EpisodeError
 from episode.lang.statement import parse_statement
+from episode.matchers.bound import BoundPattern
 from episode.matchers.envelope import Packing, opened, pack
 from episode.matchers.live import NO_WATERMARK, LiveRules, LiveShard
 from episode.matchers.ordering import order_image
-from episode.matchers.protocol import StateChunk
+from episode.matchers.protocol import MatcherSpec, StateChunk
 from episode.matchers.rows.spec import RowPatternSpec
+from episode.matchers.spark_types import retyped
 from episode.plan.rows.plan import plan_row_pattern
 from episode.plan.rows.stream import event_time_of
 from episode.plan.schema import InputSchema
+from episode.queries.language import Given, Input
+from episode.queries.languages import language_of
+from episode.queries.local import LocalQuery
 from tests.conformance.cases import Case, cases_for
 from tests.conformance.test_conformance import check
 from tests.support import rows as in_process
@@ -61,7 +66,7 @@ def has_ties(spec: RowPatternSpec, table: pa.Table) -> bool:
 class Runtime:
     """Shards with their state, and the watermark that Spark would keep."""
 
-    spec: RowPatternSpec
+    spec: MatcherSpec
     delay: int
     draw: random.Random
     shards: dict[int, LiveShard] = field(default_factory=dict)
@@ -97,7 +102,8 @@ class Runtime:
         return self.shards[number]
 
 
-def through_a_stream(spec: RowPatternSpec, table: pa.Table, pieces: int, shuffled: bool) -> list[dict[str, Any]]:
+def through_a_stream(spec: MatcherSpec, table: pa.Table, pieces: int, shuffled: bool) -> pa.Table:
+    """What the matcher puts out."""
     draw = random.Random(pieces)
     time = order_image(table, spec.input_order.order[0]).time()
     delay = int(time.max() - time.min()) // 3 + 1 if shuffled and len(time) else 1
@@ -109,8 +115,7 @@ def through_a_stream(spec: RowPatternSpec, table: pa.Table, pieces: int, shuffle
         runtime.micro_batch(arriving.slice(begin, end - begin))
     runtime.watermark = END
     runtime.micro_batch(table.slice(0, 0))
-    output = pa.concat_tables([*runtime.outputs, spec.output_schema.empty_table()])
-    return in_process.finished(spec, output)
+    return pa.concat_tables([*runtime.outputs, spec.output_schema.empty_table()])
 
 
 CASES = [(case, spec) for case in cases_for("process") if not case.error and (spec := spec_of(case)) is not None]
@@ -124,8 +129,53 @@ def test_as_a_stream(case: Case, spec: RowPatternSpec, pieces: int, shuffled: bo
     # Rows of one key and one time come in order of arrival, which a stream does not promise: the case says nothing.
     if has_ties(spec, table):
         pytest.skip("rows of one time in order of arrival")
-    check(case, through_a_stream(spec, table, pieces, shuffled))
+    check(case, in_process.finished(spec, through_a_stream(spec, table, pieces, shuffled)))
+
+
+# ---- event patterns and situation patterns ---------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A case, its pattern, and its table."""
+
+    case: Case
+    pattern: BoundPattern
+    table: pa.Table
+
+
+def bound_of(case: Case) -> Bound | None:
+    """The case bound to its table, if a stream may run it and nothing in it needs Spark."""
+    query = case.whole()
+    assert query is not None
+    table = case.tables[query.input.table]
+    try:
+        run = episode.Options(**case.options).run()
+        pattern = language_of(query).bind(query, Input(InputSchema(table.types)), Given(), run)
+        pattern.event_time(False)
+    except EpisodeError:
+        return None
+    return None if pattern.derived else Bound(case, pattern, table.arrow)
+
+
+BOUND = [
+    bound
+    for language in ("events", "situations")
+    for case in cases_for("process", language)
+    if not case.error and (bound := bound_of(case)) is not None
+]
+
+
+@pytest.mark.filterwarnings("ignore:The state of this stream is not bounded")
+@pytest.mark.parametrize(("pieces", "shuffled"), [(1, False), (7, True)])
+@pytest.mark.parametrize("bound", [pytest.param(bound, id=bound.case.id) for bound in BOUND])
+def test_pattern_as_a_stream(bound: Bound, pieces: int, shuffled: bool) -> None:
+    spec = bound.pattern.spec(bound.table.schema)
+    output = retyped(through_a_stream(spec, bound.table, pieces, shuffled))
+    check(bound.case, LocalQuery(bound.pattern).finished(output).to_pylist())
 
 
 def test_most_cases_run_as_streams() -> None:
     assert len(CASES) >= 250
+    assert len([one for one in BOUND if one.case.language == "events"]) >= 20
+    assert len([one for one in BOUND if one.case.language == "situations"]) >= 35

@@ -59,10 +59,10 @@ class LocalQuery:
         for sql, name in self.pattern.derived:
             table = table.append_column(name, Scalars(table).evaluate(_tree(sql)))
         spec = self.pattern.spec(table.schema)
-        self._finished(retyped(spec.output_schema.empty_table()))  # what needs Spark is refused here
-        return self._finished(retyped(run(spec, table)))
+        self.finished(retyped(spec.output_schema.empty_table()))  # what needs Spark is refused here
+        return self.finished(retyped(run(spec, table)))
 
-    def _finished(self, matched: pa.Table) -> pa.Table:
+    def finished(self, matched: pa.Table) -> pa.Table:
         """The matcher's columns, and around its values the measures."""
         result, scalars = self.pattern.result, Scalars(matched)
         kept = [self._value(scalars, condition).fill_null(False) for condition in result.conditions]
