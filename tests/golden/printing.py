@@ -37,9 +37,9 @@ from episode.lang.rows.syntax import (
 )
 from episode.lang.situations.syntax import (
     Constraint,
-    Definition,
     SituationAggregate,
     SituationColumn,
+    SituationDefinition,
     SituationQuery,
     SituationTime,
 )
@@ -229,7 +229,7 @@ def situation_lines(query: SituationQuery) -> list[str]:
     return lines
 
 
-def definition_text(definition: Definition) -> str:
+def definition_text(definition: SituationDefinition) -> str:
     limits = [("at least", definition.at_least), ("at most", definition.at_most)]
     shown = [f" {word} {limit.amount} {limit.unit or 'units'}" for word, limit in limits if limit is not None]
     return f"{definition.symbol} = {scalar_text(definition.condition)}{''.join(shown)}"

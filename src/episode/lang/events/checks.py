@@ -26,7 +26,7 @@ NO_EVENTS = "Between other events, write A; !B; C: no B between A and C."
 
 
 @dataclass(frozen=True)
-class Variable:
+class EventVariable:
     """What conditions may call by this name.
 
     closure: is it a list of events? negation: number of the negation it stands in, from 0, if any.
@@ -186,7 +186,7 @@ def _ends(pattern: EventPattern) -> set[tuple[bool, bool]]:
 # ---- variables ---------------------------------------------------------------------------------------
 
 
-def variables_of(source: Source, pattern: EventPattern) -> dict[str, Variable]:
+def variables_of(source: Source, pattern: EventPattern) -> dict[str, EventVariable]:
     """The variables by their lower-case names."""
     negations = [node for node in nodes_of(pattern) if isinstance(node, Negation)]
     found = _variables(source, pattern, False, None, {id(node): number for number, node in enumerate(negations)})
@@ -212,14 +212,14 @@ def _behind(pattern: EventPattern) -> Iterator[tuple[str, frozenset[str]]]:
 
 def _variables(
     source: Source, pattern: EventPattern, closure: bool, negation: int | None, numbers: dict[int, int]
-) -> dict[str, Variable]:
+) -> dict[str, EventVariable]:
     if isinstance(pattern, EventClass):
-        return {pattern.variable.lower(): Variable(pattern.variable, pattern.name, closure, negation)}
+        return {pattern.variable.lower(): EventVariable(pattern.variable, pattern.name, closure, negation)}
     if isinstance(pattern, Closure):
         return _variables(source, pattern.part, True, negation, numbers)
     if isinstance(pattern, Negation):
         return _variables(source, pattern.part, closure, numbers[id(pattern)], numbers)
-    found: dict[str, Variable] = {}
+    found: dict[str, EventVariable] = {}
     for part in pattern.parts:
         more = _variables(source, part, closure, negation, numbers)
         for name in [name for name in more if name in found]:
@@ -228,7 +228,7 @@ def _variables(
     return found
 
 
-def _check_twice(source: Source, one: Variable, other: Variable, span: Span, alternatives: bool) -> None:
+def _check_twice(source: Source, one: EventVariable, other: EventVariable, span: Span, alternatives: bool) -> None:
     if not alternatives:
         message = f"The variable {other.name} stands for two events."
         hint = f"Give each a name of its own: {one.event_class} {_another(one.name)}."

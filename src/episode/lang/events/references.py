@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from episode.lang.cursor import Cursor, closest
-from episode.lang.events.checks import Variable
+from episode.lang.events.checks import EventVariable
 from episode.lang.events.syntax import Index, Reach
 from episode.lang.lexer import Kind, Token
 from episode.lang.references import is_name
@@ -17,7 +17,7 @@ from episode.lang.syntax import Span
 INDEXES = "Write b[i], b[i-1], b[1], b[last], b[] or, in aggregates, b[..i-1] or b[..i]."
 MAXIMUM_INDEX = 2**31 - 1
 
-Variables = Mapping[str, Variable]
+Variables = Mapping[str, EventVariable]
 """By lower-case name."""
 
 
@@ -67,7 +67,7 @@ def known_variables(names: Iterable[str]) -> str:
     return f"Variables of this pattern: {', '.join(names)}."
 
 
-def variable_at(cursor: Cursor, variables: Variables) -> Variable | None:
+def variable_at(cursor: Cursor, variables: Variables) -> EventVariable | None:
     """The variable whose name stands at the cursor. An index behind any other name is an error."""
     token = cursor.token
     if not is_name(token) or cursor.peek(-1).is_symbol("."):
@@ -90,7 +90,7 @@ def _has_index(cursor: Cursor) -> bool:
     return first.upper in ("I", "LAST") and second.kind is Kind.SYMBOL and second.text in "]-+"
 
 
-def read_subscript(cursor: Cursor, name: Token, variable: Variable) -> Subscript:
+def read_subscript(cursor: Cursor, name: Token, variable: EventVariable) -> Subscript:
     """From `[` to behind `]`."""
     opening = cursor.index
     closing = cursor.skip_group()
@@ -122,7 +122,7 @@ def _short(text: str) -> str:
     return text if len(text) <= 40 else f"{text[:40]}…"
 
 
-def read_reach(cursor: Cursor, name: Token, variable: Variable) -> Reach:
+def read_reach(cursor: Cursor, name: Token, variable: EventVariable) -> Reach:
     """The brackets of a variable inside an aggregate."""
     opening = cursor.token
     subscript = read_subscript(cursor, name, variable)

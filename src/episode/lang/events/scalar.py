@@ -10,7 +10,7 @@ from typing import NoReturn
 
 from episode.errors import EpisodeSyntaxError, EpisodeUnsupportedError
 from episode.lang.cursor import Cursor, describe
-from episode.lang.events.checks import Variable
+from episode.lang.events.checks import EventVariable
 from episode.lang.events.references import (
     Subscript,
     Variables,
@@ -106,7 +106,7 @@ class EventAtoms:
         return None
 
     def _subscripted(
-        self, cursor: Cursor, token: Token, variable: Variable, subscript: Subscript, path: tuple[str, ...]
+        self, cursor: Cursor, token: Token, variable: EventVariable, subscript: Subscript, path: tuple[str, ...]
     ) -> EventAtom:
         span = cursor.span_from(token.start)
         written = Token(Kind.NAME, "", span.start, span.end)
@@ -127,7 +127,7 @@ class EventAtoms:
             cursor.fail(f"{shown} is several values.", written, hint)
         return EventColumn(variable.name, subscript.index, subscript.number, path, span)
 
-    def _whole(self, cursor: Cursor, variable: Variable, index: Index, number: int, span: Span) -> WholeEvent:
+    def _whole(self, cursor: Cursor, variable: EventVariable, index: Index, number: int, span: Span) -> WholeEvent:
         if not self.returned:
             written = Token(Kind.NAME, cursor.source[span.start : span.end], span.start, span.end)
             cursor.fail(
@@ -228,7 +228,7 @@ class _ArgumentAtoms:
         self.found.append((name, reach, span))
         return EventColumn(name, Index.PLAIN, 0, path, span)
 
-    def _fail_whole(self, cursor: Cursor, variable: Variable, span: Span) -> NoReturn:
+    def _fail_whole(self, cursor: Cursor, variable: EventVariable, span: Span) -> NoReturn:
         written = Token(Kind.NAME, "", span.start, span.end)
         hint = f"Name an attribute, {variable.name}.x; count({variable.name}) counts events."
         cursor.fail(f"{self.name.upper} needs a value, not an event.", written, hint)

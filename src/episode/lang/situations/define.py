@@ -18,7 +18,7 @@ from episode.lang.cursor import Cursor, describe, top_level
 from episode.lang.duration import PLAIN_UNITS, parse_duration
 from episode.lang.lexer import Kind, Token
 from episode.lang.situations.scalar import Symbols, parse_condition
-from episode.lang.situations.syntax import Definition
+from episode.lang.situations.syntax import SituationDefinition
 from episode.lang.spark_expression import MAXIMUM_DEPTH
 from episode.lang.syntax import Duration, Span
 
@@ -37,7 +37,7 @@ BOOLEAN_FUNCTIONS = frozenset(
 )  # fmt: skip
 
 
-def parse_definitions(cursor: Cursor, qualifiers: tuple[str, ...]) -> tuple[Definition, ...]:
+def parse_definitions(cursor: Cursor, qualifiers: tuple[str, ...]) -> tuple[SituationDefinition, ...]:
     """The definitions between the cursor and its end."""
     parts: list[tuple[Token, Cursor]] = []
     symbols: dict[str, str] = {}
@@ -68,7 +68,7 @@ def _header(cursor: Cursor, further: bool) -> Token:
     return token
 
 
-def _definition(token: Token, cursor: Cursor, symbols: Symbols, qualifiers: tuple[str, ...]) -> Definition:
+def _definition(token: Token, cursor: Cursor, symbols: Symbols, qualifiers: tuple[str, ...]) -> SituationDefinition:
     symbol, begin = token.identifier, cursor.index
     if cursor.at_end:
         cursor.fail(f"Expected a condition behind {token.text} AS, found {describe(cursor.token)}.", None, DEFINITION)
@@ -84,7 +84,7 @@ def _definition(token: Token, cursor: Cursor, symbols: Symbols, qualifiers: tupl
     if limit is not None:
         at_least, at_most = _read_limit(Cursor(cursor.source, cursor.tokens, limit, cursor.end), symbol)
     span = Span(token.start, cursor.tokens[cursor.end - 1].end)
-    return Definition(symbol, condition, at_least, at_most, span, Span(token.start, token.end))
+    return SituationDefinition(symbol, condition, at_least, at_most, span, Span(token.start, token.end))
 
 
 def _refuse_missing_comma(cursor: Cursor) -> None:

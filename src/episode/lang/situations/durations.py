@@ -5,7 +5,7 @@ from __future__ import annotations
 from episode.lang.cursor import Cursor
 from episode.lang.situations.allen import EVERY, Relation, mask, mirror_mask, relations_of, shown
 from episode.lang.situations.relations import place_of
-from episode.lang.situations.syntax import Constraint, Definition
+from episode.lang.situations.syntax import Constraint, SituationDefinition
 from episode.lang.syntax import Duration
 
 SHORTER = (Relation.STARTS, Relation.DURING, Relation.FINISHED_BY)
@@ -13,7 +13,7 @@ SHORTER = (Relation.STARTS, Relation.DURING, Relation.FINISHED_BY)
 LONGER = (Relation.STARTED_BY, Relation.CONTAINS, Relation.FINISHES)
 
 
-def check_window(cursor: Cursor, definitions: tuple[Definition, ...], within: Duration | None) -> None:
+def check_window(cursor: Cursor, definitions: tuple[SituationDefinition, ...], within: Duration | None) -> None:
     """A situation that must last longer than the window is an error at the window.
 
     A match is certain only when each of its situations has lasted for its least duration, whether it has ended then or
@@ -31,7 +31,9 @@ def check_window(cursor: Cursor, definitions: tuple[Definition, ...], within: Du
         cursor.fail(message, place_of(within.span), hint)
 
 
-def check_pairs(cursor: Cursor, definitions: tuple[Definition, ...], constraints: tuple[Constraint, ...]) -> None:
+def check_pairs(
+    cursor: Cursor, definitions: tuple[SituationDefinition, ...], constraints: tuple[Constraint, ...]
+) -> None:
     """A pair of which no alternative is left by the limits of the two durations is an error at its last constraint."""
     named = {definition.symbol: definition for definition in definitions}
     allowed: dict[tuple[str, str], int] = {}
@@ -49,7 +51,7 @@ def check_pairs(cursor: Cursor, definitions: tuple[Definition, ...], constraints
             cursor.fail(message, place_of(constraint.span), hint)
 
 
-def _too_long(cursor: Cursor, left: Definition, right: Definition, relation: Relation) -> str | None:
+def _too_long(cursor: Cursor, left: SituationDefinition, right: SituationDefinition, relation: Relation) -> str | None:
     """Why the durations rule a relation out, if they do."""
     if relation in LONGER:
         left, right = right, left
@@ -60,7 +62,9 @@ def _too_long(cursor: Cursor, left: Definition, right: Definition, relation: Rel
     return None
 
 
-def _no_room(cursor: Cursor, inner: Definition, outer: Definition, strictly: bool = False) -> str | None:
+def _no_room(
+    cursor: Cursor, inner: SituationDefinition, outer: SituationDefinition, strictly: bool = False
+) -> str | None:
     least, most = inner.at_least, outer.at_most
     if least is None or most is None:
         return None

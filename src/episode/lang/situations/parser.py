@@ -33,7 +33,7 @@ from episode.lang.situations.define import parse_definitions
 from episode.lang.situations.durations import check_pairs, check_window
 from episode.lang.situations.relations import check_constraints, parse_constraints
 from episode.lang.situations.scalar import Symbols, parse_returned
-from episode.lang.situations.syntax import Constraint, Definition, SituationInput, SituationQuery
+from episode.lang.situations.syntax import Constraint, SituationDefinition, SituationInput, SituationQuery
 from episode.lang.source import Source
 from episode.lang.syntax import NOWHERE, Duration, ReturnItem, Span
 
@@ -136,7 +136,9 @@ def _qualifiers(source: SituationInput) -> tuple[str, ...]:
     return (name,) if source.alias is None else (source.alias, name)
 
 
-def _check_use(cursor: Cursor, definitions: tuple[Definition, ...], constraints: tuple[Constraint, ...]) -> None:
+def _check_use(
+    cursor: Cursor, definitions: tuple[SituationDefinition, ...], constraints: tuple[Constraint, ...]
+) -> None:
     used = {symbol for constraint in constraints for symbol in (constraint.left, constraint.right)}
     for definition in definitions:
         if definition.symbol not in used:

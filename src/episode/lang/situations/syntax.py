@@ -67,7 +67,7 @@ def situation_atoms(scalar: Scalar) -> tuple[SituationAtom, ...]:
 
 
 @dataclass(frozen=True)
-class Definition:
+class SituationDefinition:
     """`A AS condition [AT LEAST d | AT MOST d | BETWEEN d AND d]`: the atoms of the condition are SituationColumns."""
 
     symbol: str
@@ -110,7 +110,7 @@ class SituationQuery:
     returns: None where there is no RETURN.
     """
 
-    definitions: tuple[Definition, ...]
+    definitions: tuple[SituationDefinition, ...]
     constraints: tuple[Constraint, ...]
     within: Duration | None = None
     returns: tuple[ReturnItem, ...] | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from episode.kernels.situations.matching import Statistics
-from episode.plan.situations.cost import Costs, best_order, initial_costs, triggers
+from episode.plan.situations.cost import SearchCosts, best_order, initial_costs, triggers
 from episode.plan.situations.plan import SituationPlan
 from episode.plan.situations.report import Orders as Searched
 from episode.plan.situations.report import SituationReport, SymbolSearches
@@ -79,10 +79,10 @@ class Orders:
                 self.changes.append(tuple(self.order_of(symbol) for symbol in self.searching))
         statistics.look_at[0] = statistics.sizes_seen[0] + self._pause
 
-    def costs(self) -> Costs:
+    def costs(self) -> SearchCosts:
         """What the model knows now."""
         statistics = self.statistics
-        return Costs(tuple(statistics.size.tolist()), tuple(map(tuple, statistics.selectivity.tolist())))
+        return SearchCosts(tuple(statistics.size.tolist()), tuple(map(tuple, statistics.selectivity.tolist())))
 
     def order_of(self, symbol: int) -> tuple[int, ...]:
         """The symbols in the order of a search that a situation of one begins."""

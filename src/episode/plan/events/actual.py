@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from episode.plan.events.cost import ACCESS_WEIGHT, Costs, Shape, first_place, weight_of
+from episode.plan.events.cost import ACCESS_WEIGHT, Shape, TreeCosts, first_place, weight_of
 from episode.plan.events.tree import Gap, InSequence, Leaf, Node, OneOf, Together, variables_of
 
 
@@ -28,7 +28,7 @@ class Actual:
     windows: float
     matches: int
 
-    def of(self, costs: Costs, node: Node) -> tuple[float, float] | None:
+    def of(self, costs: TreeCosts, node: Node) -> tuple[float, float] | None:
         """(records, cost) of a node and all below; None where a join has not run."""
         if isinstance(node, Leaf):
             done = self.nodes.get((node.variable,))
@@ -48,7 +48,7 @@ class Actual:
         cost += records * ACCESS_WEIGHT * len(_edges(node))
         return (self.matches / self.windows if node == costs.plan.tree else records), cost
 
-    def of_shape(self, costs: Costs, node: InSequence | Together, shape: Shape) -> tuple[float, float] | None:
+    def of_shape(self, costs: TreeCosts, node: InSequence | Together, shape: Shape) -> tuple[float, float] | None:
         """(records, cost) of a part of a node's tree."""
         places = node.places if isinstance(node, InSequence) else node.parts
         if isinstance(shape, int):

@@ -109,7 +109,7 @@ def tests_between(plan: EventPlan) -> dict[str, tuple[JoinTest, ...]]:
 def search(plan: EventPlan, statistics: Statistics) -> PhysicalPlan:
     """The cheapest plan."""
     assert plan.tree is not None
-    best = Costs(plan, statistics).cheapest(plan.tree)
+    best = TreeCosts(plan, statistics).cheapest(plan.tree)
     tree = PhysicalPlan(False, best.shapes, best.cost)
     if plan.automaton is not None:
         cost = automaton_cost(plan, statistics)
@@ -123,7 +123,7 @@ def cost_of(plan: EventPlan, statistics: Statistics, physical: PhysicalPlan) -> 
     if physical.automaton:
         return automaton_cost(plan, statistics)
     assert plan.tree is not None
-    return Costs(plan, statistics, dict(physical.shapes)).cheapest(plan.tree).cost
+    return TreeCosts(plan, statistics, dict(physical.shapes)).cheapest(plan.tree).cost
 
 
 @cache
@@ -154,7 +154,7 @@ def automaton_cost(plan: EventPlan, statistics: Statistics) -> float:
     return total
 
 
-class Costs:
+class TreeCosts:
     """Costs of the nodes of one plan's tree under some statistics; `fixed` shapes are taken as they are."""
 
     def __init__(self, plan: EventPlan, statistics: Statistics, fixed: dict[Node, Shape] | None = None) -> None:

@@ -8,10 +8,10 @@ from episode.lang.events.syntax import Strategy
 from episode.plan.events.actual import Actual
 from episode.plan.events.automaton import AutomatonPlan
 from episode.plan.events.cost import (
-    Costs,
     PhysicalPlan,
     Shape,
     Statistics,
+    TreeCosts,
     automaton_cost,
     cost_of,
     default_statistics,
@@ -84,7 +84,7 @@ def tree_lines(
 ) -> list[str]:
     """The tree with estimates: records per window and cost up to here; and what they really were, where it is known."""
     assert plan.tree is not None
-    return _Tree(plan, physical, Costs(plan, statistics, dict(physical.shapes)), actual).lines(plan.tree, "")
+    return _Tree(plan, physical, TreeCosts(plan, statistics, dict(physical.shapes)), actual).lines(plan.tree, "")
 
 
 def plan_words(plan: EventPlan, physical: PhysicalPlan) -> str:
@@ -122,7 +122,7 @@ def _joined(sign: str, parts: list[str]) -> str:
 
 
 class _Tree:
-    def __init__(self, plan: EventPlan, physical: PhysicalPlan, costs: Costs, actual: Actual | None) -> None:
+    def __init__(self, plan: EventPlan, physical: PhysicalPlan, costs: TreeCosts, actual: Actual | None) -> None:
         self.plan = plan
         self.physical = physical
         self.costs = costs

@@ -30,7 +30,7 @@ MOST_BY_SETS = 7
 
 
 @dataclass(frozen=True)
-class Costs:
+class SearchCosts:
     """sizes: situations in each symbol's buffer. selectivities: share of a buffer's situations that fits one of another
     symbol; 1 where no constraint is."""
 
@@ -66,11 +66,13 @@ def initial_selectivity(mask: int) -> float:
     return min(1.0, sum(INITIAL[name] for name in names))
 
 
-def initial_costs(masks: tuple[tuple[int, ...], ...]) -> Costs:
-    return Costs((INITIAL_SIZE,) * len(masks), tuple(tuple(initial_selectivity(mask) for mask in row) for row in masks))
+def initial_costs(masks: tuple[tuple[int, ...], ...]) -> SearchCosts:
+    return SearchCosts(
+        (INITIAL_SIZE,) * len(masks), tuple(tuple(initial_selectivity(mask) for mask in row) for row in masks)
+    )
 
 
-def best_order(masks: tuple[tuple[int, ...], ...], costs: Costs, first: int) -> tuple[int, ...]:
+def best_order(masks: tuple[tuple[int, ...], ...], costs: SearchCosts, first: int) -> tuple[int, ...]:
     """The cheapest order for a new situation of `first`; cross products only where nothing is related."""
     rest = [symbol for symbol in range(len(masks)) if symbol != first]
     if len(masks) > MOST_BY_SETS:
@@ -97,7 +99,7 @@ def next_symbols(masks: tuple[tuple[int, ...], ...], bound: list[int], rest: lis
     return related or free
 
 
-def _greedy(masks: tuple[tuple[int, ...], ...], costs: Costs, first: int, rest: list[int]) -> tuple[int, ...]:
+def _greedy(masks: tuple[tuple[int, ...], ...], costs: SearchCosts, first: int, rest: list[int]) -> tuple[int, ...]:
     bound, records = [first], 1.0
     while len(bound) <= len(rest):
         steps = [(*costs.step(bound, records, symbol), symbol) for symbol in next_symbols(masks, bound, rest)]

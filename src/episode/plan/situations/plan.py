@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
 from episode.lang.situations import allen
-from episode.lang.situations.syntax import Definition, SituationQuery
+from episode.lang.situations.syntax import SituationDefinition, SituationQuery
 from episode.lang.syntax import Duration, Span
 from episode.plan.derived import DerivedColumns
 from episode.plan.event_time import in_units_of_time
@@ -116,7 +116,7 @@ class _Planner:
             types={**self.schema.columns, **derived_types},
         )
 
-    def _condition(self, definition: Definition) -> Condition:
+    def _condition(self, definition: SituationDefinition) -> Condition:
         scalar = with_columns(definition.condition, None)
         expression = self.rows.compile(scalar, Current(0))
         if expression.type == VOID:

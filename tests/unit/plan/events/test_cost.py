@@ -13,10 +13,10 @@ from episode.matchers.keys import KeyCoder
 from episode.matchers.ordering import events_of
 from episode.matchers.protocol import END_OF_TIME
 from episode.plan.events.cost import (
-    Costs,
     PhysicalPlan,
     Shape,
     Statistics,
+    TreeCosts,
     automaton_cost,
     cost_of,
     is_equality,
@@ -218,5 +218,5 @@ def test_conditions_of_negations_and_groups_are_in_the_estimate(pattern: str, wh
     found = sum(matches.num_rows for matches in matcher.feed(batch, END_OF_TIME)) * window / times
     assert spec.plan.tree is not None
     assert matcher.adaptation.statistics is not None
-    estimated = Costs(spec.plan, matcher.adaptation.statistics).cheapest(spec.plan.tree).card
+    estimated = TreeCosts(spec.plan, matcher.adaptation.statistics).cheapest(spec.plan.tree).card
     assert 0.6 * found < estimated < 1.6 * found
