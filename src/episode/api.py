@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from episode.lang.statement import parse_statement
-from episode.queries.inputs import Table, session_of
+from episode.queries.inputs import Table, arguments_of, session_of, text_of
 from episode.queries.language import Given
 from episode.queries.match import MatchQuery, keys_of
 from episode.queries.options import Options
@@ -16,18 +16,33 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-def sql(text: str, *, spark: SparkSession | None = None, options: Options | None = None, **tables: Table) -> DataFrame:
+def sql(
+    text: str,
+    args: Mapping[str, object] | None = None,
+    *,
+    spark: SparkSession | None = None,
+    options: Options | None = None,
+    **tables: Table,
+) -> DataFrame:
     """Run a Spark SQL statement that may hold MATCH_RECOGNIZE clauses; returns a lazy DataFrame.
 
+    args: the values of the statement's parameters, which are written :name. They are bound, never pasted.
     tables: names used in the statement: DataFrames, or paths of Parquet files. Other names come from Spark's catalog.
     spark: the session to use; else the active one; else a local one is started.
     """
-    return _statement(text, spark, options, tables).result()
+    return _statement(text, args, spark, options, tables).result()
 
 
-def explain(text: str, *, spark: SparkSession | None = None, options: Options | None = None, **tables: Table) -> str:
+def explain(
+    text: str,
+    args: Mapping[str, object] | None = None,
+    *,
+    spark: SparkSession | None = None,
+    options: Options | None = None,
+    **tables: Table,
+) -> str:
     """How `sql` would evaluate the statement: per MATCH_RECOGNIZE the program, predicate split, scan, shards, state."""
-    query = _statement(text, spark, options, tables)
+    query = _statement(text, args, spark, options, tables)
     query.result()
     lines: list[str] = []
     for _, planned in sorted(query.planned.items()):
@@ -38,14 +53,20 @@ def explain(text: str, *, spark: SparkSession | None = None, options: Options | 
 
 
 def _statement(
-    text: str, spark: SparkSession | None, options: Options | None, tables: dict[str, Table]
+    text: str,
+    args: Mapping[str, object] | None,
+    spark: SparkSession | None,
+    options: Options | None,
+    tables: dict[str, Table],
 ) -> StatementQuery:
-    return StatementQuery(parse_statement(text), session_of(spark, tables), options or Options(), tables)
+    statement, arguments = parse_statement(text_of(text)), arguments_of(args)
+    return StatementQuery(statement, session_of(spark, tables), options or Options(), tables, arguments)
 
 
 def match(
     events: DataFrame | str,
     text: str | None = None,
+    args: Mapping[str, object] | None = None,
     *,
     time: str | None = None,
     start: str | None = None,
@@ -63,19 +84,21 @@ def match(
     `match(events, text, …)` over one DataFrame (or Parquet path): rows whose `type_column` is the name of a class are
     its events; without a type column the names of classes are aliases of any row. `match(text, A=…, B=…)` over a table
     per class.
+    args: the values of the pattern's parameters, which are written :name.
     time: the column of event time (default: the only timestamp). start: where events last, their start; time is then
         their end. So the matches of one query are events of the next: time='match_end', start='match_start'.
     key: columns that partition the events. strategy: a selection strategy, where WHERE has none.
     detect: when a match of situations is reported: 'earliest' or 'complete'.
     """
     given = Given(time, start, keys_of(key), type_column, strategy, detect)
-    query = MatchQuery(events, text, given, spark, options or Options(), tables)
+    query = MatchQuery(events, text, given, spark, options or Options(), tables, arguments_of(args))
     return query.planned().frame()
 
 
 def explain_match(
     events: DataFrame | str,
     text: str | None = None,
+    args: Mapping[str, object] | None = None,
     *,
     time: str | None = None,
     start: str | None = None,
@@ -90,7 +113,7 @@ def explain_match(
 ) -> str:
     """How `match` would evaluate the pattern. analyze: run it, and say what the plans of all shards did."""
     given = Given(time, start, keys_of(key), type_column, strategy, detect)
-    query = MatchQuery(events, text, given, spark, options or Options(), tables)
+    query = MatchQuery(events, text, given, spark, options or Options(), tables, arguments_of(args))
     planned = query.planned()
     lines = planned.explain()
     if analyze:

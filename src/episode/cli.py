@@ -60,6 +60,16 @@ TableOption = Annotated[
         "of JSON values, kafka://HOST:PORT/TOPIC?schema=NAME TYPE, … May be repeated.",
     ),
 ]
+ArgumentOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--arg",
+        "-a",
+        metavar="NAME=VALUE",
+        help="The value of a parameter, which is :NAME in the query: a number, true, false, null, or text. "
+        "May be repeated.",
+    ),
+]
 
 
 def _as_one_line(message: Warning | str, *_: object, **__: object) -> str:
@@ -91,6 +101,7 @@ def options(
 def run(
     query: QueryArgument,
     table: TableOption = None,
+    arg: ArgumentOption = None,
     output: Annotated[
         str | None, typer.Option("--output", "-o", metavar="PATH", help="Write the result there.")
     ] = None,
@@ -121,6 +132,7 @@ def run(
     )
     text = cli_inputs.read_query(query)
     paths = cli_inputs.read_tables(table or [])
+    arguments = cli_inputs.read_arguments(arg or [])
     chosen = _format(format, output)
     if follow:
         cli_inputs.check_followed(paths.values())
@@ -131,13 +143,13 @@ def run(
     notes = Console(stderr=True)
     with _errors_reported(notes):
         if follow:
-            _follow(text, paths, str(watermark), checkpoint, output, chosen, notes)
+            _follow(text, arguments, paths, str(watermark), checkpoint, output, chosen, notes)
             return
         import episode
         from episode.report.progress import progress
 
         with notes.status("Starting Spark and reading the query"), quiet_spark():
-            result = episode.sql(text, **_opened(paths))
+            result = episode.sql(text, arguments, **_opened(paths))
         if limit is not None and (output is not None or chosen is not Format.table):
             result = result.limit(limit)
         with progress(result.sparkSession, notes):
@@ -152,16 +164,17 @@ def run(
 
 
 @app.command()
-def explain(query: QueryArgument, table: TableOption = None) -> None:
+def explain(query: QueryArgument, table: TableOption = None, arg: ArgumentOption = None) -> None:
     """Show how a query would run: pattern program, predicates, scan, shards, state. Nothing is run."""
     text = cli_inputs.read_query(query)
     paths = cli_inputs.read_tables(table or [])
+    arguments = cli_inputs.read_arguments(arg or [])
     notes = Console(stderr=True)
     with _errors_reported(notes):
         import episode
 
         with notes.status("Starting Spark and reading the query"), quiet_spark():
-            explanation = episode.explain(text, **_opened(paths))
+            explanation = episode.explain(text, arguments, **_opened(paths))
         typer.echo(explanation)
 
 
@@ -253,6 +266,7 @@ def _quoted(name: str) -> str:
 
 def _follow(
     text: str,
+    arguments: dict[str, object],
     paths: dict[str, str],
     watermark: str,
     checkpoint: str | None,
@@ -268,7 +282,7 @@ def _follow(
     if not paths:
         raise nothing
     with notes.status("Starting Spark and reading the query"), quiet_spark(), follow.without_interrupts():
-        result = episode.sql(text, options=episode.Options(watermark=watermark), **_followed(paths))
+        result = episode.sql(text, arguments, options=episode.Options(watermark=watermark), **_followed(paths))
     if not result.isStreaming:
         raise nothing
     target = follow.Target(output, chosen.value, None if output is not None else _lines_of(result, chosen))

@@ -7,13 +7,14 @@ import re
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from urllib.parse import parse_qsl, unquote
 
 import typer
 
 NAME = re.compile(r"[^\W\d]\w*")
-RESERVED = frozenset({"text", "spark", "options"})
+RESERVED = frozenset({"text", "args", "spark", "options"})
 """Names of episode.sql's own parameters."""
 KINDS = {".csv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json"}
 KAFKA = "kafka://"
@@ -46,6 +47,35 @@ def is_file(path: Path) -> bool:
         return path.is_file()
     except OSError:
         return False
+
+
+def read_arguments(arguments: Sequence[str]) -> dict[str, object]:
+    """NAME=VALUE arguments, the values of parameters: numbers, true, false and null as in SQL; all else is text."""
+    values: dict[str, object] = {}
+    for argument in arguments:
+        name, equals, text = argument.partition("=")
+        if not equals or not NAME.fullmatch(name):
+            raise typer.BadParameter(
+                f"{argument!r} is not of the form NAME=VALUE, as in --arg x=5.", param_hint="--arg"
+            )
+        if name in values:
+            raise typer.BadParameter(f"The parameter {name} is given twice.", param_hint="--arg")
+        values[name] = _value_of(text)
+    return values
+
+
+def _value_of(text: str) -> object:
+    words: dict[str, object] = {"true": True, "false": False, "null": None}
+    if text.lower() in words:
+        return words[text.lower()]
+    if re.fullmatch(r"[+-]?\d+", text, re.ASCII):
+        return int(text)
+    if re.fullmatch(r"[+-]?(\d+\.\d*|\.\d+)", text, re.ASCII):
+        return Decimal(text)
+    if re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)[eE][+-]?\d+", text, re.ASCII):
+        return float(text)
+    quoted = len(text) >= 2 and text[0] == text[-1] and text[0] in "'\""
+    return text[1:-1] if quoted else text
 
 
 def read_tables(arguments: Sequence[str]) -> dict[str, str]:

@@ -43,18 +43,20 @@ class Calls:
     def __init__(self) -> None:
         self.texts: list[str] = []
         self.tables: list[dict[str, Any]] = []
+        self.arguments: list[dict[str, Any]] = []
         self.error: Exception | None = None
         self.rows: list[tuple[Any, ...]] = [("A", 1.5), (None, 2.0)]
 
-    def sql(self, text: str, **tables: Any) -> FakeResult:
+    def sql(self, text: str, args: dict[str, Any] | None = None, **tables: Any) -> FakeResult:
         self.texts.append(text)
+        self.arguments.append(args or {})
         self.tables.append(tables)
         if self.error is not None:
             raise self.error
         return FakeResult(self.rows)
 
-    def explain(self, text: str, **tables: Any) -> str:
-        self.sql(text, **tables)
+    def explain(self, text: str, args: dict[str, Any] | None = None, **tables: Any) -> str:
+        self.sql(text, args, **tables)
         return "a plan [not markup]"
 
 
@@ -383,6 +385,13 @@ def test_an_interrupt_ends_quietly(calls: Calls) -> None:
 
 
 # ---- the rest --------------------------------------------------------------------------------------
+
+
+def test_values_of_parameters_are_passed_by_name(calls: Calls, parquet: Path) -> None:
+    for command in ("run", "explain"):
+        invoke(command, QUERY, "-t", f"t={parquet}", "--arg", "x=5", "-a", "name=a b")
+    assert calls.arguments == [{"x": 5, "name": "a b"}] * 2
+    assert invoke("run", QUERY, "-t", f"t={parquet}", "--arg", "5").exit_code == 2
 
 
 def test_explain_prints_the_plan(calls: Calls, parquet: Path) -> None:

@@ -8,7 +8,7 @@ from typing import NoReturn
 
 from episode.errors import EpisodeSyntaxError
 from episode.lang.cursor import Cursor, closest, describe
-from episode.lang.duration import EXAMPLES, UNITS, parse_duration
+from episode.lang.duration import EXAMPLES, UNITS, parse_window
 from episode.lang.lexer import Kind, Token
 from episode.lang.source import Source
 from episode.lang.syntax import Duration, Span
@@ -209,7 +209,7 @@ def refuse_keyword(cursor: Cursor, what: str, grammar: Grammar) -> None:
 def read_within(cursor: Cursor, grammar: Grammar) -> Duration:
     if cursor.at_end:
         cursor.fail(f"Expected a duration behind WITHIN, found {describe(cursor.token)}.", None, EXAMPLES)
-    duration = parse_duration(cursor)
+    duration = parse_window(cursor)
     if not cursor.at_end:
         refuse_unit(cursor)
         cursor.fail(f"Unexpected {describe(cursor.token)} behind WITHIN.", None, grammar.order_hint)

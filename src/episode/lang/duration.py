@@ -8,6 +8,7 @@ from typing import NoReturn
 
 from episode.lang.cursor import Cursor, describe
 from episode.lang.lexer import Kind, Token
+from episode.lang.parameters import parameter_at
 from episode.lang.syntax import Duration, Span
 
 MICROSECONDS = {
@@ -56,6 +57,15 @@ def parse_duration(cursor: Cursor) -> Duration:
         longest = "The longest is 2^63 microseconds, about 292,000 years."
         cursor.fail("This duration is too long.", start, longest if unit else f"The longest is {MAXIMUM}.")
     return Duration(total, unit, Span(start.start, cursor.span_from(start.start).end))
+
+
+def parse_window(cursor: Cursor) -> Duration:
+    """The duration of WITHIN: written out, or a parameter."""
+    name = parameter_at(cursor.tokens, cursor.index)
+    if name is None:
+        return parse_duration(cursor)
+    start = cursor.advance()
+    return Duration(0, None, Span(start.start, cursor.advance().end), name)
 
 
 def _fail_compound(cursor: Cursor, token: Token) -> NoReturn:

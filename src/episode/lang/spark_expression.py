@@ -80,6 +80,10 @@ class SparkExpressions(Spark):
 
     class Parser(Spark.Parser):
         FUNCTIONS = {name: Spark.Parser.FUNCTIONS[name] for name in KNOWN_FUNCTIONS}  # noqa: RUF012
+        COLON_PLACEHOLDER_TOKENS = {  # noqa: RUF012 - any word may be the name of a parameter
+            *Spark.Parser.COLON_PLACEHOLDER_TOKENS,
+            *(kind for word, kind in Spark.Tokenizer.KEYWORDS.items() if word.isalpha()),
+        }
 
 
 class Unreadable(Exception):

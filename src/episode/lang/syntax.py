@@ -88,11 +88,15 @@ class Scalar:
 
 @dataclass(frozen=True)
 class Duration:
-    """`WITHIN` and the like: microseconds for calendar units, or a plain number (`unit` None) for integer time."""
+    """`WITHIN` and the like: microseconds for calendar units, or a plain number (`unit` None) for integer time.
+
+    parameter: the name of the parameter that gives it, which the planner binds.
+    """
 
     amount: int
     unit: str | None
     span: Span = field(default=NOWHERE, compare=False)
+    parameter: str | None = None
 
 
 @dataclass(frozen=True)

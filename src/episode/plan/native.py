@@ -22,6 +22,7 @@ from episode.plan.expressions import (
     Running,
     Variable,
 )
+from episode.plan.parameters import Arguments, constant_of
 from episode.plan.places import is_placeholder
 from episode.plan.types import (
     DAY_TIME,
@@ -89,6 +90,7 @@ CHOICES = ("if", "coalesce", "least", "greatest")
 """Operations whose result is one of their operands: they keep ranks comparable."""
 DOUBLE_FUNCTIONS = {exp.Sqrt: "sqrt", exp.Exp: "exp", exp.Ln: "ln"}
 
+NO_ARGUMENTS: Arguments = {}
 Resolver = Callable[[str], Expression]
 Fallback = Callable[[exp.Expression], "Expression | None"]
 
@@ -110,13 +112,22 @@ class NativeCompiler:
     fallback: a column that Spark computes for a subtree of one row; None where the subtree relates several rows.
     utc: does the session's calendar have no daylight saving?
     arrays: functions over arrays of values of several rows, where there may be such arrays.
+    arguments: the values of parameters.
     """
 
-    def __init__(self, resolve: Resolver, fallback: Fallback, utc: bool, arrays: OverArrays | None = None) -> None:
+    def __init__(
+        self,
+        resolve: Resolver,
+        fallback: Fallback,
+        utc: bool,
+        arrays: OverArrays | None = None,
+        arguments: Arguments = NO_ARGUMENTS,
+    ) -> None:
         self.resolve = resolve
         self.fallback = fallback
         self.utc = utc
         self.arrays = arrays
+        self.arguments = arguments
         self._purely = False
 
     def compile(self, node: exp.Expression) -> Expression:
@@ -143,6 +154,8 @@ class NativeCompiler:
             return self.resolve(node.name)
         if isinstance(node, exp.Literal):
             return self._literal(node)
+        if isinstance(node, exp.Placeholder):
+            return self._parameter(node)
         if isinstance(node, exp.Boolean):
             return Constant(int(bool(node.this)), "boolean")
         if isinstance(node, exp.Null):
@@ -174,6 +187,14 @@ class NativeCompiler:
         if value.type != "boolean":
             raise Mistake(node, f"A condition is needed here, but this is of type {value.type}.", "Compare it: x > 0.")
         return value
+
+    def _parameter(self, node: exp.Placeholder) -> Constant:
+        if node.name not in self.arguments:
+            raise Mistake(node, f"There is no value for the parameter :{node.name}.", "Give it by its name in args.")
+        constant = constant_of(self.arguments[node.name])
+        if constant is None:
+            raise NotNative(node, "a parameter of this type is Spark's to evaluate")
+        return constant
 
     def _literal(self, node: exp.Literal) -> Constant:
         text = node.this

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -29,6 +30,7 @@ class RunOptions:
     """Limits and wishes of one planned query.
 
     eager: are matches of situations reported as soon as they are certain, or when all their situations have ended?
+    arguments: the values of the query's parameters.
     counters: the name under which the counters of a stream are observed.
     """
 
@@ -38,4 +40,5 @@ class RunOptions:
     match_times: bool = False
     eager: bool = True
     counters: str = "episode"
+    arguments: Mapping[str, object] = field(default_factory=dict)
     live: LiveOptions = field(default_factory=LiveOptions)

@@ -75,7 +75,7 @@ class RowLocalScalars:
             found = self.by_spark(node, scalar, at)
             return others_by_spark(node) if found is None and others_by_spark is not None else found
 
-        compiler = NativeCompiler(resolve, fallback, self.schema.utc)
+        compiler = NativeCompiler(resolve, fallback, self.schema.utc, arguments=self.schema.arguments)
         try:
             return self.not_too_deep(compiler.compile(scalar.tree), scalar)
         except NotNative as error:

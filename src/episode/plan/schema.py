@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
@@ -22,12 +22,16 @@ def no_spark(expression: str) -> str:
 
 @dataclass(frozen=True)
 class InputSchema:
-    """columns: name → Spark simple type string, in order. type_of: type of a Spark expression over them."""
+    """columns: name → Spark simple type string, in order. type_of: type of a Spark expression over them.
+
+    arguments: the values of the query's parameters.
+    """
 
     columns: dict[str, str]
     type_of: Callable[[str], str] = field(default=no_spark, compare=False)
     utc: bool = True
     case_sensitive: bool = False
+    arguments: Mapping[str, object] = field(default_factory=dict)
 
     def find(self, name: str) -> str | None:
         """The column's own spelling."""

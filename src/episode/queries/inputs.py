@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from os import PathLike, fspath
 from os.path import abspath, exists
 from typing import TYPE_CHECKING, Union
+
+from episode.errors import EpisodeAnalysisError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 Table = Union["DataFrame", str, "PathLike[str]"]
+
+NOT_IN_NAMES = ".[]{}:!"
+"""What is no part of a name where DataFrames stand in a text in braces."""
 
 
 def session_of(spark: SparkSession | None, tables: dict[str, Table]) -> SparkSession:
@@ -23,9 +29,33 @@ def session_of(spark: SparkSession | None, tables: dict[str, Table]) -> SparkSes
     return session(spark)
 
 
+def text_of(text: object) -> str:
+    """The text of a query."""
+    if not isinstance(text, str):
+        raise EpisodeAnalysisError(f"A query is a text, not a {type(text).__name__}.")
+    return text
+
+
+def arguments_of(args: Mapping[str, object] | None) -> Mapping[str, object]:
+    """The values of parameters, by name."""
+    if args is not None and not isinstance(args, Mapping):
+        raise EpisodeAnalysisError(
+            f"args={args!r}: the values of parameters are given by their names.",
+            hint="Write :x in the query and args={'x': 5}.",
+        )
+    return args or {}
+
+
 def keyword_tables(spark: SparkSession, tables: dict[str, Table]) -> dict[str, DataFrame]:
     """Tables given by keyword, or paths of Parquet files."""
     from episode.spark.tables import keyword_table
+
+    wrong = next((name for name in tables if not name or any(sign in name for sign in NOT_IN_NAMES)), None)
+    if wrong is not None:
+        raise EpisodeAnalysisError(
+            f"{wrong!r} is no name for a keyword table.",
+            hint="Use a name of one part, of letters, digits and underscores.",
+        )
 
     return {
         name: keyword_table(spark, name, _path(table) if isinstance(table, (str, PathLike)) else table)

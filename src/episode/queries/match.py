@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from episode.errors import EpisodeAnalysisError
+from episode.lang.lexer import tokenize
 from episode.lang.table_patterns import pattern_of
-from episode.queries.inputs import Table, keyword_tables, one_table, session_of
+from episode.plan.parameters import check_arguments
+from episode.queries.inputs import Table, keyword_tables, one_table, session_of, text_of
 from episode.queries.language import Given
 from episode.queries.languages import language_of
 from episode.queries.languages.events import strategy_of
@@ -32,6 +34,7 @@ class MatchQuery:
     spark: SparkSession | None
     options: Options
     tables: dict[str, Table]
+    arguments: Mapping[str, object] = field(default_factory=dict)
 
     def planned(self) -> PlannedQuery:
         if self.text is None and (not isinstance(self.events, str) or not self.tables):
@@ -44,7 +47,9 @@ class MatchQuery:
                 f"match has one DataFrame of all events, and tables besides: {', '.join(self.tables)}.",
                 hint="Give one of the two.",
             )
-        query = pattern_of(str(self.events) if self.text is None else self.text, strategy_of(self.given.strategy))
+        text = text_of(self.events if self.text is None else self.text)
+        query = pattern_of(text, strategy_of(self.given.strategy))
+        check_arguments(text, tokenize(text), self.arguments)
         language = language_of(query)
         language.check_arguments(self.given)
         self.options.check_use([language])
@@ -56,7 +61,7 @@ class MatchQuery:
     @property
     def _run(self) -> RunOptions:
         detect = self.given.detect
-        return (self.options if detect is None else replace(self.options, detect=detect)).run()
+        return (self.options if detect is None else replace(self.options, detect=detect)).run(1, self.arguments)
 
     def _over_one(self, query: object) -> PlannedQuery:
         session, frame = one_table(self.spark, self.events)
@@ -77,9 +82,9 @@ class MatchQuery:
 def keys_of(key: str | Sequence[str]) -> tuple[str, ...]:
     """The names of partition columns: one, or several."""
     names = (key,) if isinstance(key, str) else tuple(key) if isinstance(key, Sequence) else (key,)
-    wrong = next((name for name in names if not isinstance(name, str)), None)
-    if wrong is not None:
+    wrong = [name for name in names if not isinstance(name, str)]
+    if wrong:
         raise EpisodeAnalysisError(
-            f"key={key!r}: {wrong!r} is no name of a column.", hint="Write for example key='id' or key=['a', 'b']."
+            f"key={key!r}: {wrong[0]!r} is no name of a column.", hint="Write for example key='id' or key=['a', 'b']."
         )
     return names

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -89,8 +89,10 @@ class Options:
     counters: str = "episode"
     detect: str = EARLIEST
 
-    def run(self, number: int = 1) -> RunOptions:
+    def run(self, number: int = 1, arguments: Mapping[str, object] | None = None) -> RunOptions:
         """The options as a planned query takes them. number: which pattern of its statement it is.
+
+        arguments: the values of parameters.
 
         A stream's counters have a name of their own in every pattern: the first pattern's is the plain one.
         """
@@ -103,6 +105,7 @@ class Options:
             match_times=self.match_times,
             eager=self.detect == EARLIEST,
             counters=self.counters if number == 1 else f"{self.counters}_{number}",
+            arguments=arguments or {},
             live=live,
         )
 

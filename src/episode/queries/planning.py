@@ -32,7 +32,7 @@ def plan_over(
     from episode.spark.schema import input_schema
 
     language = language_of(query)
-    schema = input_schema(spark, frame, language.source(query), language.called)
+    schema = input_schema(spark, frame, language.source(query), language.called, run.arguments)
     return plan_query(spark, frame, language.bind(query, Input(schema, names, tables or {}), given, run), run)
 
 

@@ -6,6 +6,7 @@ stands in its place, and Spark does the rest.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import count
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ from episode.lang.lexer import tokenize
 from episode.lang.statement import Statement, TablePattern
 from episode.lang.syntax import Span
 from episode.lang.table_patterns import PatternQuery, TableQuery
+from episode.plan.parameters import check_arguments
 from episode.plan.run_options import RunOptions
 from episode.plan.schema import quote
 from episode.queries.inputs import Table, keyword_tables
@@ -39,10 +41,12 @@ class StatementQuery:
     spark: SparkSession
     options: Options
     tables: dict[str, Table]
+    arguments: Mapping[str, object] = field(default_factory=dict)
     planned: dict[int, PlannedQuery] = field(default_factory=dict)
     frames: dict[str, DataFrame] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        check_arguments(self.statement.source, self.statement.tokens, self.arguments)
         self.frames.update(keyword_tables(self.spark, self.tables))
 
     def result(self) -> DataFrame:
@@ -118,7 +122,7 @@ class StatementQuery:
         from episode.spark.tables import run_sql
 
         used = {name: frame for name, frame in self.frames.items() if f"{{{name}}}" in text}
-        return run_sql(self.spark, text, used)
+        return run_sql(self.spark, text, used, self.arguments)
 
     # ---- patterns ------------------------------------------------------------------------------------
 
@@ -157,7 +161,8 @@ class StatementQuery:
         """Those of the next pattern."""
         taken = {planned.counters for planned in self.planned.values()}
         numbers = count(len(self.planned) + 1)
-        return next(run for run in map(self.options.run, numbers) if run.counters not in taken)
+        runs = (self.options.run(number, self.arguments) for number in numbers)
+        return next(run for run in runs if run.counters not in taken)
 
     def _keyword_table(self, name: str | None, position: int) -> DataFrame | None:
         """The keyword table that a name of one part means, unless a common table hides it."""

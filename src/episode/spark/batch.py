@@ -99,7 +99,7 @@ def plan_batch(
     run: RunOptions,
 ) -> Batch:
     """Plan a run over some columns of a frame and columns that Spark derives: (SQL, name) pairs."""
-    selected = columns_of(frame, columns, derived)
+    selected = columns_of(frame, columns, derived, run.arguments)
     schema = carry.arrow_schema(selected.schema)
     spec = spec_of(schema)
     carry.check_order(selected.schema, spec.input_order)

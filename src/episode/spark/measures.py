@@ -4,28 +4,28 @@ from __future__ import annotations
 
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
 from episode.errors import EpisodeAnalysisError
 from episode.plan.output import MeasurePlan, PlannedMeasure
 from episode.plan.result import Result
+from episode.spark.expressions import Arguments, select
 from episode.spark.tables import first_line
 
 
-def check_measures(matched: DataFrame, result: Result) -> None:
+def check_measures(matched: DataFrame, result: Result, arguments: Arguments) -> None:
     """An error at the first measure that Spark cannot compute. All are analysed at once; if that fails, one by one."""
     planned = result.measures.measures
     try:
-        matched.select(*(F.expr(one.sql).alias(one.name) for one in planned)).schema  # noqa: B018 - analysis
+        select(matched, [(one.sql, one.name) for one in planned], arguments).schema  # noqa: B018 - analysis
     except (AnalysisException, ParseException):
         for measure in planned:
-            _check(matched, measure, result)
+            _check(matched, measure, result, arguments)
         raise
 
 
-def _check(matched: DataFrame, measure: PlannedMeasure, result: Result) -> None:
+def _check(matched: DataFrame, measure: PlannedMeasure, result: Result, arguments: Arguments) -> None:
     try:
-        matched.select(F.expr(measure.sql)).schema  # noqa: B018 - analysis of this measure alone
+        select(matched, [(measure.sql, measure.name)], arguments).schema  # noqa: B018 - analysis of this measure alone
     except (AnalysisException, ParseException) as error:
         message = _without_atoms(first_line(error), result.measures)
         raise result.source.error(

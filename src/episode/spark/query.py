@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -15,6 +16,7 @@ from episode.matchers.protocol import MatcherSpec
 from episode.plan.run_options import RunOptions
 from episode.plan.schema import quote
 from episode.spark.batch import Batch, plan_batch
+from episode.spark.expressions import select, uses, where
 from episode.spark.measures import check_measures
 from episode.spark.stream import Stream, plan_stream
 
@@ -25,6 +27,7 @@ class PlannedQuery:
 
     pattern: BoundPattern
     run: Batch | Stream
+    arguments: Mapping[str, object] = field(default_factory=dict)
 
     @property
     def is_stream(self) -> bool:
@@ -65,14 +68,15 @@ class PlannedQuery:
         """The columns of the output: those of the matcher, and around them what Spark computes from its values."""
         result = self.pattern.result
         matched = self.run.frame()
-        check_measures(matched, result)
-        measures = [self._column(F.expr(measure.sql), measure.name) for measure in result.columns]
+        check_measures(matched, result, self.arguments)
         for condition in result.conditions:
-            matched = matched.where(F.expr(condition.sql))
-        before, after = (
-            [self._column(F.col(quote(name)), name) for name in names] for names in (result.before, result.after)
-        )
-        return matched.select(*before, *measures, *after)
+            matched = where(matched, condition.sql, self.arguments)
+        before, after = ([(quote(name), name) for name in names] for names in (result.before, result.after))
+        measures = [(measure.sql, measure.name) for measure in result.columns]
+        if uses(self.arguments, (sql for sql, _ in measures)):
+            matched = select(matched, [*before, *measures, *after], self.arguments)
+            measures = [(quote(name), name) for _, name in measures]
+        return matched.select(*(self._column(F.expr(sql), name) for sql, name in (*before, *measures, *after)))
 
     def _column(self, column: Column, name: str) -> Column:
         """A column of the result, with what a further pattern over a stream must know of it."""
@@ -83,9 +87,8 @@ class PlannedQuery:
 def plan_query(spark: SparkSession, frame: DataFrame, pattern: BoundPattern, run: RunOptions) -> PlannedQuery:
     """Plan a run of a pattern over the DataFrame that it was bound to: of a table, or of a stream."""
     if not frame.isStreaming:
-        return PlannedQuery(
-            pattern, plan_batch(spark, frame, pattern.input_columns, pattern.derived, pattern.spec, run)
-        )
+        batch = plan_batch(spark, frame, pattern.input_columns, pattern.derived, pattern.spec, run)
+        return PlannedQuery(pattern, batch, run.arguments)
     limit = StateLimit(run.live.max_state_rows, run.live.gives_up) if run.live.max_state_rows else None
     time = pattern.event_time(limit is not None)
 
@@ -93,4 +96,4 @@ def plan_query(spark: SparkSession, frame: DataFrame, pattern: BoundPattern, run
         return pattern.spec(schema, limit)
 
     stream = plan_stream(spark, frame, pattern.input_columns, pattern.derived, spec_of, time, pattern.delays(), run)
-    return PlannedQuery(pattern, stream)
+    return PlannedQuery(pattern, stream, run.arguments)

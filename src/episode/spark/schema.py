@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 from episode.errors import EpisodeAnalysisError
 from episode.plan.pattern import Source
 from episode.plan.schema import InputSchema
+from episode.spark.expressions import Arguments, select
 from episode.spark.tables import first_line
 
+NO_ARGUMENTS: Arguments = {}
 UTC_NAMES = ("UTC", "Z", "GMT", "Etc/UTC", "+00:00", "Etc/GMT", "Zulu")
 
 
-def input_schema(spark: SparkSession, frame: DataFrame, source: Source, what: str) -> InputSchema:
+def input_schema(
+    spark: SparkSession, frame: DataFrame, source: Source, what: str, arguments: Arguments = NO_ARGUMENTS
+) -> InputSchema:
     """The columns of a frame, and Spark to ask for the types of expressions over them.
 
     source, what: the query, and what its pattern is called in an error.
@@ -32,10 +35,10 @@ def input_schema(spark: SparkSession, frame: DataFrame, source: Source, what: st
 
     def type_of(expression: str) -> str:
         try:
-            return frame.select(F.expr(expression)).schema.fields[0].dataType.simpleString()
+            return select(frame, [(expression, "value")], arguments).schema.fields[0].dataType.simpleString()
         except (AnalysisException, ParseException) as error:
             raise EpisodeAnalysisError(f"Spark cannot evaluate {expression}: {first_line(error)}") from None
 
     zone = spark.conf.get("spark.sql.session.timeZone") or "UTC"
     case_sensitive = spark.conf.get("spark.sql.caseSensitive") == "true"
-    return InputSchema(columns, type_of, utc=zone in UTC_NAMES, case_sensitive=case_sensitive)
+    return InputSchema(columns, type_of, utc=zone in UTC_NAMES, case_sensitive=case_sensitive, arguments=arguments)

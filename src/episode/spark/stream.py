@@ -27,10 +27,12 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 from episode.errors import EpisodeAnalysisError, EpisodeDataError
 from episode.matchers.columns import plain, to_bytes
 from episode.matchers.envelope import SCHEMA, Packing, call, opened
+from episode.matchers.fingerprint import fingerprint
 from episode.matchers.live import NO_WATERMARK, Counters, LiveRules, LiveShard
 from episode.matchers.protocol import MatcherSpec, StateChunk
 from episode.plan.delays import Delays, widest
 from episode.plan.event_time import EventTime, watermark_delay
+from episode.plan.parameters import shown
 from episode.plan.run_options import LiveOptions, RunOptions
 from episode.plan.types import is_integer
 from episode.spark import carry
@@ -65,6 +67,7 @@ class StreamRules:
     clock: event time by Spark's watermark.
     late_path: directory for late events, as Parquet.
     name: what tells the pattern from others of its streaming query: the name of its counters.
+    arguments: the values of the query's parameters, shown: a checkpoint belongs to a query with its values.
     """
 
     live: LiveRules
@@ -72,6 +75,7 @@ class StreamRules:
     shards: int
     late_path: str | None = None
     name: str = ""
+    arguments: str = ""
 
 
 @dataclass(frozen=True)
@@ -170,7 +174,7 @@ def plan_stream(
             hint=f"Its columns: {', '.join(frame.columns)}.",
         )
     identified = () if options.event_id is None else (options.event_id,)
-    selected = columns_of(frame, tuple(dict.fromkeys([*columns, *identified])), derived)
+    selected = columns_of(frame, tuple(dict.fromkeys([*columns, *identified])), derived, run.arguments)
     schema = carry.arrow_schema(selected.schema)
     spec = spec_of(schema)
     carry.check_order(selected.schema, spec.input_order)
@@ -185,7 +189,7 @@ def plan_stream(
     end, keep_late = _end_of(spark, time, options.end), options.late_path is not None
     live = LiveRules(end, options.event_id, keep_late, of_matches=chain is not None)
     count = 1 if not spec.input_order.keys else run.shards or STREAM_SHARDS
-    rules = StreamRules(live, clock, count, options.late_path, counters)
+    rules = StreamRules(live, clock, count, options.late_path, counters, shown(run.arguments))
     return Stream(spark, selected, schema, spec, rules, delay, words, counters, delays, takes_watermark)
 
 
@@ -274,6 +278,13 @@ class ShardProcessor(StatefulProcessor):
         """The events of an envelope, as they came or as the state keeps them."""
         return opened(blob)
 
+    @property
+    def fingerprint(self) -> str:
+        """What the state belongs to: the query, and the values of its parameters."""
+        if not self.rules.arguments:
+            return self.spec.fingerprint
+        return fingerprint(self.spec.fingerprint, self.rules.arguments)
+
     def init(self, handle: StatefulProcessorHandle) -> None:
         self.handle = handle
         self.head = handle.getValueState("head", _HEAD)
@@ -305,7 +316,7 @@ class ShardProcessor(StatefulProcessor):
 
     def _head(self) -> _Head:
         known = self.head.get()
-        return _Head(*known) if known else _Head(shards=self.rules.shards, query=self.spec.fingerprint)
+        return _Head(*known) if known else _Head(shards=self.rules.shards, query=self.fingerprint)
 
     def _step(self, number: int, blobs: list[bytes], times: TimerValues, fired: bool = False) -> Iterator[pd.DataFrame]:
         prepare_worker()
@@ -317,7 +328,7 @@ class ShardProcessor(StatefulProcessor):
         for matches in shard.advance([(blob, self.opened(blob)) for blob in blobs], watermark):
             yield from _blobs(number, matches)
         if shard.late is not None and self.rules.late_path is not None:
-            name = late_file(_query_id(), self.rules.name, self.spec.fingerprint, number, head.steps)
+            name = late_file(_query_id(), self.rules.name, self.fingerprint, number, head.steps)
             _write_late(plain(shard.late), self.rules.late_path, name)
         self._save(shard, head, milliseconds, fired)
         yield pd.DataFrame([{"shard": number, "blob": None, **shard.counters.as_dict()}])
@@ -333,7 +344,7 @@ class ShardProcessor(StatefulProcessor):
                 f"The checkpoint was written with {head.shards} shards, this query has {self.rules.shards}.",
                 hint=f"Use Options(shards={head.shards}), or start anew with another checkpoint.",
             )
-        if head.query != self.spec.fingerprint:
+        if head.query != self.fingerprint:
             raise EpisodeDataError(
                 "The checkpoint belongs to another query: pattern, conditions, measures or input columns differ.",
                 hint="Start the changed query with a checkpoint of its own.",

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from pyspark.errors import AnalysisException, ParseException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
@@ -26,10 +29,12 @@ def keyword_table(spark: SparkSession, name: str, table: object) -> DataFrame:
     )
 
 
-def run_sql(spark: SparkSession, text: str, frames: dict[str, DataFrame]) -> DataFrame:
+def run_sql(spark: SparkSession, text: str, frames: dict[str, DataFrame], arguments: Mapping[str, object]) -> DataFrame:
     """`spark.sql` with DataFrames in braces; Spark's complaints come out as ours."""
     try:
-        frame = spark.sql(text, **frames) if frames else spark.sql(text.replace("{{", "{").replace("}}", "}"))
+        bound: dict[str, Any] = {"args": dict(arguments)} if arguments else {}
+        plain = text if frames else text.replace("{{", "{").replace("}}", "}")
+        frame = spark.sql(plain, **bound, **frames)
         frame.schema  # noqa: B018 - makes Spark Connect analyse now rather than at the action
         return frame
     except (AnalysisException, ParseException) as error:

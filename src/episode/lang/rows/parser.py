@@ -11,7 +11,7 @@ from typing import NoReturn
 
 from episode.errors import EpisodeAnalysisError, EpisodeSyntaxError
 from episode.lang.cursor import Cursor, describe, known_labels, label_name
-from episode.lang.duration import UNITS, parse_duration
+from episode.lang.duration import UNITS, parse_window
 from episode.lang.functions import RANDOM
 from episode.lang.lexer import Kind, Token, tokenize
 from episode.lang.rows.pattern import labels_of, parse_pattern
@@ -320,7 +320,7 @@ def _within(cursor: Cursor | None) -> tuple[Duration | None, Span | None]:
     """The window, and where EMIT TIMED OUT MATCHES stands behind it."""
     if cursor is None:
         return None, None
-    duration = parse_duration(cursor)
+    duration = parse_window(cursor)
     emit, timed_out = cursor.token, None
     if cursor.accept_words("EMIT"):
         if not cursor.accept_words("TIMED", "OUT", "MATCHES"):

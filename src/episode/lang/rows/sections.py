@@ -95,7 +95,7 @@ def _section_at(cursor: Cursor, current: str) -> tuple[str, ...] | None:
                 continue
             if words in NUMBERS_AND_LABELS and not _is_clause(cursor, current):
                 continue
-            if words in WORDS_THAT_MAY_BE_COLUMNS and _is_column(before, following, current):
+            if words in WORDS_THAT_MAY_BE_COLUMNS and _is_column(cursor.token, before, following, current):
                 continue
             return words
     return None
@@ -115,8 +115,10 @@ def _begins_for_sure(cursor: Cursor) -> bool:
     return (cursor.at_words("PATTERN") and cursor.peek().is_symbol("(")) or cursor.peek().upper in ("MATCH", "MATCHES")
 
 
-def _is_column(before: Token, following: Token, current: str) -> bool:
+def _is_column(word: Token, before: Token, following: Token, current: str) -> bool:
     """After a section keyword an operand follows; after a column of that name, an operator or a comma does."""
+    if following.is_symbol(":") and following.start > word.end:  # a parameter
+        return False
     if following.kind is Kind.SYMBOL and following.text not in "(-+":
         return True
     if current in ("PARTITION BY", "ORDER BY"):

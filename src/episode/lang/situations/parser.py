@@ -152,7 +152,7 @@ def _check_use(
 
 def _within(cursor: Cursor) -> Duration:
     duration = read_within(cursor, GRAMMAR)
-    if duration.amount == 0:
+    if duration.amount == 0 and duration.parameter is None:
         place = Token(Kind.NUMBER, "", duration.span.start, duration.span.end)
         cursor.fail("No match fits WITHIN zero.", place, "Give a longer duration, or leave WITHIN out.")
     return duration

@@ -125,7 +125,7 @@ class EventScalars:
             references = {name: self.column(atoms[name]) for name in names}  # type: ignore[arg-type]
             return self.rows.spark_load(node, references, places.pop() if places else Current(0), scalar)
 
-        compiler = NativeCompiler(resolve, fallback, self.rows.schema.utc)
+        compiler = NativeCompiler(resolve, fallback, self.rows.schema.utc, arguments=self.rows.schema.arguments)
         try:
             expression = self.rows.not_too_deep(compiler.compile(scalar.tree), scalar)
         except Mistake as error:

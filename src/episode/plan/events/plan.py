@@ -53,6 +53,7 @@ from episode.plan.expressions import (
 )
 from episode.plan.labels import Labels
 from episode.plan.output import MeasurePlan, Output
+from episode.plan.parameters import bound_duration
 from episode.plan.pattern import OrderColumn, PatternPlan
 from episode.plan.reading import columns_read, expressions_of
 from episode.plan.scalars import RowLocalScalars
@@ -258,6 +259,7 @@ class _Planner:
                 within.span,
                 "Event time is a timestamp, a date or an integer.",
             )
+        within = bound_duration(within, self.schema.arguments, self.query.source)
         return in_units_of_time(
             within,
             self.query.source,

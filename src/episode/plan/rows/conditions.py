@@ -90,7 +90,7 @@ class _Conditions:
         self._collected: dict[tuple[frozenset[str] | None, Expression], Collected] = {}
 
     def plan(self) -> Condition:
-        compiler = NativeCompiler(self._resolve, self._fallback, self.schema.utc, self.arrays)
+        compiler = NativeCompiler(self._resolve, self._fallback, self.schema.utc, self.arrays, self.schema.arguments)
         try:
             expression = self.rows.not_too_deep(compiler.compile(self.condition.tree), self.condition)
         except Mistake as error:

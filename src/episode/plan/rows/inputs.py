@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
 from episode.lang.rows.syntax import MatchRecognize
 from episode.lang.syntax import ColumnRef
+from episode.plan.parameters import bound_duration
 from episode.plan.pattern import OrderColumn
 from episode.plan.schema import InputSchema
 from episode.plan.types import is_event_time, lane_of
@@ -85,6 +86,7 @@ class Inputs:
                 duration.span,
                 "Add ORDER BY with the event time.",
             )
+        duration = bound_duration(duration, self.schema.arguments, clause.source)
         type_ = self.schema.columns[order[0].column]
         if not is_event_time(type_):
             raise clause.source.error(

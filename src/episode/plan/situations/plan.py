@@ -13,6 +13,7 @@ from episode.plan.event_time import in_units_of_time
 from episode.plan.expressions import Condition, Constant, Current, conjuncts
 from episode.plan.labels import Labels
 from episode.plan.output import MeasurePlan, Output
+from episode.plan.parameters import bound_duration
 from episode.plan.pattern import OrderColumn, PatternPlan
 from episode.plan.reading import columns_read, expressions_of
 from episode.plan.scalars import RowLocalScalars
@@ -146,6 +147,11 @@ class _Planner:
         """A duration in units of event time."""
         if duration is None:
             return None
+        duration = bound_duration(duration, self.schema.arguments, self.query.source)
+        if duration.parameter is not None and duration.amount == 0:
+            raise self.query.source.error(
+                EpisodeAnalysisError, "No match fits WITHIN zero.", duration.span, "Give a longer duration."
+            )
         return in_units_of_time(
             duration,
             self.query.source,

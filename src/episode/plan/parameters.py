@@ -1,0 +1,121 @@
+"""Values of named parameters, bound: typed constants of the types that Spark gives to Python's values."""
+
+from __future__ import annotations
+
+import time
+from calendar import timegm
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+
+from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
+from episode.lang.cursor import Cursor, closest
+from episode.lang.duration import parse_duration
+from episode.lang.lexer import Token, tokenize
+from episode.lang.parameters import parameters_in
+from episode.lang.source import Source
+from episode.lang.syntax import Duration
+from episode.plan.expressions import Constant
+from episode.plan.types import DAY_TIME, NARROW_DECIMAL, VOID
+
+Arguments = Mapping[str, object]
+EXAMPLE = "Write for example args={'x': 5}."
+TYPES = "Values are int, float, Decimal, str, bool, datetime, date, timedelta or None."
+_EPOCH = date(1970, 1, 1)
+
+
+def check_arguments(source: str, tokens: Sequence[Token], arguments: Arguments) -> None:
+    """Every parameter of a text needs a value of a type that is known, and every value a parameter."""
+    for given, value in arguments.items():
+        if not isinstance(given, str) or not given.isidentifier():
+            raise EpisodeAnalysisError(f"args: {given!r} is no name of a parameter.", hint=EXAMPLE)
+        if value is not None and not isinstance(value, (bool, int, float, Decimal, str, date, timedelta)):
+            raise EpisodeUnsupportedError(f"args: the value of {given} is a {type(value).__name__}.", hint=TYPES)
+        if (isinstance(value, int) and not -(2**63) <= value < 2**63) or (
+            isinstance(value, Decimal) and not value.is_finite()
+        ):
+            raise EpisodeUnsupportedError(f"args: {given}={value} is beyond the numbers of SQL.", hint=TYPES)
+    used = parameters_in(tokens)
+    for name, span in used:
+        if name not in arguments:
+            guess = closest(name, arguments)
+            raise EpisodeAnalysisError(
+                f"There is no value for the parameter :{name}.",
+                source=source,
+                position=span.start,
+                length=span.end - span.start,
+                hint=f"Did you mean :{guess}?" if guess else f"Give it by its name: args={{{name!r}: …}}.",
+            )
+    unused = [name for name in arguments if name not in {name for name, _ in used}]
+    if unused:
+        there = ", ".join(dict.fromkeys(f":{name}" for name, _ in used))
+        raise EpisodeAnalysisError(
+            f"The query has no parameter :{unused[0]}.",
+            hint=f"Its parameters: {there}." if there else "It has no parameters: leave args out.",
+        )
+
+
+def constant_of(value: object) -> Constant | None:
+    """The value of a parameter for the expression machine; None where that does not hold such values."""
+    if value is None:
+        return Constant(None, VOID)
+    if isinstance(value, bool):
+        return Constant(int(value), "boolean")
+    if isinstance(value, int):
+        return Constant(value, "int" if -(2**31) <= value < 2**31 else "bigint")
+    if isinstance(value, float):
+        return Constant(value, "double")
+    if isinstance(value, str):
+        return Constant(value, "string")
+    if isinstance(value, datetime):
+        return Constant(microseconds_of(value), "timestamp")
+    if isinstance(value, date):
+        return Constant((value - _EPOCH).days, "date")
+    if isinstance(value, timedelta):
+        return Constant(value // timedelta(microseconds=1), DAY_TIME)
+    return _decimal(value) if isinstance(value, Decimal) else None
+
+
+def microseconds_of(moment: datetime) -> int:
+    """A moment as Spark takes it: one without a zone is in the zone of this process."""
+    aware = moment.tzinfo is not None
+    seconds = timegm(moment.utctimetuple()) if aware else int(time.mktime(moment.timetuple()))
+    return seconds * 1_000_000 + moment.microsecond
+
+
+def _decimal(value: Decimal) -> Constant | None:
+    _, digits, exponent = value.as_tuple()
+    scale = max(0, -int(exponent))
+    precision = max(len(digits) + max(0, int(exponent)), scale)
+    if precision > NARROW_DECIMAL:
+        return None
+    return Constant(int(value.scaleb(scale)), f"decimal({precision},{scale})")
+
+
+def bound_duration(duration: Duration, arguments: Arguments, source: Source) -> Duration:
+    """A duration with the value of its parameter in place of it: a number, a timedelta, or a text as in a query."""
+    if duration.parameter is None:
+        return duration
+    value = arguments.get(duration.parameter)
+    amount: int | None = None
+    unit: str | None = None
+    if isinstance(value, timedelta):
+        amount, unit = value // timedelta(microseconds=1), "microseconds"
+    elif isinstance(value, int) and not isinstance(value, bool):
+        amount = value
+    elif isinstance(value, str):
+        cursor = Cursor(value, tokenize(value))
+        read = parse_duration(cursor)
+        if cursor.at_end and read.parameter is None:
+            amount, unit = read.amount, read.unit
+    if amount is None or not 0 <= amount < 2**63:
+        message = f"The value of :{duration.parameter} is no duration: {value!r}."
+        hint = "Give a timedelta, a text such as '10 minutes', or a number where event time is one."
+        raise source.error(EpisodeAnalysisError, message, duration.span, hint)
+    return replace(duration, amount=amount, unit=unit)
+
+
+def shown(arguments: Arguments) -> str:
+    """The values of parameters in one line, for explain and for what a checkpoint belongs to."""
+    return ", ".join(f"{name}={arguments[name]!r}" for name in sorted(arguments))

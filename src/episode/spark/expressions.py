@@ -1,0 +1,39 @@
+"""Expressions that Spark evaluates, with the values of parameters bound to them: never as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from episode.plan.schema import quote
+
+Arguments = Mapping[str, object]
+
+
+def select(frame: DataFrame, named: Sequence[tuple[str, str]], arguments: Arguments) -> DataFrame:
+    """Expressions over a frame, (SQL, name) pairs, as its columns."""
+    if not uses(arguments, (sql for sql, _ in named)):
+        return frame.select(*(F.expr(sql).alias(name) for sql, name in named))
+    columns = ", ".join(f"{_escaped(sql)} AS {_escaped(quote(name))}" for sql, name in named)
+    return frame.sparkSession.sql(f"SELECT {columns} FROM {{frame}}", args=dict(arguments), frame=frame)
+
+
+def where(frame: DataFrame, condition: str, arguments: Arguments) -> DataFrame:
+    """The rows of a frame for which a condition holds."""
+    if not uses(arguments, [condition]):
+        return frame.where(F.expr(condition))
+    text = f"SELECT * FROM {{frame}} WHERE {_escaped(condition)}"
+    return frame.sparkSession.sql(text, args=dict(arguments), frame=frame)
+
+
+def uses(arguments: Arguments, expressions: Iterable[str]) -> bool:
+    """May one of the expressions have a parameter?"""
+    texts = list(expressions) if arguments else []
+    return any(f":{name}" in text for name in arguments for text in texts)
+
+
+def _escaped(text: str) -> str:
+    """Braces stand for DataFrames in `spark.sql`; others are doubled."""
+    return text.replace("{", "{{").replace("}", "}}")
