@@ -3,7 +3,7 @@
 
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-live test-long test-kafka lint types unit bench-rows bench-kernel bench-flink bench-growth bench-stream bench-zstream bench-zstream-selectivity bench-zstream-rates bench-zstream-plans bench-zstream-adaptation bench-zstream-negation bench-zstream-web bench-zstream-speed bench-tpstream bench-tpstream-drivers bench-tpstream-window bench-tpstream-patterns bench-tpstream-latency bench-tpstream-plans bench-tpstream-adaptation bench-tpstream-speed bench-tpstream-spark test-kill clean
+.PHONY: help setup demo test test-live test-long test-kafka lint types unit bench-rows bench-kernel bench-local bench-flink bench-growth bench-stream bench-zstream bench-zstream-selectivity bench-zstream-rates bench-zstream-plans bench-zstream-adaptation bench-zstream-negation bench-zstream-web bench-zstream-speed bench-tpstream bench-tpstream-drivers bench-tpstream-window bench-tpstream-patterns bench-tpstream-latency bench-tpstream-plans bench-tpstream-adaptation bench-tpstream-speed bench-tpstream-spark test-kill clean
 
 BIN := .venv/bin
 # Spark's workers use the interpreter of .venv, and Java is found where it usually lives.
@@ -46,6 +46,9 @@ bench-rows: setup  ## 20 million ticks against plain Spark
 
 bench-kernel: setup  ## the matcher alone on one core, and what the hardware allows
 	$(RUN) $(BIN)/python -m bench.kernel
+
+bench-local: setup  ## calls of sql_local and match_local over small tables, without Spark
+	$(RUN) $(BIN)/python -m bench.local
 
 bench-flink: setup  ## the same query through PyFlink
 	$(RUN) $(BIN)/python -m bench.flink

@@ -26,6 +26,7 @@ def test_there_is_a_test_for_every_example() -> None:
         "stream.py",
         "event_patterns.py",
         "situations.py",
+        "local.py",  # in tests/unit/queries/test_local.py: it needs no Spark
     }
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import runpy
 import subprocess
 import sys
 from datetime import datetime, timezone
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -286,3 +288,11 @@ print([name for name in ("pyspark", "py4j", "polars") if name in sys.modules])
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_the_example(capsys: pytest.CaptureFixture[str]) -> None:
+    runpy.run_path(str(Path(__file__).parents[3] / "examples" / "local.py"), run_name="__main__")
+    header, row, found = capsys.readouterr().out.splitlines()
+    assert header.split() == ["symbol", "low", "gain"]
+    assert row.split() == ["ACME", "17.0", "4.0"]
+    assert found == "[{'since': 2, 'gain': 4.0, 'match_start': 2, 'match_end': 4}]"
