@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -49,19 +48,10 @@ def verify(case: Case, found: pa.Table) -> None:
     assert comparable(found.to_pylist(), case.types, case.ordered) == case.expected(case.ordered)
 
 
-OPEN = {"events: conditions: a sum that leaves bigint is null": "the automaton's sums wrap, on Spark as well"}
-"""Defects of matchers, which are not those of running in process."""
-
 NUMBERS = [number for number, case in enumerate(CASES) if not has_year_months(case)]
 
 
-def parameter(number: int) -> Any:
-    name = CASES[number].id
-    marks = [pytest.mark.xfail(reason=OPEN[name], strict=False)] if name in OPEN else []
-    return pytest.param(number, id=name, marks=marks)
-
-
-@pytest.mark.parametrize("number", [parameter(number) for number in NUMBERS])
+@pytest.mark.parametrize("number", NUMBERS, ids=lambda number: CASES[number].id)
 def test_in_process_as_on_spark(number: int) -> None:
     refusal = refusal_of(number)
     assert refusal is None or "episode.sql" in refusal
@@ -69,7 +59,7 @@ def test_in_process_as_on_spark(number: int) -> None:
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_few_cases_are_refused(language: str) -> None:
-    numbers = [n for n in NUMBERS if CASES[n].language == language and CASES[n].id not in OPEN]
+    numbers = [n for n in NUMBERS if CASES[n].language == language]
     accepted = [number for number in numbers if refusal_of(number) is None]
     print(f"{language}: {len(accepted)} of {len(numbers)} cases need no Spark")
     assert len(accepted) >= LEAST_ACCEPTED[language]
