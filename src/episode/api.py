@@ -121,22 +121,26 @@ def explain_match(
     return "\n".join(lines)
 
 
-def sql_local(text: str, *, options: Options | None = None, **tables: Any) -> Any:
+def sql_local(
+    text: str, args: Mapping[str, object] | None = None, *, options: Options | None = None, **tables: Any
+) -> Any:
     """Run one pattern over one table in this process, without Spark: `SELECT columns FROM t MATCH_RECOGNIZE (…)`,
     EVENTS (…) or SITUATIONS (…) in its place, or an event or situation pattern with FROM.
 
     tables: Arrow tables, pandas or Polars frames; the result is of the same kind. Timestamps with a zone are Spark's
         timestamp, those without are timestamp_ntz; days are those of UTC.
+    args: the values of the query's parameters, which are written :name.
     Expressions are those that the expression machine knows; anything else is an EpisodeUnsupportedError.
     """
     from episode.queries import local_statement
 
-    return local_statement.sql_local(text, tables, options or Options())
+    return local_statement.sql_local(text_of(text), tables, options or Options(), arguments_of(args))
 
 
 def match_local(
     events: Any,
     text: str,
+    args: Mapping[str, object] | None = None,
     *,
     time: str | None = None,
     start: str | None = None,
@@ -151,7 +155,7 @@ def match_local(
     from episode.queries import local_statement
 
     given = Given(time, start, keys_of(key), type_column, strategy, detect)
-    return local_statement.match_local(events, text, given, options or Options())
+    return local_statement.match_local(events, text_of(text), given, options or Options(), arguments_of(args))
 
 
 def compile_kernels() -> None:

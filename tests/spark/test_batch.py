@@ -19,7 +19,7 @@ from pyspark.sql.types import YearMonthIntervalType
 from episode.errors import EpisodeDataError, EpisodeUnsupportedError
 from episode.matchers.protocol import EventBatch, InputOrder, OrderKey
 from episode.plan.run_options import RunOptions
-from episode.spark.batch import Batch, plan_batch, plan_shards, run_batch
+from episode.spark.batch import Batch, plan_batch, plan_shards
 from episode.spark.errors import translate
 
 pytestmark = pytest.mark.spark
@@ -333,10 +333,11 @@ def test_planning_runs_no_job(spark: SparkSession, tmp_path) -> None:
     assert list(spark.sparkContext.statusTracker().getJobIdsForGroup("planning")) == []
 
 
-def test_run_batch_takes_a_spec_as_it_is(spark: SparkSession) -> None:
+def test_a_spec_is_taken_as_it_is(spark: SparkSession) -> None:
     spec = NumberingSpec(InputOrder((), (OrderKey("id"),)), pa.schema([("id", pa.int64())]))
     frame = spark.range(3).selectExpr("id", "'not read' as other")
-    assert [tuple(row) for row in run_batch(spark, frame, spec).collect()] == [(0, 0), (1, 1), (2, 2)]
+    batch = plan_batch(spark, frame, spec.input_columns, (), lambda _: spec, RunOptions())
+    assert [tuple(row) for row in batch.frame().collect()] == [(0, 0), (1, 1), (2, 2)]
 
 
 # ---- errors and shards -------------------------------------------------------------------------------------

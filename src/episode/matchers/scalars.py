@@ -38,12 +38,13 @@ class NeedsSpark(Exception):
 class Scalars:
     """Evaluates trees over a table (held as Spark would: `spark_types.retyped`).
 
-    utc: see `plan.native`.
+    utc: see `plan.native`. arguments: the values of parameters.
     """
 
-    def __init__(self, table: pa.Table, utc: bool = True) -> None:
+    def __init__(self, table: pa.Table, utc: bool = True, arguments: Mapping[str, object] | None = None) -> None:
         self.rows = table.num_rows
         self.utc = utc
+        self.arguments = arguments or {}
         self._names = {name.lower(): name for name in reversed(table.column_names)}
         self._columns: dict[str, pa.Array] = {
             name: one_chunk(column) for name, column in zip(table.column_names, table.columns, strict=True)
@@ -64,7 +65,7 @@ class Scalars:
     # ---- compiling -------------------------------------------------------------------------------------------
 
     def _compiler(self) -> NativeCompiler:
-        return NativeCompiler(self._load, self._by_arrow, self.utc)
+        return NativeCompiler(self._load, self._by_arrow, self.utc, arguments=self.arguments)
 
     def _load(self, name: str) -> Expression:
         own = name if name in self._columns else self._names.get(name.lower())

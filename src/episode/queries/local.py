@@ -6,7 +6,9 @@ anything is matched.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -32,11 +34,21 @@ if TYPE_CHECKING:
     from episode.matchers.bound import BoundPattern
     from episode.plan.output import PlannedMeasure
 
+Arguments = Mapping[str, object]
+NO_ARGUMENTS: Arguments = MappingProxyType({})
 USE_SPARK = "In process, expressions are those of the expression machine. Use episode.sql, where Spark evaluates all."
 
 
-def run_local(query: object, table: pa.Table, given: Given, options: Options, names: tuple[str, ...] = ()) -> pa.Table:
-    """The output of a pattern over a table. names: of the table, which may stand before columns."""
+def run_local(
+    query: object,
+    table: pa.Table,
+    given: Given,
+    options: Options,
+    names: tuple[str, ...] = (),
+    arguments: Arguments = NO_ARGUMENTS,
+) -> pa.Table:
+    """The output of a pattern over a table. names: of the table, which may stand before columns. arguments: the values
+    of parameters."""
     language = language_of(query)
     options.check_use([language])
     options.check_streams([])
@@ -44,8 +56,10 @@ def run_local(query: object, table: pa.Table, given: Given, options: Options, na
         if getattr(options, name) is not None:
             raise EpisodeAnalysisError(f"Options({name}={getattr(options, name)}) is for Spark; this runs in process.")
     table = retyped(table)
-    schema = _schema(table, language.source(query))
-    return LocalQuery(language.bind(query, Input(schema, names), given, options.run())).over(table)
+    schema = _schema(table, language.source(query), arguments)
+    return LocalQuery(language.bind(query, Input(schema, names), given, options.run(1, arguments)), arguments).over(
+        table
+    )
 
 
 @dataclass(frozen=True)
@@ -53,18 +67,19 @@ class LocalQuery:
     """A pattern that is bound to a table."""
 
     pattern: BoundPattern
+    arguments: Arguments = field(default_factory=dict)
 
     def over(self, table: pa.Table) -> pa.Table:
         """The output of the pattern."""
         for sql, name in self.pattern.derived:
-            table = table.append_column(name, Scalars(table).evaluate(_tree(sql)))
+            table = table.append_column(name, self._scalars(table).evaluate(_tree(sql)))
         spec = self.pattern.spec(table.schema)
         self.finished(retyped(spec.output_schema.empty_table()))  # what needs Spark is refused here
         return self.finished(retyped(run(spec, table)))
 
     def finished(self, matched: pa.Table) -> pa.Table:
         """The matcher's columns, and around its values the measures."""
-        result, scalars = self.pattern.result, Scalars(matched)
+        result, scalars = self.pattern.result, self._scalars(matched)
         kept = [self._value(scalars, condition).fill_null(False) for condition in result.conditions]
         columns = [(name, matched.column(name)) for name in result.before]
         columns += [(measure.name, self._value(scalars, measure)) for measure in result.columns]
@@ -73,6 +88,9 @@ class LocalQuery:
         for holds in kept[1:]:
             kept[0] = pc.and_(kept[0], holds)
         return table.filter(kept[0]) if kept else table
+
+    def _scalars(self, table: pa.Table) -> Scalars:
+        return Scalars(table, arguments=self.arguments)
 
     def _value(self, scalars: Scalars, measure: PlannedMeasure) -> pa.Array:
         try:
@@ -92,7 +110,7 @@ def _tree(sql: str) -> exp.Expression:
     return read_expression(sql, tokenize(sql)[:-1])
 
 
-def _schema(table: pa.Table, source: Source) -> InputSchema:
+def _schema(table: pa.Table, source: Source, arguments: Arguments) -> InputSchema:
     """The columns of a table, and the types of expressions over them that can be evaluated here."""
     lower = [name.lower() for name in table.column_names]
     twice = next((name for name in table.column_names if lower.count(name.lower()) > 1), None)
@@ -104,10 +122,10 @@ def _schema(table: pa.Table, source: Source) -> InputSchema:
 
     def type_of(sql: str) -> str:
         try:
-            return spark_name(Scalars(nothing).evaluate(_tree(sql)).type)
+            return spark_name(Scalars(nothing, arguments=arguments).evaluate(_tree(sql)).type)
         except (NeedsSpark, Unreadable):
             raise EpisodeUnsupportedError(f"{sql} needs Spark.", hint=USE_SPARK) from None
         except Mistake as error:
             raise EpisodeAnalysisError(error.message, hint=error.hint) from None
 
-    return InputSchema({field.name: spark_name(field.type) for field in table.schema}, type_of)
+    return InputSchema({field.name: spark_name(field.type) for field in table.schema}, type_of, arguments=arguments)

@@ -20,23 +20,25 @@ from episode.lang.syntax import Span
 from episode.lang.table_patterns import TableQuery, pattern_of
 from episode.matchers.scalars import NeedsSpark, Scalars
 from episode.plan.native import Mistake
+from episode.plan.parameters import check_arguments
 from episode.queries.frames import arrow_table, like
 from episode.queries.language import Given
 from episode.queries.languages import language_of
 from episode.queries.languages.events import strategy_of
-from episode.queries.local import needs_spark, run_local
+from episode.queries.local import NO_ARGUMENTS, Arguments, needs_spark, run_local
 from episode.queries.options import Options
 
 ONE_PATTERN = "In process a query is SELECT columns FROM table MATCH_RECOGNIZE (…), or one pattern. Use episode.sql."
 AnyPattern = Union[TablePattern, TableQuery]
 
 
-def sql_local(text: str, tables: Mapping[str, Any], options: Options) -> Any:
+def sql_local(text: str, tables: Mapping[str, Any], options: Options, arguments: Arguments = NO_ARGUMENTS) -> Any:
     """Run a statement that is one pattern over one of the tables, with a list of columns around it."""
     statement = parse_statement(text)
+    check_arguments(statement.source, statement.tokens, arguments)
     if statement.whole is not None:
         frame = tables[_named(statement, statement.whole, tables)]
-        return like(frame, run_local(statement.whole, arrow_table("", frame), Given(), options))
+        return like(frame, run_local(statement.whole, arrow_table("", frame), Given(), options, (), arguments))
     selection = selection_of(statement)
     pattern = selection.pattern
     if isinstance(pattern, TablePattern):
@@ -44,19 +46,20 @@ def sql_local(text: str, tables: Mapping[str, Any], options: Options) -> Any:
         names = tuple(name for name in (pattern.alias or pattern.name,) if name)
     else:
         frame, names = tables[_named(statement, pattern.query, tables)], ()
-    output = run_local(pattern.query, arrow_table("", frame), Given(), options, names)
-    return like(frame, selection.of(output))
+    output = run_local(pattern.query, arrow_table("", frame), Given(), options, names, arguments)
+    return like(frame, selection.of(output, arguments))
 
 
-def match_local(events: Any, text: str, given: Given, options: Options) -> Any:
+def match_local(events: Any, text: str, given: Given, options: Options, arguments: Arguments = NO_ARGUMENTS) -> Any:
     """Find an event pattern or a situation pattern in a table."""
+    check_arguments(text, tokenize(text), arguments)
     query = pattern_of(text, strategy_of(given.strategy))
     language = language_of(query)
     language.check_arguments(given)
     language.check_given_events(query)
     if given.detect is not None:
         options = replace(options, detect=given.detect)
-    return like(events, run_local(query, arrow_table("events", events), given, options))
+    return like(events, run_local(query, arrow_table("events", events), given, options, (), arguments))
 
 
 # ---- the statement around a pattern --------------------------------------------------------------------------
@@ -72,19 +75,19 @@ class Selection:
     span: Span
     names: frozenset[str]
 
-    def of(self, output: pa.Table) -> pa.Table:
+    def of(self, output: pa.Table, arguments: Arguments) -> pa.Table:
         columns: list[tuple[str, Any]] = []
         for item in self.items:
             if isinstance(item, exp.Star) or (isinstance(item, exp.Column) and isinstance(item.this, exp.Star)):
                 columns += zip(output.column_names, output.columns, strict=True)
             else:
-                columns.append(self._column(item, output))
+                columns.append(self._column(item, output, arguments))
         return pa.Table.from_arrays([column for _, column in columns], names=[name for name, _ in columns])
 
-    def _column(self, item: exp.Expression, output: pa.Table) -> tuple[str, Any]:
+    def _column(self, item: exp.Expression, output: pa.Table, arguments: Arguments) -> tuple[str, Any]:
         tree = (item.this if isinstance(item, exp.Alias) else item).transform(self._unqualified)
         name = item.alias or (tree.parts[-1].name if isinstance(tree, exp.Column) else tree.sql("spark"))
-        scalars = Scalars(output)
+        scalars = Scalars(output, arguments=arguments)
         for column in tree.find_all(exp.Column):
             if scalars.column(column.parts[0].name) is None:
                 message = f"There is no column {column.parts[0].name} in the output of the pattern."

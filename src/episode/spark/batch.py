@@ -110,11 +110,6 @@ def plan_batch(
     return Batch(spark, selected, schema, spec, scan, plan, budget, reason)
 
 
-def run_batch(spark: SparkSession, frame: DataFrame, spec: MatcherSpec, *, shards: int | None = None) -> DataFrame:
-    """The matches of a spec in a frame, lazily."""
-    return plan_batch(spark, frame, tuple(spec.input_columns), (), lambda _: spec, RunOptions(shards=shards)).frame()
-
-
 def plan_shards(
     order: InputOrder, size: int | None, parallelism: int | None, budget: int, wanted: int | None = None
 ) -> Shards:

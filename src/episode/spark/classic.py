@@ -66,11 +66,3 @@ def parallelism(spark: SparkSession) -> int | None:
         return max(1, spark.sparkContext.defaultParallelism)
     except _NOT_KNOWN:
         return None
-
-
-def estimated_bytes(frame: DataFrame) -> int | None:
-    """Spark's estimate of a frame's size; far too large after joins."""
-    try:
-        return int(frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes())
-    except _NOT_KNOWN:
-        return None

@@ -296,3 +296,20 @@ def test_the_example(capsys: pytest.CaptureFixture[str]) -> None:
     assert header.split() == ["symbol", "low", "gain"]
     assert row.split() == ["ACME", "17.0", "4.0"]
     assert found == "[{'since': 2, 'gain': 4.0, 'match_start': 2, 'match_end': 4}]"
+
+
+def test_parameters_are_bound() -> None:
+    table = pa.table({"id": [1, 2, 3, 4], "v": [5, 1, 7, 2]})
+    query = """
+        SELECT n + :more AS n, s FROM t MATCH_RECOGNIZE (
+          ORDER BY id MEASURES count(*) AS n, sum(v) * :factor AS s PATTERN (A+) WITHIN :w DEFINE A AS v > :x
+        )
+    """
+    found = episode.sql_local(query, {"x": 1, "factor": 10, "more": 100, "w": 1}, t=table)
+    assert found.to_pylist() == [{"n": 101, "s": 50}, {"n": 102, "s": 90}]
+    pairs = episode.match_local(
+        table, "PATTERN a; b WHERE b.v > a.v + :least RETURN a.id AS a, b.id AS b", {"least": 4}, time="id"
+    )
+    assert pairs.select(["a", "b"]).to_pylist() == [{"a": 2, "b": 3}]
+    with pytest.raises(EpisodeAnalysisError, match=r"no value for the parameter :x"):
+        episode.sql_local(query, {"factor": 10, "more": 1, "w": 1}, t=table)
