@@ -16,6 +16,7 @@ import math
 import numpy as np
 from numba import njit
 
+from episode.kernels import decimals
 from episode.kernels import opcodes as oc
 from episode.kernels.comparing import compare_floats, compare_ints
 
@@ -56,7 +57,7 @@ def fold(function, floating, count, whole, real, more, whole_value, real_value, 
         count += 1
     elif function == oc.COUNT_IF:
         count += whole_value != 0
-    elif function == oc.SUM:
+    elif function == oc.SUM or function == oc.AVG_WHOLE:
         count += 1
         if floating:
             real += real_value
@@ -93,3 +94,14 @@ def finished(function, floating, count, whole, real, more):
         variance = more / (count - 1 if sample else count)
         return 0, math.sqrt(variance) if function >= oc.STDDEV_SAMP else variance, False
     return whole, real, False
+
+
+@njit(cache=True, nogil=True)
+def finished_words(function, count, whole, more):
+    """(low, high) as int64 of a whole sum, or of the average of decimals (AVG_WHOLE): four more digits."""
+    low, high = np.uint64(whole), np.int64(more)
+    if whole < 0:
+        high -= 1
+    if function == oc.AVG_WHOLE and count > 0:
+        low, high = decimals.average(low, high, count, 10000)
+    return np.int64(low), high

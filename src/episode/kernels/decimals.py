@@ -127,3 +127,19 @@ def to_float(low, high):
         lower, upper = negated(low, high)
     value = float(upper) * 18446744073709551616.0 + float(lower)
     return -value if high < 0 else value
+
+
+@njit(cache=True, nogil=True)
+def scaled(low, high, digits):
+    """(low, high) of a number times 10 to the power of `digits`."""
+    negative = high < 0
+    lower, upper = low, np.uint64(high)
+    if negative:
+        lower, upper = negated(low, high)
+    for _ in range(digits):
+        lower, upper = times(lower, upper, 10)
+        if upper == _OVERFLOW:
+            return _NONE, OVERFLOW
+    if negative:
+        lower, upper = negated(lower, upper)
+    return lower, np.int64(upper)

@@ -12,6 +12,7 @@ import math
 import numpy as np
 from numba import njit
 
+from episode.kernels import decimals
 from episode.kernels import opcodes as oc
 from episode.kernels.comparing import compare_floats
 
@@ -31,6 +32,37 @@ def _multiply(a: int, b: int) -> tuple[int, bool]:
     if abs(a) <= _MOST // abs(b):
         return a * b, False
     return _LEAST, (a < 0) == (b < 0) or _LEAST % b != 0 or _LEAST // b != a
+
+
+@njit(cache=True, nogil=True)
+def _run_wide(op, t, a, b, n, ri, rf, rn):
+    """An operation on decimals of two words, in registers a and a + 1 (b and b + 1); too many digits give null."""
+    for k in range(n):
+        is_null = rn[a, k]
+        if op == oc.ORDER_WIDE:
+            is_null |= rn[b, k]
+        rn[t, k] = is_null
+        if op < oc.ORDER_WIDE:
+            rn[t + 1, k] = is_null
+        if is_null:
+            continue
+        if op == oc.WIDEN:
+            ri[t, k], ri[t + 1, k] = ri[a, k], ri[a, k] >> 63
+            continue
+        low, high = np.uint64(ri[a, k]), ri[a + 1, k]
+        if op == oc.ORDER_WIDE:
+            ri[t, k] = decimals.compare(low, high, np.uint64(ri[b, k]), ri[b + 1, k])
+        elif op == oc.WIDE_TO_FLOAT:
+            rf[t, k] = decimals.to_float(low, high)
+        else:
+            if op == oc.SCALE_WIDE:
+                low, high = decimals.scaled(low, high, b)
+                if high == decimals.OVERFLOW:
+                    rn[t, k], rn[t + 1, k] = 1, 1
+            else:
+                lower, upper = decimals.negated(low, high)
+                low, high = lower, np.int64(upper)
+            ri[t, k], ri[t + 1, k] = np.int64(low), high
 
 
 @njit(cache=True, nogil=True)
@@ -331,6 +363,8 @@ def run(code, start, stop, ri, rf, rn, n, base, key, cols_i, cols_f, valid, cons
         elif op == oc.RUNNING_F:
             rf[t, 0] = run_f[a]
             rn[t, 0] = run_n[a]
+        else:
+            _run_wide(op, t, a, b, n, ri, rf, rn)
 
 
 @njit(cache=True, nogil=True)

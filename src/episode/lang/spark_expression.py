@@ -114,6 +114,9 @@ def read_expression(text: str, tokens: Sequence[Token], where: Surroundings = RO
     return tree
 
 
+GUARDED: dict[type, str] = {exp.Div: "try_divide", exp.Mod: "try_mod"}
+
+
 def write_expression(tree: exp.Expression) -> str:
     """Spark's text of a tree."""
     try:
@@ -122,6 +125,18 @@ def write_expression(tree: exp.Expression) -> str:
         raise Unreadable(TOO_DEEP, ROW_PATTERNS.smaller) from None
     except SqlglotError:
         raise Unreadable("This expression cannot be handed to Spark.", "Compute it in a subquery.") from None
+
+
+def with_null_for_zero(tree: exp.Expression) -> exp.Expression:
+    """The tree of a condition with null where it divides by zero: so it is in conditions, whoever evaluates them."""
+
+    def guarded(node: exp.Expression) -> exp.Expression:
+        function = GUARDED.get(type(node))
+        if function is None:
+            return node
+        return exp.Anonymous(this=function, expressions=[node.this.unnest(), node.expression.unnest()])
+
+    return tree.copy().transform(guarded)
 
 
 # ---- what sqlglot complains of -----------------------------------------------------------------------

@@ -45,6 +45,7 @@ from episode.plan.expressions import (
     parts_of,
     walk,
 )
+from episode.plan.wide import is_wide
 
 ARRANGEMENTS = {
     DISTINCT: oc.DISTINCT, REVERSED: oc.REVERSED, ASCENDING: oc.ASCENDING,
@@ -75,6 +76,9 @@ class ArrayAssembler:
     _values: int = 0
     _made: dict[Expression, int] = field(default_factory=dict)
     _evaluated: list[tuple[int, int, int]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._values = len(self.assembler.highs)
 
     # ---- for the caller ------------------------------------------------------------------------------
 
@@ -151,6 +155,7 @@ class ArrayAssembler:
             left, right = self._array(expression.left), self._array(expression.right)
             self._put(oc.ORDER, number, left, right, is_float_lane(element_type(expression.left.type)))
         else:
+            assert not is_wide(expression), "values of arrays are of one word"
             self._prepare(expression)
             program = self.assembler.program(expression)
             self._evaluated.append(program)

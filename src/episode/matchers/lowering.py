@@ -25,6 +25,7 @@ from episode.plan.expressions import (
     walk,
 )
 from episode.plan.types import INTEGER_LIMITS, lane_of
+from episode.plan.wide import has_words, is_wide
 
 COMPARE = {
     "eq": comparing.EQUAL, "ne": comparing.UNEQUAL, "lt": comparing.LESS, "le": comparing.AT_MOST,
@@ -44,7 +45,9 @@ BY_LANE = {
 PLAIN = {
     "and": oc.AND, "or": oc.OR, "not": oc.NOT, "to_float": oc.TO_FLOAT, "round_single": oc.ROUND_SINGLE,
     "sqrt": oc.SQRT, "exp": oc.EXP, "ln": oc.LN, "power": oc.POWER, "is_nan": oc.IS_NAN,
+    "order": oc.ORDER_WIDE, "wide_to_float": oc.WIDE_TO_FLOAT,
 }  # fmt: skip
+WIDE = {"widen": oc.WIDEN, "negate": oc.NEGATE_WIDE}
 LIMITED = ("add", "subtract", "multiply", "modulo", "int_divide", "floor_divide", "negate", "abs")
 
 
@@ -69,13 +72,15 @@ class Navigations:
 class Assembler:
     """Emits instructions; constants and running aggregates are pooled over all programs of a query.
 
-    values: variables and results of array programs, by number; they stand behind the running aggregates.
+    highs: where the high words of running aggregates stand, after the running aggregates.
+    values: variables and results of array programs, by number; they stand after those.
     sets: sets of labels, by number.
     """
 
     lanes: Lanes
     navigations: Navigations = field(default_factory=Navigations)
     runnings: dict[Running, int] = field(default_factory=dict)
+    highs: dict[Running, int] = field(default_factory=dict)
     values: dict[Expression, int] = field(default_factory=dict)
     sets: list[frozenset[str] | None] = field(default_factory=lambda: [None])
     code: list[tuple[int, ...]] = field(default_factory=list)
@@ -91,6 +96,8 @@ class Assembler:
             for node in walk(expression):
                 if isinstance(node, Running):
                     self.runnings.setdefault(node, len(self.runnings))
+        wide = [running for running in self.runnings if has_words(running)]
+        self.highs = {running: len(self.runnings) + number for number, running in enumerate(wide)}
 
     def set_number(self, labels: frozenset[str] | None) -> int:
         if labels not in self.sets:
@@ -125,6 +132,18 @@ class Assembler:
         self.code.append((operation, target, *operands, *(0,) * (oc.WIDTH - 2 - len(operands))))
         return target
 
+    def _put_wide(self, operation: int, *operands: int) -> int:
+        """An instruction that gives two words."""
+        target = self._put(operation, *operands)
+        self._register()
+        return target
+
+    def _put_twice(self, operation: int, low: tuple[int, ...], high: tuple[int, ...]) -> int:
+        """An instruction for each of two words."""
+        target = self._put(operation, *low)
+        self._put(operation, *high)
+        return target
+
     def _int(self, value: int) -> int:
         self.ints.append(value)
         return len(self.ints) - 1
@@ -151,6 +170,8 @@ class Assembler:
         if isinstance(expression, Number):
             return self._put(oc.MATCH_NUMBER)
         number = self.runnings[expression] if isinstance(expression, Running) else self.values[expression]
+        if isinstance(expression, Running) and is_wide(expression):
+            return self._put_twice(oc.RUNNING_I, (number,), (self.highs[expression],))
         return self._put(oc.RUNNING_F if is_float_lane(expression.type) else oc.RUNNING_I, number)
 
     def _load(self, load: Load) -> int:
@@ -174,8 +195,16 @@ class Assembler:
         return self._put(oc.CONST_I, self._int(int(constant.value)))
 
     def _apply(self, apply: Apply) -> int:
-        operands = [self._emit(operand) for operand in apply.operands]
         operation = apply.operation
+        if operation == "scale":
+            value, digits = apply.operands
+            assert isinstance(digits, Constant)
+            assert isinstance(digits.value, int)
+            return self._put_wide(oc.SCALE_WIDE, self._emit(value), digits.value)
+        wide = is_wide(apply)
+        operands = [self._emit_wide(operand) if wide else self._emit(operand) for operand in apply.operands]
+        if wide:
+            return self._apply_wide(operation, operands)
         if operation == "if":
             return self._put(oc.IF_F if is_float_lane(apply.type) else oc.IF_I, *operands)
         if operation in ("and", "or"):
@@ -191,6 +220,21 @@ class Assembler:
             limit = INTEGER_LIMITS.get(apply.type)
             return self._put(code, *operands, 0 if limit is None else self._int(limit - 1))
         return self._put(code, *operands)
+
+    def _emit_wide(self, operand: Expression) -> int:
+        """The operand of something of two words: a null has two of them, too."""
+        if isinstance(operand, Constant) and operand.value is None:
+            return self._put_twice(oc.NULL, (), ())
+        return self._emit(operand)
+
+    def _apply_wide(self, operation: str, operands: list[int]) -> int:
+        if operation == "if":
+            condition, yes, no = operands
+            return self._put_twice(oc.IF_I, (condition, yes, no), (condition, yes + 1, no + 1))
+        if operation == "coalesce":
+            first, second = operands
+            return self._put_twice(oc.COALESCE_I, (first, second), (first + 1, second + 1))
+        return self._put_wide(WIDE[operation], *operands)
 
 
 def simple_test(expression: Expression) -> tuple[int, Load, Load] | None:

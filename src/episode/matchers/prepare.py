@@ -36,6 +36,7 @@ from episode.plan.output import (
 )
 from episode.plan.pattern import PatternPlan
 from episode.plan.types import lane_of
+from episode.plan.wide import has_words
 
 FUNCTIONS = {
     "count": oc.COUNT, "count_if": oc.COUNT_IF, "sum": oc.SUM, "avg": oc.AVG, "min": oc.MIN, "max": oc.MAX,
@@ -47,9 +48,13 @@ FLOAT_FUNCTIONS = ("avg", "var_samp", "var_pop", "stddev_samp", "stddev_pop")
 
 def running_argument(running: Running) -> Expression | None:
     """The argument in the lane that the aggregate adds up."""
-    if running.argument is not None and running.function in FLOAT_FUNCTIONS:
+    if running.argument is not None and running.function in FLOAT_FUNCTIONS and not has_words(running):
         return to_float(running.argument)
     return running.argument
+
+
+def function_code(running: Running) -> int:
+    return oc.AVG_WHOLE if running.function == "avg" and has_words(running) else FUNCTIONS[running.function]
 
 
 @dataclass(frozen=True)
@@ -327,18 +332,19 @@ def _aggregate_arrays(
                 floating, column = False, 0
         rows.append(
             (
-                FUNCTIONS[running.function],
+                function_code(running),
                 assembler.set_number(running.labels),
                 column,
                 check,
                 floating,
                 *program,
                 navigation,
+                assembler.highs.get(running, -1),
             )
         )
-    columns = list(zip(*rows, strict=True)) if rows else [()] * 9
+    columns = list(zip(*rows, strict=True)) if rows else [()] * 10
     names = (
         "agg_function", "agg_set", "agg_column", "agg_valid", "agg_float", "agg_from", "agg_to",
-        "agg_result", "agg_nav",
+        "agg_result", "agg_nav", "agg_high",
     )  # fmt: skip
     return {name: np.array(values, np.int64) for name, values in zip(names, columns, strict=True)}

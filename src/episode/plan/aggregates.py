@@ -7,7 +7,7 @@ import re
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
 from episode.lang.source import Source
 from episode.lang.syntax import Scalar, Span
-from episode.plan.expressions import Apply, Constant, Expression, Running
+from episode.plan.expressions import Expression, Running
 from episode.plan.types import NARROW_DECIMAL, decimal_of, is_float, is_integer, is_numeric, lane_of
 
 COLLECTING = ("collect_list", "collect_set")
@@ -63,28 +63,12 @@ def running_aggregate(
         if type_.startswith("interval") and lane_of(type_) == "int":
             return Running("sum", members, argument, type_)
     if decimal is not None and decimal[0] <= NARROW_DECIMAL and function in ("sum", "avg"):
-        total = Running("sum", members, argument, f"decimal({min(NARROW_DECIMAL, decimal[0] + 10)},{decimal[1]})")
+        precision, scale = decimal
         if function == "sum":
-            return total
-        if decimal[0] + 4 <= NARROW_DECIMAL:
-            return _decimal_average(total, Running("count", members, argument, "bigint"), decimal)
+            return Running("sum", members, argument, f"decimal({precision + 10},{scale})")
+        return Running("avg", members, argument, f"decimal({precision + 4},{scale + 4})")
     require(source, is_numeric(type_), function, type_, span)
     if function in DOUBLE_AGGREGATES and (decimal is None or function != "avg") and lane_of(type_) != "code":
         return Running(function, members, argument, "double")
     message = f"{function} of {type_} is not evaluated in DEFINE."
     raise source.error(EpisodeUnsupportedError, message, span, "Cast it to double.")
-
-
-def _decimal_average(total: Running, count: Running, decimal: tuple[int, int]) -> Expression:
-    """Spark's avg of decimals: four more digits, rounded half up (away from zero); null without a value."""
-
-    def whole(operation: str, left: Expression, right: Expression) -> Expression:
-        return Apply(operation, (left, right), "bigint")
-
-    doubled = whole("multiply", total, Constant(2 * 10**4, "bigint"))
-    upwards = whole("add", doubled, count)
-    downwards = whole("subtract", doubled, count)
-    is_positive = Apply("ge", (total, Constant(0, "bigint")), "boolean")
-    numerator = Apply("if", (is_positive, upwards, downwards), "bigint")
-    divisor = whole("multiply", count, Constant(2, "bigint"))
-    return Apply("int_divide", (numerator, divisor), f"decimal({decimal[0] + 4},{decimal[1] + 4})")

@@ -39,6 +39,7 @@ from episode.plan.types import (
     lane_of,
     wider_integer,
 )
+from episode.plan.wide import is_ranked, is_wide, magnitude, order_of
 
 
 class NotNative(Exception):
@@ -228,7 +229,7 @@ class NativeCompiler:
         if not (is_numeric(left.type) and is_numeric(right.type)):
             raise NotNative(node, f"{operation} of {left.type} and {right.type}", ONE_TYPE)
         if is_float(left.type) or is_float(right.type):
-            if "code" in (lane_of(left.type), lane_of(right.type)):
+            if is_ranked(left) or is_ranked(right):
                 raise NotNative(node, f"{operation} of {left.type} and {right.type}", ONE_TYPE)
             return self._float_arithmetic(node, operation, left, right)
         if decimal_of(left.type) or decimal_of(right.type):
@@ -368,6 +369,8 @@ class NativeCompiler:
     def comparison(self, node: exp.Expression, operation: str, left: Expression, right: Expression) -> Expression:
         if self.arrays is not None and isinstance(left, ArrayExpression) and left.type.startswith("array<"):
             return self.arrays.compare(self, node, operation, left, right)
+        if operation == "same" and (is_wide(left) or is_wide(right)):
+            raise NotNative(node, f"<=> of {left.type} and {right.type}", ONE_TYPE)
         left, right = self._comparable(node, left, right)
         return Apply(operation, (left, right), "boolean")
 
@@ -401,7 +404,7 @@ class NativeCompiler:
         self, node: exp.Expression, left: Expression, right: Expression
     ) -> tuple[Expression, Expression]:
         if is_float(left.type) or is_float(right.type):
-            if "code" in (lane_of(left.type), lane_of(right.type)):
+            if is_ranked(left) or is_ranked(right):
                 raise NotNative(node, f"comparing {left.type} with {right.type}", ONE_TYPE)
             return to_float(left), to_float(right)
         if is_integer(left.type) and is_integer(right.type):
@@ -414,6 +417,11 @@ class NativeCompiler:
         if second[0] > NARROW_DECIMAL and is_integer(right.type):
             second = (19, 0)
         scale = max(first[1], second[1])
+        if is_wide(left) or is_wide(right):
+            compared = None if is_ranked(left) or is_ranked(right) else order_of(left, first, right, second)
+            if compared is None:
+                raise NotNative(node, f"comparing {left.type} with {right.type}", ONE_TYPE)
+            return compared
         if left.type == right.type and lane_of(left.type) == "code":
             return self._codes(node, left, right)
         if max(first[0] - first[1], second[0] - second[1]) + scale > NARROW_DECIMAL:
@@ -499,6 +507,8 @@ class NativeCompiler:
         if node.args.get("ignore_nulls") is False:
             raise NotNative(node, operation)
         values = self.unify(node, [self.compile(part) for part in [node.this, *node.expressions]])
+        if any(is_wide(value) for value in values):
+            raise NotNative(node, f"{operation} of {values[0].type}")
         result = values[0]
         for value in values[1:]:
             result = Apply(operation, (result, value), value.type)
@@ -519,7 +529,7 @@ class NativeCompiler:
             return [retype_null(value, "double") if value.type == VOID else to_float(value) for value in values]
         else:
             raise NotNative(node, f"values of types {', '.join(sorted(types))}")
-        if lane_of(type_) is None:
+        if lane_of(type_) is None or len({is_wide(value) for value in values if value.type != VOID}) > 1:
             raise NotNative(node, f"a choice between values of type {type_}")
         return [retype_null(value, type_) for value in values]
 
@@ -527,19 +537,21 @@ class NativeCompiler:
         value = self.compile(node.this)
         if isinstance(value, Constant) and isinstance(value.value, (int, float)) and is_numeric(value.type):
             return Constant(-value.value, value.type)
-        if (not is_numeric(value.type) and not is_day_time_interval(value.type)) or lane_of(value.type) == "code":
+        if (not is_numeric(value.type) and not is_day_time_interval(value.type)) or is_ranked(value):
             raise NotNative(node, f"minus of {value.type}")
         return Apply("negate", (value,), value.type)
 
     def _absolute(self, node: exp.Abs) -> Expression:
         value = self.compile(node.this)
-        if not is_numeric(value.type) or lane_of(value.type) == "code":
+        if not is_numeric(value.type) or is_ranked(value):
             raise NotNative(node, f"abs of {value.type}")
+        if is_wide(value):
+            return magnitude(value)
         return Apply("abs", (value,), value.type)
 
     def _double_function(self, node: exp.Expression) -> Expression:
         value = self.compile(node.this)
-        if not is_numeric(value.type) or lane_of(value.type) == "code":
+        if not is_numeric(value.type) or is_ranked(value):
             raise NotNative(node, f"{node.key} of {value.type}")
         return Apply(DOUBLE_FUNCTIONS[type(node)], (to_float(value),), "double")
 
@@ -570,7 +582,7 @@ class NativeCompiler:
             return Constant(None, target)
         if is_integer(value.type) and is_integer(target) and INTEGERS.index(target) > INTEGERS.index(value.type):
             return Apply("copy", (value,), target)
-        if target == "double" and is_numeric(value.type) and lane_of(value.type) != "code":
+        if target == "double" and is_numeric(value.type) and not is_ranked(value):
             return Apply("copy", (to_float(value),), "double")
         if target == "timestamp_ntz" and value.type == "timestamp":
             return Apply("copy", (self._local(node.this, value),), "timestamp_ntz")
@@ -638,7 +650,7 @@ def to_float(value: Expression) -> Expression:
             return Constant(None, "double")
         assert isinstance(value.value, int)
         return Constant(float(Decimal(value.value).scaleb(-scale)), "double")
-    converted = Apply("to_float", (value,), "double")
+    converted = Apply("wide_to_float" if is_wide(value) else "to_float", (value,), "double")
     return Apply("divide", (converted, Constant(float(10**scale), "double")), "double") if scale else converted
 
 

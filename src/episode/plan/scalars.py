@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
 from episode.lang.source import Source
-from episode.lang.spark_expression import Unreadable, write_expression
+from episode.lang.spark_expression import Unreadable, with_null_for_zero, write_expression
 from episode.lang.syntax import Atom, ColumnRef, Scalar, Span
 from episode.plan.derived import DerivedColumns
 from episode.plan.expressions import Current, ElementRow, Expression, Load, RowRef, depth
@@ -156,7 +156,7 @@ class RowLocalScalars:
             return exp.Var(this=".".join([value, *(quote(field) for field in (*fields, *further))]))
 
         try:
-            return write_expression(node.copy().transform(replace))
+            return write_expression(with_null_for_zero(node).transform(replace))
         except Unreadable as error:
             raise self.source.error(EpisodeUnsupportedError, error.message, span, error.hint) from None
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
+import random
+from decimal import ROUND_HALF_UP, Context, Decimal, localcontext
 from typing import Any
 
 import pyarrow as pa
@@ -121,3 +122,61 @@ def test_decimals_that_overflow_in_situations() -> None:
     for pieces in ([table], [table.slice(0, 1), table.slice(1)]):
         ((total, mean, *_),) = situations.rows_of(spec, run(spec, pieces, restore=True))
         assert (total, mean) == (None, None)
+
+
+NARROW = {"k": "int", "ts": "bigint", "v": "decimal(18,8)"}
+NARROW_SCHEMA = pa.schema([("k", pa.int32()), ("ts", pa.int64()), ("v", pa.decimal128(18, 8))])
+NEARLY = Decimal("9999999999.99999999")
+
+
+def lengths(condition: str, values: list[Any]) -> list[int]:
+    """Lengths of the matches of A+, whose condition is on decimal(18,8)."""
+    clause = f"ORDER BY ts MEASURES count(*) AS n PATTERN (A+) DEFINE A AS {condition}"
+    return [n for (n,) in matched(clause, values, NARROW, NARROW_SCHEMA)]
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ("sum(A.v) > 0", [30]),
+        ("sum(A.v) >= A.v", [30]),
+        ("sum(A.v) <= 20000000000", [2] * 15),
+        ("sum(A.v) <= 19999999999.9999999", [1] * 30),
+        ("sum(A.v) < 2.5e10", [2] * 15),
+        ("-sum(A.v) > -2.5e10", [2] * 15),
+        ("abs(-sum(A.v)) < 20000000000", [2] * 15),
+        ("sum(A.v) BETWEEN 1 AND 30000000000", [3] * 10),
+        ("CASE WHEN count(*) > 4 THEN sum(A.v) END IS NULL", [4] * 7 + [2]),
+        ("coalesce(CASE WHEN count(*) > 4 THEN sum(A.v) END, -sum(A.v)) < 0", [4] * 7 + [2]),
+        ("avg(A.v) = 9999999999.99999999", [30]),
+        ("avg(A.v) < 9999999999.99999999", []),
+        ("sum(A.v) IS NOT NULL AND CAST(sum(A.v) AS double) < 25000000000", [2] * 15),
+    ],
+)
+def test_sums_of_narrow_decimals_in_define(condition: str, expected: list[int]) -> None:
+    assert lengths(condition, [NEARLY] * 30) == expected
+
+
+def test_random_sums_and_averages_of_decimals_in_define() -> None:
+    random_ = random.Random(5)
+    with localcontext(Context(prec=60, rounding=ROUND_HALF_UP)):
+        for _ in range(60):
+            values = [
+                random_.choice([None, Decimal(random_.randrange(-(10**18) + 1, 10**18)) / 10**8]) for _ in range(6)
+            ]
+            bound = Decimal(random_.randrange(-(10**18) + 1, 10**18)) / 10**8
+            for function in ("sum", "avg"):
+                expected, start = [], 0
+                while start < len(values):
+                    length = 0
+                    while start + length < len(values):
+                        present = [value for value in values[start : start + length + 1] if value is not None]
+                        total = sum(present, Decimal(0))
+                        if function == "avg" and present:
+                            total = (total / len(present)).quantize(Decimal("1e-12"))
+                        if not present or not total <= bound:
+                            break
+                        length += 1
+                    expected += [length] if length else []
+                    start += max(length, 1)
+                assert lengths(f"{function}(A.v) <= {bound:.8f}", values) == expected, (function, values, bound)

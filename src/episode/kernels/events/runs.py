@@ -14,7 +14,7 @@ from numba import njit
 
 from episode.kernels import machine
 from episode.kernels import opcodes as oc
-from episode.kernels.aggregates import finished, fold
+from episode.kernels.aggregates import finished, finished_words, fold
 from episode.kernels.comparing import accepts, compare_floats, compare_ints
 from episode.kernels.events.joins import first_at_least
 from episode.kernels.times import EVER, NEVER, window_end, window_start
@@ -28,7 +28,7 @@ Automaton = namedtuple(
         "kind", "loop_variable", "back", "test", "program",
         "tests", "program_from", "program_to", "program_result", "nav_from", "nav_ids", "navs",
         "code", "registers", "const_i", "const_f",
-        "agg_function", "agg_variable", "agg_column", "agg_valid", "agg_float", "agg_reach",
+        "agg_function", "agg_variable", "agg_column", "agg_valid", "agg_float", "agg_reach", "agg_high",
         "negation_bit", "negation_from", "negation_check", "negation_place",
         "variables",
     ],
@@ -39,7 +39,7 @@ end_check, late_negation: the same at the end, per state.
 A check: kind ONCE (with the taken event as current row) or EACH (once per event of loop_variable); back: nothing is
 demanded of the first `back` events of loop_variable; test or program: its number, the other is -1.
 cross_negation -1 - n: negation n lies here and is looked at in the end; found nowhere, it lies behind all events.
-agg_reach: which events an aggregate covers.
+agg_reach: which events an aggregate covers. agg_high: where the high word of its value goes, -1: it has none.
 tests int64[:, 8]: comparisons, in columns COMPARE … B_NAV. navs int64[:, 3], in columns NAV_VARIABLE …: an event of a
 variable: counted from its first, or back from the current or last.
 negation_place: MIDDLE, FIRST or LAST in the pattern; negation_check: checks with the negating event as current row."""
@@ -133,6 +133,11 @@ def _check(m, lanes, c, at, current, depth, path, earlier, last_depth, taken, co
         run_i[a], run_f[a], run_n[a] = finished(
             m.agg_function[a], m.agg_float[a], counts[state, a], ints[state, a], floats[state, a], mores[state, a]
         )
+        if m.agg_high[a] >= 0:
+            run_i[a], run_i[m.agg_high[a]] = finished_words(
+                m.agg_function[a], counts[state, a], ints[state, a], mores[state, a]
+            )
+            run_n[a] = run_n[m.agg_high[a]] = counts[state, a] == 0
     machine.run(m.code, m.program_from[p], m.program_to[p], ri, rf, rn, 1, current, lanes.key, lanes.ints, lanes.floats,
                 lanes.valid, m.const_i, m.const_f, nav_rows, nav_labels, run_i, run_f, run_n, 0)  # fmt: skip
     result = m.program_result[p]
@@ -215,6 +220,7 @@ def runs(m, lanes, strategy, bits, starts, from_, start, end, window, done, unti
     earlier, cursor_row = np.zeros(deepest, np.int64), np.zeros(deepest, np.int64)
     cursor_option, took = np.zeros(deepest, np.int64), np.zeros(deepest, np.int64)
     aggregates = len(m.agg_function)
+    values = aggregates + np.count_nonzero(m.agg_high >= 0)
     counts, ints = np.zeros((deepest, aggregates), np.int64), np.zeros((deepest, aggregates), np.int64)
     floats, mores = np.zeros((deepest, aggregates), np.float64), np.zeros((deepest, aggregates), np.float64)
     last_depth, taken = np.full(m.variables, -1, np.int64), np.zeros(m.variables, np.int64)
@@ -222,7 +228,7 @@ def runs(m, lanes, strategy, bits, starts, from_, start, end, window, done, unti
     work = (
         np.zeros((registers, 1), np.int64), np.zeros((registers, 1), np.float64), np.zeros((registers, 1), np.uint8),
         np.full(max(1, len(m.navs)), -1, np.int64), np.full(max(1, len(m.navs)), -1, np.int64),
-        np.zeros(aggregates, np.int64), np.zeros(aggregates, np.float64), np.zeros(aggregates, np.uint8),
+        np.zeros(values, np.int64), np.zeros(values, np.float64), np.zeros(values, np.uint8),
     )  # fmt: skip
     offsets, out_rows = np.zeros(1024, np.int64), np.zeros(4096, np.int32)
     out_variables = np.zeros(4096, np.int32)

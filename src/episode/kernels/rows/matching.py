@@ -14,7 +14,7 @@ import numpy as np
 from numba import njit
 
 from episode.kernels import opcodes as oc
-from episode.kernels.aggregates import finished, fold
+from episode.kernels.aggregates import finished, finished_words, fold
 from episode.kernels.arrays import run_arrays
 from episode.kernels.comparing import accepts, compare_floats, compare_ints, turned
 from episode.kernels.machine import run
@@ -116,7 +116,7 @@ def _take_into_aggregates(
 def _residual_holds(
     label, depth, start, row, lo, hi, number, program_from, program_to, program_result, nav_from, nav_ids,
     nav_first, nav_offset, nav_shift, nav_label, nav_set, sets, label_codes, label_of, path, first_row, last_row,
-    agg_function, agg_float, agg_i, agg_f, agg_m, agg_n, nav_rows, nav_labels, code, ri, rf, rn, key, cols_i,
+    agg_function, agg_float, agg_high, agg_i, agg_f, agg_m, agg_n, nav_rows, nav_labels, code, ri, rf, rn, key, cols_i,
     cols_f, valid, const_i, const_f, run_i, run_f, run_n, array_from,
 ):  # fmt: skip
     """Does the label's program hold for the row under trial?"""
@@ -135,6 +135,11 @@ def _residual_holds(
             agg_function[j], agg_float[j], agg_n[j, depth + 1], agg_i[j, depth + 1], agg_f[j, depth + 1],
             agg_m[j, depth + 1],
         )  # fmt: skip
+        if agg_high[j] >= 0:
+            run_i[j], run_i[agg_high[j]] = finished_words(
+                agg_function[j], agg_n[j, depth + 1], agg_i[j, depth + 1], agg_m[j, depth + 1]
+            )
+            run_n[j] = run_n[agg_high[j]] = agg_n[j, depth + 1] == 0
     if array_from[label] < array_from[label + 1]:
         run_arrays(array_from[label], array_from[label + 1], start, row, number, path, label_of, sets, label_codes,
                    nav_rows, nav_labels, code, ri, rf, rn, key, cols_i, cols_f, valid, const_i, const_f,
@@ -210,7 +215,7 @@ def match_partitions(
     program_from, program_to, program_result, code, registers, const_i, const_f,
     nav_from, nav_ids, nav_first, nav_offset, nav_shift, nav_label, nav_set, nav_plain, sets, label_codes,
     agg_function, agg_set, agg_column, agg_valid, agg_float, agg_from, agg_to, agg_result, agg_nav,
-    array_from,
+    agg_high, array_from,
     mode, skip, skip_set, memory, with_unmatched, track, budget,
     bits, time, key, cols_i, cols_f, valid, within, emit_timed_out, until, final, lookahead,
     key_lo, key_hi, at_start, next_start, numbers, covered, explored_start, explored_to,
@@ -475,8 +480,9 @@ def match_partitions(
                                         label, depth, start, row, lo, hi, number, program_from, program_to,
                                         program_result, nav_from, nav_ids, nav_first, nav_offset, nav_shift, nav_label,
                                         nav_set, sets, label_codes, label_of, path, first_row, last_row, agg_function,
-                                        agg_float, agg_i, agg_f, agg_m, agg_n, nav_rows, nav_labels, code, ri, rf, rn,
-                                        key, cols_i, cols_f, valid, const_i, const_f, run_i, run_f, run_n, array_from,
+                                        agg_float, agg_high, agg_i, agg_f, agg_m, agg_n, nav_rows, nav_labels, code, ri,
+                                        rf, rn, key, cols_i, cols_f, valid, const_i, const_f, run_i, run_f, run_n,
+                                        array_from,
                                     )  # fmt: skip
 
                             if failed:

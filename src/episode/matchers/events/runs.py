@@ -6,7 +6,7 @@ import numpy as np
 
 from episode.kernels.events import runs as kernel
 from episode.matchers.events.prepare import EventArrays, comparison_of
-from episode.matchers.prepare import FUNCTIONS
+from episode.matchers.prepare import function_code
 from episode.plan.events.automaton import FIRST, LAST, MIDDLE, AutomatonPlan
 from episode.plan.events.plan import EventPlan
 from episode.plan.expressions import Load, Navigated, walk
@@ -61,11 +61,12 @@ def automaton_arrays(plan: EventPlan, arrays: EventArrays) -> kernel.Automaton:
         nav_from=nav_from, nav_ids=nav_ids,
         navs=np.array([(_variable(nav, bit), nav.first, nav.offset) for nav in navs], np.int64).reshape(-1, 3),
         code=code, registers=arrays.assembler.registers, const_i=ints, const_f=floats,
-        agg_function=np.array([FUNCTIONS[running.function] for running in runnings], np.int64),
+        agg_function=np.array([function_code(running) for running in runnings], np.int64),
         agg_variable=np.array([_only(running.labels, bit) for running in runnings], np.int64),
         agg_column=np.array([argument[0] for argument in arguments], np.int64),
         agg_valid=np.array([argument[1] for argument in arguments], np.int64),
         agg_float=np.array([argument[2] for argument in arguments], np.int64),
+        agg_high=np.array([arrays.assembler.highs.get(running, -1) for running in runnings], np.int64),
         agg_reach=np.array([REACHES[running.reach] for running in runnings], np.int64),
         variables=len(plan.variables),
     )  # fmt: skip

@@ -129,7 +129,7 @@ class RowPatternMatcher:
                 k["nav_set"],
                 k["nav_plain"], sets, k["label_codes"],
                 k["agg_function"], k["agg_set"], k["agg_column"], k["agg_valid"], k["agg_float"],
-                k["agg_from"], k["agg_to"], k["agg_result"], k["agg_nav"],
+                k["agg_from"], k["agg_to"], k["agg_result"], k["agg_nav"], k["agg_high"],
                 k["array_from"],
                 MODES[rules.mode], SKIPS[rules.skip_to], len(sets) - 1, MEMORY[plan.memory],
                 plan.output.rows is RowMode.ALL_WITH_UNMATCHED, k["track"], self.spec.step_budget,

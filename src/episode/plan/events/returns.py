@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from sqlglot import exp
+
 from episode.errors import EpisodeUnsupportedError
 from episode.lang.events.syntax import (
     EventAggregate,
@@ -18,6 +20,7 @@ from episode.lang.events.syntax import (
     event_atoms,
 )
 from episode.lang.source import Source
+from episode.lang.spark_expression import with_null_for_zero, write_expression
 from episode.lang.syntax import Aggregate, ColumnRef, ReturnItem, Scalar
 from episode.plan.derived import DerivedColumns
 from episode.plan.events.classes import EventClasses
@@ -92,13 +95,12 @@ class Returns(Measures):
         scalar = conjunct.scalar
         if conjunct.iterated is None:
             parts = {name: self.event_sql(atom) for name, atom in scalar.atoms}  # type: ignore[arg-type]
-            condition = substitute(scalar.text, parts)
-            demanded = condition
+            demanded = substitute(_condition(scalar), parts)
         else:
             parts = {name: self._iterated(atom, conjunct.iterated) for name, atom in scalar.atoms}  # type: ignore[arg-type]
             count = self._count(conjunct.iterated)
             first = conjunct.back + 1
-            inner = substitute(scalar.text, parts)
+            inner = substitute(_condition(scalar), parts)
             demanded = (
                 f"({count} < {first} OR forall(sequence({first}, CAST({count} AS INT)), "
                 f"__i -> coalesce({inner}, false)))"
@@ -219,3 +221,10 @@ class Returns(Measures):
 
 def _string(text: str) -> str:
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def _condition(scalar: Scalar) -> str:
+    """The text of a condition, null where it divides by zero."""
+    if scalar.tree.find(exp.Div, exp.Mod) is None:
+        return scalar.text
+    return write_expression(with_null_for_zero(scalar.tree))

@@ -1,0 +1,40 @@
+"""Sums and divisions of decimals on Spark: null where they fail, in Spark's types."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+from pyspark.sql import SparkSession
+
+import episode
+
+pytestmark = pytest.mark.spark
+
+
+def test_division_of_decimals_by_zero_is_null_in_conditions(spark: SparkSession) -> None:
+    rows = [(1, "A", Decimal("3.00"), Decimal("0.00")), (2, "B", Decimal("0.00"), Decimal("2.00")),
+            (3, "B", Decimal("1.00"), Decimal("2.00"))]  # fmt: skip
+    frame = spark.createDataFrame(rows, "ts BIGINT, type STRING, c DECIMAL(10,2), d DECIMAL(10,2)")
+    found = episode.sql(
+        "SELECT * FROM t MATCH_RECOGNIZE (ORDER BY ts MEASURES ts AS at PATTERN (A) "
+        "DEFINE A AS c / d < 1 OR c % d > 5)",
+        spark=spark, t=frame,
+    )  # fmt: skip
+    assert sorted(row.at for row in found.collect()) == [2, 3]
+    found = episode.match(
+        frame, "PATTERN A; B WHERE A.c / B.c > 1 WITHIN 10 RETURN B.ts AS at", time="ts", type_column="type"
+    )
+    assert [row.at for row in found.collect()] == [3]
+
+
+def test_sums_of_decimals_that_do_not_fit(spark: SparkSession) -> None:
+    largest = Decimal("99999999999999999999.999999999999999999")
+    frame = spark.createDataFrame([(ts, largest) for ts in range(3)], "ts BIGINT, v DECIMAL(38,18)")
+    found = episode.sql(
+        "SELECT * FROM t MATCH_RECOGNIZE (ORDER BY ts MEASURES sum(v) AS total, avg(v) AS mean, count(v) AS n "
+        "PATTERN (A+))",
+        spark=spark, t=frame,
+    )  # fmt: skip
+    assert [tuple(row) for row in found.collect()] == [(None, None, 3)]
+    assert dict(found.dtypes) == {"total": "decimal(38,18)", "mean": "decimal(38,22)", "n": "bigint"}
