@@ -35,10 +35,22 @@ from episode.plan.arrays import (
     element_type,
     is_array,
 )
-from episode.plan.expressions import Apply, Constant, ElementRow, Expression, RowRef, Running, Variable
+from episode.plan.expressions import (
+    Apply,
+    ArrayExpression,
+    Constant,
+    ElementRow,
+    Expression,
+    RowRef,
+    Running,
+    Variable,
+    parts_of,
+    walk,
+)
 from episode.plan.native import COMPARISONS, Mistake, NativeCompiler, NotNative
 from episode.plan.places import placeholders_in
 from episode.plan.types import is_integer, lane_of
+from episode.plan.wide import is_wide
 
 NO, YES = Constant(0, "boolean"), Constant(1, "boolean")
 
@@ -125,7 +137,7 @@ class ArrayFunctions:
             raise NotNative(node, "this is Spark's to evaluate, and Spark sees one row at a time")
         self._inside += 1
         try:
-            return handler(self, native, node, arguments)
+            return _of_one_word(node, handler(self, native, node, arguments))
         finally:
             self._inside -= 1
 
@@ -461,6 +473,7 @@ WORKING = (
 
 MAY_BE_NULL = "an array that would be null where a value is"
 ATOMIC = "Collect numbers, strings, times or booleans; of a struct one field after the other: array_agg(A.x.y)."
+NARROWER = "Cast it to double: CAST(sum(A.x) AS double)."
 
 
 def _call(node: exp.Expression) -> tuple[str, list[exp.Expression]]:
@@ -494,6 +507,16 @@ def _condition(node: exp.Expression, value: Expression) -> Expression:
     if value.type != "boolean":
         raise Mistake(node, f"A condition is needed here, but this is of type {value.type}.", "Compare it: x -> x > 0.")
     return value
+
+
+def _of_one_word(node: exp.Expression, result: Expression) -> Expression:
+    """The result, unless a value of two words goes into or through an array in it."""
+    for each in walk(result):
+        if isinstance(each, ArrayExpression):
+            for value in parts_of(each):
+                if is_wide(value):
+                    raise NotNative(node, f"computed values of type {value.type} in a function over arrays", NARROWER)
+    return result
 
 
 def _require_integer(node: exp.Expression, value: Expression) -> None:

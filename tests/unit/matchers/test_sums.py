@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from episode.errors import EpisodeUnsupportedError
 from episode.lang.situations.parser import parse_situation_query
 from episode.matchers.running import run
 from episode.matchers.situations.spec import SituationPatternSpec
@@ -155,6 +156,35 @@ def lengths(condition: str, values: list[Any]) -> list[int]:
 )
 def test_sums_of_narrow_decimals_in_define(condition: str, expected: list[int]) -> None:
     assert lengths(condition, [NEARLY] * 30) == expected
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ("array_contains(array_agg(A.v), sum(A.v))", [1] * 4),
+        ("array_contains(array_agg(A.v), avg(A.v))", [4]),
+        ("NOT exists(array_agg(A.v), x -> x < sum(A.v))", [1] * 4),
+        ("array_max(transform(array_agg(A.v), x -> CAST(sum(A.v) AS double))) < 2.5e10", [2] * 2),
+    ],
+)
+def test_sums_of_decimals_beside_arrays(condition: str, expected: list[int]) -> None:
+    assert lengths(condition, [NEARLY] * 4) == expected
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "size(transform(array_agg(A.v), x -> sum(A.v))) > 0",
+        "array_max(transform(array_agg(A.v), x -> -avg(A.v))) IS NULL",
+        "aggregate(array_agg(A.v), sum(A.v), (a, x) -> a) IS NULL",
+        "array(sum(A.v)) = array_agg(A.v)",
+        "size(array_append(array_agg(A.v), sum(A.v))) > 0",
+        "array_agg(A.v) = array(sum(A.v), sum(A.v))",
+    ],
+)
+def test_sums_of_decimals_in_arrays_are_refused(condition: str) -> None:
+    with pytest.raises(EpisodeUnsupportedError):
+        lengths(condition, [NEARLY])
 
 
 def test_random_sums_and_averages_of_decimals_in_define() -> None:
