@@ -32,6 +32,7 @@ from tests.support.events import Bound, bound, events_until, run_in_pieces, run_
 SETTINGS = settings(deadline=None, suppress_health_check=list(HealthCheck))
 LASTING = Features(intervals=True)
 ALTERNATIVES = Features(alternatives=True)
+ALONE = Features(closure_alone=True)
 END = 1_000
 
 
@@ -85,6 +86,23 @@ def test_events_that_last_equal_the_oracle(case: Case) -> None:
     assert sorted(run_whole(spec, case.events)) == expected(case, spec)
 
 
+@pytest.mark.parametrize("lasting", [False, True], ids=["moments", "lasting"])
+def test_closures_alone_equal_the_oracle(lasting: bool) -> None:
+    """Whole, in rounds of few rows, and in chunks with restarts between them."""
+    features = Features(closure_alone=True, intervals=lasting)
+
+    @SETTINGS
+    @given(cases(features, max_events=10, strategy=Strategy.ANY), st.integers(1, 4), st.data())
+    def check(case: Case, rows: int, data: st.DataObject) -> None:
+        spec = planned(case, lasting=lasting)
+        oracle = expected(case, spec)
+        assert sorted(run_whole(spec, case.events)) == oracle
+        assert sorted(run_whole(planned(case, lasting=lasting, round_rows=rows), case.events)) == oracle
+        assert sorted(run_in_pieces(spec, data.draw(pieces_of(case.events)), data.draw(st.booleans()))) == oracle
+
+    check()
+
+
 @SETTINGS
 @given(cases(), st.data())
 def test_chunks_do_not_matter(case: Case, data: st.DataObject) -> None:
@@ -125,6 +143,7 @@ def test_limits_of_records_do_not_matter(case: Case, most: int, pieces: bool) ->
         ("A; B; C; !D", Strategy.ANY, 100),
         ("!D; A; B; !D e", Strategy.ANY, 60),
         ("A; B; C+", Strategy.ANY, 200),
+        ("A+", Strategy.ANY, 200),
         ("(A | B); C; !D", Strategy.ANY, 60),
         ("A & B & !D", Strategy.ANY, 200),
         ("A+; B; !D", Strategy.ANY, 100),
@@ -316,7 +335,7 @@ def test_state_forgets_events_that_nothing_precedes() -> None:
 
 
 @SETTINGS
-@given(cases(), st.data())
+@given(st.one_of(cases(), cases(ALONE)), st.data())
 def test_a_stream_equals_a_table(case: Case, data: st.DataObject) -> None:
     """Through the reorder buffer of streams, in micro-batches, with restarts: as over the whole."""
     spec = planned(case)

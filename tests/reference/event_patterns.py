@@ -342,6 +342,9 @@ class _Search:
 
     def with_groups(self, places: Filled) -> Iterator[Filled]:
         """Each group is chosen given the events of all places that are not groups."""
+        if isinstance(places, Group):
+            yield from self.alone(places)
+            return
         others = _events(places)
         if not others:
             return  # a match has at least one event
@@ -353,6 +356,27 @@ class _Search:
                 choices.append(_groups(hole.filled.closure, qualifying))
         for chosen in itertools.product(*choices):
             yield _grouped(places, dict(zip(names, chosen)))
+
+    def alone(self, group: Group) -> Iterator[Filled]:
+        """A closure that is all of the pattern: every qualifying event starts a group, of itself and those after it.
+
+        After it is by (te, arrival); of events that last, one that began before the starting event is not after it.
+        `^n`: the first n of them.
+        """
+        name, n = _name(group.place), group.closure.count
+        about_each = [c for c in self.query.conditions if _per_event(c, name, set())]
+        for start in self.events:
+            qualifying = tuple(
+                event
+                for event in self.events[self.events.index(start) :]
+                if event.ts >= start.ts
+                and (self.within is None or event.te <= start.ts + self.within)
+                and self.member(group.place, event)
+                and self.agree([start, event])
+                and all(_holds(c, {name: (event,)}) for c in about_each)
+            )
+            if start in qualifying and len(qualifying) >= (n or 1):
+                yield Group(group.closure, qualifying[:n])
 
     def qualifies(self, event: Event, hole: Hole, places: Filled) -> bool:
         """Of the class, in no other place, between the neighbours; [attr] and the per-event conjuncts hold."""

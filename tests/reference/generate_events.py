@@ -67,10 +67,11 @@ class Features:
     decided_at_end: bool = False  # sum(b[].x) > 3 for a closure that stands last, with next-match
     intervals: bool = False  # events that last
     alternatives: bool = False  # most parts of a sequence are alternatives
+    closure_alone: bool = False  # the pattern is a closure, or has one as an alternative
 
 
 PLAIN = Features()
-EVERYTHING = Features(**dict.fromkeys(Features.__dataclass_fields__, True))
+EVERYTHING = replace(Features(**dict.fromkeys(Features.__dataclass_fields__, True)), closure_alone=False)
 
 
 @dataclass(frozen=True)
@@ -190,8 +191,11 @@ class _Maker:
 
     def pattern(self) -> EventPattern:
         kinds = ["sequence"] * 7 + ["either", "either", "one"]
-        kinds += ["both", "both"] if self.strategy is Strategy.ANY else []
+        kinds += ["both", "both", "closure"] if self.strategy is Strategy.ANY else []
         zstream = self.any_of(True, False)
+        if self.features.closure_alone and self.strategy is Strategy.ANY:
+            alone = self.closure(zstream=True)
+            return alone if self.any_of(True, True, False) else Disjunction((self.one(), alone))
         match self.any_of(*kinds):
             case "either":
                 return self.either(zstream=zstream, inside=zstream, depth=1)
@@ -199,6 +203,8 @@ class _Maker:
                 return self.both(zstream=zstream, inside=zstream, depth=1)
             case "one":
                 return self.one()
+            case "closure":
+                return self.closure(zstream=True)
         return self.sequence(zstream=zstream, depth=2, most=4)
 
     def one(self, variable: str | None = None) -> EventClass:
@@ -339,7 +345,8 @@ def _has_legal_groups(pattern: EventPattern, features: Features) -> bool:
         groups = [loop for loop in _nodes(conjunction, Closure) if loop.groups]
         if len(groups) > 1 and not features.groups_in_one_conjunction:
             return False
-    return (True, True) not in _ends(pattern)
+    alternatives = pattern.parts if isinstance(pattern, Disjunction) else (pattern,)
+    return all(isinstance(part, Closure) or (True, True) not in _ends(part) for part in alternatives)
 
 
 def _ends(pattern: EventPattern) -> set[tuple[bool, bool]]:

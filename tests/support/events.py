@@ -92,7 +92,7 @@ def bound(spec: EventPatternSpec, output: pa.Table) -> list[Bound]:
     columns = []
     for measure in spec.plan.measures.measures:
         if measure.name.startswith("out_"):
-            name = measure.sql.strip("`")
+            name = measure.sql.removesuffix(" END").split()[-1].strip("`")
             columns.append((measure.name[len("out_") :], output.column(name).to_pylist()))
     return [tuple((name, _positions(values[row])) for name, values in columns) for row in range(output.num_rows)]
 

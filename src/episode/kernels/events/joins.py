@@ -592,6 +592,33 @@ def all_between(groups_of, rows, low, high, n_from, n_start, n_end, n_rows, test
 
 
 @njit(cache=True, nogil=True)
+def all_following(groups_of, first, start, newest, n_from, n_start, n_end, n_rows, most, limit):
+    """Per row `first`, the single events of N that come after it in the order of rows, begin not before `start` and end
+    not after `newest`: (status, offsets, rows), at most `most` of each; none where `first` is -1, or over `limit`."""
+    offsets = np.zeros(len(first) + 1, np.int64)
+    out = np.empty(max(LEAST_ROOM, len(first)), np.int32)
+    count = 0
+    for i in range(len(first)):
+        g, begin = groups_of[i], first[i]
+        stop = n_from[g + 1] if begin >= 0 else n_from[g]
+        at = first_at_least(n_rows[:, 0], n_from[g], stop, begin + 1)
+        before = count
+        while at < stop and n_end[at] <= newest[i] and count - before < most:
+            if n_start[at] >= start[i]:
+                if count == len(out):
+                    wider = np.empty(2 * len(out), np.int32)
+                    wider[:count] = out
+                    out = wider
+                out[count] = n_rows[at, 0]
+                count += 1
+            at += 1
+        offsets[i + 1] = count
+        if count > limit:
+            return TOO_MANY, offsets, out[:0]
+    return FINE, offsets, out[:count]
+
+
+@njit(cache=True, nogil=True)
 def filtered(rows, none_rows, tests, lanes):
     """Per record, do the tests (all on the left side) hold?"""
     out = np.empty(len(rows), np.bool_)

@@ -131,6 +131,8 @@ def check_groups(source: Source, pattern: EventPattern) -> None:
         if isinstance(node, Sequence):
             _check_neighbours(source, node)
     for alternative in pattern.parts if isinstance(pattern, Disjunction) else (pattern,):
+        if isinstance(alternative, Closure) and isinstance(alternative.part, EventClass):
+            continue  # every event of it starts a group
         if not _has_single(alternative):
             hint = "Put a single event beside it, A; B+, or write SEQ(B+ b[]) for every choice of events."
             raise source.error(

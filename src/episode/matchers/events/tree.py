@@ -338,6 +338,10 @@ class TreeRun:
             if not isinstance(place.item, Group):
                 continue
             item = place.item
+            if item.follows:
+                self._following(place, item, found)
+                self._stretch(place, found)
+                continue
             low, high = self._bounds(place, found)
             buffer, tests = self._between(item)
             status, offsets, rows = joins.all_between(
@@ -354,6 +358,20 @@ class TreeRun:
             else:
                 self._runs_of(found, item, offsets, rows, applies)
             self._stretch(place, found)
+
+    def _following(self, place: GapItem, item: Group, found: Found) -> None:
+        """The rest of a closure that stands alone: what comes after its first event, within the window."""
+        (name,) = place.around.place_before
+        first = found.rows[:, found.variables.index(name)]
+        newest = window_ends(found.start, self.window)
+        most = NO_LIMIT if item.count is None else item.count
+        status, offsets, rows = joins.all_following(
+            found.group, first, found.start, newest, *self.leaf(item.variable).arrays, most, self.limit
+        )
+        if status != joins.FINE:
+            raise TooManyRecords(self.limit, "events in the closures of its matches")
+        found.groups[item.variable] = offsets, rows
+        found.select(np.flatnonzero((first < 0) | (np.diff(offsets) >= item.minimum)))
 
     def _runs_of(self, found: Found, item: Group, offsets: np.ndarray, rows: np.ndarray, applies: np.ndarray) -> None:
         """`^n`: a match for every run of n successive events."""

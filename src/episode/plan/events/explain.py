@@ -195,6 +195,8 @@ def _variables(shape: Shape, places: tuple[Node, ...]) -> frozenset[str]:
 
 
 def _item(item: Absent | Group) -> str:
+    if isinstance(item, Group) and item.follows:
+        return f"{_sign(item)} after the first event (KSEQ)"
     return f"{_sign(item)} between ({'NSEQ' if isinstance(item, Absent) else 'KSEQ'})"
 
 

@@ -13,8 +13,10 @@ from episode.lang.events.syntax import (
     EventAggregate,
     EventAtom,
     EventClass,
+    EventColumn,
     EventPattern,
     EventQuery,
+    Index,
     Negation,
     Sequence,
     classes_of,
@@ -23,6 +25,11 @@ from episode.lang.events.syntax import (
 from episode.lang.syntax import Scalar
 
 MARK = "@"
+
+
+def are_copies(one: str, other: str) -> bool:
+    """Are both copies of one variable of the query?"""
+    return MARK in one and MARK in other and one.split(MARK)[0] == other.split(MARK)[0]
 
 
 def with_groups_between_places(pattern: EventPattern) -> EventPattern:
@@ -52,8 +59,28 @@ def _has_no_place(pattern: EventPattern) -> bool:
     return isinstance(pattern, (Closure, Negation))
 
 
-def with_unique_variables(query: EventQuery) -> tuple[EventQuery, dict[str, tuple[str, ...]]]:
-    """The query with every variable once, and the new names of those that were there several times."""
+def with_first_events(pattern: EventPattern) -> tuple[EventPattern, frozenset[str]]:
+    """`A+` alone → `A; A*`, of one variable: a group's first event is a place, and the group is what comes after it.
+
+    Also where it is an alternative of a union. Returns the variables of such groups, too."""
+    if isinstance(pattern, Disjunction):
+        parts = [with_first_events(part) for part in pattern.parts]
+        names = frozenset[str]().union(*(found for _, found in parts))
+        return replace(pattern, parts=tuple(part for part, _ in parts)), names
+    if not (isinstance(pattern, Closure) and pattern.groups and isinstance(pattern.part, EventClass)):
+        return pattern, frozenset()
+    count = None if pattern.count is None else pattern.count - 1
+    rest = replace(pattern, minimum=count or 0, count=count)
+    return Sequence((pattern.part, rest), pattern.span), frozenset((pattern.part.variable,))
+
+
+def with_unique_variables(
+    query: EventQuery, lists: frozenset[str] = frozenset()
+) -> tuple[EventQuery, dict[str, tuple[str, ...]]]:
+    """The query with every variable once, and the new names of those that were there several times.
+
+    lists: variables whose places together hold the events of one closure; what is said of all of it keeps their name.
+    """
     counts = Counter(one.variable for one in classes_of(query.pattern))
     several = {name for name, count in counts.items() if count > 1}
     if not several:
@@ -75,8 +102,23 @@ def with_unique_variables(query: EventQuery) -> tuple[EventQuery, dict[str, tupl
 
     pattern = rename(query.pattern)
     mapping = {name: tuple(new) for name, new in names.items()}
-    conditions = tuple(condition for scalar in query.conditions for condition in _each_way(scalar, mapping))
+    conditions = tuple(
+        condition
+        for scalar in query.conditions
+        for condition in _each_way(
+            scalar, {name: new for name, new in mapping.items() if name not in lists or _is_of_each(scalar, name)}
+        )
+    )
     return replace(query, pattern=pattern, conditions=conditions), mapping
+
+
+def _is_of_each(scalar: Scalar, name: str) -> bool:
+    """Is it about each event of a closure by itself?"""
+    return all(
+        isinstance(atom, EventColumn) and atom.index in (Index.PLAIN, Index.EACH)
+        for atom in event_atoms(scalar)
+        if atom.variable == name
+    )
 
 
 def _each_way(scalar: Scalar, mapping: dict[str, tuple[str, ...]]) -> list[Scalar]:

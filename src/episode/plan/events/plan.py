@@ -26,7 +26,7 @@ from episode.plan.event_time import in_units_of_time
 from episode.plan.events.automaton import AutomatonPlan, is_linear, linear, plan_automaton
 from episode.plan.events.classes import EventClasses
 from episode.plan.events.conditions import Conjunct, EventScalars, conjunct_of, same_column
-from episode.plan.events.names import MARK, with_groups_between_places, with_unique_variables
+from episode.plan.events.names import MARK, with_first_events, with_groups_between_places, with_unique_variables
 from episode.plan.events.returns import EventTimes, Returns
 from episode.plan.events.tree import (
     Absent,
@@ -137,7 +137,11 @@ class _Planner:
         self.strategy = self._strategy(strategy)
         if self.strategy is not Strategy.NEXT:  # there are no groups, and alternatives have a run in common
             query = replace(query, pattern=with_groups_between_places(query.pattern))
-        query, self.renamed = with_unique_variables(query)
+        pattern, self.alone = query.pattern, frozenset[str]()
+        if self.strategy is Strategy.ANY:
+            pattern, self.alone = with_first_events(query.pattern)
+        self._check_alone(query.pattern)
+        query, self.renamed = with_unique_variables(replace(query, pattern=pattern), self.alone)
         every = {one.variable: one for one in classes_of(query.pattern)}
         classes = replace(classes, query=query, by_variable=every)
         self.query = query
@@ -158,7 +162,7 @@ class _Planner:
         self._check_size()
         self.classes.check()
         within = self._within()
-        conjuncts_ = [conjunct_of(scalar, self.closures) for scalar in query.conditions]
+        conjuncts_ = [conjunct_of(scalar, self.closures | self.alone) for scalar in query.conditions]
         self._check_conjuncts(conjuncts_)
         local: dict[str, list[Expression]] = {name: [] for name in self.variables}
         for name in self.variables:
@@ -184,7 +188,10 @@ class _Planner:
             if is_linear(rewriting.pattern) and not kept:
                 automaton = self._automaton(rewriting.pattern, related, same, [])
         labels = Labels(self.variables, {name: frozenset(new) for name, new in self.renamed.items()})
-        returns = Returns(query.source, self.schema, labels, self.derived, self.classes, self._closure_names())
+        optional = self.alone if isinstance(query.pattern, Disjunction) else frozenset[str]()
+        returns = Returns(
+            query.source, self.schema, labels, self.derived, self.classes, self._closure_names(), optional
+        )
         positives = [name for name in self.variables if name not in self.negated]
         if query.returns is None:
             planned = [returns.whole(name) for name in dict.fromkeys(name.split(MARK)[0] for name in positives)]
@@ -236,6 +243,18 @@ class _Planner:
             raise self.query.source.error(
                 EpisodeUnsupportedError, message, self.query.source.pattern, "Split it into several patterns."
             )
+
+    def _check_alone(self, pattern: EventPattern) -> None:
+        """A closure that stands alone has its variable for itself."""
+        for name in sorted(self.alone):
+            places = [one for one in classes_of(pattern) if one.variable == name]
+            if len(places) > 1:
+                raise self.query.source.error(
+                    EpisodeUnsupportedError,
+                    f"{name} is the variable of a closure that stands alone, and of another alternative.",
+                    places[-1].span,
+                    "Give each its own variable.",
+                )
 
     def _strategy(self, option: Strategy | None) -> Strategy:
         written = self.query.strategy
@@ -464,7 +483,7 @@ class _Planner:
                 if expression is None or conjunct.variables & self.closures != {conjunct.iterated}:
                     raise self.scalars.not_evaluated(conjunct.scalar)
                 by_group[conjunct.iterated] += _split(expression, conjunct.text)
-            elif conjunct.variables & self.closures:
+            elif conjunct.variables & (self.closures | self.alone):
                 kept.append(conjunct)
             else:
                 expression = self._compiled(conjunct, None)

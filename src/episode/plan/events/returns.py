@@ -55,7 +55,9 @@ class EventTimes:
 
 
 class Returns(Measures):
-    """Plans RETURN. Atoms of events are answered by atoms of MEASURES over the match's rows."""
+    """Plans RETURN. Atoms of events are answered by atoms of MEASURES over the match's rows.
+
+    alone: closures that are an alternative; without an event they are not part of the match."""
 
     def __init__(
         self,
@@ -65,10 +67,12 @@ class Returns(Measures):
         derived: DerivedColumns,
         classes: EventClasses,
         closures: frozenset[str],
+        alone: frozenset[str] = frozenset(),
     ) -> None:
         super().__init__(source, schema, labels, derived)
         self.classes = classes
         self.closures = closures
+        self.alone = alone
 
     def item(self, item: ReturnItem) -> PlannedMeasure:
         scalar = item.expression
@@ -78,7 +82,7 @@ class Returns(Measures):
     def whole(self, name: str) -> PlannedMeasure:
         """A variable that RETURN does not mention because there is no RETURN."""
         span = next(one.span for variable, one in self.classes.by_variable.items() if variable.split(MARK)[0] == name)
-        return PlannedMeasure(name, self._whole(WholeEvent(name, Index.PLAIN, 0, span)), name, span)
+        return PlannedMeasure(name, self.event_sql(WholeEvent(name, Index.PLAIN, 0, span)), name, span)
 
     def times(self, times: EventTimes) -> list[PlannedMeasure]:
         """match_start and match_end."""
@@ -105,15 +109,20 @@ class Returns(Measures):
                 f"({count} < {first} OR forall(sequence({first}, CAST({count} AS INT)), "
                 f"__i -> coalesce({inner}, false)))"
             )
-        absent = " OR ".join(
-            f"NOT {self._output(PlaceExists(self._place(name)))}" for name in sorted(conjunct.variables - self.closures)
-        )
+        certain = (conjunct.variables - self.closures) | (conjunct.variables & self.alone)
+        absent = " OR ".join(f"NOT {self._output(PlaceExists(self._place(name)))}" for name in sorted(certain))
         sql = f"coalesce({demanded}, false)" + (f" OR {absent}" if absent else "")
         return PlannedMeasure(f"{KEEP}{number}", sql, scalar.original, scalar.span)
 
     # ---- atoms -----------------------------------------------------------------------------------------------
 
     def event_sql(self, atom: EventAtom) -> str:
+        sql = self._event_sql(atom)
+        if atom.variable in self.alone:
+            return f"CASE WHEN {self._output(PlaceExists(self._place(atom.variable)))} THEN {sql} END"
+        return sql
+
+    def _event_sql(self, atom: EventAtom) -> str:
         if isinstance(atom, WholeEvent):
             return self._whole(atom)
         if isinstance(atom, EventAggregate):

@@ -21,6 +21,7 @@ from episode.lang.events.syntax import (
 )
 from episode.lang.syntax import Span
 from episode.plan.events.automaton import repeated_alternatives
+from episode.plan.events.names import are_copies
 
 
 @dataclass(frozen=True)
@@ -40,11 +41,16 @@ class Absent:
 
 @dataclass(frozen=True)
 class Group:
-    """A closure in ZStream's meaning; count None takes all qualifying events."""
+    """A closure in ZStream's meaning; count None takes all qualifying events.
+
+    follows: the rest of a closure that stands alone, in the order of events after the place before it, which is the
+    first event of the closure. Of these, `count` are the first ones.
+    """
 
     variable: str
     minimum: int
     count: int | None
+    follows: bool = False
 
 
 Gap = tuple[Union[Absent, Group], ...]
@@ -259,7 +265,7 @@ class _Builder:
             if isinstance(part, Negation):
                 gaps[-1].append(self._absent(part))
             elif isinstance(part, Closure):
-                gaps[-1].append(self._group(part))
+                gaps[-1].append(self._group(part, places))
             elif isinstance(part, Conjunction) and all(isinstance(inner, Negation) for inner in part.parts):
                 gaps[-1] += [self._absent(inner) for inner in part.parts if isinstance(inner, Negation)]
             else:
@@ -287,7 +293,9 @@ class _Builder:
             )
         return Absent(self.node(inner), "!" + _shown(inner))
 
-    def _group(self, closure: Closure) -> Group:
+    def _group(self, closure: Closure, before: list[Node]) -> Group:
         if not isinstance(closure.part, EventClass):
             raise repeated_alternatives(self.query, closure)
-        return Group(closure.part.variable, closure.minimum, closure.count)
+        name = closure.part.variable
+        follows = bool(before) and isinstance(before[-1], Leaf) and are_copies(before[-1].variable, name)
+        return Group(name, closure.minimum, closure.count, follows)
