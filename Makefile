@@ -102,7 +102,7 @@ bench-tpstream-window: setup  ## Figure 5 (c): windows, against a scan of the bu
 bench-tpstream-patterns: setup  ## Figure 6: kinds of patterns over 4 to 10 streams
 	$(RUN) $(BIN)/python -m bench.tpstream patterns
 
-bench-tpstream-latency: setup  ## Figure 7 (a): how much earlier matches are told
+bench-tpstream-latency: setup  ## Figure 7 (a): how much earlier matches are reported
 	$(RUN) $(BIN)/python -m bench.tpstream latency
 
 bench-tpstream-plans: setup  ## Figure 8 (a): every order of search, and the choice
@@ -120,6 +120,6 @@ bench-tpstream-spark: setup  ## 20 million reports of cars against Spark's sort
 test-kill: setup  ## kill a streaming query twenty times; nothing is lost, nothing repeated
 	$(RUN) $(BIN)/python -m tests.kill.run
 
-clean:  ## remove .venv, caches, taken jars, benchmark inputs and what Spark left behind
+clean:  ## remove .venv, caches, taken jars, benchmark inputs and what Spark leaves
 	rm -rf .venv bench/.flink-venv bench/data build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis tests/kafka/jars spark-warehouse metastore_db derby.log
 	find src tests bench examples -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

@@ -64,7 +64,7 @@ def median_parts(several: Sequence[Fed]) -> tuple[float, ...]:
 def told_medians(
     setting: str, taken: dict[str, list[AnyFed]], medians: Callable[[list[AnyFed]], AnyFed]
 ) -> dict[str, AnyFed]:
-    """The medians of each contender's runs; they are told, too."""
+    """The medians of each contender's runs; they are reported, too."""
     found = {name: medians(several) for name, several in taken.items()}
     for name, one in found.items():
         say(f"{setting}, {name}: {one.seconds:.3f} s, {one.rate:,.0f} events/s, {one.matches:,} matches")

@@ -65,7 +65,7 @@ class Query:
 @dataclass(frozen=True)
 class Contender:
     """A way to run. delivered: are the matches put out, too? detect: another kernel than the engine's.
-    before_feed: is told the matcher and the number of each feed."""
+    before_feed: is given the matcher and the number of each feed."""
 
     name: str
     spec: SituationPatternSpec

@@ -368,7 +368,7 @@ WITHIN_7 = 1_000
 
 
 def latency(options: argparse.Namespace) -> None:
-    """Figure 7 (a): event time by which matches are told earlier than at the end of their situations."""
+    """Figure 7 (a): event time by which matches are reported earlier than at the end of their situations."""
     rows = int(20_000_000 * options.scale)
     gains: dict[str, dict[str, tuple[float, float, int]]] = {}
     for name, times in RATIOS_7.items():
@@ -452,7 +452,7 @@ def latency(options: argparse.Namespace) -> None:
 
 
 def _gained(query: Query, batches: list[EventBatch]) -> np.ndarray:
-    """For each match told in both ways, by how much earlier one is."""
+    """For each match reported in both ways, by how much earlier one is."""
     names = {_moment(atom): name for atom, name in query.spec().plan.measures.atoms.items()}
     frames = {}
     for detect in (EARLIEST, COMPLETE):

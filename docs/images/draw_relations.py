@@ -66,7 +66,7 @@ def written(x: float, y: float, text: str, *, size: int = 13, colour: str = INK,
 
 
 def bar(x: float, to: float, y: float, colour: str, known_to: float) -> list[str]:
-    """A situation; what lies behind known_to is only outlined."""
+    """A situation; what lies after known_to is only outlined."""
     lines = [
         f"<rect x='{x:g}' y='{y:g}' width='{to - x:g}' height='{BAR}' fill='white' stroke='{GREY}' "
         "stroke-dasharray='4 3'/>"
@@ -171,7 +171,7 @@ CARS = (
 
 
 def cars() -> str:
-    """The situations of two cars, and when each query tells of them."""
+    """The situations of two cars, and when each query reports them."""
     scale, left, height = 30, 90, 150
     lines: list[str] = []
     for number, (name, situations, printed, earlier) in enumerate(CARS):

@@ -115,7 +115,7 @@ def shapes() -> str:
 
 
 def negation() -> str:
-    """A; !B; C with the negation inside the join, and behind it."""
+    """A; !B; C with the negation inside the join, and after it."""
     nseq = Node("NSEQ", "", [Node("!B", colour=ABSENT), Node("C")], OPERATOR)
     on_top = Node("NEG", "no B between A and C", [seq(Node("A"), Node("C")), Node("B", colour=ABSENT)], OPERATOR)
     return picture(

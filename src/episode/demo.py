@@ -103,8 +103,8 @@ def run(console: Console, directory: Path | None = None) -> None:
 
 def _run(console: Console, data: samples.SampleFiles) -> None:
     numbers = {"ticks": data.ticks.table.num_rows, "clicks": data.clicks.table.num_rows, **planted(data)}
-    told = "Sample data: {ticks:,} stock ticks of one trading day, and one day of {clicks:,} clicks on a web shop."
-    console.print(Text(told.format(**numbers)))
+    summary = "Sample data: {ticks:,} stock ticks of one trading day, and one day of {clicks:,} clicks on a web shop."
+    console.print(Text(summary.format(**numbers)))
     began = perf_counter()
     for number, scene in enumerate(SCENES, start=1):
         console.print()

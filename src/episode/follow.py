@@ -116,7 +116,7 @@ def _handle(batch: Any, target: Target, view: LiveView) -> None:
     """Show a micro-batch.
 
     Its matches are computed once and whole, and then read from the cache: taking a few rows of the batch itself would
-    run some of its partitions, and leave the state of the others behind.
+    run some of its partitions, and leave the state of the others as it was.
     """
     batch.persist()
     try:

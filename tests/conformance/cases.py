@@ -93,8 +93,8 @@ def _plain_clause(statement: Statement) -> TablePattern | None:
         return None
     pattern = statement.patterns[0]
     before = [token.text.upper() for token in statement.tokens if token.start < pattern.span.start]
-    behind = [token for token in statement.tokens[:-1] if token.start >= pattern.span.end]
-    named = pattern.name is not None and len(behind) <= 2
+    after = [token for token in statement.tokens[:-1] if token.start >= pattern.span.end]
+    named = pattern.name is not None and len(after) <= 2
     return pattern if before == ["SELECT", "*", "FROM"] and named else None
 
 

@@ -1,4 +1,4 @@
-"""Bad queries and the full text of what a user is told: what is wrong, where, and what would be right."""
+"""Bad queries and the full text of what a user is shown: what is wrong, where, and what would be right."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ def plan_text(text: str) -> str:
     lines += [f"  measure {measure.name}: {measure.sql}" for measure in plan.measures.measures]
     lines += [f"  {name} = {output_text(atom)}" for atom, name in plan.measures.atoms.items()]
     lines.append(f"  rows of a match: {least} to {'any number' if most is None else most}")
-    lines.append(f"  output: {', '.join(plan.output.columns)} (measures behind the first {plan.output.before})")
+    lines.append(f"  output: {', '.join(plan.output.columns)} (measures after the first {plan.output.before})")
     return "\n".join(lines)
 
 

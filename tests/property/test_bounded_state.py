@@ -43,7 +43,7 @@ def held_rows(clause: str) -> list[int]:
         ("PARTITION BY k ORDER BY ts MEASURES A.v AS a PATTERN (A B* C) WITHIN 30 DEFINE C AS C.v > 99", 31),
         # No row can start a match: nothing waits.
         ("PARTITION BY k ORDER BY ts MEASURES A.v AS a PATTERN (A B+) DEFINE A AS A.v > 99", 0),
-        # A match is reported when it is certain; the rows behind it go.
+        # A match is reported when it is certain; the rows after it go.
         ("ORDER BY ts MEASURES A.v AS a PATTERN (A+ B) DEFINE A AS A.v < 6, B AS B.v = 6", 7),
     ],
 )

@@ -347,7 +347,7 @@ def test_a_stream_equals_a_table(case: Case, data: st.DataObject) -> None:
     for begin, end in zip([0, *cuts], [*cuts, len(case.events)], strict=True):
         table = table_of(case.events[begin:end])
         found += bound(spec, shard.step([(to_bytes(table), table)] if table.num_rows else [], watermark).matches)
-        # Events of the last time may still have others of that time behind them.
+        # Events of the last time may still have others of that time after them.
         watermark = max([watermark, *(event.te - 1 for event in case.events[:end])])
         if data.draw(st.booleans()):
             shard.snapshot().apply(state)

@@ -48,7 +48,7 @@ HERE = Path(__file__).parent / "fuzz"
 CORPUS = (HERE / "corpus.sql").read_text(encoding="utf-8").split("\n;\n")
 WORDS = (HERE / "words.txt").read_text(encoding="utf-8").split()
 KINDS = [r"\d", r"[A-Z_]+$", r"[A-Za-z_]", "'", r"[-+*/%<>=]", r"[(){}\[\]]", ""]
-# Numbers and what the machine does with them stand before the blank line, all the rest behind it.
+# Numbers and what the machine does with them stand before the blank line, all the rest after it.
 OPERANDS, FORMS = (
     [part.split("\n") for part in (HERE / name).read_text(encoding="utf-8").strip().split("\n\n")]
     for name in ("operands.txt", "forms.txt")

@@ -106,7 +106,7 @@ def test_limits_that_just_fit(relation: str, a: tuple, b: tuple, detect: str) ->
 
 
 def test_a_window_of_the_least_duration() -> None:
-    """A match is told while A still lasts, at the moment at which it has lasted long enough."""
+    """A match is reported while A still lasts, at the moment at which it has lasted long enough."""
     events = [Event(time, {"a": time >= 1, "b": 2 <= time < 4}) for time in range(8)]
     definitions = (Definition("A", "a", at_least=4), Definition("B", "b"))
     pattern = Pattern(definitions, (Constraint("A", "B", frozenset(["contains"])),), 4, (Value("A", "count"),))

@@ -670,7 +670,7 @@ class _Way:
         if isinstance(atom, EventColumn) and atom.index is Index.AT:
             bound = _bindings(fork.parts[-1])[atom.variable.lower()]
             return isinstance(bound, tuple) and len(bound) >= atom.number
-        # What is about all of the closure is known behind it; at the end of the pattern after each event that may
+        # What is about all of the closure is known after it; at the end of the pattern after each event that may
         # be the last one.
         if isinstance(atom, EventAggregate) and atom.reach is Reach.ALL:
             return self.is_at_end(fork)
@@ -723,7 +723,7 @@ def _iterates(atom: EventAtom) -> bool:
 
 
 def _with_all_selected(condition: Scalar, pattern: EventPattern) -> Scalar:
-    """`c.x < max(b[..i].x)`: c is compared with all selected b, where it stands behind them and there is no other i."""
+    """`c.x < max(b[..i].x)`: c is compared with all selected b, where it stands after them and there is no other i."""
 
     def meant(atom: Any) -> Any:
         if not isinstance(atom, EventAggregate) or atom.reach is not Reach.CURRENT:
@@ -733,8 +733,8 @@ def _with_all_selected(condition: Scalar, pattern: EventPattern) -> Scalar:
             _iterates(other) and not (isinstance(other, EventAggregate) and other.reach is Reach.CURRENT)
             for other in own
         )
-        behind = any(_stands_behind(pattern, atom.variable.lower(), other) for other in _variables(condition))
-        return replace(atom, reach=Reach.ALL) if behind and not goes_through else atom
+        after = any(_stands_behind(pattern, atom.variable.lower(), other) for other in _variables(condition))
+        return replace(atom, reach=Reach.ALL) if after and not goes_through else atom
 
     return replace(condition, atoms=tuple((name, meant(atom)) for name, atom in condition.atoms))
 

@@ -525,7 +525,7 @@ class _Conditions:
         return where(f"{{}} {self.comparison()} {self.number()}", column(name, self.any_of("x", "y")))
 
     def decided_with(self, names: list[str]) -> list[str]:
-        """Single variables before the negation, and the one right behind it if it is single."""
+        """Single variables before the negation, and the one right after it if it is single."""
         order = list(dict.fromkeys(one.variable for one in classes_of(self.pattern)))
         end = max(order.index(name) for name in names)
         return [name for name in order[: end + 2] if name in self.singles]

@@ -311,7 +311,7 @@ Finding = Found | Unmatched | TimedOut
 
 @dataclass(frozen=True)
 class _Attempts:
-    """The attempts over one ordered partition, first row to last; no attempt starts behind the last row."""
+    """The attempts over one ordered partition, first row to last; no attempt starts after the last row."""
 
     clause: MatchRecognize
     rows: list[Row]

@@ -20,7 +20,7 @@ SCHEMA = "k int, ts long, v int"
 ARROW = pa.schema([("k", pa.int32()), ("ts", pa.int64()), ("v", pa.int32())])
 END = 1_000_000
 BEYOND = 10 * END
-"""Behind everything: moves the watermark."""
+"""After everything: moves the watermark."""
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("rocksdb")]
 

@@ -1,4 +1,4 @@
-"""The command line with Spark behind it: small Parquet in; table, Parquet, CSV and JSON out."""
+"""The command line with Spark after it: small Parquet in; table, Parquet, CSV and JSON out."""
 
 from __future__ import annotations
 
@@ -179,16 +179,16 @@ def test_an_unknown_table_is_told() -> None:
 
 
 @pytest.mark.parametrize(
-    ("url", "told"),
+    ("url", "reported"),
     [
         ("kafka://127.0.0.1:1/ticks?schema=symbol string", "spark.jars.packages"),
         ("kafka://127.0.0.1:1/ticks?schema=symbol strong", "schema 'symbol strong' of a topic"),
     ],
 )
-def test_a_topic_that_cannot_be_read_is_told(url: str, told: str) -> None:
+def test_a_topic_that_cannot_be_read_is_reported(url: str, reported: str) -> None:
     result = invoke("run", V_SHAPE, "-t", f"ticks={url}")
     assert result.exit_code == 2
-    assert told in result.stderr
+    assert reported in result.stderr
     assert "Traceback" not in result.stderr
 
 

@@ -175,7 +175,7 @@ def _planned(case: Case, schema: InputSchema, rows: DataFrame | pa.Table) -> lis
 
 
 def arriving(table: pa.Table, time: np.ndarray, delay: int, shuffled: bool) -> pa.Table:
-    """Rows in order of time, or so that none comes `delay` or more behind a later one."""
+    """Rows in order of time, or so that none comes `delay` or more after a later one."""
     draw = random.Random(len(time))
     jitter = [draw.randrange(delay) if shuffled else 0 for _ in time]
     return table.take(pa.array(np.argsort(time + np.array(jitter, np.int64), kind="stable")))

@@ -89,7 +89,7 @@ def test_listings_give_in_a_stream_what_they_give_in_batch(
 
 
 def _files(spark: SparkSession, place: Path, data: str, pieces: int) -> tuple[Path, str]:
-    """The events in files of their order, and one event behind the end."""
+    """The events in files of their order, and one event after the end."""
     make, schema = DATA[data]
     rows = make()
     frame = spark.createDataFrame(rows, schema)

@@ -250,7 +250,7 @@ def test_matches_are_events_of_the_next_query(car_events: DataFrame) -> None:
 
 
 def test_explain(car_events: DataFrame) -> None:
-    told = episode.explain_match(car_events, LISTING_1, time="ts", analyze=True)
+    reported = episode.explain_match(car_events, LISTING_1, time="ts", analyze=True)
     for words in (
         "A: (accel > 8.0), at least 5s",
         "B to C: meets; overlaps; finishes; contains",
@@ -259,7 +259,7 @@ def test_explain(car_events: DataFrame) -> None:
         "searches",
         "records estimated",
     ):
-        assert words in told
+        assert words in reported
     assert episode.explain(LISTING_1, CarSensors=car_events).startswith("SITUATIONS: A meets B;")
 
 

@@ -72,7 +72,7 @@ def streamed(
 
 
 def shuffled(rows: list[dict[str, Any]], by: int, seed: int = 1) -> list[dict[str, Any]]:
-    """In an order in which no event is more than `by` behind a later one."""
+    """In an order in which no event is more than `by` after a later one."""
     draw = random.Random(seed)
     return sorted(rows, key=lambda row: row["ts"] + draw.randrange(by))
 

@@ -1,4 +1,4 @@
-"""The command line without Spark: arguments, where the query comes from, how errors are told."""
+"""The command line without Spark: arguments, where the query comes from, how errors are reported."""
 
 from __future__ import annotations
 

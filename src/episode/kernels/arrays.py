@@ -1,7 +1,7 @@
 """Array programs: what conditions make of arrays of values of the running match, before their own program runs.
 
 A step is a row of `code` like a machine instruction: an operation and its operands. Values (run_i, run_f, run_n: int,
-float, is it null?) stand behind the running aggregates. An array is a row of the work arrays behind those of the
+float, is it null?) stand after the running aggregates. An array is a row of the work arrays after those of the
 running aggregates, so that the matcher has no more arguments to carry through its loop: elements in agg_i or agg_f (by
 lane), is it null? in agg_n, whose last column holds the size, and in agg_m the row that the element comes from, or -1.
 Steps:

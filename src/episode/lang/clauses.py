@@ -86,7 +86,7 @@ def _is_name(cursor: Cursor) -> bool:
 
 
 def _refuse_other_clause(cursor: Cursor, grammar: Grammar) -> None:
-    """Clauses of SQL, and those of the input behind the first clause."""
+    """Clauses of SQL, and those of the input after the first clause."""
     for words, hint in grammar.elsewhere.items():
         if cursor.at_words(*words) and not _is_name(cursor) and cursor.peek(-1).upper != "DISTINCT":
             last = cursor.peek(len(words) - 1)
@@ -121,7 +121,7 @@ def _fail_without_first(cursor: Cursor, grammar: Grammar) -> NoReturn:
 def with_suggestion(
     error: EpisodeSyntaxError, tokens: list[Token], begin: int, end: int, words: tuple[str, ...]
 ) -> EpisodeSyntaxError:
-    """Where a complaint is about a misspelt clause word, or about what stands right behind one, the hint says so."""
+    """Where a complaint is about a misspelt clause word, or about what stands right after one, the hint says so."""
     at = next((index for index in range(begin, end) if tokens[index].start == error.position), None)
     for index in () if at is None else (at, at - 1):
         word = tokens[index].upper if index >= begin else ""
@@ -141,7 +141,7 @@ def with_suggestion(
 
 
 def read_table(cursor: Cursor, grammar: Grammar) -> tuple[str, Span]:
-    """The name of the table behind FROM, as written."""
+    """The name of the table after FROM, as written."""
     start = cursor.token
     if start.is_symbol("("):
         cursor.fail("FROM takes the name of a table here.", None, "Name the subquery: WITH t AS (SELECT …) ….")
@@ -155,7 +155,7 @@ def read_table(cursor: Cursor, grammar: Grammar) -> tuple[str, Span]:
 
 
 def read_columns(cursor: Cursor, what: str, grammar: Grammar, qualifiers: tuple[str, ...] = ()) -> tuple[str, ...]:
-    """Columns behind PARTITION BY."""
+    """Columns after PARTITION BY."""
     columns = [read_column(cursor, what, grammar, qualifiers)]
     while cursor.accept_symbol(","):
         columns.append(read_column(cursor, what, grammar, qualifiers))
@@ -180,7 +180,7 @@ def read_column(cursor: Cursor, what: str, grammar: Grammar, qualifiers: tuple[s
 
 
 def read_time(cursor: Cursor, grammar: Grammar, qualifiers: tuple[str, ...] = ()) -> str:
-    """The column behind ORDER BY."""
+    """The column after ORDER BY."""
     column = read_column(cursor, "the column of the event time", grammar, qualifiers)
     if cursor.token.is_symbol(",") or cursor.token.upper in ("ASC", "DESC"):
         cursor.fail("Events are ordered by one column of time, ascending.", None, grammar.input_hint)
@@ -208,16 +208,16 @@ def refuse_keyword(cursor: Cursor, what: str, grammar: Grammar) -> None:
 
 def read_within(cursor: Cursor, grammar: Grammar) -> Duration:
     if cursor.at_end:
-        cursor.fail(f"Expected a duration behind WITHIN, found {describe(cursor.token)}.", None, EXAMPLES)
+        cursor.fail(f"Expected a duration after WITHIN, found {describe(cursor.token)}.", None, EXAMPLES)
     duration = parse_window(cursor)
     if not cursor.at_end:
         refuse_unit(cursor)
-        cursor.fail(f"Unexpected {describe(cursor.token)} behind WITHIN.", None, grammar.order_hint)
+        cursor.fail(f"Unexpected {describe(cursor.token)} after WITHIN.", None, grammar.order_hint)
     return duration
 
 
 def refuse_unit(cursor: Cursor) -> None:
-    """A name behind a number without a unit was meant to be one."""
+    """A name after a number without a unit was meant to be one."""
     before = cursor.peek(-1)
     if cursor.token.kind is Kind.NAME and before.kind is Kind.NUMBER and not before.text[-1].isalpha():
         cursor.fail(f"{describe(cursor.token)} is not a unit of time.", None, UNITS)
@@ -234,7 +234,7 @@ def split_list(cursor: Cursor, what: str, hint: str) -> Iterator[Cursor]:
                 cursor.advance()
         if cursor.index == begin:
             before = cursor.tokens[begin - 1].text
-            cursor.fail(f"Expected {what} behind '{before}', found {describe(cursor.token)}.", None, hint)
+            cursor.fail(f"Expected {what} after '{before}', found {describe(cursor.token)}.", None, hint)
         yield Cursor(cursor.source, cursor.tokens, begin, cursor.index)
         if cursor.at_end:
             return
@@ -242,7 +242,7 @@ def split_list(cursor: Cursor, what: str, hint: str) -> Iterator[Cursor]:
 
 
 def split_name(cursor: Cursor, star_hint: str) -> tuple[Cursor, str]:
-    """The expression of an item of RETURN, and the name behind AS, empty if there is none."""
+    """The expression of an item of RETURN, and the name after AS, empty if there is none."""
     begin, end, name = cursor.index, cursor.end, ""
     if cursor.token.is_symbol("*") and end - begin == 1:
         cursor.fail("* is not a column of RETURN.", None, star_hint)
@@ -251,10 +251,10 @@ def split_name(cursor: Cursor, star_hint: str) -> tuple[Cursor, str]:
     if end - begin > 2 and cursor.tokens[end - 2].upper == "AS" and not cursor.tokens[end - 3].is_symbol("."):
         token = cursor.tokens[end - 1]
         if token.kind not in (Kind.NAME, Kind.QUOTED):
-            cursor.fail(f"Expected a name behind AS, found {describe(token)}.", token, ITEM)
+            cursor.fail(f"Expected a name after AS, found {describe(token)}.", token, ITEM)
         name, end = token.identifier, end - 2
     elif cursor.tokens[end - 1].upper == "AS" and end - begin > 1 and not cursor.tokens[end - 2].is_symbol("."):
-        cursor.fail("A name is missing behind AS.", cursor.tokens[end - 1], ITEM)
+        cursor.fail("A name is missing after AS.", cursor.tokens[end - 1], ITEM)
     return Cursor(cursor.source, cursor.tokens, begin, end), name
 
 

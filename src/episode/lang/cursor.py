@@ -77,7 +77,7 @@ class Cursor:
         return self.advance()
 
     def skip_group(self) -> int:
-        """From an opening bracket to behind its closing one; returns the index of the closing token."""
+        """From an opening bracket to after its closing one; returns the index of the closing token."""
         stack = [self.token]
         for at in range(self.index + 1, self.end):
             token = self.tokens[at]
@@ -113,15 +113,15 @@ class Cursor:
 
 
 def top_level(cursor: Cursor, begin: int, end: int) -> Iterator[int]:
-    """Indices of the tokens outside brackets and CASE … END; names behind a dot are left out."""
+    """Indices of the tokens outside brackets and CASE … END; names after a dot are left out."""
     at = Cursor(cursor.source, cursor.tokens, begin, end)
     cases = 0
     while not at.at_end:
-        token, behind_dot = at.token, at.index > begin and at.peek(-1).is_symbol(".")
+        token, after_dot = at.token, at.index > begin and at.peek(-1).is_symbol(".")
         if token.kind is Kind.SYMBOL and token.text in "([{":
             at.skip_group()
             continue
-        if not behind_dot:
+        if not after_dot:
             if token.upper == "CASE":
                 cases += 1
             elif token.upper == "END" and cases:

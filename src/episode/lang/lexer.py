@@ -1,6 +1,6 @@
 """Tokens of Spark SQL with their places, as far as episode needs them to find and read its own clauses.
 
-Operators are single characters: `{-`, `||` or `<=` are told apart by the parser that cares.
+Operators are single characters: `{-`, `||` or `<=` are distinguished by the parser that cares.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Token:
 
     @property
     def identifier(self) -> str:
-        """The name behind a name, a backticked name or a double-quoted name."""
+        """The name after a name, a backticked name or a double-quoted name."""
         if self.kind is Kind.NAME:
             return self.text
         quote = self.text[0]

@@ -37,7 +37,7 @@ class AtomReader(Protocol):
     def surroundings(self) -> Surroundings: ...
 
     def read(self, cursor: Cursor) -> Any:
-        """The atom at the cursor, which then stands behind it; Spark's text for what stands there; or None."""
+        """The atom at the cursor, which then stands after it; Spark's text for what stands there; or None."""
 
     def column(self, cursor: Cursor, fields: tuple[str, ...], quoted: bool, span: Span) -> Any:
         """The atom of a column that sqlglot has found. quoted: is its first name?"""
@@ -69,7 +69,7 @@ class _Text:
         self.length += len(piece)
 
     def place(self, start: int, end: int) -> Span:
-        """The part of the query behind a range of this text."""
+        """The part of the query after a range of this text."""
         return Span(self._origin(start, first=True), self._origin(max(start, end - 1), first=False))
 
     def _origin(self, offset: int, first: bool) -> int:
@@ -219,8 +219,8 @@ Modifiers = Mapping[tuple[str, ...], str]
 """What may follow or enter an aggregate in Spark but not here, and what to write instead."""
 
 
-def refuse_modifiers_behind(cursor: Cursor, name: Token, modifiers: Modifiers, where: str) -> None:
-    """OVER, FILTER and the like behind a call, where the cursor stands."""
+def refuse_modifiers_after(cursor: Cursor, name: Token, modifiers: Modifiers, where: str) -> None:
+    """OVER, FILTER and the like after a call, where the cursor stands."""
     for words, hint in modifiers.items():
         if cursor.at_words(*words) and (len(words) > 1 or words == ("OVER",) or cursor.peek().is_symbol("(")):
             cursor.fail(f"{' '.join(words)} is not allowed after {name.text} in {where}.", cursor.token, hint)

@@ -13,7 +13,7 @@ NO_OPERAND = (
     "AND", "OR", "NOT", "THEN", "ELSE", "END", "WHEN", "BETWEEN", "IN", "IS", "LIKE", "ILIKE", "RLIKE", "REGEXP", "DIV",
     "AS", "WHERE", "WITHIN", "RETURN",
 )  # fmt: skip
-"""Words behind `20%` that make it a percentage and not a division with remainder."""
+"""Words after `20%` that make it a percentage and not a division with remainder."""
 PERCENT = "Write 20% for 0.20, without a blank, or a.x % 3 for the remainder of a division."
 
 
@@ -28,7 +28,7 @@ def read_path(cursor: Cursor) -> tuple[str, ...]:
         cursor.advance()
         path.append(cursor.advance().identifier)
     if cursor.token.is_symbol("."):
-        cursor.fail(f"Expected an attribute behind the dot, found {describe(cursor.peek())}.", cursor.peek())
+        cursor.fail(f"Expected an attribute after the dot, found {describe(cursor.peek())}.", cursor.peek())
     return tuple(path)
 
 
@@ -42,7 +42,7 @@ def read_sign(cursor: Cursor) -> str | None:
         cursor.advance()
         return SIGNS[token.text]
     if token.is_symbol("%") and not _begins_operand(cursor.peek()):
-        cursor.fail("This '%' has no number directly before it and no operand behind it.", token, PERCENT)
+        cursor.fail("This '%' has no number directly before it and no operand after it.", token, PERCENT)
     sign = cursor.peek()
     if token.kind is not Kind.NUMBER or not sign.is_symbol("%") or sign.start != token.end:
         return None

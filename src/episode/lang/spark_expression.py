@@ -1,4 +1,4 @@
-"""Scalar Spark SQL read by sqlglot, whose complaints are told in the user's terms and at a place in the text."""
+"""Scalar Spark SQL read by sqlglot, whose complaints are put in the user's terms and at a place in the text."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ def _missing_part(kind: type) -> tuple[str, str | None]:
     if issubclass(kind, exp.Between):
         return "BETWEEN needs two bounds.", "Write x BETWEEN low AND high."
     if issubclass(kind, exp.Column):
-        return "A name is missing behind the dot.", None
+        return "A name is missing after the dot.", None
     if issubclass(kind, (exp.Binary, exp.Unary)):
         return "An operand is missing here.", None
     if issubclass(kind, exp.Func):

@@ -146,7 +146,7 @@ def parse_statement(source: str) -> Statement:
             EpisodeSyntaxError,
             "Only one statement at a time.",
             semicolon.span,
-            "Run what stands before and behind this ';' one by one.",
+            "Run what stands before and after this ';' one by one.",
         )
     found = [
         index
@@ -199,7 +199,7 @@ def _check_nesting(source: str, patterns: tuple[TablePattern, ...]) -> None:
 
 
 def _is_clause(tokens: list[Token], index: int) -> bool:
-    """A clause has `(` behind it, or clearly lacks it; a column or alias of this name is neither."""
+    """A clause has `(` after it, or clearly lacks it; a column or alias of this name is neither."""
     following = tokens[index + 1]
     if following.is_symbol("("):
         return True
@@ -276,7 +276,7 @@ def _input_table(
     """First token of the table before MATCH_RECOGNIZE, its alias, and its name without schema."""
     primary_end, alias = _strip_alias(tokens, partners, index - 1)
     primary_end = _strip_sample(tokens, partners, primary_end)
-    # One clause may stand directly behind another: the first of them has the table.
+    # One clause may stand directly after another: the first of them has the table.
     chained = False
     while (clause := _clause_ending_at(tokens, partners, primary_end)) is not None:
         chained = True

@@ -130,10 +130,10 @@ def _is_situation_pattern(tokens: list[Token], begin: int, end: int) -> bool:
 
 def _has_relation(tokens: list[Token], begin: int, end: int) -> bool:
     """`A meets B`, `A met by B` or `A met-by B`, where an event pattern would have a name and an operator."""
-    symbol, relation, behind = (tokens[min(begin + distance, end)] for distance in range(3))
+    symbol, relation, after = (tokens[min(begin + distance, end)] for distance in range(3))
     names = (Kind.NAME, Kind.QUOTED)
     related = relation.kind is Kind.NAME and relation.text.lower().split("_")[0] in RELATION_WORDS
-    return symbol.kind in names and related and (behind.kind in names or behind.is_symbol("-"))
+    return symbol.kind in names and related and (after.kind in names or after.is_symbol("-"))
 
 
 def _clause_words(tokens: list[Token], begin: int, end: int, *wanted: str) -> dict[str, int]:

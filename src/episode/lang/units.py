@@ -1,6 +1,6 @@
 """Numbers with a unit in situation patterns: `8m/s2`, `70 mph`, `3.5 km/h`. The unit says what is meant, no more.
 
-A name directly behind a number, with or without a blank, is a unit unless it is a word of SQL, is called like a
+A name directly after a number, with or without a blank, is a unit unless it is a word of SQL, is called like a
 function or qualifies a column. It goes on with `/name`, `*name` and `^2` where nothing stands between. The suffixes of
 Spark's own literals (`5L`, `2.5BD`, `1e3`) stay what they are in Spark.
 """
@@ -22,11 +22,11 @@ NO_UNITS = frozenset(
         "DEFINE", "PATTERN", "WHERE", "GROUP", "ORDER", "HAVING", "LIMIT", "UNION", "SELECT", "INTERVAL",
     ]
 )  # fmt: skip
-"""Words that may stand behind a number in SQL."""
+"""Words that may stand after a number in SQL."""
 
 
 def read_number(cursor: Cursor) -> str | None:
-    """Spark's text of the number with a unit at the cursor, which then stands behind the unit; else None."""
+    """Spark's text of the number with a unit at the cursor, which then stands after the unit; else None."""
     token = cursor.token
     parts = NUMBER.fullmatch(token.text) if token.kind is Kind.NUMBER else None
     if parts is None or _is_in_interval(cursor):
@@ -42,10 +42,10 @@ def read_number(cursor: Cursor) -> str | None:
     return number
 
 
-def _is_unit(token: Token, behind: Token) -> bool:
+def _is_unit(token: Token, after: Token) -> bool:
     if token.kind is not Kind.NAME or token.upper in NO_UNITS:
         return False
-    return not (behind.is_symbol("(") or (behind.is_symbol(".") and behind.start == token.end))
+    return not (after.is_symbol("(") or (after.is_symbol(".") and after.start == token.end))
 
 
 def _goes_on(cursor: Cursor) -> bool:

@@ -89,12 +89,12 @@ class ArrayAssembler:
         return self._evaluated
 
     def next_label(self) -> None:
-        """The steps of a label begin; once more behind the last one."""
+        """The steps of a label begin; once more after the last one."""
         self.label_from.append(len(self.code))
         self._made = {}
 
     def place(self) -> dict[str, Any]:
-        """Put the steps behind the machine programs; returns arguments of the kernel."""
+        """Put the steps after the machine programs; returns arguments of the kernel."""
         base = len(self.assembler.code)
         for operation, *operands in self.code:
             if operation in JUMPS:
@@ -248,7 +248,7 @@ class ArrayAssembler:
 
     @contextmanager
     def _each(self, array: int, one: Walk, inside: list[Expression], result: Variable | None = None) -> Iterator[None]:
-        """Steps for each element. What is made inside is not known behind the loop."""
+        """Steps for each element. What is made inside is not known after the loop."""
         for part in inside:
             self._make_ahead(part, one, result)
         made = dict(self._made)

@@ -18,7 +18,7 @@ class Lanes:
     """The machine's view of a table.
 
     ints int64[:, n], floats float64[:, n], valid uint8[:, n]; `at` gives the row of a column in its lane's matrix,
-    `valid_at` its row in `valid` (-1: no nulls). Rows behind the input columns are free for computed columns.
+    `valid_at` its row in `valid` (-1: no nulls). Rows after the input columns are free for computed columns.
     ranks: rank of each constant string among the values of its type.
     """
 

@@ -33,7 +33,7 @@ class LiveRules:
     """What a stream does with its events.
 
     end: events from this time on do not belong to the stream; once the watermark is there, the input has ended.
-    event_id: column by which repeated events (of the same time) are told; the first one counts.
+    event_id: column by which repeated events (of the same time) are recognised; the first one counts.
     keep_late: hand late events back.
     of_matches: the events are matches of another pattern of the same query. They come in the very step whose watermark
         reaches them; so one is late only if the watermark of an earlier step had reached it.

@@ -6,7 +6,7 @@
 3. Once rows are grouped into slices: distances that only grow within a slice (times) become steps.
 4. Codes of dictionaries take 1 or 2 bytes where the dictionary is small.
 
-A slimmed table's schema remembers how its columns were; the first distance of a slice is told apart for each slice.
+A slimmed table's schema remembers how its columns were; the first distance of a slice is distinguished for each slice.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ def _slim_column(array: pa.Array) -> tuple[pa.Array, Recipe | None]:
 
 
 def _bits(largest: int) -> int:
-    """How wide an unsigned integer must be; 64 for what cannot be told."""
+    """How wide an unsigned integer must be; 64 for what cannot be known."""
     return next((bits for bits in (8, 16, 32) if 0 <= largest < 2**bits), 64) if largest != -1 else 64
 
 

@@ -1,8 +1,8 @@
 """How long after its time a match may be reported: what a further pattern over the matches of a stream must know.
 
-Times of matches are told by the column of the output in which they stand. The delay of such a column is the least d for
-which the following always holds: when the watermark has reached W, every match that is still to be reported has a time
-later than W - d in it.
+Times of matches are named by the column of the output in which they stand. The delay of such a column is the least d
+for which the following always holds: when the watermark has reached W, every match that is still to be reported has a
+time later than W - d in it.
 """
 
 from __future__ import annotations

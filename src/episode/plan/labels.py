@@ -18,7 +18,7 @@ class Labels:
     subsets: dict[str, frozenset[str]]
 
     def members(self, name: str | None) -> frozenset[str] | None:
-        """The labels behind a name; None for all rows of the match."""
+        """The labels after a name; None for all rows of the match."""
         if name is None:
             return None
         return self.subsets.get(name, frozenset((name,)))

@@ -671,7 +671,7 @@ def _undated(node: exp.Expression) -> exp.Expression:
 
 
 def rescale(value: Expression, scale: int, target: int) -> Expression:
-    """An exact number with `target` digits behind the point instead of `scale`."""
+    """An exact number with `target` digits after the point instead of `scale`."""
     if scale == target:
         return value
     factor = 10 ** (target - scale)

@@ -86,7 +86,7 @@ class RowLocalScalars:
             raise self.mistaken(error, scalar) from None
 
     def resolve(self, reference: ColumnRef) -> tuple[str, tuple[str, ...]]:
-        """Column and struct fields behind a reference."""
+        """Column and struct fields that a reference means."""
         return self.schema.resolve(reference, self.source, self.labels)
 
     def not_too_deep(self, expression: Expression, scalar: Scalar) -> Expression:

@@ -42,7 +42,7 @@ class InputSchema:
         return None
 
     def resolve(self, reference: ColumnRef, source: Source, labels: Sequence[str] = ()) -> tuple[str, tuple[str, ...]]:
-        """Column and struct fields behind a reference, or an error that lists what there is (labels included)."""
+        """Column and struct fields that a reference means, or an error that lists what there is (labels included)."""
         column = self.find(reference.path[0])
         if column is not None:
             if len(reference.path) > 1 and lane_of(self.columns[column]) is not None:

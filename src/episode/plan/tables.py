@@ -12,7 +12,7 @@ CLASS_COLUMN = "__episode_class"
 class EventTable:
     """A table whose rows are the events of a class.
 
-    columns: the columns of the stream behind its own ones. widened: types of the stream, for its own columns that are
+    columns: the columns of the stream after its own ones. widened: types of the stream, for its own columns that are
     of a narrower one.
     """
 

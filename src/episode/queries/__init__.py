@@ -1,1 +1,1 @@
-"""Queries behind the public functions: from texts and tables to DataFrames."""
+"""Queries beneath the public functions: from texts and tables to DataFrames."""

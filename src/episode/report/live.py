@@ -40,12 +40,12 @@ class MicroBatch:
     lag: float | None
 
     def line(self) -> str:
-        behind = "" if self.lag is None else f", {duration(self.lag)} behind"
+        after = "" if self.lag is None else f", {duration(self.lag)} behind"
         return (
             f"batch {self.number}: {counted(self.events, 'event', 'events')} ({rate(self.events, self.seconds)}), "
             f"{counted(self.matches, 'match', 'matches')} ({rate(self.matches, self.seconds)}), {self.late:,} late, "
             f"{self.state_rows:,} rows held in shards with work, state {size(self.state_bytes)}, "
-            f"watermark {self.watermark}{behind}"
+            f"watermark {self.watermark}{after}"
         )
 
 
@@ -116,7 +116,7 @@ class LiveView:
         if self.last is None:
             return Text("waiting for events", style="dim")
         last = self.last
-        lag = "" if last.lag is None else f" ({duration(last.lag)} behind the clock)"
+        lag = "" if last.lag is None else f" ({duration(last.lag)} after the clock)"
         table = Table.grid(padding=(0, 2))
         rows = [
             ("events", f"{self.events:,}", rate(last.events, last.seconds)),

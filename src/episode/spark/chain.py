@@ -79,11 +79,11 @@ class Chain:
         delay = widest(self.delays) if self.merged else _bounded(metadata.get(DELAY))
         if is_time and delay is not UNBOUNDED:
             clock = Clock(time.units_per_millisecond, delay, self.settled)
-            return clock, f"{delay} ms after {time.column} (that of the patterns before this one)", False
+            return clock, f"{delay} ms behind {time.column} (that of the patterns before this one)", False
         if watermark is None:
             raise _unknown(time, is_time)
         delay = watermark_milliseconds(watermark, time)
-        return Clock(time.units_per_millisecond, delay, self.settled), f"{watermark} after {time.column}", True
+        return Clock(time.units_per_millisecond, delay, self.settled), f"{watermark} behind {time.column}", True
 
     def free_name(self, counters: str) -> str:
         """A name for the counters of a further pattern."""
@@ -148,7 +148,7 @@ def _analyzed_plan(frame: DataFrame) -> str:
 
 
 def _refuse_watermarks(lines: list[str]) -> None:
-    """A second watermark behind the first stops Spark's, and all comes to a halt."""
+    """A second watermark after the first stops Spark's, and all comes to a halt."""
     depth = [len(line) - len(line.lstrip(_BRANCHES)) for line in lines]
     for at, line in enumerate(lines):
         if not line.lstrip(_BRANCHES).startswith("EventTimeWatermark"):

@@ -1,6 +1,6 @@
 """What only a classic (not a Connect) session can tell: the optimized plan and the cluster's parallelism.
 
-The one place that looks behind PySpark's public interface. Everything here is a hint: where it fails, for whatever
+The one place that looks beneath PySpark's public interface. Everything here is a hint: where it fails, for whatever
 reason, the answer is "not known" and the caller goes the general way.
 """
 
@@ -25,7 +25,7 @@ class PlainFiles:
 
 
 def plain_parquet_files(frame: DataFrame) -> PlainFiles | str:
-    """The files behind a frame that only reads Parquet, or why it is not such a frame."""
+    """The files after a frame that only reads Parquet, or why it is not such a frame."""
     if not hasattr(frame, "_jdf"):
         return "a Spark Connect session does not show its plan"
     try:

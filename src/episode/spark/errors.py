@@ -15,7 +15,7 @@ _AFTER = re.compile(
 
 
 def translate(error: BaseException) -> EpisodeError | None:
-    """Our error behind a Spark exception, with its full text as the message; None if there is none.
+    """Our error after a Spark exception, with its full text as the message; None if there is none.
 
     A worker's exception reaches the driver as text: a Python traceback that ends with the exception's name and message.
     """

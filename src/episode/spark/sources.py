@@ -35,7 +35,7 @@ def followed_files(spark: SparkSession, path: str, kind: str) -> DataFrame:
 
 def _without_schema(path: str, kind: str, reason: str) -> EpisodeAnalysisError:
     return EpisodeAnalysisError(
-        f"The columns of {path} cannot be told: {reason}",
+        f"The columns of {path} cannot be read: {reason}",
         hint=f"Put at least one file there first ({kind}): its columns are those of the stream.",
     )
 

@@ -2,7 +2,7 @@
 
 One state group for each shard. The watermark is the input's own where it has one; otherwise it stands on the envelopes;
 over matches of another pattern it is that pattern's (`spark.chain`).
-Late events are told apart one by one inside the shard (`matchers.live`), not by Spark: so they can be counted and kept.
+Late events are recognised one by one inside the shard (`matchers.live`), not by Spark: so they can be counted and kept.
 """
 
 from __future__ import annotations
@@ -426,7 +426,7 @@ def _query_id() -> str:
     query = None if task is None else task.getLocalProperty(_QUERY_ID)
     if query is None:
         raise EpisodeDataError(
-            "Spark does not tell to which query this task belongs: late events of two queries could not be told apart.",
+            "Spark does not say to which query this task belongs: late events of two queries would be mixed.",
             hint="Options(late='drop') counts late events without keeping them.",
         )
     return query

@@ -12,7 +12,7 @@ from episode.errors import EpisodeAnalysisError, EpisodeError, EpisodeSyntaxErro
 
 
 def keyword_table(spark: SparkSession, name: str, table: object) -> DataFrame:
-    """The DataFrame behind a keyword table: itself, or the Parquet files at a path."""
+    """The DataFrame after a keyword table: itself, or the Parquet files at a path."""
     if isinstance(table, str):
         try:
             return spark.read.parquet(table)

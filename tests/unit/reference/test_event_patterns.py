@@ -572,7 +572,7 @@ def test_next_match_forks_where_take_and_proceed_are_both_possible():
     b, c = where("{} > 3", column("b", "x")), where("{} > 7", column("c", "x"))
     events = stream("A1 A2 A3 A4", x=[0, 5, 8, 9])
     assert next_found(QUERY_6, first, b, c, events=events, member=anything) == ["A1 [A2 A3] A4", "A1 [A2] A3"]
-    # With a place behind it both forks live on: [B2] B3 and [B2 B3] B4 wait for D.
+    # With a place after it both forks live on: [B2] B3 and [B2 B3] B4 wait for D.
     pattern = sequence(A, SOME_B, C, D)
     fourth = where("{} = 7", column("d", "x"))
     events = stream("A1 B2 B3 B4 B5", x=[0, 1, 9, 9, 7])
@@ -587,7 +587,7 @@ def test_next_match_forks_at_a_closure_that_may_be_passed_over():
     first, d = where("{} = 0", column("a", "x")), where("{} = 7", column("d", "x"))
     c = where("{} = 9", column("c", "x"))
     events = stream("A1 B2 B3 B4", x=[0, 9, 9, 7])
-    # B2 as b or as c; B3 as b or c behind [B2].
+    # B2 as b or as c; B3 as b or c after [B2].
     assert next_found(pattern, first, c, d, events=events, member=anything) == ["A1 [B2] B3 B4", "A1 [] B2 B4"]
 
 
@@ -603,7 +603,7 @@ def test_next_match_element_of_a_closure_is_decided_when_it_is_there():
     second = where("{} > 2", at("b", 2, "x"))
     events = stream("A1 B2 B3 B4 C5", x=[0, 0, 1, 3, 0])
     assert next_found(QUERY_6, second, events=events) == ["A1 [B2 B4] C5"]
-    assert next_found(QUERY_6, second, events=stream("A1 B2 C3", x=[0, 9, 0])) == []  # b[2] is null behind it
+    assert next_found(QUERY_6, second, events=stream("A1 B2 C3", x=[0, 9, 0])) == []  # b[2] is null after it
     # Standing last, the closure is not complete before its second event.
     assert next_found(sequence(A, SOME_B), second, events=events) == ["A1 [B2 B4]"]
 
@@ -652,7 +652,7 @@ def test_next_match_of_alternatives_in_a_sequence_is_one_run():
     pattern = sequence(A, either(sequence(B, one("A", "z")), C), D)
     assert next_found(pattern, events=stream("A1 B2 C3 D4")) == []
     assert next_found(pattern, events=stream("A1 B2 C3 A4 D5")) == ["A1 B2 A4 D5"]
-    # Behind a closure the events of the closure are taken until one of the alternatives begins.
+    # After a closure the events of the closure are taken until one of the alternatives begins.
     pattern = sequence(A, SOME_B, either(C, D), one("A", "z"))
     assert next_found(pattern, events=stream("A1 B2 B3 D4 C5 A6")) == ["A1 [B2 B3] D4 A6"]
 

@@ -115,7 +115,7 @@ def test_permute_of_optional_parts() -> None:
         ("()*", "", [1], [""]),
         ("()??", "", [1], [""]),
         ("^+", "", [1, 1], [""]),  # holds before the first row only
-        ("${2,}", "", [1, 1], []),  # attempts start at real rows, so never behind the last
+        ("${2,}", "", [1, 1], []),  # attempts start at real rows, so never after the last
         ("(Y?){2,}", "Y AS v = 1", [1, 0], ["Y", ""]),  # Y, then an empty iteration: enough
         ("(Y?){2,}", "Y AS v = 1", [1, 1, 1], ["YYY"]),
         ("(Y??){2,}", "Y AS v = 1", [1, 1], ["", ""]),

@@ -38,7 +38,7 @@ take_check[take_from[t]:…]: checks when t takes an event; cross_negation: nega
 end_check, late_negation: the same at the end, per state.
 A check: kind ONCE (with the taken event as current row) or EACH (once per event of loop_variable); back: nothing is
 demanded of the first `back` events of loop_variable; test or program: its number, the other is -1.
-cross_negation -1 - n: negation n lies here and is looked at in the end; found nowhere, it lies behind all events.
+cross_negation -1 - n: negation n lies here and is looked at in the end; found nowhere, it lies after all events.
 agg_reach: which events an aggregate covers. agg_high: where the high word of its value goes, -1: it has none.
 tests int64[:, 8]: comparisons, in columns COMPARE … B_NAV. navs int64[:, 3], in columns NAV_VARIABLE …: an event of a
 variable: counted from its first, or back from the current or last.

@@ -226,12 +226,12 @@ def match_partitions(
     """Run every partition from its next start row as far as the rows allow.
 
     Program (per instruction): op, first, second, label_of; entry_bits uint64: labels of which a row must offer one (all
-    bits where none is needed); loop_choice: is it the choice behind a greedy loop over one label?
+    bits where none is needed); loop_choice: is it the choice after a greedy loop over one label?
     slot int32 (memory slot of a SPLIT or -1);
     loop_from, loop_ids: loops around each instruction. Labels: first_bits/follow_bits: what a start row and its
     successor must offer. Residuals by label: simple tests (comparison of two loads, a nav of -1 is the current row) and
     machine programs. Navigations and running aggregates as arrays. Array programs (see kernels.arrays) by label from
-    array_from on; behind the bounds of the last label stands how many values they need beside the running aggregates.
+    array_from on; after the bounds of the last label stands how many values they need beside the running aggregates.
     Rows: bits, time, key, columns.
     Partitions: key_lo/key_hi row ranges; at_start: is key_lo the true start of the partition?; next_start, numbers,
     covered, explored_start, explored_to are updated in place (rows are absolute in this call).

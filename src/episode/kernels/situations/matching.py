@@ -2,7 +2,7 @@
 
 The rows of a batch are contiguous by partition ("group") and in order of time within one. Bit s of a row's `bits` says
 whether the condition of symbol s holds. All rows of a group with one time are one *instant*; what is certain is asked
-behind its last row. Buffers of situations, relations and their masks are those of `situation_search`.
+after its last row. Buffers of situations, relations and their masks are those of `situation_search`.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def count_starts(bits, from_, symbols):
 
 @njit(cache=True, nogil=True)
 def complete_rows(from_, time, until):
-    """For each group, the row behind its last complete instant: a last instant later than `until` may grow."""
+    """For each group, the row after its last complete instant: a last instant later than `until` may grow."""
     groups = len(from_) - 1
     out = np.empty(groups, np.int64)
     for g in range(groups):

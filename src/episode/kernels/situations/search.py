@@ -1,7 +1,7 @@
 """The search for situations that stand in Allen's relations to each other.
 
 Situations of one symbol and partition never overlap, so a buffer of them is sorted by start and by end at once: a
-buffer is a range of slots lo:hi of flat arrays, the slot `hi` behind the finished ones holds the one that lasts. Slots
+buffer is a range of slots lo:hi of flat arrays, the slot `hi` after the finished ones holds the one that lasts. Slots
 leave at the front when they fall out of the window.
 
 Relations are bits 0 .. 12: before, meets, overlaps, starts, during, finishes, equals, after, met-by, overlapped-by,
@@ -91,7 +91,7 @@ def _allowed(mask, starts, ends, lo, hi, z_start, z_end, z_lasts, out):
     """The slots of lo:hi whose relation to z is in the mask, as sorted disjoint ranges; how many ranges.
 
     Along the buffer the relation to z runs through before, meets, [one that holds z's start], during, [one that holds
-    z's end], met-by, after; the two in brackets are single slots. z_lasts: z has no end yet, and nothing is behind it.
+    z's end], met-by, after; the two in brackets are single slots. z_lasts: z has no end yet, and nothing is after it.
     """
     count = 0
     at = lo
@@ -167,7 +167,7 @@ def search(pinned, order, masks, starts, ends, lo, hi, candidate, open_slot, end
            lasted, ranges, scratch, statistics, found, count, most):  # fmt: skip
     """All matches with the pinned situation (chosen[pinned]), the others along `order`; (found, count).
 
-    candidate: does the lasting situation of a symbol take part? hi: behind the finished ones that take part.
+    candidate: does the lasting situation of a symbol take part? hi: after the finished ones that take part.
     ended_seen: slot of each symbol that has ended just now and was visible before, or -1.
     check_new: leave out what was certain before this instant. found int64[room, S + 1]: slots, and which last as bits.
     statistics: those of `situations`; selectivities and partial records are kept up to date.

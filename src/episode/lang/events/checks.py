@@ -30,14 +30,14 @@ class EventVariable:
     """What conditions may call by this name.
 
     closure: is it a list of events? negation: number of the negation it stands in, from 0, if any.
-    behind: for a closure, the lower-case names of the variables that stand behind it.
+    after: for a closure, the lower-case names of the variables that stand after it.
     """
 
     name: str
     event_class: str
     closure: bool
     negation: int | None
-    behind: frozenset[str] = frozenset()
+    after: frozenset[str] = frozenset()
 
 
 def check_pattern(source: Source, pattern: EventPattern) -> None:
@@ -192,13 +192,13 @@ def variables_of(source: Source, pattern: EventPattern) -> dict[str, EventVariab
     """The variables by their lower-case names."""
     negations = [node for node in nodes_of(pattern) if isinstance(node, Negation)]
     found = _variables(source, pattern, False, None, {id(node): number for number, node in enumerate(negations)})
-    for name, behind in _behind(pattern):
+    for name, after in _after(pattern):
         if found[name].closure:
-            found[name] = replace(found[name], behind=found[name].behind | behind)
+            found[name] = replace(found[name], after=found[name].after | after)
     return found
 
 
-def _behind(pattern: EventPattern) -> Iterator[tuple[str, frozenset[str]]]:
+def _after(pattern: EventPattern) -> Iterator[tuple[str, frozenset[str]]]:
     """Variables with those of later parts of a sequence; a closure is one part."""
     if isinstance(pattern, Closure):
         return
@@ -209,7 +209,7 @@ def _behind(pattern: EventPattern) -> Iterator[tuple[str, frozenset[str]]]:
             )
             yield from ((one.variable.lower(), later) for one in classes_of(part))
     for part in children(pattern):
-        yield from _behind(part)
+        yield from _after(part)
 
 
 def _variables(

@@ -58,7 +58,7 @@ class Conditions:
 
 
 def parse_conditions(cursor: Cursor, variables: Variables) -> Conditions:
-    """The conditions between the cursor, behind the first WHERE, and its end."""
+    """The conditions between the cursor, after the first WHERE, and its end."""
     found = Conditions()
     _check_depth(cursor)
     pending = list(reversed(_split(cursor, cursor.index, cursor.end, _wheres(cursor))))
@@ -110,9 +110,9 @@ def _split(cursor: Cursor, begin: int, end: int, separators: list[int]) -> list[
     ranges = list(zip([begin, *(index + 1 for index in separators)], [*separators, end]))
     for number, (first, last) in enumerate(ranges):
         if first == last:
-            behind = cursor.tokens[separators[number - 1] if number else begin - 1].text
+            after = cursor.tokens[separators[number - 1] if number else begin - 1].text
             stop = cursor.tokens[last]
-            cursor.fail(f"Expected a condition behind {behind}, found {describe(stop)}.", stop)
+            cursor.fail(f"Expected a condition after {after}, found {describe(stop)}.", stop)
     return ranges
 
 
@@ -158,7 +158,7 @@ def _fail_at(cursor: Cursor, begin: int, end: int, message: str, hint: str) -> N
 
 
 def _refuse_attributes_inside(cursor: Cursor) -> None:
-    """`[x]` beside an OR, behind NOT or inside brackets: it is not a truth value of its own."""
+    """`[x]` beside an OR, after NOT or inside brackets: it is not a truth value of its own."""
     alternatives = _has_or(cursor)
     for index in range(cursor.index, cursor.end):
         begins = index == cursor.index or cursor.tokens[index - 1].text.upper() in ("AND", "∧", "OR", "NOT", "(")
@@ -181,7 +181,7 @@ def _same_attributes(cursor: Cursor) -> list[SameAttribute]:
     opening = cursor.index
     closing = cursor.skip_group()
     if not cursor.at_end:
-        cursor.fail(f"Expected AND behind {_short(cursor, opening, closing + 1)}, found {describe(cursor.token)}.",
+        cursor.fail(f"Expected AND after {_short(cursor, opening, closing + 1)}, found {describe(cursor.token)}.",
                     None, SAME)  # fmt: skip
     inner = Cursor(cursor.source, cursor.tokens, opening + 1, closing)
     if inner.at_end:
@@ -239,7 +239,7 @@ def _words(cursor: Cursor, begin: int, end: int) -> list[str]:
 
 
 def _end_of_strategy(cursor: Cursor, begin: int) -> int | None:
-    """Behind the words of a strategy, known or not, that begins here; what else would begin so?"""
+    """After the words of a strategy, known or not, that begins here; what else would begin so?"""
     if begin > cursor.index and cursor.tokens[begin - 1].is_symbol("."):
         return None
     end = begin
@@ -290,7 +290,7 @@ def _scalars(cursor: Cursor, variables: Variables) -> list[Scalar]:
 
 
 def _with_all_known(operands: list[Scalar], variables: Variables) -> list[Scalar]:
-    """`c.x < max(b[..i].x)` of a c behind b: all of b are selected by then, which `[..i]` means (SASE++, 5.2).
+    """`c.x < max(b[..i].x)` of a c after b: all of b are selected by then, which `[..i]` means (SASE++, 5.2).
 
     Where the condition also names b[i], b[i-k] or b[..i-1], it goes through the events of b as elsewhere.
     """
@@ -302,7 +302,7 @@ def _with_all_known(operands: list[Scalar], variables: Variables) -> list[Scalar
         name = atom.variable.lower()
         if not isinstance(atom, EventAggregate) or atom.reach is not Reach.CURRENT or name in through:
             return atom
-        return replace(atom, reach=Reach.ALL) if names & variables[name].behind else atom
+        return replace(atom, reach=Reach.ALL) if names & variables[name].after else atom
 
     return [
         replace(one, atoms=tuple((name, known(atom)) for (name, _), atom in zip(one.atoms, event_atoms(one))))

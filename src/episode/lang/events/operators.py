@@ -138,7 +138,7 @@ def _bounds(cursor: Cursor) -> tuple[int, int | None] | None:
         cursor.advance()
         number = cursor.advance()
         bounds = _count(cursor, number, number.text)
-        cursor.expect_symbol("}", "behind the count", "Only an exact count is possible: B{5}, the same as B^5.")
+        cursor.expect_symbol("}", "after the count", "Only an exact count is possible: B{5}, the same as B^5.")
         return bounds
     if token.is_symbol("?"):
         cursor.fail("There is no optional event in a pattern.", None, "Write B* for any number of events.")
@@ -179,7 +179,7 @@ def _variable(cursor: Cursor, part: EventPattern, closed: bool) -> EventPattern:
     name_end = token.end
     if cursor.token.is_symbol("["):
         opening = cursor.advance()
-        closing = cursor.expect_symbol("]", f"behind {token.text}[", f"In the pattern, write {token.text}[].")
+        closing = cursor.expect_symbol("]", f"after {token.text}[", f"In the pattern, write {token.text}[].")
         if not closed:
             written = Token(Kind.SYMBOL, "[]", opening.start, closing.end)
             hint = f"Write {part.name} {token.text}, or {part.name}+ {token.text}[] for one or more events."

@@ -105,7 +105,7 @@ def _query(cursor: Cursor, strategy: Strategy | None) -> EventQuery:
     clauses = cut_clauses(cursor, GRAMMAR)
     pattern_cursor = clauses["PATTERN"]
     if pattern_cursor.at_end:
-        pattern_cursor.fail(f"Expected an event behind PATTERN, found {describe(pattern_cursor.token)}.", None, EXAMPLE)
+        pattern_cursor.fail(f"Expected an event after PATTERN, found {describe(pattern_cursor.token)}.", None, EXAMPLE)
     pattern_span = Span(pattern_cursor.token.start, cursor.tokens[pattern_cursor.end - 1].end)
     pattern = parse_operators(pattern_cursor)
     check_pattern(Source(cursor.source), pattern)

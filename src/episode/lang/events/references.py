@@ -23,7 +23,7 @@ Variables = Mapping[str, EventVariable]
 
 @dataclass(frozen=True)
 class Subscript:
-    """What stands behind a variable in brackets: an index, or the reach of an aggregate."""
+    """What stands after a variable in brackets: an index, or the reach of an aggregate."""
 
     index: Index
     number: int = 0
@@ -46,7 +46,7 @@ def _length_of_name(cursor: Cursor, start: int) -> int:
 
 
 def fail_unbound(cursor: Cursor, name: str, token: Token, variables: Variables, alone: bool) -> NoReturn:
-    """A name that is no variable; alone: nothing stands behind it, so that it may be an attribute."""
+    """A name that is no variable; alone: nothing stands after it, so that it may be an attribute."""
     written = [variable.name for variable in variables.values()]
     similar = closest(name, written)
     renamed = [variable for variable in variables.values() if variable.event_class.lower() == name.lower()]
@@ -68,7 +68,7 @@ def known_variables(names: Iterable[str]) -> str:
 
 
 def variable_at(cursor: Cursor, variables: Variables) -> EventVariable | None:
-    """The variable whose name stands at the cursor. An index behind any other name is an error."""
+    """The variable whose name stands at the cursor. An index after any other name is an error."""
     token = cursor.token
     if not is_name(token) or cursor.peek(-1).is_symbol("."):
         return None
@@ -81,7 +81,7 @@ def variable_at(cursor: Cursor, variables: Variables) -> EventVariable | None:
 
 
 def _has_index(cursor: Cursor) -> bool:
-    """Brackets behind the name that only a variable can have: `[i]`, `[last]`, `[]`, `[..i]`."""
+    """Brackets after the name that only a variable can have: `[i]`, `[last]`, `[]`, `[..i]`."""
     if not cursor.peek().is_symbol("["):
         return False
     first, second = cursor.peek(2), cursor.peek(3)
@@ -91,7 +91,7 @@ def _has_index(cursor: Cursor) -> bool:
 
 
 def read_subscript(cursor: Cursor, name: Token, variable: EventVariable) -> Subscript:
-    """From `[` to behind `]`."""
+    """From `[` to after `]`."""
     opening = cursor.index
     closing = cursor.skip_group()
     inside = cursor.tokens[opening + 1 : closing]

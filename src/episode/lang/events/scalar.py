@@ -26,7 +26,7 @@ from episode.lang.lexer import Kind, Token
 from episode.lang.lifting import (
     KEYWORDS,
     lift_scalar,
-    refuse_modifiers_behind,
+    refuse_modifiers_after,
     refuse_modifiers_inside,
     split_arguments,
 )
@@ -114,11 +114,11 @@ class EventAtoms:
         if subscript.reach in (Reach.BEFORE, Reach.CURRENT):
             cursor.fail(f"{shown} is several events.", written, f"Write for example max({shown}) for one value.")
         if self.returned and subscript.index in (Index.EACH, Index.BACK):
-            name, behind = variable.name, "".join(f".{part}" for part in path)
+            name, after = variable.name, "".join(f".{part}" for part in path)
             cursor.fail(
                 f"{shown} has no meaning in RETURN: it is a different event each time.",
                 written,
-                f"Write {name}[]{behind} for all of them, {name}[1]{behind} or {name}[last]{behind} for one.",
+                f"Write {name}[]{after} for all of them, {name}[1]{after} or {name}[last]{after} for one.",
             )
         if not path:
             return self._whole(cursor, variable, subscript.index, subscript.number, span)
@@ -239,7 +239,7 @@ def parse_aggregate(cursor: Cursor, name: Token, variables: Variables) -> EventA
     opening = cursor.index
     closing = cursor.skip_group()
     span = cursor.span_from(name.start)
-    refuse_modifiers_behind(cursor, name, MODIFIERS, EVENT_PATTERNS.name)
+    refuse_modifiers_after(cursor, name, MODIFIERS, EVENT_PATTERNS.name)
     arguments = split_arguments(cursor, opening + 1, closing)
     word = name.upper
     if word == "COUNT" and len(arguments) == 1:

@@ -238,15 +238,15 @@ def _with_clauses(
 
 
 def _check_comma(cursor: Cursor, begin: int, stop: int) -> None:
-    """`x AS a y AS b`: where a measure goes on behind its name, a comma is missing."""
+    """`x AS a y AS b`: where a measure goes on after its name, a comma is missing."""
     depth = 0
     for index in range(begin, stop - 2):
         token = cursor.tokens[index]
         if token.kind is Kind.SYMBOL:
             depth += (token.text in "([{") - (token.text in ")]}")
         if depth == 0 and token.upper == "AS":
-            name, behind = cursor.tokens[index + 1], cursor.tokens[index + 2]
-            cursor.fail(f"Expected ',' after the measure {name.text}, found {describe(behind)}.", behind, MEASURE)
+            name, after = cursor.tokens[index + 1], cursor.tokens[index + 2]
+            cursor.fail(f"Expected ',' after the measure {name.text}, found {describe(after)}.", after, MEASURE)
 
 
 def _rows_per_match(section: Section | None, cursor: Cursor | None) -> RowsPerMatch:
@@ -317,14 +317,14 @@ def _fail_unknown_label(cursor: Cursor, token: Token, names: Iterable[str]) -> N
 
 
 def _within(cursor: Cursor | None) -> tuple[Duration | None, Span | None]:
-    """The window, and where EMIT TIMED OUT MATCHES stands behind it."""
+    """The window, and where EMIT TIMED OUT MATCHES stands after it."""
     if cursor is None:
         return None, None
     duration = parse_window(cursor)
     emit, timed_out = cursor.token, None
     if cursor.accept_words("EMIT"):
         if not cursor.accept_words("TIMED", "OUT", "MATCHES"):
-            cursor.fail("Expected TIMED OUT MATCHES behind EMIT.", None, "Write EMIT TIMED OUT MATCHES.")
+            cursor.fail("Expected TIMED OUT MATCHES after EMIT.", None, "Write EMIT TIMED OUT MATCHES.")
         timed_out = cursor.span_from(emit.start)
     elif cursor.token.kind is Kind.NAME:
         cursor.fail(f"{describe(cursor.token)} is not a unit of time.", None, UNITS)
@@ -402,8 +402,8 @@ def _refuse_random(cursor: Cursor) -> None:
     """A condition must be the same however often and in whatever order it is tested."""
     while not cursor.at_end:
         token = cursor.advance()
-        behind_dot = cursor.peek(-2).is_symbol(".")
-        if token.kind is Kind.NAME and token.upper in RANDOM and cursor.token.is_symbol("(") and not behind_dot:
+        after_dot = cursor.peek(-2).is_symbol(".")
+        if token.kind is Kind.NAME and token.upper in RANDOM and cursor.token.is_symbol("(") and not after_dot:
             hint = "Compute it as a column in a subquery: FROM (SELECT …) MATCH_RECOGNIZE (…)."
             cursor.fail(f"{token.upper} has another value each time; a condition must not depend on it.", token, hint)
 

@@ -21,7 +21,7 @@ from episode.lang.lifting import (
     KEYWORDS,
     PLACEHOLDER,
     lift_scalar,
-    refuse_modifiers_behind,
+    refuse_modifiers_after,
     refuse_modifiers_inside,
     split_arguments,
 )
@@ -148,7 +148,7 @@ def _call(
     opening_index = cursor.index
     closing_index = cursor.skip_group()
     span = cursor.span_from(first.start)
-    refuse_modifiers_behind(cursor, name, MODIFIERS, ROW_PATTERNS.name)
+    refuse_modifiers_after(cursor, name, MODIFIERS, ROW_PATTERNS.name)
     arguments = split_arguments(cursor, opening_index + 1, closing_index)
     word = name.upper
     if word == "CLASSIFIER":

@@ -1,4 +1,4 @@
-"""MATCH_RECOGNIZE cut into its sections, each with the tokens behind its keyword."""
+"""MATCH_RECOGNIZE cut into its sections, each with the tokens after its keyword."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ RANK = {
 
 @dataclass(frozen=True)
 class Section:
-    """tokens[begin:end] stand behind the keyword."""
+    """tokens[begin:end] stand after the keyword."""
 
     name: str
     keyword: Token

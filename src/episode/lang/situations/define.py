@@ -4,7 +4,7 @@
 
 BETWEEN at the end of a definition limits the duration, or is SQL's operator. It limits the duration if
 (1) both bounds are durations and one of them has a unit of time, or `units`, or INTERVAL: `fast BETWEEN 4s AND 30s`; or
-(2) a whole condition stands before it, behind the last AND or OR: one with a comparison, IS, IN, LIKE, BETWEEN or NOT,
+(2) a whole condition stands before it, after the last AND or OR: one with a comparison, IS, IN, LIKE, BETWEEN or NOT,
 TRUE or FALSE, or a call of a function that is true or false: `speed > 70 BETWEEN 4 AND 30`.
 Otherwise it is SQL's: `speed BETWEEN 4 AND 30`, `ok AND speed BETWEEN 4 AND 30`. In brackets it is always SQL's.
 AT LEAST and AT MOST are never SQL.
@@ -63,7 +63,7 @@ def _header(cursor: Cursor, further: bool) -> Token:
     cursor.advance()
     if cursor.token.upper != "AS":
         hint = "A comma outside brackets separates definitions: symbol AS condition." if further else DEFINITION
-        cursor.fail(f"Expected AS behind {token.text}, found {describe(cursor.token)}.", None, hint)
+        cursor.fail(f"Expected AS after {token.text}, found {describe(cursor.token)}.", None, hint)
     cursor.advance()
     return token
 
@@ -71,7 +71,7 @@ def _header(cursor: Cursor, further: bool) -> Token:
 def _definition(token: Token, cursor: Cursor, symbols: Symbols, qualifiers: tuple[str, ...]) -> SituationDefinition:
     symbol, begin = token.identifier, cursor.index
     if cursor.at_end:
-        cursor.fail(f"Expected a condition behind {token.text} AS, found {describe(cursor.token)}.", None, DEFINITION)
+        cursor.fail(f"Expected a condition after {token.text} AS, found {describe(cursor.token)}.", None, DEFINITION)
     _refuse_missing_comma(cursor)
     limit = _limit(cursor, begin, cursor.end)
     if limit == begin:
@@ -151,7 +151,7 @@ def _is_condition(cursor: Cursor, begin: int, end: int) -> bool:
 
 
 def _last_conjunct(cursor: Cursor, begin: int, end: int) -> int:
-    """Where the part behind the last AND or OR begins; the AND of SQL's BETWEEN does not count."""
+    """Where the part after the last AND or OR begins; the AND of SQL's BETWEEN does not count."""
     betweens, last = 0, begin
     for index in top_level(cursor, begin, end):
         word = cursor.tokens[index].upper
@@ -181,7 +181,7 @@ def _read_limit(cursor: Cursor, symbol: str) -> tuple[Duration | None, Duration 
         cursor.advance()
         word = cursor.advance()
         if word.upper not in ("LEAST", "MOST"):
-            cursor.fail(f"Expected LEAST or MOST behind AT, found {describe(word)}.", word, LIMIT)
+            cursor.fail(f"Expected LEAST or MOST after AT, found {describe(word)}.", word, LIMIT)
         if word.upper in found:
             kind = "least" if word.upper == "LEAST" else "greatest"
             place = Token(Kind.NAME, "", cursor.peek(-2).start, word.end)
@@ -191,7 +191,7 @@ def _read_limit(cursor: Cursor, symbol: str) -> tuple[Duration | None, Duration 
         if cursor.token.upper not in RESERVED:
             refuse_unit(cursor)
         hint = "The limit of the duration is the last part of a definition; a comma separates definitions."
-        cursor.fail(f"Unexpected {describe(cursor.token)} behind the duration of {symbol}.", None, hint)
+        cursor.fail(f"Unexpected {describe(cursor.token)} after the duration of {symbol}.", None, hint)
     _check_limits(cursor, symbol, found.get("LEAST"), found.get("MOST"))
     return found.get("LEAST"), found.get("MOST")
 

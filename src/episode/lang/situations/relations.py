@@ -43,7 +43,7 @@ JOINED = "Constraints are joined by AND, alternatives of one pair by ';' or OR."
 def parse_constraints(cursor: Cursor, symbols: Symbols) -> tuple[Constraint, ...]:
     """The constraints between the cursor and its end."""
     if cursor.at_end:
-        cursor.fail(f"Expected a situation behind PATTERN, found {describe(cursor.token)}.", None, EXAMPLE)
+        cursor.fail(f"Expected a situation after PATTERN, found {describe(cursor.token)}.", None, EXAMPLE)
     found = _constraints(cursor, symbols, 0)
     if not cursor.at_end:
         if cursor.token.is_symbol(")"):
@@ -144,11 +144,11 @@ def _symbol(cursor: Cursor, symbols: Symbols) -> str:
         cursor.fail("NOT is not allowed in PATTERN.", None, "List the relations that are wanted, as alternatives.")
     if not is_name(token) or token.upper in ("AND", "OR"):
         hint = JOINED if before == ";" else known_symbols(symbols)
-        cursor.fail(f"Expected a situation behind '{before}', found {describe(token)}.", None, hint)
+        cursor.fail(f"Expected a situation after '{before}', found {describe(token)}.", None, hint)
     symbol = symbols.get(token.identifier.lower())
     if symbol is None:
         if token.text.lower() in RELATIONS:
-            message = f"Expected a situation behind '{before}', found the relation {describe(token)}."
+            message = f"Expected a situation after '{before}', found the relation {describe(token)}."
             cursor.fail(message, None, known_symbols(symbols))
         similar = closest(token.identifier, symbols.values())
         hint = f"Did you mean {similar}?" if similar is not None else f"Define it in DEFINE. {known_symbols(symbols)}"
@@ -185,7 +185,7 @@ def _fail_unknown(cursor: Cursor, name: str, place: Token) -> NoReturn:
 def _fail_without_relation(cursor: Cursor, left: str) -> NoReturn:
     if cursor.at_end and cursor.tokens[cursor.index - 2].upper == "PATTERN":
         cursor.fail("A pattern relates at least two situations.", cursor.tokens[cursor.index - 1], EXAMPLE)
-    cursor.fail(f"Expected a relation behind {left}, found {describe(cursor.token)}.", None, KNOWN)
+    cursor.fail(f"Expected a relation after {left}, found {describe(cursor.token)}.", None, KNOWN)
 
 
 def place_of(span: Span) -> Token:

@@ -10,7 +10,7 @@ from episode.errors import EpisodeUnsupportedError
 from episode.lang.cursor import Cursor, closest, describe
 from episode.lang.functions import AGGREGATES, NAVIGATIONS, OTHER_SPARK_AGGREGATES, ROW_FUNCTIONS, SYNONYMS
 from episode.lang.lexer import Kind, Token
-from episode.lang.lifting import lift_scalar, refuse_modifiers_behind, refuse_modifiers_inside, split_arguments
+from episode.lang.lifting import lift_scalar, refuse_modifiers_after, refuse_modifiers_inside, split_arguments
 from episode.lang.references import is_name, read_path, read_sign
 from episode.lang.situations.syntax import Moment, SituationAggregate, SituationAtom, SituationColumn, SituationTime
 from episode.lang.source import Source
@@ -103,9 +103,9 @@ class ConditionAtoms:
         word, hint = cursor.peek(), f"Write {self.symbol} AS condition AT LEAST 5 seconds."
         if word.upper in ("LEAST", "MOST"):
             limit = Token(Kind.NAME, "", cursor.token.start, word.end)
-            cursor.fail("A limit of the duration stands behind the whole condition.", limit, hint)
+            cursor.fail("A limit of the duration stands after the whole condition.", limit, hint)
         if word.kind is Kind.NUMBER or closest(word.upper, ("LEAST", "MOST")) is not None:
-            cursor.fail(f"Expected LEAST or MOST behind AT, found {describe(word)}.", word, hint)
+            cursor.fail(f"Expected LEAST or MOST after AT, found {describe(word)}.", word, hint)
 
     def _fail_aggregate(self, cursor: Cursor) -> NoReturn:
         name = cursor.token
@@ -260,7 +260,7 @@ def _parse_aggregate(cursor: Cursor, symbols: Symbols, qualifiers: tuple[str, ..
     name = cursor.advance()
     opening, closing = cursor.index, cursor.skip_group()
     span = cursor.span_from(name.start)
-    refuse_modifiers_behind(cursor, name, MODIFIERS, SITUATION_PATTERNS.name)
+    refuse_modifiers_after(cursor, name, MODIFIERS, SITUATION_PATTERNS.name)
     arguments = split_arguments(cursor, opening + 1, closing)
     if len(arguments) != 1:
         hint = f"Write for example {name.text}({next(iter(symbols.values()))}.x)."

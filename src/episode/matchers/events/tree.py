@@ -132,7 +132,7 @@ class TreeRun:
         return found
 
     def _surely_decided(self) -> bool:
-        """Are all records of the root decided in this round? Joins put out only those behind `done`."""
+        """Are all records of the root decided in this round? Joins put out only those after `done`."""
         if self.waits or not isinstance(self.plan.tree, (InSequence, Together)):
             return False
         parts = self.plan.tree.places if isinstance(self.plan.tree, InSequence) else self.plan.tree.parts
@@ -140,7 +140,7 @@ class TreeRun:
         return len(parts) > 1 and int(self.round.end[last].max()) <= self.round.until
 
     def _decided(self, found: Found) -> np.ndarray:
-        """Is a match decided in this round? With something behind its last event, when its window has passed."""
+        """Is a match decided in this round? With something after its last event, when its window has passed."""
         decided = window_ends(found.start, self.window) if self.waits else found.end
         return is_after(decided, self.round.done[found.group]) & (decided <= self.round.until)
 

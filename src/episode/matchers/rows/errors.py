@@ -50,5 +50,5 @@ def matching_failed(plan: RowPatternPlan, events: EventBatch, row: int, status: 
         f"AFTER MATCH {plan.source.written(rules.skip_span)} is not possible for the match "
         f"that starts at {place}: {reason}.",
         rules.skip_span,
-        "Skip to a label that every match has behind its first row, or SKIP PAST LAST ROW.",
+        "Skip to a label that every match has after its first row, or SKIP PAST LAST ROW.",
     )

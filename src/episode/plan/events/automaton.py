@@ -253,7 +253,7 @@ class _Node:
 
 @dataclass
 class _Automaton:
-    """shared: numbers of states and of negations, by the group, the steps that lead there and what tells them apart."""
+    """shared: numbers of states and negations, by the group, the steps that lead there and what distinguishes them."""
 
     query: EventQuery
     conjuncts: list[Conjunct]
@@ -460,18 +460,18 @@ class _Alternative:
         return crosses
 
     def _ready(self, conjunct: Conjunct) -> tuple[int, bool]:
-        """(place, is it decided only behind that place?)."""
-        last, behind = -1, False
+        """(place, is it decided only after that place?)."""
+        last, after = -1, False
         for name in conjunct.variables:
             place = self.place[name]
             waits = name in conjunct.whole
             if place > last or (place == last and waits):
-                last, behind = place, waits or (place == last and behind)
-        return last, behind
+                last, after = place, waits or (place == last and after)
+        return last, after
 
     def _decided_by(self, conjunct: Conjunct, variable: str, before: int, place: int) -> bool:
-        last, behind = self._ready(conjunct)
-        if behind:
+        last, after = self._ready(conjunct)
+        if after:
             return before <= last < place
         return place == last and variable in conjunct.variables
 
@@ -483,8 +483,8 @@ class _Alternative:
     def _decided_at_end(self, place: int) -> tuple[int, ...]:
         found = []
         for conjunct in self.conjuncts:
-            last, behind = self._ready(conjunct)
-            if behind and last >= place:
+            last, after = self._ready(conjunct)
+            if after and last >= place:
                 found.append(self.automaton.check(conjunct, conjunct.iterated, conjunct.iterated is not None))
         return tuple(found)
 

@@ -47,7 +47,7 @@ class EventClasses:
         return self.by_variable[one].name != self.by_variable[other].name
 
     def column(self, variable: str, path: tuple[str, ...], span: Span) -> ColumnRef:
-        """The column of the input behind an attribute of a variable."""
+        """The column of the input after an attribute of a variable."""
         if not self.tables:
             return ColumnRef(None, path, span)
         own = self.own_columns(variable)
@@ -64,7 +64,7 @@ class EventClasses:
         return ColumnRef(None, (own[name], *path[1:]), span)
 
     def own_columns(self, variable: str) -> dict[str, str]:
-        """Columns of the variable's events: their names, and the columns of the input behind them."""
+        """Columns of the variable's events: their names, and the columns of the input after them."""
         if self.tables:
             return self.tables[self._class_of(variable).name].columns
         return {name: name for name in self.schema.columns}

@@ -152,7 +152,7 @@ class EventScalars:
         return self.rows.source.error(EpisodeUnsupportedError, message, span, ACROSS_ROWS)
 
     def column(self, atom: EventColumn) -> ColumnRef:
-        """The column of the input behind an attribute of a variable."""
+        """The column of the input after an attribute of a variable."""
         return self.classes.column(atom.variable, atom.path, atom.span)
 
     def argument(self, scalar: Scalar) -> Expression:

@@ -50,7 +50,7 @@ class Statistics:
 
 @dataclass(frozen=True)
 class Estimate:
-    """Records per window and what they cost, and the shapes behind them: for each inner node of the logical tree."""
+    """Records per window and what they cost, and the shapes after them: for each inner node of the logical tree."""
 
     card: float
     cost: float

@@ -53,7 +53,7 @@ class EventReport:
     changes: tuple[Change, ...]
 
     def to_json(self) -> str:
-        """Nodes of the tree are told by their numbers."""
+        """Nodes of the tree are identified by their numbers."""
         numbers: dict[Node, int] = {node: number for number, node in reversed(list(enumerate(_inner(self.tree))))}
 
         def plan(physical: PhysicalPlan) -> list[Any]:

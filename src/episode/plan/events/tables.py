@@ -18,10 +18,10 @@ TIME, START, KEY = "the event time", "the start of an event", "the key"
 def one_stream_of(
     query: EventQuery, tables: Tables, time: str | None, start: str | None, keys: tuple[str, ...]
 ) -> dict[str, EventTable]:
-    """Every table's columns, and the columns of the stream behind them.
+    """Every table's columns, and the columns of the stream after them.
 
     Columns of one name and type are one. Time, start and keys are in every table and are one column, of the widest type
-    that they have. Others of one name and several types are told apart.
+    that they have. Others of one name and several types are distinguished.
     """
     shared = _shared(query, tables, time, start, keys)
     by_name: dict[str, list[tuple[str, str]]] = {}

@@ -58,7 +58,7 @@ Gap = tuple[Union[Absent, Group], ...]
 
 @dataclass(frozen=True)
 class InSequence:
-    """Places in order; gaps[i] stands before places[i], the last gap behind all of them."""
+    """Places in order; gaps[i] stands before places[i], the last gap after all of them."""
 
     places: tuple[Node, ...]
     gaps: tuple[Gap, ...]
@@ -131,7 +131,7 @@ def groups_of(node: Node) -> Iterator[Group]:
 
 
 def is_open_ended(node: Node) -> bool:
-    """Does a negation or a group stand behind the last single event, in some way through the tree?"""
+    """Does a negation or a group stand after the last single event, in some way through the tree?"""
     if isinstance(node, InSequence):
         return bool(node.gaps[-1]) or is_open_ended(node.places[-1])
     if isinstance(node, Together):

@@ -24,7 +24,7 @@ BY_TYPE = ("sum", "avg", "stddev_samp", "stddev_pop", "var_samp", "var_pop")
 """Aggregates that start with a value of a type."""
 
 MOST_DIGITS = 37
-"""Of a running sum: one less than Spark's decimals have, or adding to it would cut off digits behind the point."""
+"""Of a running sum: one less than Spark's decimals have, or adding to it would cut off digits after the point."""
 
 
 def takes(function: str, type_: str) -> bool:

@@ -20,7 +20,7 @@ def explain_situation_pattern(plan: SituationPlan) -> list[str]:
     when = "as soon as they are certain" if plan.eager else "when all their situations have ended"
     lines = [
         f"SITUATIONS: {' '.join(written.split())}",
-        f"  {within}; event time {plan.time}; matches are told {when}",
+        f"  {within}; event time {plan.time}; matches are reported {when}",
         f"  partitions: {', '.join(plan.keys) or 'one (no PARTITION BY)'}",
         "  situations (runs of events for which the condition holds, once per row before matching):",
     ]

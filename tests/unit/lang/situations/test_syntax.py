@@ -380,9 +380,9 @@ def test_tables(text: str, situations: list[str]):
 @pytest.mark.parametrize(
     "before", ["", "FROM t", "FROM t AS x PARTITION BY x.k ORDER BY ts", "PARTITION BY k", "ORDER BY t"]
 )
-@pytest.mark.parametrize("behind", ["", ";", " WITHIN 5s", "; A before B\n;", " RETURN A.start;"])
-def test_whole(before: str, behind: str):
-    statement = parse_statement(f"{before} {BODY}{behind}")
+@pytest.mark.parametrize("after", ["", ";", " WITHIN 5s", "; A before B\n;", " RETURN A.start;"])
+def test_whole(before: str, after: str):
+    statement = parse_statement(f"{before} {BODY}{after}")
     assert isinstance(statement.whole, SituationQuery)
     assert (statement.patterns, statement.tables) == ((), ())
 

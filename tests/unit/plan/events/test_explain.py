@@ -16,7 +16,7 @@ from tests.reference.event_patterns import Event
 from tests.support.events import spec_of, table_of
 
 
-def told(spec: EventPatternSpec, kinds: str) -> list[str]:
+def reported(spec: EventPatternSpec, kinds: str) -> list[str]:
     """The report of a run over events of these types, one at each unit of time."""
     events = [Event(t, t, t, {"type": kind, "k": 1, "x": t % 3, "y": 1, "s": "a"}) for t, kind in enumerate(kinds)]
     running = LocalRun(spec)
@@ -32,7 +32,7 @@ def test_a_change_says_which_plan_was_taken(monkeypatch: pytest.MonkeyPatch) -> 
         monkeypatch.setattr(event_adapt, name, value)
     monkeypatch.setattr(event_rounds, "FIRST_ROWS", 400)
     spec = spec_of("PATTERN A; B; C WHERE A.x < C.x WITHIN 60", round_rows=400)
-    lines = told(spec, "ABBBBBBBCCCCCCC" * 40 + "AAAAAAABBBBBBBC" * 120)
+    lines = reported(spec, "ABBBBBBBCCCCCCC" * 40 + "AAAAAAABBBBBBBC" * 120)
     taken = [line.strip() for line in lines[lines.index("  plans taken:") + 1 :]]
     assert taken[0].startswith("round 1: first events seen; (A; B); C, cost ")
     assert "; A; (B; C), cost" in taken[-1]
@@ -41,7 +41,7 @@ def test_a_change_says_which_plan_was_taken(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_counts_stand_beside_estimates() -> None:
     """Every third event is an A, a B or a C: 10 of each in a window, so that pairs and records can be reckoned."""
-    lines = told(spec_of("PATTERN A; B; C WITHIN 30"), "ABC" * 100)
+    lines = reported(spec_of("PATTERN A; B; C WITHIN 30"), "ABC" * 100)
     at = next(number for number, line in enumerate(lines) if line.startswith("  tree of the busiest part"))
     assert lines[at - 1] == "  plans at the end: a tree (1)"
     tree = lines[at + 1 : at + 6]
@@ -54,12 +54,14 @@ def test_counts_stand_beside_estimates() -> None:
 def test_a_forced_tree_has_no_counts_per_window() -> None:
     plan = spec_of("PATTERN A; B; C WITHIN 30").plan
     forced = search(plan, defaults(plan))
-    assert not any("in fact" in line for line in told(spec_of("PATTERN A; B; C WITHIN 30", forced=forced), "ABC" * 10))
+    assert not any(
+        "in fact" in line for line in reported(spec_of("PATTERN A; B; C WITHIN 30", forced=forced), "ABC" * 10)
+    )
 
 
 def test_the_automaton_is_told() -> None:
     spec = spec_of("PATTERN SEQ(A a, B+ b[], C c) WHERE skip-till-next-match WITHIN 5")
-    assert told(spec, "ABCABBC") == [
+    assert reported(spec, "ABCABBC") == [
         "  run: 1 parts of the input, 1 rounds, 2 matches",
         "  plans at the end: the automaton (1)",
     ]
@@ -67,7 +69,7 @@ def test_the_automaton_is_told() -> None:
 
 def test_the_automaton_in_place_of_a_tree(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(event_adapt, "search", lambda plan, _: PhysicalPlan(True, (), 7.0))
-    lines = told(spec_of("PATTERN A; B WITHIN 5"), "ABAB")
+    lines = reported(spec_of("PATTERN A; B WITHIN 5"), "ABAB")
     assert lines[1] == "  plans at the end: the automaton (1)"
     assert lines[2].startswith("  automaton instead: cost ")
     assert lines[2].endswith(" (chosen)")
