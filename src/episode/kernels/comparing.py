@@ -33,7 +33,7 @@ def compare_floats(a: float, b: float) -> int:
 
 @njit(cache=True, nogil=True, inline="always")
 def compare_ints(a: int, b: int) -> int:
-    return (a > b) - (a < b)
+    return int(a > b) - int(a < b)
 
 
 @njit(cache=True, nogil=True, inline="always")
