@@ -87,6 +87,7 @@ def test_row_patterns_in_one_statement(spark: SparkSession, tmp_path: Path) -> N
     check(spark, tmp_path, statement(OVER_ROWS.format(input=ROWS)), restart=True)
 
 
+@pytest.mark.live
 def test_three_levels_through_dataframes_without_an_end(spark: SparkSession, tmp_path: Path) -> None:
     """A filter, a computed column and a renamed time between the levels; windows end by the watermark alone."""
 
@@ -104,6 +105,7 @@ def test_three_levels_through_dataframes_without_an_end(spark: SparkSession, tmp
     check(spark, tmp_path, query, options=Options(watermark=30, shards=2))
 
 
+@pytest.mark.live
 def test_a_union_of_two(spark: SparkSession, tmp_path: Path) -> None:
     both = f"(SELECT k, t, n FROM {EVENTS} UNION ALL SELECT k, t, n FROM {SITUATIONS})"
     check(spark, tmp_path, statement(OVER_ROWS.format(input=both)))
