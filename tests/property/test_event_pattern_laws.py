@@ -104,6 +104,16 @@ def test_closures_alone_equal_the_oracle(lasting: bool) -> None:
 
 
 @SETTINGS
+@given(cases(Features(neighbouring_groups=True), strategy=Strategy.ANY), st.integers(1, 4), st.data())
+def test_groups_side_by_side_equal_the_oracle(case: Case, rows: int, data: st.DataObject) -> None:
+    spec = planned(case)
+    oracle = expected(case, spec)
+    assert sorted(run_whole(spec, case.events)) == oracle
+    assert sorted(run_whole(planned(case, round_rows=rows), case.events)) == oracle
+    assert sorted(run_in_pieces(spec, data.draw(pieces_of(case.events)), data.draw(st.booleans()))) == oracle
+
+
+@SETTINGS
 @given(cases(), st.data())
 def test_chunks_do_not_matter(case: Case, data: st.DataObject) -> None:
     spec = planned(case)

@@ -354,8 +354,30 @@ class _Search:
                 qualifying = tuple(event for event in self.events if self.qualifies(event, hole, places))
                 names.append(_name(hole.filled.place))
                 choices.append(_groups(hole.filled.closure, qualifying))
+        if _have_neighbours(places):
+            yield from self.with_neighbouring_groups(places)
+            return
         for chosen in itertools.product(*choices):
             yield _grouped(places, dict(zip(names, chosen)))
+
+    def with_neighbouring_groups(self, places: Filled) -> Iterator[Filled]:
+        """Groups side by side bound each other: every choice of events for all of them that has each group complete.
+
+        Complete: all events that qualify between its neighbours, where a group counts with its events, if it has any.
+        """
+        holes = [hole for hole in _holes(places) if isinstance(hole.filled, Group)]
+        names = [_name(hole.filled.place) for hole in holes]
+        qualifying = [tuple(event for event in self.events if self.qualifies(event, hole, places)) for hole in holes]
+        span = _span(_events(places))
+        for chosen in itertools.product(*(list(_subsets(events)) for events in qualifying)):
+            whole = _grouped(places, dict(zip(names, chosen)))
+            bounded = [hole for hole in _holes(whole) if isinstance(hole.filled, Group)]
+            if all(
+                hole.filled.events == tuple(event for event in events if hole.encloses([event], span, self.within))
+                and len(hole.filled.events) >= _needed(hole.filled.closure)
+                for hole, events in zip(bounded, qualifying, strict=True)
+            ):
+                yield whole
 
     def alone(self, group: Group) -> Iterator[Filled]:
         """A closure that is all of the pattern: every qualifying event starts a group, of itself and those after it.
@@ -463,6 +485,21 @@ class _Search:
             runs = _Runs(self, [_Way(self, items) for items in _alternatives(pattern)])
             for start in range(len(self.events)):
                 yield from runs.matches_from(start)
+
+
+def _have_neighbours(filled: Filled) -> bool:
+    match filled:
+        case Ordered(parts):
+            side_by_side = (isinstance(a, Group) and isinstance(b, Group) for a, b in itertools.pairwise(parts))
+            return any(side_by_side) or any(_have_neighbours(part) for part in parts)
+        case Unordered(parts):
+            return any(_have_neighbours(part) for part in parts)
+    return False
+
+
+def _subsets(events: tuple[Event, ...]) -> Iterator[tuple[Event, ...]]:
+    for size in range(len(events) + 1):
+        yield from itertools.combinations(events, size)
 
 
 def _ended(filled: Filled, after: int | None) -> int | None:

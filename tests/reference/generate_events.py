@@ -68,10 +68,13 @@ class Features:
     intervals: bool = False  # events that last
     alternatives: bool = False  # most parts of a sequence are alternatives
     closure_alone: bool = False  # the pattern is a closure, or has one as an alternative
+    neighbouring_groups: bool = False  # the pattern is A; B*; C*; D, perhaps with more around it
 
 
 PLAIN = Features()
-EVERYTHING = replace(Features(**dict.fromkeys(Features.__dataclass_fields__, True)), closure_alone=False)
+EVERYTHING = replace(
+    Features(**dict.fromkeys(Features.__dataclass_fields__, True)), closure_alone=False, neighbouring_groups=False
+)
 
 
 @dataclass(frozen=True)
@@ -111,7 +114,7 @@ def cases(draw: st.DrawFn, features: Features = PLAIN, max_events: int = 8, stra
     key = draw(st.sampled_from([None, None, None, "k"]))
     in_query = draw(st.booleans())
     pattern = _Maker(draw, chosen, typed, features).pattern()
-    if chosen is Strategy.ANY or not in_query:
+    if (chosen is Strategy.ANY or not in_query) and not features.neighbouring_groups:
         pattern = _with_legal_groups(pattern, features)
     # Partition contiguity needs [attr] or a key.
     same = draw(st.sampled_from([(), (), (), ("k",), ("s",), ("k", "s")]))
@@ -196,6 +199,8 @@ class _Maker:
         if self.features.closure_alone and self.strategy is Strategy.ANY:
             alone = self.closure(zstream=True)
             return alone if self.any_of(True, True, False) else Disjunction((self.one(), alone))
+        if self.features.neighbouring_groups and self.strategy is Strategy.ANY:
+            return self.neighbours()
         match self.any_of(*kinds):
             case "either":
                 return self.either(zstream=zstream, inside=zstream, depth=1)
@@ -206,6 +211,18 @@ class _Maker:
             case "closure":
                 return self.closure(zstream=True)
         return self.sequence(zstream=zstream, depth=2, most=4)
+
+    def neighbours(self) -> EventPattern:
+        groups = [closure(self.one(), self.any_of("*", "*", "+"), groups=True) for _ in range(2)]
+        sequence = Sequence((self.one(), *groups, self.one()))
+        match self.any_of("plain", "plain", "after", "not", "either"):
+            case "after":
+                return Sequence((*sequence.parts, self.one()))
+            case "not":
+                return Sequence((*sequence.parts, self.negation()))
+            case "either":
+                return Disjunction((sequence, self.one()))
+        return sequence
 
     def one(self, variable: str | None = None) -> EventClass:
         self.names += 1

@@ -148,14 +148,28 @@ def check_groups(source: Source, pattern: EventPattern) -> None:
 def _check_neighbours(source: Source, sequence: Sequence) -> None:
     places = [part for part in sequence.parts if not isinstance(part, Negation)]
     for left, right in pairwise(places):
+        if _is_pair(sequence, left):
+            continue
         ends, begins = any(last for _, last in _ends(left)), any(first for first, _ in _ends(right))
         if ends and begins:
             raise source.error(
                 EpisodeUnsupportedError,
-                "Two closures side by side are not supported: where one ends and the other begins is not said.",
+                "Closures side by side are supported as two, with * or +, between single events: A; B*; C+; D.",
                 Span(left.span.start, right.span.end),
                 "Put an event between them, or write SEQ(A a, B+ b[], C+ c[], D d) for every choice of events.",
             )
+
+
+def _is_pair(sequence: Sequence, left: EventPattern) -> bool:
+    """`A; B*; C*; D`: two groups with nothing but single events around them, where one ends as the other begins."""
+    at = next(number for number, part in enumerate(sequence.parts) if part is left)
+    around = sequence.parts[max(at - 1, 0) : at + 3]
+    return len(around) == 4 and all(
+        isinstance(part, EventClass)
+        if number in (0, 3)
+        else isinstance(part, Closure) and part.groups and part.count is None and isinstance(part.part, EventClass)
+        for number, part in enumerate(around)
+    )
 
 
 def _has_single(pattern: EventPattern) -> bool:

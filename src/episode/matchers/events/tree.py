@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from episode.kernels.events import joins
+from episode.kernels.events import joins, neighbours
 from episode.kernels.times import EVER, NEVER, is_after, window_ends, window_starts
 from episode.matchers.events.gaps import GapItem, gap_items, has_leading_group
 from episode.matchers.events.prepare import EventArrays
@@ -338,18 +338,16 @@ class TreeRun:
             if not isinstance(place.item, Group):
                 continue
             item = place.item
+            if _is_group(place.around.items_before[-1:]):
+                continue  # found together with the group before it
+            if _is_group(place.around.items_after[:1]):
+                self._side_by_side(place, found)
+                continue
             if item.follows:
                 self._following(place, item, found)
                 self._stretch(place, found)
                 continue
-            low, high = self._bounds(place, found)
-            buffer, tests = self._between(item)
-            status, offsets, rows = joins.all_between(
-                found.group, found.rows, low, high, *buffer.arrays,
-                self.arrays.tests(tests, found.variables, buffer.variables), self.arrays.kernel_lanes, self.limit,
-            )  # fmt: skip
-            if status != joins.FINE:
-                raise TooManyRecords(self.limit, "events in the closures of its matches")
+            offsets, rows = self._all_between(place, item, found)
             applies = self._applies(place, found)
             counts = np.where(applies, np.diff(offsets), 0)
             if item.count is None:
@@ -358,6 +356,46 @@ class TreeRun:
             else:
                 self._runs_of(found, item, offsets, rows, applies)
             self._stretch(place, found)
+
+    def _side_by_side(self, place: GapItem, found: Found) -> None:
+        """Two groups between two places: a match for every way to part their events."""
+        applies = self._applies(place, found)
+        lists = []
+        for item in (place.item, place.around.items_after[0]):
+            assert isinstance(item, Group)
+            offsets, rows = self._all_between(place, item, found)
+            lists.append((item, *_filtered_lists(offsets, rows, np.where(applies, np.diff(offsets), 0))))
+        (one, b_from, b_rows), (other, c_from, c_rows) = lists
+        which, ends, begins = neighbours.splits(
+            b_from, b_rows, one.minimum, c_from, c_rows, other.minimum, self.round.end, self.limit
+        )
+        if len(which) > self.limit:
+            raise TooManyRecords(self.limit)
+        mine = applies[which]
+        which, ends, begins = which[mine], ends[mine], begins[mine]
+        absent = np.flatnonzero(~applies)
+        kept = np.concatenate([which, absent])
+        order = np.argsort(kept, kind="stable")
+        none = np.zeros(len(absent), np.int64)
+        found.select(kept[order])
+        parts = ((one, b_rows, b_from[which], ends), (other, c_rows, begins, c_from[1:][which]))
+        for item, rows, first, last in parts:
+            low, high = np.concatenate([first, none])[order], np.concatenate([last, none])[order]
+            lengths = high - low
+            at = np.repeat(low - (np.cumsum(lengths) - lengths), lengths) + np.arange(lengths.sum())
+            found.groups[item.variable] = np.concatenate([[0], np.cumsum(lengths)]), rows[at]
+
+    def _all_between(self, place: GapItem, item: Group, found: Found) -> tuple[np.ndarray, np.ndarray]:
+        """All events that qualify for a group between the places around it."""
+        low, high = self._bounds(place, found)
+        buffer, tests = self._between(item)
+        status, offsets, rows = joins.all_between(
+            found.group, found.rows, low, high, *buffer.arrays,
+            self.arrays.tests(tests, found.variables, buffer.variables), self.arrays.kernel_lanes, self.limit,
+        )  # fmt: skip
+        if status != joins.FINE:
+            raise TooManyRecords(self.limit, "events in the closures of its matches")
+        return offsets, rows
 
     def _following(self, place: GapItem, item: Group, found: Found) -> None:
         """The rest of a closure that stands alone: what comes after its first event, within the window."""
@@ -466,6 +504,10 @@ def _before(starts: np.ndarray, low: np.ndarray, high: np.ndarray) -> tuple[np.n
     """What of low .. high is earlier than `starts`: nothing is earlier than NEVER."""
     some = starts > NEVER
     return np.where(some, low, EVER), np.where(some, np.minimum(high, np.maximum(starts, NEVER + 1) - 1), NEVER)
+
+
+def _is_group(items: Gap) -> bool:
+    return bool(items) and isinstance(items[0], Group)
 
 
 def _may_be_absent(left: Buffer, right: Buffer) -> bool:

@@ -30,6 +30,7 @@ from episode.plan.events.names import MARK, with_first_events, with_groups_betwe
 from episode.plan.events.returns import EventTimes, Returns
 from episode.plan.events.tree import (
     Absent,
+    Group,
     InSequence,
     Leaf,
     Node,
@@ -301,6 +302,13 @@ class _Planner:
                 )
 
     def _check_tree(self, tree: Node) -> None:
+        if self.times.start is not None and _has_neighbours(tree):
+            raise self.query.source.error(
+                EpisodeUnsupportedError,
+                "Two closures side by side are not evaluated for events that last.",
+                self.query.source.pattern,
+                "Put an event between them, or write SEQ(A a, B+ b[], C+ c[], D d) for every choice of events.",
+            )
         if self.classes.tables or self.classes.type_column is not None:
             return
         if any(True for _ in groups_of(tree)) and _has_conjunction(tree):
@@ -580,6 +588,15 @@ def _has_conjunction(node: Node) -> bool:
     if isinstance(node, Together):
         return True
     return any(_has_conjunction(part) for part in (node.places if isinstance(node, InSequence) else node.parts))
+
+
+def _has_neighbours(node: Node) -> bool:
+    """Do two groups stand side by side?"""
+    if isinstance(node, Leaf):
+        return False
+    if isinstance(node, InSequence) and any(sum(isinstance(one, Group) for one in gap) > 1 for gap in node.gaps):
+        return True
+    return any(_has_neighbours(part) for part in (node.places if isinstance(node, InSequence) else node.parts))
 
 
 def _always(pattern: EventPattern) -> list[str]:
