@@ -19,16 +19,26 @@ from episode.kernels.arrays import run_arrays
 from episode.kernels.comparing import accepts, compare_floats, compare_ints, turned
 from episode.kernels.machine import run
 from episode.kernels.outcomes import EMPTY, MATCHED, TIMED_OUT, UNMATCHED
+from episode.kernels.rows.arrays import (
+    EXTREME,
+    PUSHED,
+    Aggregates,
+    Found,
+    Navigations,
+    Partitions,
+    Program,
+    Residuals,
+    Rows,
+    Rules,
+    Tests,
+    Work,
+)
 
 PREFERRED, MAXIMAL, INCREMENTAL, ALL = range(4)
 PAST_LAST_ROW, NEXT_ROW, FIRST_LABEL, LAST_LABEL = range(4)
 FINE, BUDGET_SPENT, SKIP_TO_FIRST_ROW, SKIP_NOT_FOUND, OUTPUT_FULL, PATHS_FULL, STACK_FULL, MEMORY_NEEDED = range(8)
 NO_MEMORY, ATTEMPT_MEMORY, PARTITION_MEMORY = range(3)
 NO_WINDOW = -1
-
-PUSHED = -2
-EXTREME = -3
-"""The label of a navigation to the row of a running min_by or max_by; its offset is the aggregate's number."""
 
 ZERO, ONE = np.uint64(0), np.uint64(1)
 MEMORY_AFTER = 256
@@ -207,8 +217,50 @@ def _hold_back(
     return not is_taken, outs, used, pendings
 
 
-@njit(cache=True, nogil=True)
 def match_partitions(
+    program: Program,
+    rules: Rules,
+    tests: Tests,
+    residuals: Residuals,
+    navigations: Navigations,
+    aggregates: Aggregates,
+    rows: Rows,
+    partitions: Partitions,
+    found: Found,
+    work: Work,
+    until: int,
+    final: bool,
+) -> int:
+    """Run every partition from its next start row as far as the rows allow.
+
+    until: rows with time <= until are all here; final: no more rows will come. What is found and the work arrays are
+    the caller's and never grow here, so that no loop counts references: where one is too small, the attempt is given
+    up, the state is as before it, and the status says which array to enlarge before the call is made again. Returns
+    the status.
+    """
+    p, t, r, n, a, w = program, tests, residuals, navigations, aggregates, work
+    return int(
+        _match_partitions(
+            p.op, p.first, p.second, p.label_of, p.entry_bits, p.loop_choice, p.slot, p.loop_from, p.loop_ids,
+            p.slots, p.loops, p.labels, p.first_bits, p.follow_bits, p.one_row_enough, p.nullable,
+            t.from_, t.compare, t.floating, t.a, t.a_valid, t.a_nav, t.b, t.b_valid, t.b_nav,
+            r.from_, r.to, r.result, r.code, r.registers, r.const_i, r.const_f,
+            r.nav_from, r.nav_ids, n.first, n.offset, n.shift, n.label, n.set, n.plain, n.sets, n.label_codes,
+            a.function, a.set, a.column, a.valid, a.floating, a.from_, a.to, a.result, a.nav, a.high, r.array_from,
+            rules.mode, rules.skip, len(n.sets) - 1, rules.memory, rules.with_unmatched, n.track, rules.budget,
+            rows.bits, rows.time, rows.key, rows.ints, rows.floats, rows.valid,
+            rules.within, rules.timed_out, until, final, rules.lookahead,
+            partitions.lo, partitions.hi, partitions.at_start, partitions.next_start, partitions.number,
+            partitions.covered, partitions.explored_start, partitions.explored_to,
+            found.kind, found.start, found.length, found.number, found.path_from, found.path, w.cursor,
+            w.stack_pc, w.stack_row, w.stack_low, w.path, w.best, w.previous, w.memo, w.seen_end, w.end_taken,
+            w.pending, w.agg_i, w.agg_f, w.agg_m, w.agg_n,
+        )
+    )  # fmt: skip
+
+
+@njit(cache=True, nogil=True)
+def _match_partitions(
     op, first, second, label_of, entry_bits, loop_choice, slot, loop_from, loop_ids, slots, loops, labels,
     first_bits, follow_bits, one_row_enough, nullable,
     test_from, test_compare, test_float, test_a, test_a_valid, test_a_nav, test_b, test_b_valid, test_b_nav,
@@ -223,27 +275,8 @@ def match_partitions(
     stack_pc, stack_row, stack_low, path, best, previous, memo, seen_end, end_taken, pending,
     agg_i, agg_f, agg_m, agg_n,
 ):  # fmt: skip
-    """Run every partition from its next start row as far as the rows allow.
-
-    Program (per instruction): op, first, second, label_of; entry_bits uint64: labels of which a row must offer one (all
-    bits where none is needed); loop_choice: is it the choice after a greedy loop over one label?
-    slot int32 (memory slot of a SPLIT or -1);
-    loop_from, loop_ids: loops around each instruction. Labels: first_bits/follow_bits: what a start row and its
-    successor must offer. Residuals by label: simple tests (comparison of two loads, a nav of -1 is the current row) and
-    machine programs. Navigations and running aggregates as arrays. Array programs (see kernels.arrays) by label from
-    array_from on; after the bounds of the last label stands how many values they need beside the running aggregates.
-    Rows: bits, time, key, columns.
-    Partitions: key_lo/key_hi row ranges; at_start: is key_lo the true start of the partition?; next_start, numbers,
-    covered, explored_start, explored_to are updated in place (rows are absolute in this call).
-    emit_timed_out: a start row that finds nothing because its window ended gives the rows until then, numbered
-    TIMED_OUT; the end of the input ends every window.
-    final: no more rows will come. until: rows with time <= until are all here. lookahead: rows a NEXT may need.
-
-    Output and work arrays are the caller's and never grow here, so that no loop counts references: where one is too
-    small, the attempt is given up, the state is as before it, and the status says which array to enlarge before the
-    call is made again. cursor int64[7]: partition to go on with, outputs, path entries, memory generation, attempts,
-    row of an error, rows that a window cut off. Returns the status.
-    """
+    """See `match_partitions`. It is compiled with the tuples taken apart: with tuples as its arguments, unpacked on
+    entry, its loops were measured to be slower."""
     outs = cursor[OUTS]
     used = cursor[PATHS]
     generation = cursor[GENERATION]

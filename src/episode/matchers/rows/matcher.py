@@ -8,21 +8,23 @@ is tried again with them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
 from episode.kernels.rows import matching as kernel
-from episode.matchers.prepare import Needs, membership, needs_of, prepare
+from episode.kernels.rows.arrays import Partitions, Program, Rows, Rules
+from episode.matchers.prepare import Needs, Prepared, needs_of, prepare
 from episode.matchers.protocol import END_OF_TIME, EventBatch, Snapshot, StateChunk
 from episode.matchers.rows.errors import matching_failed
 from episode.matchers.rows.output import Output
-from episode.matchers.rows.program import ProgramArrays, lower_program
-from episode.matchers.rows.state import Partitions, RowState
+from episode.matchers.rows.prepare import lower_residuals
+from episode.matchers.rows.program import lower_program
+from episode.matchers.rows.state import Here, RowState
 from episode.matchers.rows.work import WorkArrays
 from episode.plan.output import RowMode
-from episode.plan.rows.plan import MatchMode, SkipTo
+from episode.plan.rows.plan import MatchMode, RowPatternPlan, SkipTo
 
 if TYPE_CHECKING:
     from episode.matchers.rows.spec import RowPatternSpec
@@ -44,9 +46,10 @@ class RowPatternMatcher:
     def __init__(self, spec: RowPatternSpec) -> None:
         self.spec = spec
         self.plan = spec.plan
-        self.program: ProgramArrays = lower_program(self.plan.program, self.plan.labels.names)
+        self.program: Program = lower_program(self.plan.program, self.plan.labels.names, self.plan.output.timed_out)
+        self.rules: Rules = lower_rules(self.plan, spec.step_budget)
         self.needs: Needs = needs_of(self.plan)
-        self.output = Output(self.plan, self.program, spec.output_schema)
+        self.output = Output(self.plan, self.program.label_of, spec.output_schema)
         self.state = RowState(self.plan, spec.input_columns, spec.limit)
 
     # ---- protocol ------------------------------------------------------------------------------------
@@ -90,61 +93,50 @@ class RowPatternMatcher:
     def _advance(self, events: EventBatch, until: int, final: bool) -> Iterator[pa.Table]:
         here = self.state.here(events)
         prepared = prepare(self.plan, self.needs, events.table, events.key)
-        for work in self._run(prepared.kernel, prepared, events, until, final, here.lo, here.hi, here.now):
+        for work in self._run(prepared, events, until, final, here):
             yield from self.output.tables(events, prepared, work, here)
         if final:
             self.state.forget()
         else:
             self.state.hold(events, here)
 
-    def _run(
-        self,
-        k: dict[str, Any],
-        prepared: Any,
-        events: EventBatch,
-        until: int,
-        final: bool,
-        lo: np.ndarray,
-        hi: np.ndarray,
-        now: Partitions,
-    ) -> Iterator[WorkArrays]:
+    def _run(self, prepared: Prepared, events: EventBatch, until: int, final: bool, here: Here) -> Iterator[WorkArrays]:
         """Run the kernel; the matches that it has found are handed out when it is done, and whenever they are many."""
-        plan, p, rules = self.plan, self.program, self.plan.rules
-        timed_out = plan.output.timed_out
-        skip_members = plan.labels.members(rules.skip_label)
-        sets = np.vstack([k["sets"], membership([skip_members], plan.labels)])
-        longest = int((hi - lo).max(initial=0))
-        work = WorkArrays.sized(longest, len(events), len(k["agg_function"]), k["arrays"], k["array_room"](longest))
+        tests, residuals, navigations, aggregates, arrays = lower_residuals(self.plan, prepared)
+        lanes, now = prepared.lanes, here.now
+        rows = Rows(prepared.bits, events.time, events.key, lanes.ints, lanes.floats, lanes.valid)
+        partitions = Partitions(
+            here.lo, here.hi, now.at_start, now.next_start, now.number, now.covered, now.explored_start, now.explored_to
+        )
+        longest = int((here.hi - here.lo).max(initial=0))
+        work = WorkArrays.sized(
+            longest, len(events), len(aggregates.function), arrays.arrays, arrays.room.elements(longest)
+        )
         while True:
             status = kernel.match_partitions(
-                p.op, p.first, p.second, p.label_of, p.entry_bits, p.loop_choice, p.slot,
-                p.loop_from, p.loop_ids, p.slots, p.loops,
-                max(1, len(plan.labels.names)), p.first_bits, p.follow_bits, p.one_row_enough or timed_out,
-                p.nullable,
-                k["test_from"], k["test_compare"], k["test_float"], k["test_a"], k["test_a_valid"], k["test_a_nav"],
-                k["test_b"], k["test_b_valid"], k["test_b_nav"],
-                k["program_from"], k["program_to"], k["program_result"], k["code"], k["registers"],
-                k["const_i"], k["const_f"],
-                k["nav_from"], k["nav_ids"], k["nav_first"], k["nav_offset"], k["nav_shift"], k["nav_label"],
-                k["nav_set"],
-                k["nav_plain"], sets, k["label_codes"],
-                k["agg_function"], k["agg_set"], k["agg_column"], k["agg_valid"], k["agg_float"],
-                k["agg_from"], k["agg_to"], k["agg_result"], k["agg_nav"], k["agg_high"],
-                k["array_from"],
-                MODES[rules.mode], SKIPS[rules.skip_to], len(sets) - 1, MEMORY[plan.memory],
-                plan.output.rows is RowMode.ALL_WITH_UNMATCHED, k["track"], self.spec.step_budget,
-                prepared.bits, events.time, events.key, prepared.lanes.ints, prepared.lanes.floats,
-                prepared.lanes.valid,
-                kernel.NO_WINDOW if plan.within is None else plan.within, timed_out, until, final, plan.lookahead,
-                lo, hi, now.at_start, now.next_start, now.number, now.covered, now.explored_start, now.explored_to,
-                *work.arrays(),
+                self.program, self.rules, tests, residuals, navigations, aggregates, rows, partitions,
+                work.found, work.work, until, final,
             )  # fmt: skip
             if work.holds_many(status):
                 yield work
                 work.forget_found()
-            elif not work.enlarge(status, p.slots):
+            elif not work.enlarge(status, self.program.slots):
                 break
         if status != kernel.FINE:
             row = int(work.cursor[kernel.STATUS_ROW])
-            raise matching_failed(plan, events, row, status, self.spec.step_budget)
+            raise matching_failed(self.plan, events, row, status, self.spec.step_budget)
         yield work
+
+
+def lower_rules(plan: RowPatternPlan, step_budget: int) -> Rules:
+    """What a query says of its matches, for the kernel."""
+    return Rules(
+        mode=MODES[plan.rules.mode],
+        skip=SKIPS[plan.rules.skip_to],
+        memory=MEMORY[plan.memory],
+        with_unmatched=plan.output.rows is RowMode.ALL_WITH_UNMATCHED,
+        within=kernel.NO_WINDOW if plan.within is None else plan.within,
+        timed_out=plan.output.timed_out,
+        lookahead=plan.lookahead,
+        budget=step_budget,
+    )

@@ -10,7 +10,6 @@ import pyarrow as pa
 from episode.matchers.assembly import Matches, PathLabels, output_tables
 from episode.matchers.prepare import Prepared
 from episode.matchers.protocol import EventBatch
-from episode.matchers.rows.program import ProgramArrays
 from episode.matchers.rows.state import Here
 from episode.matchers.rows.work import WorkArrays
 from episode.plan.rows.plan import MatchMode, RowPatternPlan
@@ -19,10 +18,11 @@ from episode.plan.rows.plan import MatchMode, RowPatternPlan
 class Output:
     """Makes the tables of a matcher's matches."""
 
-    def __init__(self, plan: RowPatternPlan, program: ProgramArrays, schema: pa.Schema) -> None:
+    def __init__(self, plan: RowPatternPlan, label_of: np.ndarray, schema: pa.Schema) -> None:
         self.plan = plan
         self.schema = schema
-        self.path = PathLabels(program.label_of, program.excluded)
+        excluded = np.array([instruction.excluded for instruction in plan.program.instructions], np.bool_)
+        self.path = PathLabels(label_of, excluded)
 
     def tables(self, events: EventBatch, prepared: Prepared, work: WorkArrays, here: Here) -> Iterator[pa.Table]:
         """What the kernel has found, as rows, in tables of bounded size."""
@@ -31,7 +31,7 @@ class Output:
 
     def _in_order(self, work: WorkArrays, here: Here) -> Matches:
         """By partition, and there by start row; INCREMENTAL MATCH: by number, which is the order of end rows."""
-        kind, start, length, number, path_from, path = work.found()
+        kind, start, length, number, path_from, path = work.matches()
         part = np.searchsorted(here.lo, start, side="right") - 1
         if self.plan.rules.mode is MatchMode.INCREMENTAL:
             order = np.lexsort((number, part))

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from episode.kernels import opcodes as oc
+from episode.kernels.rows.arrays import Program
 from episode.plan.rows.program import ACCEPT, CHECK, END, ENTER, JUMP, MATCH, SPLIT, START, PatternProgram
 
 LARGE_PROGRAM = 2_000
@@ -18,30 +17,8 @@ CODES = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True)
-class ProgramArrays:
-    """See kernels.rows.match_partitions for the meaning of each array."""
-
-    op: np.ndarray
-    first: np.ndarray
-    second: np.ndarray
-    label_of: np.ndarray
-    entry_bits: np.ndarray
-    loop_choice: np.ndarray
-    excluded: np.ndarray
-    slot: np.ndarray
-    loop_from: np.ndarray
-    loop_ids: np.ndarray
-    slots: int
-    loops: int
-    first_bits: np.uint64
-    follow_bits: np.uint64
-    one_row_enough: bool
-    nullable: bool
-
-
-def lower_program(program: PatternProgram, labels: tuple[str, ...]) -> ProgramArrays:
-    """Arrays of a program; labels are numbered by their place in `labels`."""
+def lower_program(program: PatternProgram, labels: tuple[str, ...], timed_out: bool) -> Program:
+    """Arrays of a program; labels are numbered by their place in `labels`. timed_out: are parts of matches given?"""
     number = {label: index for index, label in enumerate(labels)}
     instructions = program.instructions
     slots, slot = 0, []
@@ -54,22 +31,22 @@ def lower_program(program: PatternProgram, labels: tuple[str, ...]) -> ProgramAr
     loop_from = np.zeros(len(instructions) + 1, np.int64)
     loop_from[1:] = np.cumsum([len(around) for around in program.enclosing_loops])
     first_bits, follow_bits, one_row_enough, nullable = _openings(program, number)
-    return ProgramArrays(
+    return Program(
         op=np.array([CODES[i.operation] for i in instructions], np.int64),
         first=np.array([i.first for i in instructions], np.int64),
         second=np.array([i.second for i in instructions], np.int64),
         label_of=np.array([number.get(i.label, 0) for i in instructions], np.int64),
         entry_bits=_entry_bits(program, number),
         loop_choice=np.array([_is_loop_choice(program, at) for at in range(len(instructions))], np.bool_),
-        excluded=np.array([i.excluded for i in instructions], np.bool_),
         slot=np.array(slot, np.int32),
         loop_from=loop_from,
         loop_ids=np.array([loop for around in program.enclosing_loops for loop in around], np.int32),
         slots=max(1, slots),
         loops=program.loops,
+        labels=max(1, len(labels)),
         first_bits=np.uint64(first_bits),
         follow_bits=np.uint64(follow_bits),
-        one_row_enough=one_row_enough,
+        one_row_enough=one_row_enough or timed_out,
         nullable=nullable,
     )
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -64,6 +63,20 @@ class Room:
     times: int = 0
     more: int = 0
 
+    def elements(self, longest: int) -> int:
+        """The most elements where the longest partition has so many rows."""
+        return self.times * longest + self.more
+
+
+@dataclass(frozen=True)
+class ArrayPrograms:
+    """The array programs in their place. from_: see array_from of `kernels.rows.arrays.Residuals`; arrays: how many
+    they need; room: of the longest of them."""
+
+    from_: np.ndarray
+    arrays: int
+    room: Room
+
 
 @dataclass
 class ArrayAssembler:
@@ -93,8 +106,8 @@ class ArrayAssembler:
         self.label_from.append(len(self.code))
         self._made = {}
 
-    def place(self) -> dict[str, Any]:
-        """Put the steps after the machine programs; returns arguments of the kernel."""
+    def place(self) -> ArrayPrograms:
+        """Put the steps after the machine programs."""
         base = len(self.assembler.code)
         for operation, *operands in self.code:
             if operation in JUMPS:
@@ -102,11 +115,8 @@ class ArrayAssembler:
             self.assembler.code.append((operation, *operands))
         times = max((room.times for room in self.rooms.values()), default=0)
         more = max((room.more for room in self.rooms.values()), default=0)
-        return {
-            "array_from": np.array([*(base + step for step in self.label_from), self._values], np.int64),
-            "arrays": len(self.rooms),
-            "array_room": lambda longest: times * longest + more,
-        }
+        from_ = np.array([*(base + step for step in self.label_from), self._values], np.int64)
+        return ArrayPrograms(from_, len(self.rooms), Room(times, more))
 
     # ---- values --------------------------------------------------------------------------------------
 

@@ -1,0 +1,213 @@
+"""What the row pattern kernel works on: the arrays of a query and of a batch, in tuples by subject.
+
+A tuple has the same types in every call (dtypes as said here, arrays in C order), or the kernel is compiled once more.
+Rows are numbers of rows in the batch; a row of validity of -1 means that there are no nulls.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+PUSHED = -2
+"""The column of an aggregate whose argument depends on the label or the match: a program, run as rows are taken."""
+ALL_LABELS, SET_OF_LABELS, EXTREME = -1, -2, -3
+"""In the place of a label, a navigation among all rows; among those of `set`; to the row of a running min_by or max_by,
+where the offset is the aggregate's number."""
+
+
+class Program(NamedTuple):
+    """The pattern, an entry for each instruction.
+
+    op, first, second, label_of int64. entry_bits uint64: labels of which a row must offer one (all bits where none is
+    needed). loop_choice bool: is it the choice after a greedy loop over one label? slot int32: the first memory slot of
+    a SPLIT, or -1. loop_ids[loop_from[i]:loop_from[i + 1]]: loops around an instruction, int32.
+    slots, loops, labels: how many there are, of labels at least one. first_bits, follow_bits uint64: labels of which a
+    start row and its successor must offer one. one_row_enough: may what is found at a start have one row? nullable: or
+    none?
+    """
+
+    op: np.ndarray
+    first: np.ndarray
+    second: np.ndarray
+    label_of: np.ndarray
+    entry_bits: np.ndarray
+    loop_choice: np.ndarray
+    slot: np.ndarray
+    loop_from: np.ndarray
+    loop_ids: np.ndarray
+    slots: int
+    loops: int
+    labels: int
+    first_bits: np.uint64
+    follow_bits: np.uint64
+    one_row_enough: bool
+    nullable: bool
+
+
+class Tests(NamedTuple):
+    """Residual conditions that compare two values of rows, int64; those of label l are from_[l]:from_[l + 1].
+
+    compare: see `kernels.comparing`; floating: the lane. a, b: the rows of their columns in the lane; a_valid, b_valid:
+    in the validity; a_nav, b_nav: which row of the match, -1 is the row under trial.
+    """
+
+    from_: np.ndarray
+    compare: np.ndarray
+    floating: np.ndarray
+    a: np.ndarray
+    a_valid: np.ndarray
+    a_nav: np.ndarray
+    b: np.ndarray
+    b_valid: np.ndarray
+    b_nav: np.ndarray
+
+
+class Residuals(NamedTuple):
+    """All other residual conditions: a program of the expression machine for each label, int64.
+
+    from_, to: its instructions, none if they are equal; result: the register of its result. nav_ids[nav_from[l]:
+    nav_from[l + 1]]: navigations that it reads. array_from[l]:array_from[l + 1]: array programs to run before it (see
+    `kernels.arrays`); after the bounds of the last label stands how many values they and the high words of aggregates
+    need beside the running aggregates.
+    code int64[:, WIDTH], registers, const_i int64, const_f float64: the machine's, of aggregates too.
+    """
+
+    from_: np.ndarray
+    to: np.ndarray
+    result: np.ndarray
+    nav_from: np.ndarray
+    nav_ids: np.ndarray
+    array_from: np.ndarray
+    code: np.ndarray
+    registers: int
+    const_i: np.ndarray
+    const_f: np.ndarray
+
+
+class Navigations(NamedTuple):
+    """Rows of the running match that conditions read.
+
+    From the first of its rows (first bool) or back from the last one, so many rows on (offset int64), then so many rows
+    of the partition (shift int64). label int64: a label, or one of the numbers above; set int64: a row of `sets`.
+    plain bool: is it the last row of a label? track: does any navigation name a label?
+    sets uint8[:, labels]: is the label in the set? The last set holds the labels that AFTER MATCH SKIP TO names.
+    label_codes int64: each label as a value.
+    """
+
+    first: np.ndarray
+    offset: np.ndarray
+    shift: np.ndarray
+    label: np.ndarray
+    set: np.ndarray
+    plain: np.ndarray
+    track: bool
+    sets: np.ndarray
+    label_codes: np.ndarray
+
+
+class Aggregates(NamedTuple):
+    """Running aggregates, int64.
+
+    function: an opcode; set: of labels; column: the argument's row in its lane (floating), -1 without argument, or
+    PUSHED: then from_, to, result are its program, and nav is the navigation that it reads, or -1. valid: the
+    argument's row of validity. high: where the high word of the value goes, -1: it has none.
+    """
+
+    function: np.ndarray
+    set: np.ndarray
+    column: np.ndarray
+    valid: np.ndarray
+    floating: np.ndarray
+    from_: np.ndarray
+    to: np.ndarray
+    result: np.ndarray
+    nav: np.ndarray
+    high: np.ndarray
+
+
+class Rules(NamedTuple):
+    """Which matches are wanted, and what they may cost.
+
+    mode, skip, memory: see `kernels.rows.matching`. within: the window, or NO_WINDOW. timed_out: a start row that finds
+    nothing because its window ended gives the rows until then, numbered TIMED_OUT; the end of the input ends every
+    window. lookahead: rows that a NEXT may need. budget: steps that a start row may take.
+    """
+
+    mode: int
+    skip: int
+    memory: int
+    with_unmatched: bool
+    within: int
+    timed_out: bool
+    lookahead: int
+    budget: int
+
+
+class Rows(NamedTuple):
+    """The rows of the batch. bits uint64: a bit for each label whose row-local conditions hold; time, key int64;
+    ints int64[:, rows], floats float64[:, rows], valid uint8[:, rows]: the lanes."""
+
+    bits: np.ndarray
+    time: np.ndarray
+    key: np.ndarray
+    ints: np.ndarray
+    floats: np.ndarray
+    valid: np.ndarray
+
+
+class Partitions(NamedTuple):
+    """The rows lo:hi of each partition, int64. at_start bool: is lo its true start?
+
+    Updated in place: next_start: the row to go on with; number: of the last match; covered: the row after all matches;
+    explored_start, explored_to (INCREMENTAL MATCH): the last start tried, and up to which row.
+    """
+
+    lo: np.ndarray
+    hi: np.ndarray
+    at_start: np.ndarray
+    next_start: np.ndarray
+    number: np.ndarray
+    covered: np.ndarray
+    explored_start: np.ndarray
+    explored_to: np.ndarray
+
+
+class Found(NamedTuple):
+    """Room for the matches: kind uint8; start, length, number int64; path int32: the instruction that took each row,
+    from path_from int64 on, which has one entry more."""
+
+    kind: np.ndarray
+    start: np.ndarray
+    length: np.ndarray
+    number: np.ndarray
+    path_from: np.ndarray
+    path: np.ndarray
+
+
+class Work(NamedTuple):
+    """Room for the search.
+
+    cursor int64[7]: partition to go on with, matches, entries of their paths, memory generation, attempts, row of an
+    error, rows that a window cut off. stack_pc int32, stack_row, stack_low int64: untried choices. By row of a match:
+    path, best int32: instructions of this way and of the best one; previous int64: the row of the same label before;
+    seen_end int64; and by row of a partition: end_taken, pending int64. memo int64: visited states.
+    agg_i int64, agg_f, agg_m float64, agg_n int64 [aggregates and arrays, rows of a match or elements].
+    """
+
+    cursor: np.ndarray
+    stack_pc: np.ndarray
+    stack_row: np.ndarray
+    stack_low: np.ndarray
+    path: np.ndarray
+    best: np.ndarray
+    previous: np.ndarray
+    memo: np.ndarray
+    seen_end: np.ndarray
+    end_taken: np.ndarray
+    pending: np.ndarray
+    agg_i: np.ndarray
+    agg_f: np.ndarray
+    agg_m: np.ndarray
+    agg_n: np.ndarray
