@@ -234,6 +234,7 @@ def _matches(spark: SparkSession, files: Files, kind: Kind, specs: dict[int, Row
         (),
         lambda schema: many.ManySpec(str(path), schema),
         EventTime("time", kind.type),
+        {},
         RunOptions(live=LiveOptions(watermark=delay, end=kind.end)),
     )
     return stream.frame()

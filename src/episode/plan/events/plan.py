@@ -218,7 +218,11 @@ class _Planner:
             window=None if query.within is None else query.within.span,
             local={name: tuple(parts) for name, parts in local.items()},
             overlapping=any(
-                not self.classes.exclusive(one, other) for one in positives for other in positives if one < other
+                not self.classes.exclusive(one, other)
+                for names in (positives, set(self.variables) - set(positives))  # of the match, and of negations
+                for one in names
+                for other in names
+                if one < other
             ),
             tree=tree,
             tests=tuple(tests),
