@@ -275,8 +275,8 @@ def _match_partitions(
     stack_pc, stack_row, stack_low, path, best, previous, memo, seen_end, end_taken, pending,
     agg_i, agg_f, agg_m, agg_n,
 ):  # fmt: skip
-    """See `match_partitions`. It is compiled with the tuples taken apart: compiled with tuples as its arguments it was up
-    to 10 % slower in first measurements, together with another change and on a busy machine."""
+    """See `match_partitions`. It is compiled with the tuples taken apart: with tuples as its arguments it was up to
+    10 % slower in first measurements, together with another change and on a busy machine."""
     outs = cursor[OUTS]
     used = cursor[PATHS]
     generation = cursor[GENERATION]
