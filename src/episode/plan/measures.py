@@ -108,7 +108,7 @@ class Measures:
 
     def _aggregate_of_others(self, atom: Aggregate, members: frozenset[str] | None, final: bool) -> str:
         """An aggregate of an expression with other atoms than columns, in languages that have such."""
-        raise NotImplementedError
+        raise NotImplementedError  # each language has its own
 
     def _planned_aggregate(
         self, atom: Aggregate, members: frozenset[str] | None, final: bool, arguments: list[Expression]

@@ -84,7 +84,7 @@ class Language(ABC, Generic[Query]):
 
     def unite(self, query: Query, schemas: Mapping[str, InputSchema], given: Given) -> dict[str, EventTable]:
         """The parts that the tables of classes have in one stream of events."""
-        raise NotImplementedError
+        raise NotImplementedError  # asked only of a language with `classes`
 
     def check_given_events(self, query: Query) -> None:
         """Where the events are given to a query (in `match`): whether it may still name a table."""
