@@ -40,7 +40,8 @@ class Broker:
             SETTINGS.format(port=self.port, controller_port=controller_port, logs=place / "logs"), encoding="utf-8"
         )
         self.process: subprocess.Popen[bytes] | None = None
-        cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        # An id that began with "-" would be read as an option; the first byte 0 makes it begin with "A".
+        cluster = base64.urlsafe_b64encode(b"\0" + uuid.uuid4().bytes[1:]).decode().rstrip("=")
         format_logs = ["kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(self.settings)]
         done = subprocess.run([*java(), *format_logs], capture_output=True, text=True, timeout=PATIENCE)
         assert done.returncode == 0, done.stdout + done.stderr
