@@ -16,7 +16,8 @@ the closure is *uncorrelated*: a match has a set of events, listed by (lo, hi, a
 between the neighbouring parts, and nothing is demanded among them, so that two of them may happen at one time.
 
 Readings taken: an event fills at most one place. `c.x < max(b[..i].x)` with c after b is about all of b, as with
-precise time, and so does not make b correlated. Lists of values (b[].x, collect_list) and whole events (b[]) do not either.
+precise time, and so does not make b correlated. Lists of values (b[].x, collect_list) and whole events (b[]) do not
+either.
 A match must be possible: one of confidence 0 is never a result, whatever the threshold.
 """
 
