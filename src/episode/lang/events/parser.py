@@ -33,17 +33,11 @@ from episode.lang.clauses import (
 from episode.lang.cursor import Cursor, describe
 from episode.lang.events.checks import check_groups, check_pattern, variables_of
 from episode.lang.events.conditions import Conditions, parse_conditions
+from episode.lang.events.item_names import Named, own_name, with_different_names
 from episode.lang.events.operators import parse_operators
 from episode.lang.events.references import Variables
 from episode.lang.events.scalar import parse_event_scalar
-from episode.lang.events.syntax import (
-    EventColumn,
-    EventInput,
-    EventQuery,
-    Strategy,
-    WholeEvent,
-    event_atoms,
-)
+from episode.lang.events.syntax import EventInput, EventQuery, Strategy, event_atoms
 from episode.lang.lexer import Token, tokenize
 from episode.lang.lifting import refuse_reserved
 from episode.lang.source import Source
@@ -63,6 +57,7 @@ GRAMMAR = Grammar(
     repeated=("WHERE",),
 )
 TIMES = ("match_start", "match_end")
+RETURNED = "a column of RETURN"
 
 
 def parse_event_query(text: str, strategy: Strategy | None = None) -> EventQuery:
@@ -149,31 +144,18 @@ def _input(cursor: Cursor) -> EventInput:
 def _returns(cursor: Cursor, variables: Variables) -> tuple[ReturnItem, ...]:
     items: list[ReturnItem] = []
     names: set[str] = set()
-    for part in split_list(cursor, "a column of RETURN", ITEM):
-        item = _item(part, variables)
+    for item in with_different_names([_item(part, variables) for part in split_list(cursor, RETURNED, ITEM)]):
         check_name(cursor, item.name, item.span, names, TIMES)
         items.append(item)
     return tuple(items)
 
 
-def _item(cursor: Cursor, variables: Variables) -> ReturnItem:
+def _item(cursor: Cursor, variables: Variables) -> Named:
     span = Span(cursor.token.start, cursor.tokens[cursor.end - 1].end)
     inner, name = split_name(cursor, "Without RETURN, every event is returned.")
     expression = parse_event_scalar(inner, variables, returned=True)
     _refuse_negated(cursor, expression, variables)
-    return ReturnItem(expression, name or _own_name(expression), span)
-
-
-def _own_name(expression: Scalar) -> str:
-    """The attribute or variable, where the expression is nothing else; else its text."""
-    atoms = event_atoms(expression)
-    if len(atoms) == 1 and expression.text.strip() == expression.atoms[0][0]:
-        atom = atoms[0]
-        if isinstance(atom, EventColumn):
-            return atom.path[-1]
-        if isinstance(atom, WholeEvent):
-            return atom.variable
-    return " ".join(expression.original.split())
+    return Named(ReturnItem(expression, name or own_name(expression), span), bool(name))
 
 
 def _refuse_negated(cursor: Cursor, expression: Scalar, variables: Variables) -> None:
