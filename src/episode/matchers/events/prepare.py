@@ -110,6 +110,8 @@ def _conditions(plan: EventPlan) -> list[Expression]:
     found = [test.expression for test in tests]
     if plan.automaton is not None:
         found += [check.expression for check in plan.automaton.checks]
+    if plan.construction is not None:
+        found += plan.construction.expressions
     return found
 
 
@@ -235,4 +237,4 @@ def _tests(plan: EventPlan) -> list[JoinTest]:
     tests: list[JoinTest] = list(plan.tests)
     for parts in (*plan.absent_tests.values(), *plan.group_tests.values()):
         tests += parts
-    return tests
+    return tests if plan.construction is None else tests + plan.construction.every_test

@@ -85,6 +85,14 @@ class Found:
         self.rows = self.rows[which]
         self.groups = {name: _select_lists(lists, which) for name, lists in self.groups.items()}
 
+    def part(self, low: int, high: int) -> Found:
+        """Some successive matches, before they have groups."""
+        assert not self.groups
+        which = slice(low, high)
+        return Found(
+            self.variables, self.from_, self.start[which], self.end[which], self.rows[which], {}, self.group[which]
+        )
+
 
 class TreeRun:
     """One round of one plan."""
@@ -116,6 +124,14 @@ class TreeRun:
 
     def matches(self) -> Found:
         """All matches that are decided in this round."""
+        found = self.records()
+        self.complete(found)
+        if self.waits and self.leading_group:
+            found.select(np.flatnonzero(self._decided(found)))
+        return found
+
+    def records(self) -> Found:
+        """The single events of matches that are decided in this round, as far as groups and negations allow them."""
         tree = self.plan.tree
         assert tree is not None
         done = self._everything if self.waits else self.round.done
@@ -125,11 +141,12 @@ class TreeRun:
         found = Found(buffer.variables, *buffer.arrays)
         if not (self.waits and self.leading_group) and not decided:
             found.select(np.flatnonzero(self._decided(found)))
+        return found
+
+    def complete(self, found: Found) -> None:
+        """Groups, and negations that the joins have not looked at."""
         self._groups(found)
         self._absences(found)
-        if self.waits and self.leading_group:
-            found.select(np.flatnonzero(self._decided(found)))
-        return found
 
     def _surely_decided(self) -> bool:
         """Are all records of the root decided in this round? Joins put out only those after `done`."""
@@ -338,9 +355,9 @@ class TreeRun:
             if not isinstance(place.item, Group):
                 continue
             item = place.item
-            if _is_group(place.around.items_before[-1:]):
+            if not item.chosen and _is_group(place.around.items_before[-1:]):
                 continue  # found together with the group before it
-            if _is_group(place.around.items_after[:1]):
+            if not item.chosen and _is_group(place.around.items_after[:1]):
                 self._side_by_side(place, found)
                 continue
             if item.follows:

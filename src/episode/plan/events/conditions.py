@@ -21,6 +21,7 @@ from episode.plan.expressions import (
     Navigated,
     RowRef,
     Running,
+    conjuncts,
     walk,
 )
 from episode.plan.native import Mistake, NativeCompiler, NotNative
@@ -74,6 +75,38 @@ def conjunct_of(scalar: Scalar, closures: frozenset[str]) -> Conjunct:
             elif atom.variable in closures:
                 whole.add(atom.variable)
     return Conjunct(scalar, frozenset(variables), iterated, back, frozenset(whole))
+
+
+def is_per_event(conjunct: Conjunct) -> bool:
+    """Is it about each event of a closure by itself, without the ones before it?"""
+    return conjunct.back == 0 and all(getattr(atom, "reach", None) is None for _, atom in conjunct.scalar.atoms)
+
+
+@dataclass(frozen=True)
+class JoinTest:
+    """A condition on events of several variables."""
+
+    expression: Expression
+    variables: frozenset[str]
+    text: str
+
+
+def split_tests(expression: Expression, text: str) -> list[JoinTest]:
+    """The parts of a condition, if each is about the same events as the whole: absent events lift all of it."""
+    variables = event_variables(expression)
+    parts = conjuncts(expression)
+    if any(event_variables(part) != variables for part in parts):
+        parts = [expression]
+    return [JoinTest(part, variables, text) for part in parts]
+
+
+def event_variables(expression: Expression) -> frozenset[str]:
+    """Variables whose events an expression reads."""
+    found: set[str] = set()
+    for node in walk(expression):
+        if isinstance(node, Load) and isinstance(node.at, Navigated) and node.at.labels is not None:
+            found |= node.at.labels
+    return frozenset(found)
 
 
 def all_atoms(scalar: Scalar) -> list[EventAtom]:

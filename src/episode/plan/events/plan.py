@@ -25,8 +25,28 @@ from episode.plan.derived import DerivedColumns
 from episode.plan.event_time import in_units_of_time
 from episode.plan.events.automaton import AutomatonPlan, is_linear, linear, plan_automaton
 from episode.plan.events.classes import EventClasses
-from episode.plan.events.conditions import Conjunct, EventScalars, conjunct_of, same_column
+from episode.plan.events.conditions import (
+    Conjunct,
+    EventScalars,
+    JoinTest,
+    conjunct_of,
+    event_variables,
+    is_per_event,
+    same_column,
+    split_tests,
+)
 from episode.plan.events.names import MARK, with_first_events, with_groups_between_places, with_unique_variables
+from episode.plan.events.postponed import (
+    AUTO,
+    ON_THE_FLY,
+    POSTPONED,
+    RUNS,
+    Construction,
+    Parted,
+    part_query,
+    places_of,
+    reason_for_runs,
+)
 from episode.plan.events.returns import EventTimes, Returns
 from episode.plan.events.tree import (
     Absent,
@@ -64,15 +84,6 @@ from episode.plan.types import is_event_time, lane_of
 MOST_VARIABLES = 63
 
 
-@dataclass(frozen=True)
-class JoinTest:
-    """A condition on events of several variables."""
-
-    expression: Expression
-    variables: frozenset[str]
-    text: str
-
-
 @dataclass(frozen=True, kw_only=True)
 class EventPlan(PatternPlan):
     """One event pattern over one input.
@@ -80,8 +91,9 @@ class EventPlan(PatternPlan):
     variables: all of them, negated ones too; a row's qualification for variable i is bit i. local: what a row must
     satisfy by itself, per variable. tree, tests: the logical tree, and what relates single events. absent_tests,
     group_tests: what makes an event a negating one (by name of the negation), or one of a group (by variable).
-    automaton: for all else, and as the other way for plain sequences. keeps: how many conditions Spark tests on the
-    matches, the last measures.
+    automaton: for all else, and as the other way for plain sequences. construction: how the matches are made of those
+    of the tree, where these have all events that closures choose from; why_runs: why there is none. keeps: how many
+    conditions Spark tests on the matches, the last measures.
     """
 
     strategy: Strategy
@@ -97,12 +109,15 @@ class EventPlan(PatternPlan):
     automaton: AutomatonPlan | None
     keeps: int
     notes: tuple[str, ...] = ()
+    construction: Construction | None = None
+    why_runs: str | None = None
 
     @property
     def waits(self) -> bool:
         """Are matches decided only when their window has passed? Then what lies before them is kept for as long."""
         if self.tree is not None:
-            return is_open_ended(self.tree)
+            late = self.construction is not None and self.construction.automaton.waits
+            return late or is_open_ended(self.tree)
         return self.automaton is not None and self.automaton.waits
 
 
@@ -112,10 +127,11 @@ def plan_event_pattern(
     times: EventTimes,
     keys: tuple[str, ...] = (),
     strategy: Strategy | None = None,
+    closure: str = RUNS,
 ) -> EventPlan:
-    """Bind a query to its input, check it, choose how it is evaluated."""
+    """Bind a query to its input, check it, choose how it is evaluated. closure: one of `postponed.ENGINES`."""
     try:
-        return _Planner(query, classes, times, keys, strategy).plan()
+        return _Planner(query, classes, times, keys, strategy, closure).plan()
     except RecursionError:
         raise query.source.error(
             EpisodeUnsupportedError,
@@ -133,8 +149,10 @@ class _Planner:
         times: EventTimes,
         keys: tuple[str, ...],
         strategy: Strategy | None,
+        closure: str,
     ) -> None:
         self.query = query
+        self.closure = closure
         self.strategy = self._strategy(strategy)
         if self.strategy is not Strategy.NEXT:  # there are no groups, and alternatives have a run in common
             query = replace(query, pattern=with_groups_between_places(query.pattern))
@@ -180,8 +198,19 @@ class _Planner:
         tests: list[JoinTest] = []
         absent_tests: dict[str, tuple[JoinTest, ...]] = {}
         group_tests: dict[str, tuple[JoinTest, ...]] = {}
+        construction, why_runs = None, None
         if uses_automaton:
             automaton = self._automaton(rewriting.pattern, related, same, kept)
+            why_runs = self._why_runs(rewriting.pattern)
+            if why_runs is None:
+                related = [conjunct for conjunct in related if not any(conjunct is one for one in kept)]
+                parted = part_query(rewriting.pattern, related, self.closures)
+                tree = logical_tree(query, parted.matching)
+                tests, absent_tests, group_tests = self._tree_tests(tree, list(parted.early), kept)
+                construction = self._construction(parted, tests, group_tests)
+                if construction.engine == POSTPONED:
+                    tests, group_tests = [], dict.fromkeys(group_tests, ())
+                automaton = automaton if self.closure == AUTO else None
         else:
             tree = logical_tree(query, rewriting.pattern)
             self._check_tree(tree)
@@ -201,7 +230,7 @@ class _Planner:
         planned += returns.times(self.times)
         planned += [returns.kept(conjunct, number) for number, conjunct in enumerate(kept)]
         measures = MeasurePlan(planned, returns.atoms)
-        found = self._expressions(local, tests, absent_tests, group_tests, automaton, measures)
+        found = self._expressions(local, tests, absent_tests, group_tests, (automaton, construction), measures)
         read = columns_read(found, measures)
         needed = [*self.keys, self.times.end, *([self.times.start] if self.times.start else []), *read]
         derived_types = {name: type_ for _, (name, type_) in self.derived.by_sql.items()}
@@ -234,6 +263,8 @@ class _Planner:
             derived=tuple((sql, name) for sql, name in self.derived.selections() if name in set(needed)),
             types={**self.schema.columns, **derived_types},
             notes=tuple(self.notes),
+            construction=construction,
+            why_runs=why_runs,
         )
 
     def _closure_names(self) -> frozenset[str]:
@@ -476,6 +507,25 @@ class _Planner:
         groups = linear(self.query, pattern, together=self.strategy is Strategy.NEXT)
         return plan_automaton(self.query, groups, inside, compile_, equal)
 
+    def _why_runs(self, pattern: EventPattern) -> str | None:
+        """Why the closures of SEQ are evaluated by runs, one for each choice; None if they are postponed."""
+        if self.strategy is not Strategy.ANY:
+            return f"{self.strategy.value} follows each run"
+        if self.closure == RUNS:
+            return "asked for"
+        return reason_for_runs(pattern)
+
+    def _construction(
+        self, parted: Parted, tests: list[JoinTest], group_tests: dict[str, tuple[JoinTest, ...]]
+    ) -> Construction:
+        automaton = self._automaton(parted.constructing, list(parted.late), [], [])
+        places = [places_of(steps) for group in linear(self.query, parted.constructing, False) for steps in group]
+        early = bool(tests) or any(group_tests.values())
+        postponed = tuple(dict.fromkeys(conjunct.text for conjunct in parted.late))
+        if self.closure == POSTPONED:
+            return Construction(POSTPONED, automaton, tuple(places), tuple(tests), group_tests, postponed)
+        return Construction(ON_THE_FLY if early else POSTPONED, automaton, tuple(places), postponed=postponed)
+
     def _compiled(self, conjunct: Conjunct, current: str | None) -> Expression | None:
         return self.scalars.compile(conjunct.scalar, current)
 
@@ -490,11 +540,11 @@ class _Planner:
             negated = conjunct.variables & self.negated
             if negated:
                 self._absent_test(conjunct, {owner[name].name: owner[name] for name in negated}, by_absent)
-            elif conjunct.iterated is not None and not conjunct.whole and self._is_per_event(conjunct):
+            elif conjunct.iterated is not None and not conjunct.whole and is_per_event(conjunct):
                 expression = self._compiled(conjunct, None)
                 if expression is None or conjunct.variables & self.closures != {conjunct.iterated}:
                     raise self.scalars.not_evaluated(conjunct.scalar)
-                by_group[conjunct.iterated] += _split(expression, conjunct.text)
+                by_group[conjunct.iterated] += split_tests(expression, conjunct.text)
             elif conjunct.variables & (self.closures | self.alone):
                 kept.append(conjunct)
             else:
@@ -502,16 +552,12 @@ class _Planner:
                 if expression is None:
                     kept.append(conjunct)
                 else:
-                    tests += _split(expression, conjunct.text)
+                    tests += split_tests(expression, conjunct.text)
         return (
             tests,
             {name: tuple(parts) for name, parts in by_absent.items()},
             {name: tuple(parts) for name, parts in by_group.items()},
         )
-
-    def _is_per_event(self, conjunct: Conjunct) -> bool:
-        """Is it about each event by itself, without the ones before it?"""
-        return conjunct.back == 0 and all(getattr(atom, "reach", None) is None for _, atom in conjunct.scalar.atoms)
 
     def _absent_test(self, conjunct: Conjunct, owners: dict[str, Absent], by_absent: dict[str, list[JoinTest]]) -> None:
         if len(owners) > 1:
@@ -531,7 +577,7 @@ class _Planner:
         expression = self._compiled(conjunct, None)
         if expression is None:
             raise self.scalars.not_evaluated(conjunct.scalar)
-        by_absent[next(iter(owners))] += _split(expression, conjunct.text)
+        by_absent[next(iter(owners))] += split_tests(expression, conjunct.text)
 
     def _expressions(
         self,
@@ -539,35 +585,20 @@ class _Planner:
         tests: list[JoinTest],
         absent_tests: dict[str, tuple[JoinTest, ...]],
         group_tests: dict[str, tuple[JoinTest, ...]],
-        automaton: AutomatonPlan | None,
+        engines: tuple[AutomatonPlan | None, Construction | None],
         measures: MeasurePlan,
     ) -> list[Expression]:
         found = [part for parts in local.values() for part in parts]
         found += [test.expression for test in tests]
         found += [test.expression for parts in (*absent_tests.values(), *group_tests.values()) for test in parts]
+        automaton, construction = engines
         if automaton is not None:
             found += [check.expression for check in automaton.checks]
+        if construction is not None:
+            found += construction.expressions
         return expressions_of(found, measures)
 
     # ---- errors ------------------------------------------------------------------------------------------------
-
-
-def _split(expression: Expression, text: str) -> list[JoinTest]:
-    """The parts of a condition, if each is about the same events as the whole: absent events lift all of it."""
-    variables = event_variables(expression)
-    parts = conjuncts(expression)
-    if any(event_variables(part) != variables for part in parts):
-        parts = [expression]
-    return [JoinTest(part, variables, text) for part in parts]
-
-
-def event_variables(expression: Expression) -> frozenset[str]:
-    """Variables whose events an expression reads."""
-    found: set[str] = set()
-    for node in walk(expression):
-        if isinstance(node, Load) and isinstance(node.at, Navigated) and node.at.labels is not None:
-            found |= node.at.labels
-    return frozenset(found)
 
 
 def _relates_events(node: Expression) -> bool:

@@ -45,12 +45,14 @@ class Group:
 
     follows: the rest of a closure that stands alone, in the order of events after the place before it, which is the
     first event of the closure. Of these, `count` are the first ones.
+    chosen: of a closure in SASE's meaning, all events that a choice may have; groups beside it do not bound it.
     """
 
     variable: str
     minimum: int
     count: int | None
     follows: bool = False
+    chosen: bool = False
 
 
 Gap = tuple[Union[Absent, Group], ...]
@@ -229,7 +231,7 @@ def _shown(pattern: EventPattern) -> str:
 
 
 def logical_tree(query: EventQuery, pattern: EventPattern) -> Node:
-    """The tree of a simplified pattern whose closures are groups."""
+    """The tree of a simplified pattern. A closure in SASE's meaning is a group of all that it may choose from."""
     return _Builder(query).node(pattern)
 
 
@@ -297,5 +299,7 @@ class _Builder:
         if not isinstance(closure.part, EventClass):
             raise repeated_alternatives(self.query, closure)
         name = closure.part.variable
+        if not closure.groups:
+            return Group(name, closure.count or closure.minimum, None, chosen=True)
         follows = bool(before) and isinstance(before[-1], Leaf) and are_copies(before[-1].variable, name)
         return Group(name, closure.minimum, closure.count, follows)
