@@ -7,6 +7,7 @@ from dataclasses import replace
 from episode.lang.events.syntax import Strategy
 from episode.plan.events.actual import Actual
 from episode.plan.events.automaton import AutomatonPlan
+from episode.plan.events.consistency import explained
 from episode.plan.events.cost import (
     PhysicalPlan,
     Shape,
@@ -50,6 +51,11 @@ def explain_event_pattern(plan: EventPlan) -> list[str]:
     if plan.keeps:
         kept = [measure.original for measure in plan.measures.measures[-plan.keeps :]]
         lines += ["  conditions on finished matches (evaluated by Spark):", *(f"    {text}" for text in kept)]
+    if plan.predicates:
+        every = plan.strategy is Strategy.ANY
+        follows = "and what follows" if every else "(each run tests them as it takes events)"
+        lines.append(f"  conditions on closures, their classes {follows}:")
+        lines += [f"    {explained(predicate, every)}" for predicate in plan.predicates]
     lines += _engine(plan)
     lines.append(f"  columns moved: {', '.join(plan.input_columns)}")
     lines += [f"  computed by Spark before matching: {name} = {sql}" for sql, name in plan.derived]

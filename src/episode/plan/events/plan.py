@@ -35,6 +35,7 @@ from episode.plan.events.conditions import (
     same_column,
     split_tests,
 )
+from episode.plan.events.consistency import ClosurePredicate, closure_predicate
 from episode.plan.events.names import MARK, with_first_events, with_groups_between_places, with_unique_variables
 from episode.plan.events.postponed import (
     AUTO,
@@ -93,7 +94,8 @@ class EventPlan(PatternPlan):
     group_tests: what makes an event a negating one (by name of the negation), or one of a group (by variable).
     automaton: for all else, and as the other way for plain sequences. construction: how the matches are made of those
     of the tree, where these have all events that closures choose from; why_runs: why there is none. keeps: how many
-    conditions Spark tests on the matches, the last measures.
+    conditions Spark tests on the matches, the last measures. predicates: the conjuncts about closures that
+    choose their events, with their classes.
     """
 
     strategy: Strategy
@@ -111,6 +113,7 @@ class EventPlan(PatternPlan):
     notes: tuple[str, ...] = ()
     construction: Construction | None = None
     why_runs: str | None = None
+    predicates: tuple[ClosurePredicate, ...] = ()
 
     @property
     def waits(self) -> bool:
@@ -190,6 +193,7 @@ class _Planner:
                 local[name].append(member)
         same = self._same_attributes(conjuncts_, local)
         related = self._pull_local(conjuncts_, local)
+        predicates = self._predicates(conjuncts_, local)
         rewriting = simplify(query.pattern)
         self.notes += [f"rewritten: {step}" for step in rewriting.steps]
         uses_automaton = self.strategy is not Strategy.ANY or _chooses(query.pattern)
@@ -265,6 +269,7 @@ class _Planner:
             notes=tuple(self.notes),
             construction=construction,
             why_runs=why_runs,
+            predicates=predicates,
         )
 
     def _closure_names(self) -> frozenset[str]:
@@ -479,6 +484,17 @@ class _Planner:
             related.append(conjunct)
         return related
 
+    def _predicates(
+        self, conjuncts_: list[Conjunct], local: dict[str, list[Expression]]
+    ) -> tuple[ClosurePredicate, ...]:
+        """What is said of closures that choose their events, each with its class."""
+        choosing = frozenset(_choosing(self.query.pattern))
+        return tuple(
+            closure_predicate(conjunct, self._compiled(conjunct, conjunct.iterated), choosing, local)
+            for conjunct in conjuncts_
+            if conjunct.variables & choosing
+        )
+
     def _automaton(
         self, pattern: EventPattern, related: list[Conjunct], same: list[str], kept: list[Conjunct]
     ) -> AutomatonPlan:
@@ -615,6 +631,13 @@ def _inside(pattern: EventPattern, kind: type) -> list[str]:
 def _chooses(pattern: EventPattern) -> bool:
     """Is there a closure in SASE's meaning?"""
     return (isinstance(pattern, Closure) and not pattern.groups) or any(_chooses(part) for part in children(pattern))
+
+
+def _choosing(pattern: EventPattern) -> list[str]:
+    """Variables of closures in SASE's meaning."""
+    if isinstance(pattern, Closure) and not pattern.groups:
+        return [one.variable for one in classes_of(pattern)]
+    return [name for part in children(pattern) for name in _choosing(part)]
 
 
 def _has_conjunction(node: Node) -> bool:

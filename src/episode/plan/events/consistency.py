@@ -1,0 +1,240 @@
+"""Predicate classes of Kleene closures (SASE++, section 5.2).
+
+A condition on a closure compares an event, or single events, with the events S that the closure has selected. What is
+known from S about all subsets of S decides when it can be tested:
+
+* true-value consistent: where it holds for S, it holds for every non-empty subset of S,
+* false-value consistent: where it does not hold for S, it holds for no subset,
+* both: it does not depend on S,
+* inconsistent: neither.
+
+The class follows from the trends of the two sides of a comparison (`trends`). What is in no table is inconsistent,
+which is always right. The empty set of `b[..i-1]` is apart: nothing is demanded of the first events (`exempt`).
+
+Null does not hold: `b[i].x > max(b[..i-1].x)` may hold for 3 and null, and does not for null alone. NaN is greater than
+all numbers, and so is `a.x - NaN`. Where only such values are in the way, `known` and `finite` say what must not be so
+for the class to be the right one; local conditions may say that a value is never null.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from episode.lang.events.syntax import EventColumn, Index
+from episode.plan.events.conditions import Conjunct, all_atoms
+from episode.plan.events.trends import CONSTANT, FLIPPED, Facts, Trend, facts_of, together, trend_of, without_casts
+from episode.plan.expressions import Apply, Constant, Current, Expression, Load, Navigated, Running, render
+
+NEGATED = {"gt": "le", "ge": "lt", "lt": "ge", "le": "gt", "eq": "ne", "ne": "eq"}
+COMPARISONS = {"gt": (True, False), "ge": (True, False), "lt": (False, True), "le": (False, True)}
+"""Which side makes the comparison true by being greater: (left, right)."""
+
+TRUE, FALSE, BOTH, NEITHER = (
+    "true-value consistent",
+    "false-value consistent",
+    "true- and false-value consistent",
+    "inconsistent",
+)
+
+
+@dataclass(frozen=True)
+class Consistency:
+    """The class of a condition, right for events where `known` are not null and `finite` neither null, NaN nor infinite
+    (expressions of one row); where they are, take it for inconsistent. exempt: of so many first events of the closure
+    nothing is demanded."""
+
+    true: bool
+    false: bool
+    known: frozenset[Expression] = frozenset()
+    finite: frozenset[Expression] = frozenset()
+    exempt: int = 0
+
+    @property
+    def name(self) -> str:
+        return {(True, True): BOTH, (True, False): TRUE, (False, True): FALSE, (False, False): NEITHER}[
+            self.true, self.false
+        ]
+
+
+@dataclass(frozen=True)
+class ClosurePredicate:
+    """A conjunct of WHERE that concerns closures, and its class. expression: None where Spark evaluates it.
+    iterated, whole: as in Conjunct."""
+
+    text: str
+    variables: frozenset[str]
+    iterated: str | None
+    whole: frozenset[str]
+    expression: Expression | None
+    consistency: Consistency
+
+    @property
+    def consequence(self) -> str:
+        """What follows from the class where every choice of events is a match."""
+        one = self.consistency
+        of_each = self.iterated is not None
+        if one.true and one.false:
+            return "decides at once: an event is SAFE or discarded" if of_each else "decided once, for every choice"
+        unsafe = "otherwise tested again in result construction"
+        if one.true:
+            return f"checked on the fly, SAFE where it holds; {unsafe}"
+        if one.false and of_each and one.exempt:
+            first = "the first event" if one.exempt == 1 else f"one of the first {one.exempt}"
+            return f"checked on the fly: an event that fails can only be {first} of {self.iterated}; {unsafe}"
+        if one.false:
+            return f"checked on the fly, discards at once where it fails; {unsafe}"
+        return "postponed to result construction"
+
+
+def closure_predicate(
+    conjunct: Conjunct,
+    expression: Expression | None,
+    closures: frozenset[str],
+    local: Mapping[str, Iterable[Expression]],
+) -> ClosurePredicate:
+    """A conjunct with its class. expression: compiled with the iterated event as the current row; None: by Spark.
+
+    local: what every event of a variable satisfies."""
+    if expression is None:
+        consistency = _of_atoms(conjunct, closures)
+    else:
+        facts = {name: facts_of(local.get(name, ())) for name in closures}
+        consistency = classify(expression, closures, facts)
+    if conjunct.iterated is not None:
+        consistency = replace(consistency, exempt=conjunct.back)
+    return ClosurePredicate(
+        conjunct.text, conjunct.variables, conjunct.iterated, conjunct.whole & closures, expression, consistency
+    )
+
+
+def _of_atoms(conjunct: Conjunct, closures: frozenset[str]) -> Consistency:
+    """The class of what only Spark can evaluate: both, where no other event of a closure is in it."""
+    alone = all(
+        atom.variable not in closures or (isinstance(atom, EventColumn) and atom.index in (Index.PLAIN, Index.EACH))
+        for atom in all_atoms(conjunct.scalar)
+    )
+    return Consistency(alone, alone)
+
+
+# ---- classes ----------------------------------------------------------------------------------------------------
+
+
+def classify(expression: Expression, closures: frozenset[str], facts: Mapping[str, Facts]) -> Consistency:
+    """The class of a condition whose current row, if any, is the current event."""
+    return _class_of(expression, False, closures, facts)
+
+
+def _class_of(
+    expression: Expression, negated: bool, closures: frozenset[str], facts: Mapping[str, Facts]
+) -> Consistency:
+    if isinstance(expression, Apply):
+        operation, operands = expression.operation, expression.operands
+        if operation == "not":
+            return _class_of(operands[0], not negated, closures, facts)
+        if operation in ("and", "or"):  # NOT turns one into the other, and its parts; what each is does not change
+            parts = [_class_of(operand, negated, closures, facts) for operand in operands]
+            true, false = all(part.true for part in parts), all(part.false for part in parts)
+            if not (true or false):
+                return Consistency(False, False)
+            known = frozenset[Expression]().union(*(part.known for part in parts)) if true else frozenset()
+            return Consistency(true, false, known, frozenset[Expression]().union(*(part.finite for part in parts)))
+        if operation in FLIPPED:
+            operation = NEGATED[operation] if negated else operation
+            counted = _class_of_count(operation, operands, closures)
+            if counted is not None:
+                return counted
+            left, right = (trend_of(operand, closures, facts) for operand in operands)
+            return _class_of_comparison(operation, left, right)
+        if operation == "is_null":
+            trend = trend_of(operands[0], closures, facts)
+            if negated:
+                return _consistency(trend.stays_known, trend.stays_null, trend)
+            return _consistency(
+                trend.stays_null, trend.stays_known and not trend.known, replace(trend, known=frozenset())
+            )
+    trend = trend_of(expression, closures, facts)
+    return _class_of_comparison("lt" if negated else "ge", trend, CONSTANT)
+
+
+def _class_of_comparison(operation: str, left: Trend, right: Trend) -> Consistency:
+    if operation not in COMPARISONS:
+        constant = left.is_constant and right.is_constant
+        return Consistency(constant, constant)
+    if COMPARISONS[operation][1]:
+        left, right = right, left
+    pair = together(left, right)
+    return _consistency(
+        left.falls and right.grows and pair.stays_known, left.grows and right.falls and pair.stays_null, pair
+    )
+
+
+def _consistency(true: bool, false: bool, trend: Trend) -> Consistency:
+    none = frozenset[Expression]()
+    return Consistency(true, false, trend.known if true else none, trend.finite if true or false else none)
+
+
+def _class_of_count(operation: str, operands: tuple[Expression, ...], closures: frozenset[str]) -> Consistency | None:
+    """`count(b[]) op n`: there is at least one event, so that some comparisons are always or never true."""
+    left, right = (without_casts(operand) for operand in operands)
+    if isinstance(left, Constant):
+        left, right, operation = right, left, FLIPPED[operation]
+    if not (isinstance(left, Running) and left.function == "count" and left.argument is None):
+        return None
+    if not (isinstance(right, Constant) and isinstance(right.value, int) and not isinstance(right.value, bool)):
+        return None
+    if left.labels is None or not left.labels <= closures or len(left.labels) != 1:
+        return None
+    number = right.value
+    always = {"gt": number < 1, "ge": number <= 1, "ne": number < 1}.get(operation, False)
+    never = {"lt": number <= 1, "le": number < 1, "eq": number < 1}.get(operation, False)
+    if always or never:
+        return Consistency(True, True)
+    if number == 1 and operation in ("eq", "ne"):
+        return Consistency(operation == "eq", operation == "ne")
+    return Consistency(operation in ("lt", "le"), operation in ("gt", "ge"))
+
+
+# ---- forms that help -------------------------------------------------------------------------------------------
+
+
+RECORDS = {("gt", "max"), ("ge", "max"), ("lt", "min"), ("le", "min")}
+
+
+def adjacent_form(expression: Expression) -> Expression | None:
+    """`b[i].x > max(b[..i-1].x)` as `b[i].x > b[i-1].x`, which says the same of a whole closure by induction; also
+    with >=, and min with < and <=. None for all else. The current row is the event b[i]."""
+    if not isinstance(expression, Apply) or expression.operation not in FLIPPED:
+        return None
+    left, right, operation = *expression.operands, expression.operation
+    if isinstance(left, Running):
+        left, right, operation = right, left, FLIPPED[operation]
+    if not isinstance(right, Running) or (operation, right.function) not in RECORDS:
+        return None
+    if right.reach != "before" or right.labels is None or len(right.labels) != 1 or left != right.argument:
+        return None
+    before = _moved(left, Navigated(right.labels, False, 1, 0))
+    return None if before is None else Apply(operation, (left, before), "boolean")
+
+
+def _moved(expression: Expression, to: Navigated) -> Expression | None:
+    """An expression of the current row, of another row; None where the current row is not all that it reads."""
+    if isinstance(expression, Constant):
+        return expression
+    if isinstance(expression, Load):
+        return replace(expression, at=to) if expression.at == Current(0) and expression.missing is None else None
+    if isinstance(expression, Apply):
+        moved = [_moved(operand, to) for operand in expression.operands]
+        found = [part for part in moved if part is not None]
+        return replace(expression, operands=tuple(found)) if len(found) == len(moved) else None
+    return None
+
+
+def explained(predicate: ClosurePredicate, follows: bool = True) -> str:
+    """A predicate, its class and what follows, in one line of `explain`."""
+    one = predicate.consistency
+    known = ", ".join(sorted(render(value) for value in one.known - one.finite))
+    finite = ", ".join(sorted(render(value) for value in one.finite))
+    limits = [*([f"{known} is null"] if known else []), *([f"{finite} is null or not finite"] if finite else [])]
+    where = f" unless {' or '.join(limits)}" if limits else ""
+    return f"{predicate.text}: {one.name}{where}" + (f"; {predicate.consequence}" if follows else "")
