@@ -93,7 +93,7 @@ def test_groups() -> None:
 
 
 def test_intervals_are_by_the_end_of_the_match() -> None:
-    """Ends at 4, 5 and 10: two in [0, 5) would need an end before 5."""
+    """An end at 5 lies in [5, 10)."""
     events = stream("A1 B4 B5 B10")
     assert values("PATTERN SEQ(A a, B b)", events, TRENDS, every=5) == {(0,): (1,), (5,): (1,), (10,): (1,)}
     assert values("PATTERN SEQ(A a, B+ b[])", events, TRENDS, every=5) == {(0,): (1,), (5,): (2,), (10,): (4,)}
