@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from episode.kernels.events import runs as kernel
+from episode.kernels.events import checks as kernel
 from episode.matchers.events.prepare import EventArrays, comparison_of
 from episode.matchers.prepare import function_code
 from episode.plan.events.automaton import FIRST, LAST, MIDDLE, AutomatonPlan
@@ -17,9 +17,8 @@ START = -1
 """Stands for the variable of the event that a match starts with."""
 
 
-def automaton_arrays(plan: EventPlan, arrays: EventArrays) -> kernel.Automaton:
-    automaton = plan.automaton
-    assert automaton is not None
+def automaton_arrays(plan: EventPlan, automaton: AutomatonPlan, arrays: EventArrays) -> kernel.Automaton:
+    """automaton: the plan's own, or that of its construction."""
     assert arrays.code is not None
     bit = {name: number for number, name in enumerate(plan.variables)}
     navigations = arrays.assembler.navigations

@@ -73,7 +73,8 @@ class Search:
 
     def _by_automaton(self, events: EventBatch, arrays: EventArrays, round_: Round, reduced: Round) -> FoundMatches:
         plan, horizon = self.plan, self.horizon
-        automaton = automaton_arrays(plan, arrays)
+        assert plan.automaton is not None
+        automaton = automaton_arrays(plan, plan.automaton, arrays)
         most_events = self.most_records * EVENTS_PER_RECORD
         starts = reduced.bits != 0
         first = np.bitwise_or.reduce(automaton.mask[automaton.start_states])
