@@ -10,6 +10,23 @@ and the two contiguities go by brute force:
 
 Skip-till-next-match follows the runs, event by event, with their forks.
 
+The language is closed: sequences, alternatives, negations and closures may stand inside one another. Readings taken
+where the rules are silent:
+
+* A closure repeats its inside round by round, each strictly after the one before; every round has at least one event.
+  The variables inside are lists of all their events, whatever the round and however deep: b[i-1] is the b before b[i],
+  perhaps of the round before. The same events in the same places are one match, however they fall into rounds:
+  SEQ(A* a[], B+ b[])+ finds a1 b2 b3 once. An inside that may be empty adds nothing: (B* b[])+ needs an event.
+* ZStream's closure of alternatives, A; (B | C)+; D, groups all events that qualify for one of them; each is in the list
+  of the first alternative that it qualifies for. Sequences are repeated in rounds in either form. A group inside a
+  round reaches to the events of the match that are next to it, of this round or another.
+* A negated pattern forbids every match of it in its place, whatever the strategy of the query: any choice of events
+  (under skip-till-any-match of ZStream's form: the groups of it) that are not events of the match, lie strictly between
+  the neighbours (inside the window where there is none), agree on [attr] and satisfy the conjuncts about them. It has
+  at least one event. A negation inside a round has the nearest events of the match as neighbours, those of the rounds
+  before and after among them. A negation inside a negated pattern narrows that down: ~SEQ(A, ~B, C) forbids an A and a
+  C that have no B between them.
+
 It shares nothing with the engine but the syntax tree. Where the rules are short, the reading taken is stated at the
 place. Times are whole numbers.
 """
@@ -39,6 +56,7 @@ from episode.lang.events.syntax import (
     WholeEvent,
     children,
     classes_of,
+    nodes_of,
 )
 from episode.lang.syntax import Scalar
 from tests.reference.scalars import aggregate_value, compare, fail, give_null, grouping, scalar_value
@@ -161,13 +179,12 @@ class Group:
     """A closure in ZStream's meaning; without events until all other places have theirs."""
 
     closure: Closure
-    events: tuple[Event, ...] = ()
+    ones: tuple[One, ...] = ()
 
     @property
-    def place(self) -> EventClass:
-        if not isinstance(self.closure.part, EventClass):
-            raise NotImplementedError("a group of something else than a class")
-        return self.closure.part
+    def places(self) -> list[EventClass]:
+        """The class, or those of the alternatives."""
+        return list(_positive_classes(self.closure.part))
 
 
 @dataclass(frozen=True)
@@ -186,8 +203,8 @@ def _ones(filled: Filled) -> list[One]:
             return [filled]
         case Ordered(parts) | Unordered(parts) | Repeated(_, parts):
             return [one for part in parts for one in _ones(part)]
-        case Group(_, events):
-            return [One(filled.place, event) for event in events]
+        case Group(_, ones):
+            return list(ones)
         case Absent():
             return []
 
@@ -206,15 +223,13 @@ def _bindings(filled: Filled) -> Bindings:
             return {_name(place): event}
         case Ordered(parts) | Unordered(parts):
             return {name: bound for part in parts for name, bound in _bindings(part).items()}
-        case Repeated(closure):
-            # Every variable inside is a list, with an entry for each round that has an event for it.
+        case Repeated(closure) | Group(closure):
+            # Every variable inside is a list, with an entry for each event that it has in any round.
             ones = _ones(filled)
             return {
                 _name(place): tuple(one.event for one in ones if _name(one.place) == _name(place))
-                for place in classes_of(closure.part)
+                for place in _positive_classes(closure.part)
             }
-        case Group(_, events):
-            return {_name(filled.place): events}
         case Absent():
             return {}
 
@@ -248,7 +263,7 @@ def _holes(filled: Filled, left: int | None = None, right: int | None = None) ->
     match filled:
         case Group() | Absent():
             yield Hole(filled, left, right)
-        case Ordered(parts):
+        case Ordered(parts) | Repeated(_, parts):
             # The neighbours are the nearest parts that have events: whatever has none is looked through. Parts
             # follow one another strictly, so that the nearest before ends last and the nearest after begins first.
             for i, part in enumerate(parts):
@@ -261,16 +276,31 @@ def _holes(filled: Filled, left: int | None = None, right: int | None = None) ->
                 yield from _holes(part, left, right)
 
 
-def _grouped(filled: Filled, groups: dict[str, tuple[Event, ...]]) -> Filled:
-    """The same with the events of its groups."""
+def _grouped(filled: Filled, groups: Iterator[tuple[One, ...]]) -> Filled:
+    """The same with the events of its groups, which come in the order of the holes."""
     match filled:
         case Group(closure):
-            return Group(closure, groups[_name(filled.place)])
+            return Group(closure, next(groups))
         case Ordered(parts):
             return Ordered(tuple(_grouped(part, groups) for part in parts))
         case Unordered(parts):
             return Unordered(tuple(_grouped(part, groups) for part in parts))
+        case Repeated(closure, rounds):
+            return Repeated(closure, tuple(_grouped(part, groups) for part in rounds))
     return filled
+
+
+@dataclass(frozen=True)
+class Around:
+    """What a negated pattern stands in: the match, its span, and the bounds of the negation's hole."""
+
+    whole: Filled = Ordered(())
+    span: tuple[int, int] | None = None
+    left: int | None = None
+    right: int | None = None
+
+
+NOTHING = Around()
 
 
 # ---- the search -----------------------------------------------------------------------------------
@@ -317,8 +347,12 @@ class _Search:
                 yield Group(pattern)
             case Closure():
                 # SASE's meaning, which is also that of every closure under the other strategies.
+                seen = set()
                 for rounds in self.rounds(pattern, 0, after):
-                    yield Repeated(pattern, rounds)
+                    repeated = Repeated(pattern, rounds)
+                    if _choice(repeated) not in seen:
+                        seen.add(_choice(repeated))
+                        yield repeated
 
     def in_order(self, parts: tuple[EventPattern, ...], after: int | None) -> Iterator[tuple[Filled, ...]]:
         """Each part begins strictly after the parts before it have ended; a part without events does not count."""
@@ -330,52 +364,50 @@ class _Search:
                 yield (first, *rest)
 
     def rounds(self, closure: Closure, done: int, after: int | None) -> Iterator[tuple[Filled, ...]]:
-        """Any number of rounds that the closure allows, each strictly after the one before."""
+        """Any number of rounds that the closure allows, each strictly after the one before and with an event."""
         if done >= _needed(closure):
             yield ()
         if _may_go_on(closure, done):
             for first in self.filled(closure.part, after):
+                if not _events(first):
+                    continue
                 for rest in self.rounds(closure, done + 1, _ended(first, after)):
                     yield (first, *rest)
 
     # 2. groups
 
-    def with_groups(self, places: Filled) -> Iterator[Filled]:
-        """Each group is chosen given the events of all places that are not groups."""
-        if isinstance(places, Group):
+    def with_groups(self, places: Filled, around: Around = NOTHING) -> Iterator[Filled]:
+        """Each group is chosen given the events of all places that are not groups. around: for a negated pattern."""
+        if isinstance(places, Group) and around.span is None:
             yield from self.alone(places)
             return
-        others = _events(places)
+        others = [*_events(around.whole), *_events(places)]
         if not others:
             return  # a match has at least one event
-        names, choices = [], []
-        for hole in _holes(places):
-            if isinstance(hole.filled, Group):
-                qualifying = tuple(event for event in self.events if self.qualifies(event, hole, places))
-                names.append(_name(hole.filled.place))
-                choices.append(_groups(hole.filled.closure, qualifying))
+        span = around.span or _span(others)
+        holes = [hole for hole in _holes(places, around.left, around.right) if isinstance(hole.filled, Group)]
+        qualifying = [self.qualifying(hole, holes, places, around, span) for hole in holes]
         if _have_neighbours(places):
-            yield from self.with_neighbouring_groups(places)
+            yield from self.with_neighbouring_groups(places, around, qualifying, span)
             return
+        choices = (_groups(hole.filled.closure, ones) for hole, ones in zip(holes, qualifying, strict=True))
         for chosen in itertools.product(*choices):
-            yield _grouped(places, dict(zip(names, chosen)))
+            yield _grouped(places, iter(chosen))
 
-    def with_neighbouring_groups(self, places: Filled) -> Iterator[Filled]:
+    def with_neighbouring_groups(
+        self, places: Filled, around: Around, qualifying: list[tuple[One, ...]], span: tuple[int, int]
+    ) -> Iterator[Filled]:
         """Groups side by side bound each other: every choice of events for all of them that has each group complete.
 
         Complete: all events that qualify between its neighbours, where a group counts with its events, if it has any.
         """
-        holes = [hole for hole in _holes(places) if isinstance(hole.filled, Group)]
-        names = [_name(hole.filled.place) for hole in holes]
-        qualifying = [tuple(event for event in self.events if self.qualifies(event, hole, places)) for hole in holes]
-        span = _span(_events(places))
-        for chosen in itertools.product(*(list(_subsets(events)) for events in qualifying)):
-            whole = _grouped(places, dict(zip(names, chosen)))
-            bounded = [hole for hole in _holes(whole) if isinstance(hole.filled, Group)]
+        for chosen in itertools.product(*(list(_subsets(ones)) for ones in qualifying)):
+            whole = _grouped(places, iter(chosen))
+            bounded = [hole for hole in _holes(whole, around.left, around.right) if isinstance(hole.filled, Group)]
             if all(
-                hole.filled.events == tuple(event for event in events if hole.encloses([event], span, self.within))
-                and len(hole.filled.events) >= _needed(hole.filled.closure)
-                for hole, events in zip(bounded, qualifying, strict=True)
+                hole.filled.ones == tuple(one for one in ones if hole.encloses([one.event], span, self.within))
+                and len(hole.filled.ones) >= _needed(hole.filled.closure)
+                for hole, ones in zip(bounded, qualifying, strict=True)
             ):
                 yield whole
 
@@ -385,35 +417,42 @@ class _Search:
         After it is by (te, arrival); of events that last, one that began before the starting event is not after it.
         `^n`: the first n of them.
         """
-        name, n = _name(group.place), group.closure.count
-        about_each = [c for c in self.query.conditions if _per_event(c, name, set())]
+        n = group.closure.count
         for start in self.events:
-            qualifying = tuple(
+            after = [
                 event
                 for event in self.events[self.events.index(start) :]
                 if event.ts >= start.ts
                 and (self.within is None or event.te <= start.ts + self.within)
-                and self.member(group.place, event)
                 and self.agree([start, event])
-                and all(_holds(c, {name: (event,)}) for c in about_each)
-            )
-            if start in qualifying and len(qualifying) >= (n or 1):
-                yield Group(group.closure, qualifying[:n])
+            ]
+            ones = tuple(one for event in after for one in self.in_group(group, event, set(), {}))
+            if any(one.event == start for one in ones) and len(ones) >= (n or 1):
+                yield Group(group.closure, ones[:n])
 
-    def qualifies(self, event: Event, hole: Hole, places: Filled) -> bool:
+    def qualifying(
+        self, hole: Hole, holes: list[Hole], places: Filled, around: Around, span: tuple[int, int]
+    ) -> tuple[One, ...]:
         """Of the class, in no other place, between the neighbours; [attr] and the per-event conjuncts hold."""
         assert isinstance(hole.filled, Group)
-        others = _events(places)
-        name = _name(hole.filled.place)
-        groups = {_name(hole.filled.place) for hole in _holes(places) if isinstance(hole.filled, Group)}
-        bindings = {**_bindings(places), name: (event,)}
-        return (
-            self.member(hole.filled.place, event)
-            and event not in others
-            and hole.encloses([event], _span(others), self.within)
-            and self.agree([*others, event])
-            and all(_holds(c, bindings) for c in self.query.conditions if _per_event(c, name, groups - {name}))
+        others = [*_events(around.whole), *_events(places)]
+        groups = {_name(place) for other in holes for place in other.filled.places}  # type: ignore[union-attr]
+        bindings = {**_bindings(around.whole), **_bindings(places)}
+        return tuple(
+            one
+            for event in self.events
+            if event not in others and hole.encloses([event], span, self.within) and self.agree([*others, event])
+            for one in self.in_group(hole.filled, event, groups, bindings)
         )
+
+    def in_group(self, group: Group, event: Event, groups: set[str], bindings: Bindings) -> list[One]:
+        """The event in the first of the group's places for which it qualifies; none: it is not of the group."""
+        for place in group.places:
+            name = _name(place)
+            about_it = [c for c in self.query.conditions if _per_event(c, name, groups - {name})]
+            if self.member(place, event) and all(_holds(c, {**bindings, name: (event,)}) for c in about_it):
+                return [One(place, event)]
+        return []
 
     # 3. what a match must satisfy
 
@@ -429,7 +468,9 @@ class _Search:
             and self.fits(events)
             and self.agree(events)
             and all(_holds(c, bindings) for c in self.query.conditions if not _variables(c) & negated)
-            and not any(self.negates(hole, whole) for hole in holes if trailing or hole.right is not None)
+            and not any(
+                self.negates(hole, whole, _span(events)) for hole in holes if trailing or hole.right is not None
+            )
         )
 
     def fits(self, events: list[Event]) -> bool:
@@ -444,28 +485,33 @@ class _Search:
                 return False
         return True
 
-    def negates(self, hole: Hole, whole: Filled) -> bool:
-        """Some events of the negated class or sub-pattern lie in the hole.
+    def negates(self, hole: Hole, whole: Filled, span: tuple[int, int]) -> bool:
+        """Some events of the negated class or sub-pattern lie in the hole. span: that of the match.
 
         They count if they are not events of the match, have its [attr], and the conjuncts about them hold.
         """
         assert isinstance(hole.filled, Absent)
-        events, bindings, names = _events(whole), _bindings(whole), _negated_names(hole)
-        for negating in self.filled(hole.filled.negation.part, None):
-            them = _events(negating)
-            if (
-                not set(them) & set(events)
-                and len(set(them)) == len(them)
-                and hole.encloses(them, _span(events), self.within)
-                and self.agree([*events, *them])
-                and all(
-                    _holds(c, {**bindings, **_bindings(negating)})
-                    for c in self.query.conditions
-                    if _variables(c) & names
-                )
-            ):
-                return True
-        return False
+        around = Around(whole, span, hole.left, hole.right)
+        return any(
+            self.is_negating(negating, hole, whole, span)
+            for places in self.filled(hole.filled.negation.part, None)
+            for negating in self.with_groups(places, around)
+        )
+
+    def is_negating(self, negating: Filled, hole: Hole, whole: Filled, span: tuple[int, int]) -> bool:
+        events, them, bindings = _events(whole), _events(negating), {**_bindings(whole), **_bindings(negating)}
+        inner = [one for one in _holes(negating, hole.left, hole.right) if isinstance(one.filled, Absent)]
+        negated_inside = {name for one in inner for name in _negated_names(one)}
+        about_them = [c for c in self.query.conditions if _variables(c) & _negated_names(hole)]
+        return (
+            bool(them)
+            and not set(them) & set(events)
+            and len(set(them)) == len(them)
+            and hole.encloses(them, span, self.within)
+            and self.agree([*events, *them])
+            and all(_holds(c, bindings) for c in about_them if not _variables(c) & negated_inside)
+            and not any(self.negates(one, Unordered((whole, negating)), span) for one in inner)
+        )
 
     def contiguous(self, events: list[Event]) -> bool:
         """The chosen events are adjacent among all rows of the key, or among those that share their [attr]."""
@@ -492,14 +538,19 @@ def _have_neighbours(filled: Filled) -> bool:
         case Ordered(parts):
             side_by_side = (isinstance(a, Group) and isinstance(b, Group) for a, b in itertools.pairwise(parts))
             return any(side_by_side) or any(_have_neighbours(part) for part in parts)
-        case Unordered(parts):
+        case Unordered(parts) | Repeated(_, parts):
             return any(_have_neighbours(part) for part in parts)
     return False
 
 
-def _subsets(events: tuple[Event, ...]) -> Iterator[tuple[Event, ...]]:
-    for size in range(len(events) + 1):
-        yield from itertools.combinations(events, size)
+def _subsets(ones: tuple[One, ...]) -> Iterator[tuple[One, ...]]:
+    for size in range(len(ones) + 1):
+        yield from itertools.combinations(ones, size)
+
+
+def _choice(filled: Filled) -> tuple[tuple[int, Event], ...]:
+    """Which events are in which places, whatever the rounds."""
+    return tuple((id(one.place), one.event) for one in _ones(filled))
 
 
 def _ended(filled: Filled, after: int | None) -> int | None:
@@ -515,7 +566,7 @@ def _may_go_on(closure: Closure, done: int) -> bool:
     return closure.count is None or done < closure.count
 
 
-def _groups(closure: Closure, qualifying: tuple[Event, ...]) -> list[tuple[Event, ...]]:
+def _groups(closure: Closure, qualifying: tuple[One, ...]) -> list[tuple[One, ...]]:
     """`*`, `+`: all of them; `^n`: every n successive ones."""
     n = closure.count
     if n is not None:
@@ -558,15 +609,23 @@ class Fork:
     """One way that a run has gone.
 
     parts: what the items of the pattern hold so far, up to the one that took the last event.
-    rest: the classes that the round of a closure still needs, where it is under way.
+    round: where that one is a closure, how far the last of its rounds has come.
     """
 
     parts: tuple[Filled, ...] = ()
-    rest: tuple[EventPattern, ...] = ()
+    round: Round | None = None
 
     @property
     def events(self) -> list[Event]:
         return _events(Ordered(self.parts))
+
+
+@dataclass(frozen=True)
+class Round:
+    """A round of a closure is a small run: items are those of the alternative of the closure's inside that it takes."""
+
+    items: tuple[EventPattern, ...]
+    fork: Fork
 
 
 @dataclass(frozen=True)
@@ -582,13 +641,19 @@ class _Runs:
         events = self.search.events
         forks = self.taken(Fork(), self.ways, events[start])
         found: list[Filled] = []
+        seen: set[tuple[_Way, tuple]] = set()
         for event in [*events[start + 1 :], None]:
             # A fork ends with its own first complete match; the others go on. Negations that stand last are decided
             # afterwards, when the window has passed.
             under_way = []
             for fork, ways in forks:
-                complete = [way.whole(fork) for way in ways if way.is_complete(fork)]
-                found += [whole for whole in complete if self.search.holds(whole)]
+                complete = [way for way in ways if way.is_complete(fork)]
+                for way in complete:
+                    whole = way.whole(fork)
+                    # However they fall into rounds, the same events in the same places are one match.
+                    if (way, _choice(whole)) not in seen and self.search.holds(whole):
+                        seen.add((way, _choice(whole)))
+                        found.append(whole)
                 if not complete:
                     under_way.append((fork, ways))
             if event is not None:
@@ -623,30 +688,30 @@ class _Way:
         """Every way to take the event; none: the event is skipped."""
         if fork.parts and event.ts <= _span(fork.events)[1]:
             return []
-        return [following for following in self.moves(fork, event) if self.qualifies(following)]
+        return [following for following in self.moves(self.items, fork, event) if self.qualifies(following)]
 
-    def moves(self, fork: Fork, event: Event) -> Iterator[Fork]:
-        """Where the event could go by its class."""
+    def moves(self, items: tuple[EventPattern, ...], fork: Fork, event: Event) -> Iterator[Fork]:
+        """Where the event could go by its class. items: of the pattern, or of a round of a closure."""
         parts = fork.parts
-        last = parts[-1] if parts else None
-        if fork.rest:
-            # In the middle of a round only its next class.
+        if fork.round is not None:
+            last = parts[-1]
             assert isinstance(last, Repeated)
-            (*rounds, latest), place = last.rounds, fork.rest[0]
-            assert isinstance(place, EventClass)
-            assert isinstance(latest, Ordered)
-            if self.search.member(place, event):
-                longer = Ordered((*latest.parts, One(place, event)))
-                yield Fork((*parts[:-1], Repeated(last.closure, (*rounds, longer))), fork.rest[1:])
-            return
-        if isinstance(last, Repeated):
+            *rounds, _ = last.rounds
+            # On in the round that is under way.
+            for further in self.moves(fork.round.items, fork.round.fork, event):
+                longer = Repeated(last.closure, (*rounds, Ordered(further.parts)))
+                yield Fork((*parts[:-1], longer), Round(fork.round.items, further))
+            if not _has_all(fork.round.items, fork.round.fork):
+                return
+            finished = Repeated(last.closure, (*rounds, _finished(fork.round.items, fork.round.fork)))
             # TAKE
             if _may_go_on(last.closure, len(last.rounds)):
-                yield from self.begun(parts[:-1], last, event)
+                yield from self.begun(parts[:-1], finished, event)
             if len(last.rounds) < _needed(last.closure):
                 return
+            parts = (*parts[:-1], finished)
         # PROCEED to the next place; `*` may be passed over.
-        for item in self.items[len(parts) :]:
+        for item in items[len(parts) :]:
             match item:
                 case Negation():
                     parts = (*parts, Absent(item))
@@ -663,18 +728,22 @@ class _Way:
     def begun(self, parts: tuple[Filled, ...], loop: Repeated, event: Event) -> Iterator[Fork]:
         """A further round of the closure begins with the event, in each of the alternatives inside it."""
         for body in _alternatives(loop.closure.part):
-            place = body[0]
-            assert isinstance(place, EventClass)
-            if self.search.member(place, event):
-                rounds = (*loop.rounds, Ordered((One(place, event),)))
-                yield Fork((*parts, Repeated(loop.closure, rounds)), body[1:])
+            for begun in self.moves(body, Fork(), event):
+                rounds = (*loop.rounds, Ordered(begun.parts))
+                yield Fork((*parts, Repeated(loop.closure, rounds)), Round(body, begun))
 
     def qualifies(self, fork: Fork) -> bool:
         """Window, [attr], and what is decided now that the last event has been taken: conjuncts and negations."""
         search, so_far = self.search, Ordered(fork.parts)
         bindings = _bindings(so_far)
         names = {_name(place) for item in self.items for place in classes_of(item)}
-        negated = {_name(place) for item in self.items if isinstance(item, Negation) for place in classes_of(item)}
+        negated = {
+            _name(place)
+            for item in self.items
+            for node in nodes_of(item)
+            if isinstance(node, Negation)
+            for place in classes_of(node)
+        }
         for condition in search.query.conditions:
             applies = _variables(condition) <= names and not _variables(condition) & negated
             if applies and self.is_decided(condition, fork, set()) and not _holds(condition, bindings):
@@ -686,7 +755,7 @@ class _Way:
             for condition in search.query.conditions:
                 if _variables(condition) & own and _variables(condition) <= names:
                     decided = decided and self.is_decided(condition, fork, own)
-            if decided and search.negates(hole, so_far):
+            if decided and search.negates(hole, so_far, _span(fork.events)):
                 return False
         return search.fits(fork.events) and search.agree(fork.events)
 
@@ -718,27 +787,46 @@ class _Way:
     def is_at_end(self, fork: Fork) -> bool:
         """The last place of the pattern has all the events that it needs."""
         following = self.items[len(fork.parts) :]
-        return self.has_enough(fork) and all(isinstance(item, Negation) for item in following)
-
-    def has_enough(self, fork: Fork) -> bool:
-        last = fork.parts[-1] if fork.parts else None
-        return not fork.rest and not (isinstance(last, Repeated) and len(last.rounds) < _needed(last.closure))
+        return _has_enough(fork) and all(isinstance(item, Negation) for item in following)
 
     def is_complete(self, fork: Fork) -> bool:
         """Nothing more is needed, and everything holds but the negations that stand last."""
-        if not fork.parts or not self.has_enough(fork):
-            return False
-        optional = [isinstance(i, Negation) or (isinstance(i, Closure) and _needed(i) == 0) for i in self.items]
-        return all(optional[len(fork.parts) :]) and self.search.holds(self.whole(fork), trailing=False)
+        return bool(fork.parts) and _has_all(self.items, fork) and self.search.holds(self.whole(fork), trailing=False)
 
     def whole(self, fork: Fork) -> Filled:
-        following: list[Filled] = []
-        for item in self.items[len(fork.parts) :]:
-            if isinstance(item, Negation):
-                following.append(Absent(item))
-            elif isinstance(item, Closure):
-                following.append(Repeated(item, ()))
-        return Ordered((*fork.parts, *following))
+        return _finished(self.items, fork)
+
+
+def _has_enough(fork: Fork) -> bool:
+    """The last place that has events needs no more of them."""
+    if fork.round is None:
+        return True
+    last = fork.parts[-1]
+    assert isinstance(last, Repeated)
+    return _has_all(fork.round.items, fork.round.fork) and len(last.rounds) >= _needed(last.closure)
+
+
+def _has_all(items: tuple[EventPattern, ...], fork: Fork) -> bool:
+    """Nothing that comes after the places with events needs an event."""
+    return _has_enough(fork) and all(
+        isinstance(item, Negation) or (isinstance(item, Closure) and _needed(item) == 0)
+        for item in items[len(fork.parts) :]
+    )
+
+
+def _finished(items: tuple[EventPattern, ...], fork: Fork) -> Ordered:
+    """What has been taken, with the negations and empty closures that come after it."""
+    parts = list(fork.parts)
+    if fork.round is not None:
+        last = parts[-1]
+        assert isinstance(last, Repeated)
+        parts[-1] = Repeated(last.closure, (*last.rounds[:-1], _finished(fork.round.items, fork.round.fork)))
+    for item in items[len(parts) :]:
+        if isinstance(item, Negation):
+            parts.append(Absent(item))
+        elif isinstance(item, Closure):
+            parts.append(Repeated(item, ()))
+    return Ordered(tuple(parts))
 
 
 # ---- conditions -----------------------------------------------------------------------------------
