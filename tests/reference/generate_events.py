@@ -69,11 +69,29 @@ class Features:
     alternatives: bool = False  # most parts of a sequence are alternatives
     closure_alone: bool = False  # the pattern is a closure, or has one as an alternative
     neighbouring_groups: bool = False  # the pattern is A; B*; C*; D, perhaps with more around it
+    nested_closures: bool = False  # SEQ(SEQ(A, B+)+, C), and closures of alternatives that have closures
+    groups_of_alternatives: bool = False  # A; (B | C)+; D
+    rich_negations: bool = False  # ~SEQ(A, B+), ~(SEQ(A, B) | C)
+    negation_in_closure: bool = False  # SEQ(A, ~B, C)+
 
 
 PLAIN = Features()
-EVERYTHING = replace(
-    Features(**dict.fromkeys(Features.__dataclass_fields__, True)), closure_alone=False, neighbouring_groups=False
+# The language closed under alternatives, negation and closure.
+CLOSED = Features(
+    closure_of_disjunction=True,
+    nested_closures=True,
+    groups_of_alternatives=True,
+    rich_negations=True,
+    negation_in_closure=True,
+)
+EVERYTHING = Features(
+    closure_of_disjunction=True,
+    closures_related=True,
+    groups_in_one_conjunction=True,
+    late_negation=True,
+    decided_at_end=True,
+    intervals=True,
+    alternatives=True,
 )
 
 
@@ -276,18 +294,43 @@ class _Maker:
         kinds = ["one"] * 4
         if not zstream:
             kinds += ["sequence"] + ["either"] * self.features.closure_of_disjunction
+            kinds += ["nested", "nested", "nested"] * self.features.nested_closures
+            kinds += ["negation"] * self.features.negation_in_closure
+        else:
+            kinds += ["either", "either"] * self.features.groups_of_alternatives
         match self.any_of(*kinds):
             case "sequence":
                 inside = Sequence((self.one(), self.one()))
             case "either":
                 inside = Disjunction((self.one(), self.one()))
+            case "nested":
+                return closure(self.with_closure(), self.any_of("+", "+", "*", "^2"), groups=False)
+            case "negation":
+                inside = Sequence((self.one(), self.negation(), self.one()))
             case _:
                 inside = self.one()
         return closure(inside, self.any_of("+", "*", "^2", "+", "*", "^1"), groups=zstream)
 
+    def with_closure(self) -> EventPattern:
+        """What has a closure in it, and may be repeated."""
+        inner = closure(self.one(), self.any_of("+", "+", "*", "^2"), groups=False)
+        match self.any_of("after", "after", "before", "either", "two"):
+            case "after":
+                return Sequence((self.one(), inner))
+            case "before":
+                return Sequence((inner, self.one()))
+            case "either":
+                return Disjunction((inner, self.one()))
+        return Sequence((inner, closure(self.one(), self.any_of("+", "*"), groups=False)))
+
     def negation(self) -> Negation:
         kinds = ["one"] * 5 + ["sequence", "either"] + ["both"] * (self.strategy is Strategy.ANY)
+        kinds += ["closure", "closure", "closure", "union", "union", "union"] * self.features.rich_negations
         match self.any_of(*kinds):
+            case "closure":
+                return Negation(self.with_closure())
+            case "union":
+                return Negation(Disjunction((Sequence((self.one(), self.one())), self.one())))
             case "sequence":
                 return Negation(Sequence((self.one(), self.one())))
             case "either":
@@ -344,8 +387,8 @@ def _with_legal_groups(pattern: EventPattern, features: Features) -> EventPatter
 
 def _with_groups(pattern: EventPattern, kept: list[str]) -> EventPattern:
     match pattern:
-        case Closure(EventClass(_, variable), groups=True):
-            return pattern if variable in kept else pattern.part
+        case Closure(groups=True):
+            return pattern if all(one.variable in kept for one in classes_of(pattern)) else pattern.part
         case Sequence(parts) | Conjunction(parts) | Disjunction(parts):
             return replace(pattern, parts=tuple(_with_groups(part, kept) for part in parts))
     return pattern
@@ -391,6 +434,15 @@ def _singles(pattern: EventPattern) -> Iterator[str]:
             yield from _singles(part)
 
 
+def _listed(pattern: EventPattern) -> Iterator[str]:
+    """Variables in closures, without those that are negated."""
+    if isinstance(pattern, Closure):
+        yield from (one.variable for one in event_patterns._positive_classes(pattern))
+    elif not isinstance(pattern, Negation):
+        for part in children(pattern):
+            yield from _listed(part)
+
+
 def _nodes(pattern: EventPattern, kind: type[T]) -> list[T]:
     below = [node for part in children(pattern) for node in _nodes(part, kind)]
     return [pattern, *below] if isinstance(pattern, kind) else below
@@ -408,7 +460,10 @@ class _Conditions:
         self.strategy = strategy
         self.features = features
         self.singles = list(dict.fromkeys(_singles(pattern)))
-        self.lists = [one.variable for loop in _nodes(pattern, Closure) for one in classes_of(loop)]
+        self.lists = list(dict.fromkeys(_listed(pattern)))
+        self.negated_lists = {
+            name for no in _nodes(pattern, Negation) for name in _listed(no.part) if name not in self.lists
+        }
         self.negated = [[one.variable for one in classes_of(no)] for no in _nodes(pattern, Negation)]
 
     def any_of(self, *choices: T) -> T:
@@ -531,7 +586,15 @@ class _Conditions:
     def about_negated(self) -> Scalar:
         names = self.any_of(*self.negated)
         name = self.any_of(*names)
-        others: list[EventAtom] = [column(other, "x") for other in names if other != name]
+        if name in self.negated_lists and self.any_of(True, False):
+            if self.any_of(True, False):
+                return self.relation(each(name, "x"), each(name, "x", back=1))
+            return where(f"{{}} {self.comparison()} {self.number()}", self.whole_list(name))
+        others: list[EventAtom] = [
+            self.whole_list(other) if other in self.negated_lists else column(other, "x")
+            for other in names
+            if other != name
+        ]
         late = self.features.late_negation or self.strategy is not Strategy.NEXT
         singles = self.singles if late else self.decided_with(names)
         others += [column(single, "x") for single in singles] * 2
