@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from episode.api import Options, compile_kernels, explain, explain_match, match, match_local, sql, sql_local
+from episode.api import Options, aggregate, compile_kernels, explain, explain_match, match, match_local, sql, sql_local
 from episode.errors import (
     EpisodeAnalysisError,
     EpisodeDataError,
@@ -23,6 +23,7 @@ __all__ = [
     "EpisodeWarning",
     "Options",
     "__version__",
+    "aggregate",
     "compile_kernels",
     "explain",
     "explain_match",

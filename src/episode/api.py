@@ -1,8 +1,8 @@
-"""The public functions: `sql`, `match` and `explain`, and in process `sql_local` and `match_local`."""
+"""The public functions: `sql`, `match` and `explain`, in process `sql_local` and `match_local`, and `aggregate`."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from episode.lang.statement import parse_statement
@@ -11,6 +11,7 @@ from episode.queries.language import Given
 from episode.queries.match import MatchQuery, keys_of
 from episode.queries.options import Options
 from episode.queries.statement import StatementQuery
+from episode.queries.user_aggregates import register_aggregate
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -166,3 +167,24 @@ def compile_kernels() -> None:
 
 
 __all__ = ["Options", "compile_kernels", "explain", "explain_match", "match", "match_local", "sql", "sql_local"]
+
+
+def aggregate(
+    name: str,
+    *,
+    initial: float | tuple[float, ...],
+    step: Callable[..., Any],
+    finish: Callable[..., Any] | None = None,
+    takes: str = "double",
+) -> None:
+    """Register an aggregate: conditions, MEASURES and RETURN may call it from now on, in this process.
+
+    initial: the state before the first value: a number, or a tuple of up to three.
+    step: the next state, from the state and a value that is not null.
+    finish: the result, from the state (a number, a truth value, or None: null). Left out, the state is the result.
+    takes: what the step is given: 'double' (any number), or 'bigint' (whole numbers only).
+
+    Over no values, the result is null. The functions are compiled by numba now, and again in every worker, where they
+    are sent by value. What cannot be compiled is an error here.
+    """
+    register_aggregate(name, initial, step, finish, takes)

@@ -7,6 +7,8 @@ MIN_BY and MAX_BY. All are 0 at first. Functions take and give scalars and are i
 Sums are exact: a whole sum is whole + more * 2**64, however its values come and go, and it is null where that is not a
 bigint. `more` counts rows at most, so that it is exact as a float, too. Sums of floats and averages add up doubles in
 the order of the rows, as Spark does.
+
+A function code from USER on is an aggregate of a user: see `kernels.user_aggregates`.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from numba import njit
 from episode.kernels import decimals
 from episode.kernels import opcodes as oc
 from episode.kernels.comparing import compare_floats, compare_ints
+from episode.kernels.user_aggregates import USER, user_finish, user_step
 
 
 @njit(cache=True, nogil=True, inline="always")
@@ -69,6 +72,9 @@ def fold(function, floating, count, whole, real, more, whole_value, real_value, 
     elif oc.VAR_SAMP <= function <= oc.STDDEV_POP:
         count += 1
         real, more = add_squares(count, real, more, real_value)
+    elif function >= USER:
+        whole, real, more = user_step(function, count, whole, real, more, whole_value, real_value)
+        count += 1
     else:
         if replaces(function, floating, count, whole, real, whole_value, real_value):
             whole, real, more = whole_value, real_value, float(row)
@@ -93,6 +99,8 @@ def finished(function, floating, count, whole, real, more):
             return 0, 0.0, True
         variance = more / (count - 1 if sample else count)
         return 0, math.sqrt(variance) if function >= oc.STDDEV_SAMP else variance, False
+    if function >= USER:
+        return user_finish(function, whole, real, more)
     return whole, real, False
 
 

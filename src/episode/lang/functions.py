@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from episode.lang.user_aggregates import user_aggregate
+
 NAVIGATIONS = ("FIRST", "LAST", "PREV", "NEXT")
 """Logical (FIRST, LAST) and physical (PREV, NEXT) navigation."""
 
@@ -37,6 +39,14 @@ AGGREGATES = {
     "ANY_VALUE": (1, 1),
 }
 """Aggregates over the rows of a label, with their least and greatest number of arguments."""
+
+
+def aggregate_arguments(word: str) -> tuple[int, int] | None:
+    """The least and greatest number of arguments of an aggregate, of SQL or of a user; None: it is none."""
+    if word in AGGREGATES:
+        return AGGREGATES[word]
+    return None if user_aggregate(word) is None else (1, 1)
+
 
 SYNONYMS = {
     "MEAN": "avg",

@@ -15,6 +15,7 @@ from episode.kernels import measures as kernels
 from episode.kernels import opcodes as oc
 from episode.kernels.decimals import OVERFLOW
 from episode.kernels.outcomes import TIMED_OUT, UNMATCHED
+from episode.kernels.user_aggregates import code_of
 from episode.matchers.columns import one_chunk, raw_values, take_array, valid_mask
 from episode.matchers.prepare import FUNCTIONS, Prepared, measure_argument, membership
 from episode.plan.expressions import Expression, Load
@@ -248,12 +249,15 @@ class OutputAssembler:
 
     def _aggregate(self, atom: RowAggregate) -> pa.Array:
         argument = None if atom.argument is None else measure_argument(atom)
-        function = FUNCTIONS[atom.function]
+        user = atom.user
+        function = FUNCTIONS[atom.function] if user is None else code_of(user.functions, user.takes)
         ints, floats, is_null = kernels.aggregate(
             function, *self._values(argument), *self._over_rows(atom.labels, atom.final)
         )
         if function in (oc.COUNT, oc.COUNT_IF):
             return pa.array(ints, mask=self.unmatched)
+        if atom.type == "boolean":
+            return pa.array(ints != 0, mask=is_null)
         array = pa.array(floats if atom.type == "double" else ints, mask=is_null)
         kind = arrow_type(atom.type)
         return array if array.type == kind else array.view(kind) if kind.bit_width == 64 else array.cast(kind)

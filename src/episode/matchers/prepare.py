@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from episode.kernels import machine
 from episode.kernels import opcodes as oc
+from episode.kernels.user_aggregates import code_of
 from episode.matchers.encoding import Lanes, encode
 from episode.matchers.lowering import Assembler, is_float_lane
 from episode.plan.expressions import (
@@ -48,6 +49,8 @@ def running_argument(running: Running) -> Expression | None:
 
 
 def function_code(running: Running) -> int:
+    if running.user is not None:
+        return code_of(running.user.functions, running.user.takes)
     return oc.AVG_WHOLE if running.function == "avg" and has_words(running) else FUNCTIONS[running.function]
 
 

@@ -7,8 +7,11 @@ import re
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
 from episode.lang.source import Source
 from episode.lang.syntax import Scalar, Span
+from episode.lang.user_aggregates import UserAggregate, user_aggregate
 from episode.plan.expressions import Expression, Running
+from episode.plan.native import to_float
 from episode.plan.types import NARROW_DECIMAL, decimal_of, is_float, is_integer, is_numeric, lane_of
+from episode.plan.wide import is_ranked
 
 COLLECTING = ("collect_list", "collect_set")
 BOOLEAN_AGGREGATES = {"bool_and": "min", "bool_or": "max"}
@@ -38,11 +41,23 @@ def require_column(source: Source, scalar: Scalar, span: Span, call: str) -> Non
         raise source.error(EpisodeAnalysisError, message, span, "Write LAST(A.x).")
 
 
+def user_argument(source: Source, user: UserAggregate, argument: Expression, span: Span) -> Expression:
+    """The argument of an aggregate of a user, as its step takes it."""
+    if user.takes == "bigint":
+        require(source, is_integer(argument.type), user.name, argument.type, span)
+        return argument
+    require(source, is_numeric(argument.type) and not is_ranked(argument), user.name, argument.type, span)
+    return to_float(argument)
+
+
 def running_aggregate(
     source: Source, function: str, members: frozenset[str] | None, argument: Expression, span: Span
 ) -> Expression:
     """A typed aggregate for the machine, or an error for types that it does not add up."""
     type_ = argument.type
+    user = user_aggregate(function)
+    if user is not None:
+        return Running(function, members, user_argument(source, user, argument, span), user.gives, user=user)
     if function == "count":
         return Running("count", members, argument, "bigint")
     if function == "count_if":

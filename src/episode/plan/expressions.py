@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Union
 
+from episode.lang.user_aggregates import UserAggregate
+
 
 @dataclass(frozen=True)
 class Current:
@@ -100,6 +102,7 @@ class Running:
 
     reach: in event patterns, whether all rows are covered, those before the current one, or those up to it.
     min_by and max_by stand for the row of their extreme `argument`: `ExtremeRow` reads other values there.
+    user: where `function` is an aggregate of a user.
     """
 
     function: str
@@ -107,6 +110,7 @@ class Running:
     argument: Expression | None
     type: str
     reach: str = "all"
+    user: UserAggregate | None = None
 
 
 @dataclass(frozen=True)

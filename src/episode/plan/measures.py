@@ -11,7 +11,8 @@ from episode.errors import EpisodeUnsupportedError
 from episode.lang.lifting import PLACEHOLDER
 from episode.lang.source import Source
 from episode.lang.syntax import Aggregate, Atom, ColumnRef, Mode, Scalar, Span
-from episode.plan.aggregates import require, require_column
+from episode.lang.user_aggregates import user_aggregate
+from episode.plan.aggregates import require, require_column, user_argument
 from episode.plan.derived import DerivedColumns
 from episode.plan.expressions import Current, Expression, Load
 from episode.plan.labels import Labels, labels_of_columns, one_label
@@ -115,6 +116,10 @@ class Measures:
     ) -> str:
         function, argument = atom.function, arguments[0]
         type_ = argument.type
+        user = user_aggregate(function)
+        if user is not None:
+            value = user_argument(self.source, user, argument, atom.span)
+            return self._output(RowAggregate(function, members, final, value, user.gives, user))
         if function == "count":
             return self._output(RowAggregate("count", members, final, argument, "bigint"))
         if function == "count_if":

@@ -7,6 +7,7 @@ from enum import Enum
 from typing import Union
 
 from episode.lang.syntax import Span
+from episode.lang.user_aggregates import UserAggregate
 from episode.plan.expressions import Expression
 from episode.plan.labels import Labels
 
@@ -57,13 +58,17 @@ class NumberOfMatch:
 
 @dataclass(frozen=True)
 class RowAggregate:
-    """count, count_if, sum, avg, var_*, stddev_* of a row-local argument; None counts rows. `type` is the result's."""
+    """count, count_if, sum, avg, var_*, stddev_* of a row-local argument; None counts rows. `type` is the result's.
+
+    user: where `function` is an aggregate of a user.
+    """
 
     function: str
     labels: frozenset[str] | None
     final: bool
     argument: Expression | None
     type: str
+    user: UserAggregate | None = None
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from episode.lang.events.references import (
     variable_at,
 )
 from episode.lang.events.syntax import EventAggregate, EventAtom, EventColumn, Index, Reach, WholeEvent
-from episode.lang.functions import AGGREGATES, OTHER_SPARK_AGGREGATES, ROW_FUNCTIONS, SYNONYMS
+from episode.lang.functions import OTHER_SPARK_AGGREGATES, ROW_FUNCTIONS, SYNONYMS, aggregate_arguments
 from episode.lang.lexer import Kind, Token
 from episode.lang.lifting import (
     KEYWORDS,
@@ -36,7 +36,8 @@ from episode.lang.spark_expression import EVENT_PATTERNS, Surroundings
 from episode.lang.syntax import Scalar, Span
 
 EVENT_SYNONYMS = {**SYNONYMS, "FIRST": "first_value", "LAST": "last_value"}
-EVENT_AGGREGATES = {**AGGREGATES, "FIRST": (1, 1), "LAST": (1, 1)}
+ENDS = ("FIRST", "LAST")
+"""Aggregates of event patterns that are navigation in row patterns."""
 SORTED = "The values come in the order of the events; sort an array with array_sort or sort_array."
 MODIFIERS = {
     ("OVER",): "The variable says which events are meant: sum(b[].x) covers the events of b.",
@@ -172,7 +173,12 @@ def aggregate_at(cursor: Cursor) -> Token | None:
             token.span,
             "Collect the values with array_agg and apply Spark's array functions to them.",
         )
-    return token if word in EVENT_AGGREGATES else None
+    return token if event_aggregate_arguments(word) is not None else None
+
+
+def event_aggregate_arguments(word: str) -> tuple[int, int] | None:
+    """The least and greatest number of arguments of an aggregate; None: it is none."""
+    return (1, 1) if word in ENDS else aggregate_arguments(word)
 
 
 @dataclass
@@ -246,7 +252,7 @@ def parse_aggregate(cursor: Cursor, name: Token, variables: Variables) -> EventA
         counted = _counted_events(Cursor(cursor.source, cursor.tokens, *arguments[0]), variables)
         if counted is not None:
             return EventAggregate("count", *counted, (), span)
-    least, most = EVENT_AGGREGATES[word]
+    least, most = event_aggregate_arguments(word) or (1, 1)
     if not least <= len(arguments) <= most:
         wanted = "one argument" if most == 1 else f"{most} arguments"
         example = f"{name.text}(b[].x)" if most == 1 else f"{name.text}(b[].x, b[].y)"

@@ -9,12 +9,12 @@ from sqlglot import exp
 from episode.errors import EpisodeUnsupportedError
 from episode.lang.cursor import Cursor, known_labels, label_name
 from episode.lang.functions import (
-    AGGREGATES,
     GENERATORS,
     NAVIGATIONS,
     OTHER_SPARK_AGGREGATES,
     ROW_FUNCTIONS,
     SYNONYMS,
+    aggregate_arguments,
 )
 from episode.lang.lexer import Kind, Token
 from episode.lang.lifting import (
@@ -98,7 +98,7 @@ def _call_at(cursor: Cursor, labels: frozenset[str], inside: str | None) -> Atom
         )
     if token.upper in ("RUNNING", "FINAL") and following.kind is Kind.NAME and cursor.peek(2).is_symbol("("):
         mode, name = Mode(token.upper), following
-        if name.upper not in NAVIGATIONS and name.upper not in AGGREGATES:
+        if name.upper not in NAVIGATIONS and aggregate_arguments(name.upper) is None:
             cursor.fail(
                 f"{mode.value} applies to FIRST, LAST and aggregates, not to {name.text}.",
                 token,
@@ -109,7 +109,7 @@ def _call_at(cursor: Cursor, labels: frozenset[str], inside: str | None) -> Atom
     word = name.upper
     if word in ("ANY", "SOME") and cursor.peek(-1).upper in ("LIKE", "ILIKE", "RLIKE"):
         return None
-    if word in NAVIGATIONS or word in ROW_FUNCTIONS or word in AGGREGATES:
+    if word in NAVIGATIONS or word in ROW_FUNCTIONS or aggregate_arguments(word) is not None:
         if (
             inside is not None
             and word not in ROW_FUNCTIONS
@@ -243,7 +243,7 @@ def _aggregate(
 ) -> Aggregate:
     word = name.upper
     function = SYNONYMS.get(word, word.lower())
-    least, most = AGGREGATES[word]
+    least, most = aggregate_arguments(word) or (1, 1)
     if word == "COUNT" and len(arguments) == 1:
         begin, end = arguments[0]
         tokens = cursor.tokens[begin:end]

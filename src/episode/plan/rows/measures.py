@@ -14,6 +14,7 @@ from episode.lang.rows.syntax import (
     row_atoms,
 )
 from episode.lang.syntax import Aggregate, Atom, ColumnRef, Scalar, Span
+from episode.lang.user_aggregates import user_aggregate
 from episode.plan.aggregates import require, require_column
 from episode.plan.derived import DerivedColumns
 from episode.plan.expressions import Current
@@ -109,6 +110,13 @@ class RowMeasures(Measures):
     def _aggregate_of_others(self, atom: Aggregate, members: frozenset[str] | None, final: bool) -> str:
         """The matcher gathers arrays, and Spark applies the expression and the aggregate to them."""
         function, scalar = atom.function, atom.arguments[0]
+        if user_aggregate(function) is not None:
+            raise self.source.error(
+                EpisodeUnsupportedError,
+                f"{function} of an expression with CLASSIFIER() or MATCH_NUMBER() is not evaluated in MEASURES.",
+                atom.span,
+                "Give it values of the row alone.",
+            )
         if function in ("first_value", "last_value"):
             return self._at_place(scalar, Place(members, function == "first_value", 0, 0, final))
         if scalar.text.strip() == scalar.atoms[0][0] and isinstance(scalar.atoms[0][1], Classifier):

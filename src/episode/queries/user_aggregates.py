@@ -1,0 +1,48 @@
+"""Registering aggregates of users."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
+from episode.lang.functions import AGGREGATES, GENERATORS, NAVIGATIONS, OTHER_SPARK_AGGREGATES, ROW_FUNCTIONS
+from episode.lang.lexer import Kind, tokenize
+from episode.lang.user_aggregates import REGISTERED, UserAggregate
+
+TAKEN = frozenset([*AGGREGATES, *GENERATORS, *NAVIGATIONS, *OTHER_SPARK_AGGREGATES, *ROW_FUNCTIONS])
+EXAMPLE = "Write for example episode.aggregate('range', initial=(inf, -inf), step=f, finish=g)."
+
+
+def register_aggregate(
+    name: str, initial: Any, step: Callable[..., Any], finish: Callable[..., Any] | None, takes: str
+) -> None:
+    """Make an aggregate known under a name, after its functions have been compiled."""
+    _check_name(name)
+    if takes not in ("double", "bigint"):
+        raise EpisodeAnalysisError(f"takes={takes!r}: 'double' or 'bigint' is needed.")
+    from episode.kernels.user_aggregates import NotCompiled, packed, shape_of
+
+    try:
+        shape = shape_of(initial, step, finish, takes)
+    except NotCompiled as reason:
+        raise EpisodeUnsupportedError(
+            f"The aggregate {name} cannot be used: {reason}.",
+            hint="Its functions work on numbers, and numba compiles them. " + EXAMPLE,
+        ) from None
+    try:
+        functions = packed(initial, step, finish)
+    except Exception as reason:
+        raise EpisodeUnsupportedError(
+            f"The functions of the aggregate {name} cannot be sent to workers: {reason}.",
+            hint="They may refer to numbers, and to functions like themselves.",
+        ) from reason
+    REGISTERED[name.upper()] = UserAggregate(name.lower(), functions, takes, shape.gives)
+
+
+def _check_name(name: str) -> None:
+    tokens = tokenize(name) if isinstance(name, str) else []
+    if len(tokens) != 2 or tokens[0].kind is not Kind.NAME or tokens[0].text != name:
+        raise EpisodeAnalysisError(f"{name!r} is not a name of an aggregate.", hint="Use letters, digits and _.")
+    if name.upper() in TAKEN:
+        raise EpisodeAnalysisError(f"{name} is a function of SQL.", hint="Choose another name.")
