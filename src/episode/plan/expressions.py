@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Union
 
 from episode.lang.user_aggregates import UserAggregate
@@ -110,7 +110,7 @@ class Running:
     argument: Expression | None
     type: str
     reach: str = "all"
-    user: UserAggregate | None = None
+    user: UserAggregate | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True)

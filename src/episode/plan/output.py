@@ -68,7 +68,7 @@ class RowAggregate:
     final: bool
     argument: Expression | None
     type: str
-    user: UserAggregate | None = None
+    user: UserAggregate | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True)

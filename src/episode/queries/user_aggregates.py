@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
+from episode.errors import EpisodeAnalysisError
 from episode.lang.functions import AGGREGATES, GENERATORS, NAVIGATIONS, OTHER_SPARK_AGGREGATES, ROW_FUNCTIONS
 from episode.lang.lexer import Kind, tokenize
 from episode.lang.user_aggregates import REGISTERED, UserAggregate
 
 TAKEN = frozenset([*AGGREGATES, *GENERATORS, *NAVIGATIONS, *OTHER_SPARK_AGGREGATES, *ROW_FUNCTIONS])
-EXAMPLE = "Write for example episode.aggregate('range', initial=(inf, -inf), step=f, finish=g)."
 
 
 def register_aggregate(
@@ -21,23 +20,10 @@ def register_aggregate(
     _check_name(name)
     if takes not in ("double", "bigint"):
         raise EpisodeAnalysisError(f"takes={takes!r}: 'double' or 'bigint' is needed.")
-    from episode.kernels.user_aggregates import NotCompiled, packed, shape_of
+    from episode.matchers.user_aggregates import compiled_aggregate
 
-    try:
-        shape = shape_of(initial, step, finish, takes)
-    except NotCompiled as reason:
-        raise EpisodeUnsupportedError(
-            f"The aggregate {name} cannot be used: {reason}.",
-            hint="Its functions work on numbers, and numba compiles them. " + EXAMPLE,
-        ) from None
-    try:
-        functions = packed(initial, step, finish)
-    except Exception as reason:
-        raise EpisodeUnsupportedError(
-            f"The functions of the aggregate {name} cannot be sent to workers: {reason}.",
-            hint="They may refer to numbers, and to functions like themselves.",
-        ) from reason
-    REGISTERED[name.upper()] = UserAggregate(name.lower(), functions, takes, shape.gives)
+    functions, gives = compiled_aggregate(name, initial, step, finish, takes)
+    REGISTERED[name.upper()] = UserAggregate(name.lower(), functions, takes, gives)
 
 
 def _check_name(name: str) -> None:
