@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -402,6 +403,80 @@ def test_a_negation_forbids_what_the_regular_expression_finds(drawn: EventPatter
     asked = query(sequence(one("X", "x"), Negation(pattern), one("X", "y")))
     both_found = matches(asked, events, member=of_type)
     assert {tuple(event.position for event in events_of(match)) for match in both_found} == expected
+
+
+# ---- skip-till-next-match by what is left of a pattern ------------------------------------------------
+
+Left = tuple[tuple[EventPattern, int], ...]  # patterns that are still to come, with the rounds that closures have had
+
+
+def steps(left: Left) -> Iterator[tuple[EventClass, Left]]:
+    """Every class that may come next, with what is left after it."""
+    if not left:
+        return
+    (pattern, done), *rest = left
+    match pattern:
+        case EventClass():
+            yield pattern, tuple(rest)
+        case Sequence(parts):
+            yield from steps((*((part, 0) for part in parts), *rest))
+        case Disjunction(parts):
+            for part in parts:
+                yield from steps(((part, 0), *rest))
+        case Closure(part, minimum, count):
+            if count is None or done < count:
+                for place, inside in steps(((part, 0),)):
+                    yield place, (*inside, (pattern, done + 1), *rest)
+            if done >= minimum:
+                yield from steps(tuple(rest))
+
+
+def may_end(left: Left) -> bool:
+    for pattern, done in left:
+        match pattern:
+            case EventClass():
+                return False
+            case Sequence(parts):
+                if not may_end(tuple((part, 0) for part in parts)):
+                    return False
+            case Disjunction(parts):
+                if not any(may_end(((part, 0),)) for part in parts):
+                    return False
+            case Closure(minimum=minimum) if done < minimum:
+                return False
+    return True
+
+
+def next_matches(pattern: EventPattern, types: str) -> set[tuple[tuple[str, int], ...]]:
+    """Which events are in which places: a run takes what it can, forks where it can do so in several ways, and ends."""
+    complete = set()
+    for start in range(len(types)):
+        runs: set[tuple[tuple[tuple[str, int], ...], Left]] = {((), ((pattern, 0),))}
+        for position in range(start, len(types)):
+            following = set()
+            for taken, left in runs:
+                ways = [(place, rest) for place, rest in steps(left) if place.name == types[position]]
+                following |= {((*taken, (place.variable, position)), rest) for place, rest in ways}
+                if not ways and taken:
+                    following.add((taken, left))
+            complete |= {taken for taken, left in following if may_end(left)}
+            runs = {(taken, left) for taken, left in following if not may_end(left)}
+    return complete
+
+
+@SETTINGS
+@given(patterns(), st.text("ABC", max_size=7))
+def test_next_match_takes_what_may_come_next(drawn: EventPattern, types: str) -> None:
+    events = stream(" ".join(f"{name}{time}" for time, name in enumerate(types)))
+    # A union of whole patterns has runs for each of them, in this test as one pattern: an event goes before it.
+    pattern = Sequence((EventClass("A", "v0"), named(drawn, itertools.count(1))))
+    expected = {tuple(sorted(taken)) for taken in next_matches(pattern, types)}
+    assert {_in_places(match) for match in matches(query(pattern), events, member=of_type, strategy=NEXT)} == expected
+
+
+def _in_places(match: Match) -> tuple[tuple[str, int], ...]:
+    bound = {name: bound if isinstance(bound, tuple) else (bound,) for name, bound in match.events.items()}
+    return tuple(sorted((name, event.position) for name, events in bound.items() for event in events))
 
 
 # ---- random queries ---------------------------------------------------------------------------------
