@@ -59,16 +59,16 @@ def returning_positions(query: EventQuery) -> EventQuery:
 
 def spec_of(
     text: str, *, typed: bool = True, key: str | None = None, strategy: Strategy | None = None, lasting: bool = False,
-    **options: Any,
+    types: dict[str, str] = TYPES, schema: pa.Schema = SCHEMA, **options: Any,
 ) -> EventPatternSpec:  # fmt: skip
     query = returning_positions(parse_event_query(text))
-    schema = InputSchema(TYPES)
+    columns = InputSchema(types)
     classes = EventClasses(
-        query, schema, "type" if typed else None, {}, {one.variable: one for one in classes_of(query.pattern)}
+        query, columns, "type" if typed else None, {}, {one.variable: one for one in classes_of(query.pattern)}
     )
     times = EventTimes("te", "ts" if lasting else None, "bigint")
     plan = plan_event_pattern(query, classes, times, () if key is None else (key,), strategy)
-    return EventPatternSpec(plan, SCHEMA, **options)
+    return EventPatternSpec(plan, schema, **options)
 
 
 def table_of(events: Iterable[Any]) -> pa.Table:

@@ -6,7 +6,8 @@ MIN_BY and MAX_BY. All are 0 at first. Functions take and give scalars and are i
 
 Sums are exact: a whole sum is whole + more * 2**64, however its values come and go, and it is null where that is not a
 bigint. `more` counts rows at most, so that it is exact as a float, too. Sums of floats and averages add up doubles in
-the order of the rows, as Spark does.
+the order of the rows, as Spark does. Of decimals of two words, `whole` is the low word, and `real` and `more` are the
+halves of the high one, which are exact as floats.
 
 A function code from USER on is an aggregate of a user: see `kernels.user_aggregates`.
 """
@@ -54,8 +55,29 @@ def replaces(function, floating, count, whole, real, whole_value, real_value):
 
 
 @njit(cache=True, nogil=True)
+def fold_words(function, count, whole, real, more, low, high):
+    """The state with one more value of two words (int64, int64)."""
+    if count > 0:
+        before = _high(real, more)
+        if function == oc.MIN_WIDE or function == oc.MAX_WIDE:
+            order = decimals.compare(np.uint64(low), high, np.uint64(whole), before)
+            if order == 0 or (order < 0) != (function == oc.MIN_WIDE):
+                low, high = whole, before
+        else:
+            total, high = decimals.add(np.uint64(whole), before, np.uint64(low), high)
+            low = np.int64(total)
+    return count + 1, low, float(high >> 32), float(high & 0xFFFFFFFF)
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _high(real, more):
+    """The high word of a state of two words."""
+    return (np.int64(real) << 32) | np.int64(more)
+
+
+@njit(cache=True, nogil=True)
 def fold(function, floating, count, whole, real, more, whole_value, real_value, row):
-    """The state (count, whole, real, more) with one more value, of a row."""
+    """The state (count, whole, real, more) with one more value, of a row; values of two words: `fold_words`."""
     if function == oc.COUNT:
         count += 1
     elif function == oc.COUNT_IF:
@@ -105,11 +127,15 @@ def finished(function, floating, count, whole, real, more):
 
 
 @njit(cache=True, nogil=True)
-def finished_words(function, count, whole, more):
-    """(low, high) as int64 of a whole sum, or of the average of decimals (AVG_WHOLE): four more digits."""
-    low, high = np.uint64(whole), np.int64(more)
-    if whole < 0:
-        high -= 1
-    if function == oc.AVG_WHOLE and count > 0:
-        low, high = decimals.average(low, high, count, 10000)
-    return np.int64(low), high
+def finished_words(function, count, whole, real, more):
+    """(low, high as int64, is it null?) of what has two words; the average AVG_WHOLE has four more digits."""
+    if count == 0:
+        return np.int64(0), np.int64(0), True
+    low, digits = np.uint64(whole), 4 if function == oc.AVG_WHOLE else max(0, function - oc.AVG_WIDE)
+    if function >= oc.SUM_WIDE:
+        high = _high(real, more)
+    else:
+        high = np.int64(more) - np.int64(whole < 0)
+    if function == oc.AVG_WHOLE or function >= oc.AVG_WIDE:
+        low, high = decimals.average(low, high, count, 10**digits)
+    return np.int64(low), high, high == decimals.OVERFLOW

@@ -131,7 +131,9 @@ def to_float(low, high):
 
 @njit(cache=True, nogil=True)
 def scaled(low, high, digits):
-    """(low, high) of a number times 10 to the power of `digits`."""
+    """(low, high) of a number times 10 to the power of `digits`, which may be -18; then it is rounded half up."""
+    if digits < 0:
+        return average(low, high, 10**-digits, 1)
     negative = high < 0
     lower, upper = low, np.uint64(high)
     if negative:

@@ -39,7 +39,7 @@ def _run_wide(op, t, a, b, n, ri, rf, rn):
     """An operation on decimals of two words, in registers a and a + 1 (b and b + 1); too many digits give null."""
     for k in range(n):
         is_null = rn[a, k]
-        if op == oc.ORDER_WIDE:
+        if op == oc.ORDER_WIDE or op == oc.ADD_WIDE:
             is_null |= rn[b, k]
         rn[t, k] = is_null
         if op < oc.ORDER_WIDE:
@@ -55,8 +55,11 @@ def _run_wide(op, t, a, b, n, ri, rf, rn):
         elif op == oc.WIDE_TO_FLOAT:
             rf[t, k] = decimals.to_float(low, high)
         else:
-            if op == oc.SCALE_WIDE:
-                low, high = decimals.scaled(low, high, b)
+            if op == oc.SCALE_WIDE or op == oc.ADD_WIDE:
+                if op == oc.SCALE_WIDE:
+                    low, high = decimals.scaled(low, high, b)
+                else:
+                    low, high = decimals.add(low, high, np.uint64(ri[b, k]), ri[b + 1, k])
                 if high == decimals.OVERFLOW:
                     rn[t, k], rn[t + 1, k] = 1, 1
             else:

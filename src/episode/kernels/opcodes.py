@@ -16,8 +16,8 @@ WIDTH = 7
     AND, OR, NOT, IS_NULL_I, IS_NULL_F, IF_I, IF_F, COALESCE_I, COALESCE_F,
     LEAST_I, LEAST_F, GREATEST_I, GREATEST_F, SQRT, EXP, LN, POWER, IS_NAN,
     LABEL_AT, EXISTS, EXISTS_NAV, MATCH_NUMBER, RUNNING_I, RUNNING_F, COPY_I, COPY_F,
-    WIDEN, SCALE_WIDE, NEGATE_WIDE, ORDER_WIDE, WIDE_TO_FLOAT,
-) = range(69)  # fmt: skip
+    WIDEN, SCALE_WIDE, NEGATE_WIDE, ADD_WIDE, ORDER_WIDE, WIDE_TO_FLOAT,
+) = range(70)  # fmt: skip
 
 """WIDEN and those after it: decimals of two words, in a register and the one after it; see `kernels.decimals`."""
 
@@ -30,4 +30,9 @@ DISTINCT, REVERSED, ASCENDING, ASCENDING_NULLS_FIRST, DESCENDING = range(5)
 
 MATCH, SPLIT, JUMP, START, END, ENTER, CHECK, ACCEPT = range(8)
 
-COUNT, SUM, AVG, MIN, MAX, VAR_SAMP, VAR_POP, STDDEV_SAMP, STDDEV_POP, COUNT_IF, MIN_BY, MAX_BY, AVG_WHOLE = range(13)
+(
+    COUNT, SUM, AVG, MIN, MAX, VAR_SAMP, VAR_POP, STDDEV_SAMP, STDDEV_POP, COUNT_IF, MIN_BY, MAX_BY, AVG_WHOLE,
+    SUM_WIDE, MIN_WIDE, MAX_WIDE, AVG_WIDE,
+) = range(17)  # fmt: skip
+"""SUM_WIDE and those after it: of decimals of two words. AVG_WIDE + n: an average with n (at most 4) more digits."""
+LAST_WIDE = AVG_WIDE + 4

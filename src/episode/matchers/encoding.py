@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from episode.matchers.columns import decimal_low_words, int64_values, one_chunk, valid_mask
+from episode.matchers.columns import decimal_low_words, int64_values, one_chunk, raw_values, valid_mask
 from episode.plan.types import lane_of
 
 
@@ -19,6 +19,7 @@ class Lanes:
 
     ints int64[:, n], floats float64[:, n], valid uint8[:, n]; `at` gives the row of a column in its lane's matrix,
     `valid_at` its row in `valid` (-1: no nulls). Rows after the input columns are free for computed columns.
+    words_at: the row of the low words of a column of wide decimals; the high words come after it.
     ranks: rank of each constant string among the values of its type.
     """
 
@@ -27,6 +28,7 @@ class Lanes:
     valid: np.ndarray
     at: dict[str, int] = field(default_factory=dict)
     valid_at: dict[str, int] = field(default_factory=dict)
+    words_at: dict[str, int] = field(default_factory=dict)
     ranks: dict[tuple[str, object], int] = field(default_factory=dict)
     int_rows: int = 0
     float_rows: int = 0
@@ -54,10 +56,12 @@ def encode(
     null_tests: Iterable[str],
     constants: Iterable[tuple[str, object]],
     computed: tuple[int, int],
+    words: Collection[str] = (),
 ) -> Lanes:
     """Lanes for `columns` (name → Spark type). null_tests: columns of which only validity is needed.
 
     constants: (type, value) of the code lane. computed: how many int and float columns to leave room for.
+    words: columns of wide decimals to hold in words.
     """
     n = table.num_rows
     by_lane: dict[str, list[str]] = {"int": [], "float": [], "code": []}
@@ -65,7 +69,7 @@ def encode(
         lane = lane_of(type_)
         assert lane is not None, f"{name} of {type_} has no lane"
         by_lane[lane].append(name)
-    ints = np.empty((len(by_lane["int"]) + len(by_lane["code"]) + computed[0], n), np.int64)
+    ints = np.empty((len(by_lane["int"]) + len(by_lane["code"]) + 2 * len(words) + computed[0], n), np.int64)
     floats = np.empty((len(by_lane["float"]) + computed[1], n), np.float64)
     masks: list[np.ndarray] = []
     lanes = Lanes(ints, floats, np.empty((0, n), np.uint8))
@@ -95,7 +99,11 @@ def encode(
         constants_by_group.setdefault(_group(type_), []).append((type_, value))
     for group in groups.keys() | constants_by_group.keys():
         _encode_group(table, groups.get(group, []), constants_by_group.get(group, []), lanes, note_nulls)
-    for name in null_tests:
+    for name in words:
+        array = one_chunk(table.column(name))
+        lanes.words_at[name] = row = lanes.next_int()
+        ints[row], ints[lanes.next_int()] = decimal_words(array)
+    for name in (*words, *null_tests):
         if name not in lanes.valid_at:
             note_nulls(name, one_chunk(table.column(name)))
     lanes.valid = np.ones((len(masks) + sum(computed), n), np.uint8)
@@ -115,6 +123,12 @@ def as_int64(array: pa.Array) -> np.ndarray:
     if pa.types.is_decimal(array.type):
         return decimal_low_words(array.cast(pa.decimal128(array.type.precision, array.type.scale)))
     return int64_values(array)
+
+
+def decimal_words(array: pa.Array) -> tuple[np.ndarray, np.ndarray]:
+    """(low words, high words) of decimals, both as int64."""
+    values = raw_values(array.cast(pa.decimal128(array.type.precision, array.type.scale)), np.int64)
+    return np.ascontiguousarray(values[0::2]), np.ascontiguousarray(values[1::2])
 
 
 def _floats(values: pa.Array) -> np.ndarray:

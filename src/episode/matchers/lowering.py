@@ -47,7 +47,7 @@ PLAIN = {
     "sqrt": oc.SQRT, "exp": oc.EXP, "ln": oc.LN, "power": oc.POWER, "is_nan": oc.IS_NAN,
     "order": oc.ORDER_WIDE, "wide_to_float": oc.WIDE_TO_FLOAT,
 }  # fmt: skip
-WIDE = {"widen": oc.WIDEN, "negate": oc.NEGATE_WIDE}
+WIDE = {"widen": oc.WIDEN, "negate": oc.NEGATE_WIDE, "add": oc.ADD_WIDE}
 LIMITED = ("add", "subtract", "multiply", "modulo", "int_divide", "floor_divide", "negate", "abs")
 
 
@@ -156,7 +156,7 @@ class Assembler:
 
     def _emit_new(self, expression: Expression) -> int:
         if isinstance(expression, Load):
-            return self._load(expression)
+            return self._load(expression, self.lanes.at)
         if isinstance(expression, Constant):
             return self._constant(expression)
         if isinstance(expression, Apply):
@@ -174,10 +174,16 @@ class Assembler:
             return self._put_twice(oc.RUNNING_I, (number,), (self.highs[expression],))
         return self._put(oc.RUNNING_F if is_float_lane(expression.type) else oc.RUNNING_I, number)
 
-    def _load(self, load: Load) -> int:
+    def _words(self, load: Load) -> int:
+        """A column of two words."""
+        low = self._load(load, self.lanes.words_at)
+        self._load(load, {name: row + 1 for name, row in self.lanes.words_at.items()})
+        return low
+
+    def _load(self, load: Load, at: dict[str, int]) -> int:
         lanes, floating = self.lanes, is_float_lane(load.type)
-        missing = (-1, -1) if load.missing is None else (lanes.at[load.missing], lanes.valid_at[load.missing])
-        column = (lanes.at[load.column], lanes.valid_at[load.column])
+        missing = (-1, -1) if load.missing is None else (at[load.missing], lanes.valid_at[load.missing])
+        column = (at[load.column], lanes.valid_at[load.column])
         if isinstance(load.at, Current):
             return self._put(oc.LOAD_F if floating else oc.LOAD_I, *column, load.at.offset, *missing)
         return self._put(
@@ -187,6 +193,9 @@ class Assembler:
     def _constant(self, constant: Constant) -> int:
         if constant.value is None:
             return self._put(oc.NULL)
+        if is_wide(constant):
+            low, high = words_of(int(constant.value))
+            return self._put_twice(oc.CONST_I, (self._int(low),), (self._int(high),))
         if is_float_lane(constant.type):
             self.floats.append(float(constant.value))
             return self._put(oc.CONST_F, len(self.floats) - 1)
@@ -201,6 +210,10 @@ class Assembler:
             assert isinstance(digits, Constant)
             assert isinstance(digits.value, int)
             return self._put_wide(oc.SCALE_WIDE, self._emit(value), digits.value)
+        if operation == "words":
+            (load,) = apply.operands
+            assert isinstance(load, Load)
+            return self._words(load)
         wide = is_wide(apply)
         operands = [self._emit_wide(operand) if wide else self._emit(operand) for operand in apply.operands]
         if wide:
@@ -235,6 +248,12 @@ class Assembler:
             first, second = operands
             return self._put_twice(oc.COALESCE_I, (first, second), (first + 1, second + 1))
         return self._put_wide(WIDE[operation], *operands)
+
+
+def words_of(value: int) -> tuple[int, int]:
+    """The words of a number of 128 bits, with signs."""
+    low = value & (2**64 - 1)
+    return low - 2**64 if low >= 2**63 else low, value >> 64
 
 
 def simple_test(expression: Expression) -> tuple[int, Load, Load] | None:

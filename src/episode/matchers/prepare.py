@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +22,7 @@ from episode.plan.expressions import (
     Load,
     Running,
     is_row_local,
-    walk,
+    parts_of,
 )
 from episode.plan.labels import Labels
 from episode.plan.native import to_float
@@ -30,14 +32,15 @@ from episode.plan.output import (
     RowAggregate,
 )
 from episode.plan.pattern import PatternPlan
-from episode.plan.types import lane_of
-from episode.plan.wide import has_words
+from episode.plan.types import decimal_of
+from episode.plan.wide import has_words, is_ranked_constant, is_wide, is_words
 
 FUNCTIONS = {
     "count": oc.COUNT, "count_if": oc.COUNT_IF, "sum": oc.SUM, "avg": oc.AVG, "min": oc.MIN, "max": oc.MAX,
     "var_samp": oc.VAR_SAMP, "var_pop": oc.VAR_POP, "stddev_samp": oc.STDDEV_SAMP, "stddev_pop": oc.STDDEV_POP,
     "min_by": oc.MIN_BY, "max_by": oc.MAX_BY,
 }  # fmt: skip
+WIDE_FUNCTIONS = {"sum": oc.SUM_WIDE, "min": oc.MIN_WIDE, "max": oc.MAX_WIDE}
 FLOAT_FUNCTIONS = ("avg", "var_samp", "var_pop", "stddev_samp", "stddev_pop")
 
 
@@ -49,19 +52,53 @@ def running_argument(running: Running) -> Expression | None:
 
 
 def function_code(running: Running) -> int:
+    """The opcode of an aggregate, by what its values are held in."""
     if running.user is not None:
         return code_of(running.user.functions, running.user.takes)
-    return oc.AVG_WHOLE if running.function == "avg" and has_words(running) else FUNCTIONS[running.function]
+    if not has_words(running) or running.argument is None:
+        return FUNCTIONS[running.function]
+    if not is_wide(running.argument):
+        return oc.AVG_WHOLE if running.function == "avg" else FUNCTIONS[running.function]
+    if running.function != "avg":
+        return WIDE_FUNCTIONS[running.function]
+    before, after = decimal_of(running.argument.type), decimal_of(running.type)
+    assert before is not None
+    assert after is not None
+    return oc.AVG_WIDE + after[1] - before[1]
 
 
 @dataclass(frozen=True)
 class Needs:
-    """What a plan needs of a batch: columns in lanes, columns of which only nulls matter, constants, computed."""
+    """What a plan needs of a batch: columns in lanes, columns of which only nulls matter, constants, computed; and
+    columns in words."""
 
     columns: dict[str, str]
     null_tests: tuple[str, ...]
     constants: tuple[tuple[str, object], ...]
     computed: tuple[Expression, ...]
+    words: tuple[str, ...] = ()
+
+    @property
+    def room(self) -> tuple[int, int]:
+        """How many rows of ints and floats the computed values take."""
+        floats = sum(is_float_lane(expression.type) for expression in self.computed)
+        return len(self.computed) - floats + sum(map(is_wide, self.computed)), floats
+
+
+def loads_in(expression: Expression, columns: dict[str, str], words: dict[str, None]) -> Iterator[Expression]:
+    """Note the columns that an expression reads, in lanes or in words; gives all other parts of it."""
+    pending = [expression]
+    while pending:
+        node = pending.pop()
+        held: dict[str, Any] = columns
+        if is_words(node):
+            (node,) = parts_of(node)
+            held = words
+        if isinstance(node, Load):
+            held.update({name: node.type for name in (node.column, node.missing) if name is not None})
+        else:
+            yield node
+        pending += reversed(parts_of(node))
 
 
 def needs_of(plan: PatternPlan) -> Needs:
@@ -71,14 +108,11 @@ def needs_of(plan: PatternPlan) -> Needs:
     constants: dict[tuple[str, object], None] = {}
     computed: dict[Expression, None] = {}
     value_only: list[Expression] = []
+    words: dict[str, Any] = {}
 
     def read(expression: Expression) -> None:
-        for node in walk(expression):
-            if isinstance(node, Load):
-                columns[node.column] = node.type
-                if node.missing is not None:
-                    columns[node.missing] = node.type
-            elif isinstance(node, Constant) and lane_of(node.type) == "code" and node.value is not None:
+        for node in loads_in(expression, columns, words):
+            if isinstance(node, Constant) and is_ranked_constant(node):
                 constants[(node.type, node.value)] = None
             elif isinstance(node, LabelAt):
                 for label in plan.labels.names:
@@ -94,6 +128,8 @@ def needs_of(plan: PatternPlan) -> Needs:
                 null_tests[argument.column] = None
             else:
                 columns[argument.column] = argument.type
+        elif is_words(argument):
+            read(argument)
         else:
             if is_row_local(argument):
                 computed[argument] = None
@@ -116,7 +152,7 @@ def needs_of(plan: PatternPlan) -> Needs:
         else:
             computed[value] = None
             read(value)
-    return Needs(columns, tuple(null_tests), tuple(constants), tuple(computed))
+    return Needs(columns, tuple(null_tests), tuple(constants), tuple(computed), tuple(words))
 
 
 def _measure_argument(atom: RowAggregate) -> Expression:
@@ -139,6 +175,10 @@ class Prepared:
         """(is float, row in its lane, row in validity) of an argument; the lane row is -1 if only nulls are known."""
         if argument in self.computed:
             return self.computed[argument]
+        if is_words(argument):
+            (argument,) = parts_of(argument)
+            assert isinstance(argument, Load)
+            return False, self.lanes.words_at[argument.column], self.lanes.valid_at[argument.column]
         assert isinstance(argument, Load)
         return (
             is_float_lane(argument.type),
@@ -149,9 +189,7 @@ class Prepared:
 
 def prepare(plan: PatternPlan, needs: Needs, table: pa.Table, key: np.ndarray) -> Prepared:
     """Encode the columns, and evaluate the row-local parts."""
-    floats = sum(is_float_lane(expression.type) for expression in needs.computed)
-    room = (len(needs.computed) - floats, floats)
-    lanes = encode(table, needs.columns, needs.null_tests, needs.constants, room)
+    lanes = encode(table, needs.columns, needs.null_tests, needs.constants, needs.room, needs.words)
     assembler = Assembler(lanes)
     computed_programs = [(expression, assembler.program(expression)) for expression in needs.computed]
     row_local = [
@@ -173,16 +211,24 @@ def prepare(plan: PatternPlan, needs: Needs, table: pa.Table, key: np.ndarray) -
 
 
 def compute_lane(lanes: Lanes, expression: Expression, code, start, stop, result, shared) -> tuple[bool, int, int]:  # type: ignore[no-untyped-def]
-    """Run a row-local program into free rows of the lanes: (is float, row in its lane, row of validity)."""
+    """Run a row-local program into free rows of the lanes: (is float, row in its lane, row of validity).
+
+    The high word of what has two goes into the row after the first.
+    """
     registers, key, ints, floats, valid, const_i, const_f = shared
     floating = is_float_lane(expression.type)
     row = lanes.next_float() if floating else lanes.next_int()
     check = lanes.next_valid()
     spare_i = np.empty(len(key), np.int64) if floating else ints[row]
     spare_f = floats[row] if floating else np.empty(len(key), np.float64)
-    machine.compute_column(
-        code, start, stop, result, spare_i, spare_f, valid[check], registers, key, ints, floats, valid, const_i, const_f
-    )
+    targets = [(result, spare_i)]
+    if is_wide(expression):
+        targets.append((result + 1, ints[lanes.next_int()]))
+    for register, target in targets:
+        machine.compute_column(
+            code, start, stop, register, target, spare_f, valid[check], registers, key, ints, floats, valid,
+            const_i, const_f,
+        )  # fmt: skip
     return floating, row, check
 
 

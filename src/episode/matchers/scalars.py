@@ -7,6 +7,7 @@ arrays are moved by Arrow. What neither knows is `NeedsSpark`.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,14 +16,16 @@ from sqlglot import exp
 
 from episode.kernels import machine
 from episode.matchers import arrow_functions
-from episode.matchers.assembly import typed
+from episode.matchers.assembly import arrow_type, decimals, typed
 from episode.matchers.columns import one_chunk
 from episode.matchers.encoding import encode
-from episode.matchers.lowering import Assembler, is_float_lane
+from episode.matchers.lowering import Assembler, is_float_lane, words_of
+from episode.matchers.prepare import loads_in
 from episode.matchers.spark_types import spark_name
-from episode.plan.expressions import Apply, Constant, Current, Expression, Load, walk
+from episode.plan.expressions import Apply, Constant, Current, Expression, Load
 from episode.plan.native import NativeCompiler, NotNative
-from episode.plan.types import VOID, lane_of
+from episode.plan.types import VOID
+from episode.plan.wide import is_ranked, is_ranked_constant, is_wide
 
 COMPUTED = "__computed_"
 
@@ -94,13 +97,17 @@ class Scalars:
         if isinstance(expression, Constant):
             return self._constant(expression)
         assert isinstance(expression, Apply)
-        return self._chosen(expression) if lane_of(expression.type) == "code" else self._computed(expression)
+        return self._chosen(expression) if is_ranked(expression) else self._computed(expression)
 
     def _constant(self, constant: Constant) -> pa.Array:
         if constant.type == VOID:
             return pa.nulls(self.rows)
         if isinstance(constant.value, str):
             return pa.repeat(pa.scalar(constant.value, pa.string()), self.rows)
+        if is_wide(constant):
+            assert isinstance(constant.value, int)
+            low, high = (np.full(self.rows, word, np.int64) for word in words_of(constant.value))
+            return decimals(low, high, np.ones(self.rows, np.int64), arrow_type(constant.type))
         floating = is_float_lane(constant.type)
         values = np.full(self.rows, constant.value or 0, np.float64 if floating else np.int64)
         return typed(values, np.full(self.rows, constant.value is None), constant.type)
@@ -119,24 +126,34 @@ class Scalars:
         return pc.if_else(best.is_null(), either, pc.if_else(best, first, _like(second, first)))
 
     def _computed(self, apply: Apply) -> pa.Array:
-        nodes = list(walk(apply))
-        columns = {node.column: node.type for node in nodes if isinstance(node, Load)}
+        columns: dict[str, str] = {}
+        words: dict[str, Any] = {}
         constants = dict.fromkeys(
             (node.type, node.value)
-            for node in nodes
-            if isinstance(node, Constant) and lane_of(node.type) == "code" and node.value is not None
+            for node in loads_in(apply, columns, words)
+            if isinstance(node, Constant) and is_ranked_constant(node)
         )
-        table = _table({name: self._columns[name] for name in columns})
-        lanes = encode(table, columns, (), constants, (0, 0))
+        table = _table({name: self._columns[name] for name in (*columns, *words)})
+        lanes = encode(table, columns, (), constants, (0, 0), words)
         assembler = Assembler(lanes)
         start, stop, result = assembler.program(apply)
         code, ints, floats = assembler.arrays()
         out_i, out_f = np.empty(self.rows, np.int64), np.empty(self.rows, np.float64)
         valid = np.empty(self.rows, np.uint8)
-        machine.compute_column(
-            code, start, stop, result, out_i, out_f, valid, assembler.registers, np.zeros(self.rows, np.int64),
-            lanes.ints, lanes.floats, lanes.valid, ints, floats,
-        )  # fmt: skip
+        shared = (
+            assembler.registers,
+            np.zeros(self.rows, np.int64),
+            lanes.ints,
+            lanes.floats,
+            lanes.valid,
+            ints,
+            floats,
+        )
+        machine.compute_column(code, start, stop, result, out_i, out_f, valid, *shared)
+        if is_wide(apply):
+            high = np.empty(self.rows, np.int64)
+            machine.compute_column(code, start, stop, result + 1, high, out_f, valid, *shared)
+            return decimals(out_i, high, valid.astype(np.int64), arrow_type(apply.type))
         return typed(out_f if is_float_lane(apply.type) else out_i, valid == 0, apply.type)
 
 

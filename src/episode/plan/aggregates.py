@@ -10,8 +10,8 @@ from episode.lang.syntax import Scalar, Span
 from episode.lang.user_aggregates import UserAggregate, user_aggregate
 from episode.plan.expressions import Expression, Running
 from episode.plan.native import to_float
-from episode.plan.types import NARROW_DECIMAL, decimal_of, is_float, is_integer, is_numeric, lane_of
-from episode.plan.wide import is_ranked
+from episode.plan.types import WIDEST_DECIMAL, decimal_of, is_float, is_integer, is_numeric, lane_of
+from episode.plan.wide import in_words, is_ranked
 
 COLLECTING = ("collect_list", "collect_set")
 BOOLEAN_AGGREGATES = {"bool_and": "min", "bool_or": "max"}
@@ -46,8 +46,9 @@ def user_argument(source: Source, user: UserAggregate, argument: Expression, spa
     if user.takes == "bigint":
         require(source, is_integer(argument.type), user.name, argument.type, span)
         return argument
-    require(source, is_numeric(argument.type) and not is_ranked(argument), user.name, argument.type, span)
-    return to_float(argument)
+    values = in_words(argument) if is_ranked(argument) else argument
+    require(source, is_numeric(argument.type) and values is not None, user.name, argument.type, span)
+    return to_float(values or argument)
 
 
 def running_aggregate(
@@ -77,13 +78,15 @@ def running_aggregate(
             return Running("sum", members, argument, "double")
         if type_.startswith("interval") and lane_of(type_) == "int":
             return Running("sum", members, argument, type_)
-    if decimal is not None and decimal[0] <= NARROW_DECIMAL and function in ("sum", "avg"):
+    require(source, is_numeric(type_), function, type_, span)
+    values = in_words(argument) if is_ranked(argument) else argument
+    if decimal is not None and values is not None and function in ("sum", "avg"):
         precision, scale = decimal
         if function == "sum":
-            return Running("sum", members, argument, f"decimal({precision + 10},{scale})")
-        return Running("avg", members, argument, f"decimal({precision + 4},{scale + 4})")
-    require(source, is_numeric(type_), function, type_, span)
-    if function in DOUBLE_AGGREGATES and (decimal is None or function != "avg") and lane_of(type_) != "code":
-        return Running(function, members, argument, "double")
+            return Running("sum", members, values, f"decimal({min(precision + 10, WIDEST_DECIMAL)},{scale})")
+        more = (min(precision + 4, WIDEST_DECIMAL), min(scale + 4, WIDEST_DECIMAL))
+        return Running("avg", members, values, f"decimal({more[0]},{more[1]})")
+    if function in DOUBLE_AGGREGATES and values is not None:
+        return Running(function, members, values, "double")
     message = f"{function} of {type_} is not evaluated in DEFINE."
     raise source.error(EpisodeUnsupportedError, message, span, "Cast it to double.")

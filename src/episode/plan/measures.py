@@ -104,7 +104,7 @@ class Measures:
         if atom.function in ("first_value", "last_value"):
             require_column(self.source, atom.arguments[0], atom.span, "aggregate")
             return self._at_place(atom.arguments[0], Place(members, atom.function == "first_value", 0, 0, final))
-        arguments = [self.rows.compile(argument, Current(0)) for argument in atom.arguments]
+        arguments = [self.rows.value(argument) for argument in atom.arguments]
         return self._planned_aggregate(atom, members, final, arguments)
 
     def _aggregate_of_others(self, atom: Aggregate, members: frozenset[str] | None, final: bool) -> str:

@@ -29,6 +29,7 @@ from episode.plan.types import (
     INTEGERS,
     NARROW_DECIMAL,
     VOID,
+    WIDEST_DECIMAL,
     as_decimal,
     decimal_of,
     is_day_time_interval,
@@ -39,7 +40,7 @@ from episode.plan.types import (
     lane_of,
     wider_integer,
 )
-from episode.plan.wide import is_ranked, is_wide, magnitude, order_of
+from episode.plan.wide import CHOICES, in_words, is_ranked, is_wide, magnitude, order_of, with_scale
 
 
 class NotNative(Exception):
@@ -87,8 +88,6 @@ UNIT_MICROSECONDS = {
     "MICROSECOND": 1, "MILLISECOND": 1_000, "SECOND": 1_000_000, "MINUTE": 60_000_000,
     "HOUR": 3_600_000_000, "DAY": MICROSECONDS_PER_DAY, "WEEK": 7 * MICROSECONDS_PER_DAY,
 }  # fmt: skip
-CHOICES = ("if", "coalesce", "least", "greatest")
-"""Operations whose result is one of their operands: they keep ranks comparable."""
 DOUBLE_FUNCTIONS = {exp.Sqrt: "sqrt", exp.Exp: "exp", exp.Ln: "ln"}
 
 NO_ARGUMENTS: Arguments = {}
@@ -207,16 +206,18 @@ class NativeCompiler:
                 return Constant(value, "int")
             if value < 2**63:
                 return Constant(value, "bigint")
-            raise NotNative(node, "a number beyond bigint")
+            if len(text.lstrip("0")) > WIDEST_DECIMAL:
+                raise NotNative(node, "a number of more than 38 digits")
+            return Constant(value, f"decimal({len(text.lstrip('0'))},0)")
         if "e" in text.lower():
             return Constant(float(text), "double")
         number = Decimal(text)
         _, digits, exponent = number.as_tuple()
         scale = -int(exponent)
         precision = max(len(digits), scale)
-        if precision > NARROW_DECIMAL:
-            raise NotNative(node, "a decimal of more than 18 digits")
-        return Constant(int(number.scaleb(scale)), f"decimal({precision},{scale})")
+        if precision > WIDEST_DECIMAL:
+            raise NotNative(node, "a decimal of more than 38 digits")
+        return Constant(int("".join(map(str, digits))), f"decimal({precision},{scale})")
 
     # ---- numbers -------------------------------------------------------------------------------------
 
@@ -229,8 +230,6 @@ class NativeCompiler:
         if not (is_numeric(left.type) and is_numeric(right.type)):
             raise NotNative(node, f"{operation} of {left.type} and {right.type}", ONE_TYPE)
         if is_float(left.type) or is_float(right.type):
-            if is_ranked(left) or is_ranked(right):
-                raise NotNative(node, f"{operation} of {left.type} and {right.type}", ONE_TYPE)
             return self._float_arithmetic(node, operation, left, right)
         if decimal_of(left.type) or decimal_of(right.type):
             return self._decimal_arithmetic(node, operation, left, right)
@@ -245,7 +244,7 @@ class NativeCompiler:
         if operation == "int_divide":
             raise NotNative(node, "div of floating point numbers")
         single = left.type == "float" and right.type == "float" and operation != "divide"
-        result = Apply(operation, (to_float(left), to_float(right)), "double")
+        result = Apply(operation, (self._double(node, left), self._double(node, right)), "double")
         return Apply("round_single", (result,), "float") if single else result
 
     def _decimal_arithmetic(
@@ -258,6 +257,8 @@ class NativeCompiler:
         if operation in ("add", "subtract"):
             scale = max(s1, s2)
             precision = max(p1 - s1, p2 - s2) + scale + 1
+            if precision > NARROW_DECIMAL:
+                return self._wide_sum(node, operation, (left, s1), (right, s2), (precision, scale))
             operands = (rescale(left, s1, scale), rescale(right, s2, scale))
         elif operation == "multiply":
             scale, precision = s1 + s2, p1 + p2 + 1
@@ -265,8 +266,37 @@ class NativeCompiler:
         else:
             raise NotNative(node, f"{operation} of decimals")
         if precision > NARROW_DECIMAL:
-            raise NotNative(node, f"a decimal of {precision} digits")
+            raise NotNative(node, f"a decimal of {precision} digits", "Cast an operand to double.")
         return Apply(operation, operands, f"decimal({precision},{scale})")
+
+    def _wide_sum(
+        self,
+        node: exp.Expression,
+        operation: str,
+        left: tuple[Expression, int],
+        right: tuple[Expression, int],
+        decimal: tuple[int, int],
+    ) -> Expression:
+        """Sum or difference of two numbers with their scales, in two words."""
+        precision, scale = decimal
+        if precision > WIDEST_DECIMAL:
+            raise NotNative(node, f"a decimal of {precision} digits", "Cast an operand to double.")
+        type_ = f"decimal({precision},{scale})"
+        one, other = (with_scale(self._number(node, value), own, scale) for value, own in (left, right))
+        return Apply("add", (one, other if operation == "add" else Apply("negate", (other,), type_)), type_)
+
+    def _number(self, node: exp.Expression, value: Expression) -> Expression:
+        """A number that can be computed with: a wide decimal in words."""
+        words = in_words(value) if is_ranked(value) else value
+        if words is None:
+            raise NotNative(node, f"computing with {value.type} here", ONE_TYPE)
+        return words
+
+    def _double(self, node: exp.Expression, value: Expression) -> Expression:
+        """A number as a double. Of wide decimals Spark's may be one nearer, so that those of one row are Spark's."""
+        if self._purely and lane_of(value.type) == "code":
+            raise NotNative(node, f"{value.type} as a double")
+        return to_float(self._number(node, value))
 
     # ---- time ----------------------------------------------------------------------------------------
 
@@ -369,9 +399,11 @@ class NativeCompiler:
     def comparison(self, node: exp.Expression, operation: str, left: Expression, right: Expression) -> Expression:
         if self.arrays is not None and isinstance(left, ArrayExpression) and left.type.startswith("array<"):
             return self.arrays.compare(self, node, operation, left, right)
-        if operation == "same" and (is_wide(left) or is_wide(right)):
-            raise NotNative(node, f"<=> of {left.type} and {right.type}", ONE_TYPE)
+        nulls = (Apply("is_null", (left,), "boolean"), Apply("is_null", (right,), "boolean"))
         left, right = self._comparable(node, left, right)
+        if operation == "same" and isinstance(left, Apply) and left.operation == "order":
+            equal = Apply("coalesce", (Apply("eq", (left, right), "boolean"), Constant(0, "boolean")), "boolean")
+            return Apply("or", (Apply("and", nulls, "boolean"), equal), "boolean")
         return Apply(operation, (left, right), "boolean")
 
     def _comparable(self, node: exp.Expression, left: Expression, right: Expression) -> tuple[Expression, Expression]:
@@ -404,29 +436,21 @@ class NativeCompiler:
         self, node: exp.Expression, left: Expression, right: Expression
     ) -> tuple[Expression, Expression]:
         if is_float(left.type) or is_float(right.type):
-            if is_ranked(left) or is_ranked(right):
-                raise NotNative(node, f"comparing {left.type} with {right.type}", ONE_TYPE)
-            return to_float(left), to_float(right)
+            return self._double(node, left), self._double(node, right)
         if is_integer(left.type) and is_integer(right.type):
             return left, right
         first, second = _decimal_type(left), _decimal_type(right)
         assert first is not None
         assert second is not None
-        if first[0] > NARROW_DECIMAL and is_integer(left.type):
-            first = (19, 0)
-        if second[0] > NARROW_DECIMAL and is_integer(right.type):
-            second = (19, 0)
-        scale = max(first[1], second[1])
-        if is_wide(left) or is_wide(right):
-            compared = None if is_ranked(left) or is_ranked(right) else order_of(left, first, right, second)
-            if compared is None:
-                raise NotNative(node, f"comparing {left.type} with {right.type}", ONE_TYPE)
-            return compared
-        if left.type == right.type and lane_of(left.type) == "code":
+        if left.type == right.type and is_ranked(left) and is_ranked(right):
             return self._codes(node, left, right)
-        if max(first[0] - first[1], second[0] - second[1]) + scale > NARROW_DECIMAL:
-            raise NotNative(node, f"comparing {left.type} with {right.type}")
-        return rescale(left, first[1], scale), rescale(right, second[1], scale)
+        scale = max(first[1], second[1])
+        if max(first[0] - first[1], second[0] - second[1]) + scale <= NARROW_DECIMAL:
+            return rescale(left, first[1], scale), rescale(right, second[1], scale)
+        compared = order_of(self._number(node, left), first, self._number(node, right), second)
+        if compared is None:
+            raise NotNative(node, f"comparing {left.type} with {right.type}", ONE_TYPE)
+        return compared
 
     # ---- functions -----------------------------------------------------------------------------------
 
@@ -529,40 +553,39 @@ class NativeCompiler:
             return [retype_null(value, "double") if value.type == VOID else to_float(value) for value in values]
         else:
             raise NotNative(node, f"values of types {', '.join(sorted(types))}")
-        if lane_of(type_) is None or len({is_wide(value) for value in values if value.type != VOID}) > 1:
+        if lane_of(type_) is None:
             raise NotNative(node, f"a choice between values of type {type_}")
-        return [retype_null(value, type_) for value in values]
+        values = [retype_null(value, type_) for value in values]
+        return [self._number(node, value) for value in values] if any(map(is_wide, values)) else values
 
     def _negate(self, node: exp.Neg) -> Expression:
         value = self.compile(node.this)
         if isinstance(value, Constant) and isinstance(value.value, (int, float)) and is_numeric(value.type):
             return Constant(-value.value, value.type)
-        if (not is_numeric(value.type) and not is_day_time_interval(value.type)) or is_ranked(value):
+        if not is_numeric(value.type) and not is_day_time_interval(value.type):
             raise NotNative(node, f"minus of {value.type}")
-        return Apply("negate", (value,), value.type)
+        return Apply("negate", (self._number(node, value),), value.type)
 
     def _absolute(self, node: exp.Abs) -> Expression:
         value = self.compile(node.this)
-        if not is_numeric(value.type) or is_ranked(value):
+        if not is_numeric(value.type):
             raise NotNative(node, f"abs of {value.type}")
+        value = self._number(node, value)
         if is_wide(value):
             return magnitude(value)
         return Apply("abs", (value,), value.type)
 
     def _double_function(self, node: exp.Expression) -> Expression:
         value = self.compile(node.this)
-        if not is_numeric(value.type) or is_ranked(value):
+        if not is_numeric(value.type):
             raise NotNative(node, f"{node.key} of {value.type}")
-        return Apply(DOUBLE_FUNCTIONS[type(node)], (to_float(value),), "double")
+        return Apply(DOUBLE_FUNCTIONS[type(node)], (self._double(node, value),), "double")
 
     def _power(self, node: exp.Pow) -> Expression:
         base, exponent = self.compile(node.this), self.compile(node.expression)
-        if not (is_numeric(base.type) and is_numeric(exponent.type)) or "code" in (
-            lane_of(base.type),
-            lane_of(exponent.type),
-        ):
+        if not (is_numeric(base.type) and is_numeric(exponent.type)):
             raise NotNative(node, "power")
-        return Apply("power", (to_float(base), to_float(exponent)), "double")
+        return Apply("power", (self._double(node, base), self._double(node, exponent)), "double")
 
     def _is_nan(self, node: exp.IsNan) -> Expression:
         value = self.compile(node.this)
@@ -582,8 +605,8 @@ class NativeCompiler:
             return Constant(None, target)
         if is_integer(value.type) and is_integer(target) and INTEGERS.index(target) > INTEGERS.index(value.type):
             return Apply("copy", (value,), target)
-        if target == "double" and is_numeric(value.type) and not is_ranked(value):
-            return Apply("copy", (to_float(value),), "double")
+        if target == "double" and is_numeric(value.type):
+            return Apply("copy", (self._double(node, value),), "double")
         if target == "timestamp_ntz" and value.type == "timestamp":
             return Apply("copy", (self._local(node.this, value),), "timestamp_ntz")
         if target == "bigint" and value.type == "timestamp":
@@ -649,7 +672,7 @@ def to_float(value: Expression) -> Expression:
         if value.value is None:
             return Constant(None, "double")
         assert isinstance(value.value, int)
-        return Constant(float(Decimal(value.value).scaleb(-scale)), "double")
+        return Constant(value.value / 10**scale, "double")
     converted = Apply("wide_to_float" if is_wide(value) else "to_float", (value,), "double")
     return Apply("divide", (converted, Constant(float(10**scale), "double")), "double") if scale else converted
 

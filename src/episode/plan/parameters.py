@@ -17,7 +17,7 @@ from episode.lang.parameters import parameters_in
 from episode.lang.source import Source
 from episode.lang.syntax import Duration
 from episode.plan.expressions import Constant
-from episode.plan.types import DAY_TIME, NARROW_DECIMAL, VOID
+from episode.plan.types import DAY_TIME, VOID, WIDEST_DECIMAL
 
 Arguments = Mapping[str, object]
 EXAMPLE = "Write for example args={'x': 5}."
@@ -85,12 +85,13 @@ def microseconds_of(moment: datetime) -> int:
 
 
 def _decimal(value: Decimal) -> Constant | None:
-    _, digits, exponent = value.as_tuple()
+    sign, digits, exponent = value.as_tuple()
     scale = max(0, -int(exponent))
     precision = max(len(digits) + max(0, int(exponent)), scale)
-    if precision > NARROW_DECIMAL:
+    if precision > WIDEST_DECIMAL:
         return None
-    return Constant(int(value.scaleb(scale)), f"decimal({precision},{scale})")
+    unscaled = int("".join(map(str, digits))) * 10 ** max(0, int(exponent))
+    return Constant(-unscaled if sign else unscaled, f"decimal({precision},{scale})")
 
 
 def bound_duration(duration: Duration, arguments: Arguments, source: Source) -> Duration:

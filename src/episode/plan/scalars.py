@@ -21,6 +21,7 @@ from episode.plan.expressions import Current, ElementRow, Expression, Load, RowR
 from episode.plan.native import Mistake, NativeCompiler, NotNative
 from episode.plan.places import is_placeholder, place_of, placeholders_in
 from episode.plan.schema import InputSchema, quote
+from episode.plan.wide import is_wide
 
 MAXIMUM_DEPTH = 150
 ACROSS_ROWS = (
@@ -84,6 +85,11 @@ class RowLocalScalars:
             raise self.source.error(EpisodeUnsupportedError, message, place, error.hint) from None
         except Mistake as error:
             raise self.mistaken(error, scalar) from None
+
+    def value(self, scalar: Scalar) -> Expression:
+        """The scalar at the current row, as measures take it: what has two words is computed by Spark."""
+        compiled = self.compile(scalar, Current(0))
+        return (self.by_spark(scalar.tree, scalar, Current(0)) or compiled) if is_wide(compiled) else compiled
 
     def resolve(self, reference: ColumnRef) -> tuple[str, tuple[str, ...]]:
         """Column and struct fields that a reference means."""

@@ -88,6 +88,7 @@ def test_situations_that_overflow() -> None:
 WIDE = {"k": "int", "ts": "bigint", "v": "decimal(38,18)"}
 WIDE_SCHEMA = pa.schema([("k", pa.int32()), ("ts", pa.int64()), ("v", pa.decimal128(38, 18))])
 LARGEST = Decimal("99999999999999999999.999999999999999999")
+LEAST = LARGEST.copy_negate()
 
 
 def atoms(clause: str, values: list[Any]) -> list[tuple[Any, ...]]:
@@ -100,7 +101,7 @@ def atoms(clause: str, values: list[Any]) -> list[tuple[Any, ...]]:
 def test_decimals_that_overflow_in_measures() -> None:
     clause = "ORDER BY ts MEASURES sum(v) AS total, avg(v) AS mean PATTERN (A+)"
     assert atoms(clause, [LARGEST] * 3) == [(None, None)]
-    assert atoms(clause, [LARGEST, LARGEST.copy_negate(), Decimal("1.5"), None]) == [(Decimal("1.5"), Decimal("0.5"))]
+    assert atoms(clause, [LARGEST, LEAST, Decimal("1.5"), None]) == [(Decimal("1.5"), Decimal("0.5"))]
 
 
 def test_a_running_sum_of_decimals_stays_null_as_in_spark() -> None:
@@ -210,3 +211,127 @@ def test_random_sums_and_averages_of_decimals_in_define() -> None:
                     expected += [length] if length else []
                     start += max(length, 1)
                 assert lengths(f"{function}(A.v) <= {bound:.8f}", values) == expected, (function, values, bound)
+
+
+LONG = {"k": "int", "ts": "bigint", "n": "bigint", "v": "decimal(30,20)"}
+LONG_SCHEMA = pa.schema([("k", pa.int32()), ("ts", pa.int64()), ("n", pa.int64()), ("v", pa.decimal128(30, 20))])
+THIRD = Decimal("0.33333333333333333333")
+
+
+def long_lengths(condition: str, values: list[Any]) -> list[int]:
+    """Lengths of the matches of A+ over decimal(30,20), beside the bigint n = 1."""
+    clause = f"ORDER BY ts MEASURES count(*) AS n PATTERN (A+) DEFINE A AS {condition}"
+    table = [{"k": 1, "ts": ts, "n": 1, "v": value} for ts, value in enumerate(values)]
+    spec = rows.spec_of(clause, LONG, LONG_SCHEMA)
+    return [row["n"] for row in rows.finished(spec, rows.run_whole(spec, table))]
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ("sum(A.v) < 2", [6, 6]),
+        ("sum(A.v) <= 0.99999999999999999999", [3] * 4),
+        ("sum(A.v) < 0.99999999999999999999", [2] * 6),
+        ("sum(A.v) <= 1 AND sum(A.v) <= A.n", [3] * 4),
+        ("avg(A.v) = 0.33333333333333333333", [12]),
+        ("avg(A.v) = A.v AND max(A.v) = min(A.v)", [12]),
+        ("sum(A.v) < 5 * count(A.v)", [12]),
+        ("-sum(A.v) > -1", [3] * 4),
+        ("abs(sum(A.v)) < 1 AND count(A.v) < 3", [2] * 6),
+        ("coalesce(sum(A.v), -sum(A.v)) IS NOT NULL AND sum(coalesce(A.v, A.v)) < 1", [3] * 4),
+        ("sum(A.v) <=> 0.33333333333333333333", [1] * 12),
+        ("sum(A.v) <=> CAST(NULL AS DECIMAL(30,20))", []),
+        ("sum(CASE WHEN CLASSIFIER(A) = 'A' THEN A.v END) < 1", [3] * 4),
+        ("min(A.v) < 1 AND max(A.v) > 0.3333 AND coalesce(stddev(A.v), 0) < 1", [12]),
+        ("sum(A.v) < 12345678901234567890.5 AND max(A.v) + min(A.v) < 0.7", [12]),
+        ("sum(A.v) < 2e0", [5, 5, 2]),
+        ("PREV(A.v) + A.v - 1 < 0 OR count(*) = 1", [12]),
+        ("array_max(array_agg(A.v)) = max(A.v)", [12]),
+    ],
+)
+def test_sums_of_wide_decimals_in_define(condition: str, expected: list[int]) -> None:
+    assert long_lengths(condition, [THIRD] * 12) == expected
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "sum(A.v) * 2 > 1",
+        "sum(A.v) / 2 > 1",
+        "sum(A.v) - A.v > 0",
+        "exists(array_agg(A.v), x -> x < sum(A.v))",
+    ],
+)
+def test_arithmetic_of_wide_decimals_that_is_refused(condition: str) -> None:
+    with pytest.raises(EpisodeUnsupportedError):
+        long_lengths(condition, [THIRD])
+
+
+def test_sums_of_wide_decimals_that_overflow_in_define() -> None:
+    def found(condition: str, values: list[Any]) -> list[int]:
+        clause = f"ORDER BY ts MEASURES count(*) AS n PATTERN (A+) DEFINE A AS {condition}"
+        return [n for (n,) in matched(clause, values, WIDE, WIDE_SCHEMA)]
+
+    assert found("sum(A.v) > 0", [LARGEST] * 3) == [1, 1, 1]
+    assert found("sum(A.v) < 0 OR avg(A.v) < 0", [LARGEST] * 3) == []
+    # Null from the value on that makes them too large, as in MEASURES.
+    assert found("sum(A.v) IS NULL OR A.v = max(A.v)", [LARGEST, LARGEST, LEAST]) == [3]
+    assert found("sum(A.v) IS NULL OR count(*) = 1", [LARGEST, LEAST, LARGEST, LARGEST]) == [1, 1, 2]
+
+
+CLOSURES = {"pos": "bigint", "ts": "bigint", "te": "bigint", "type": "string", "v": "decimal(30,20)"}
+CLOSURES_SCHEMA = pa.schema([*[(name, pa.int64()) for name in ("pos", "ts", "te")], ("type", pa.string()),
+                             ("v", pa.decimal128(30, 20))])  # fmt: skip
+
+
+@pytest.mark.parametrize("strategy", ["skip-till-any-match", "skip-till-next-match"])
+@pytest.mark.parametrize(
+    ("condition", "found"),
+    [
+        ("sum(b[].v) > 1", True),
+        ("sum(b[].v) > 1.33333333333333333331", True),
+        ("sum(b[].v) > 1.33333333333333333332", False),
+        ("sum(b[..i].v) <= 1.33333333333333333332", True),
+        ("avg(b[].v) = 0.33333333333333333333 AND count(b[].v) = 4", True),
+        ("min(b[].v) + a.v < max(b[].v)", False),
+        ("min(b[].v) + a.v > c.v", True),
+        ("b[1].v + b[4].v > 0.66666666666666666665", True),
+        ("a.v + c.v > 0.66666666666666666666", False),
+    ],
+)
+def test_sums_of_wide_decimals_in_closures(strategy: str, condition: str, found: bool) -> None:
+    spec = events.spec_of(
+        f"PATTERN SEQ(A a, B+ b[], C c) WHERE {strategy} AND {condition} WITHIN 100",
+        types=CLOSURES, schema=CLOSURES_SCHEMA,
+    )  # fmt: skip
+    times = range(6)
+    table = pa.table({"pos": times, "ts": times, "te": times, "type": list("ABBBBC"), "v": [THIRD] * 6},
+                     schema=CLOSURES_SCHEMA)  # fmt: skip
+    assert (run(spec, [table]).num_rows > 0) == found
+
+
+def test_random_sums_and_averages_of_wide_decimals_in_define() -> None:
+    random_ = random.Random(7)
+    with localcontext(Context(prec=80, rounding=ROUND_HALF_UP)):
+        for _ in range(40):
+            values = [
+                random_.choice([None, Decimal(random_.randrange(-(10**30) + 1, 10**30)) / 10**20]) for _ in range(6)
+            ]
+            bound = Decimal(random_.randrange(-(10**30) + 1, 10**30)) / 10**20
+            for function in ("sum", "avg", "min", "max"):
+                expected, start = [], 0
+                while start < len(values):
+                    length = 0
+                    while start + length < len(values):
+                        present = [value for value in values[start : start + length + 1] if value is not None]
+                        total = sum(present, Decimal(0))
+                        if function == "avg" and present:
+                            total = (total / len(present)).quantize(Decimal("1e-24"))
+                        elif present and function != "sum":
+                            total = min(present) if function == "min" else max(present)
+                        if not present or not total <= bound:
+                            break
+                        length += 1
+                    expected += [length] if length else []
+                    start += max(length, 1)
+                assert long_lengths(f"{function}(A.v) <= {bound:.20f}", values) == expected, (function, values, bound)

@@ -13,7 +13,7 @@ from numba import njit
 
 from episode.kernels import machine
 from episode.kernels import opcodes as oc
-from episode.kernels.aggregates import finished, finished_words, fold
+from episode.kernels.aggregates import finished, finished_words, fold, fold_words
 from episode.kernels.comparing import accepts, compare_floats, compare_ints
 from episode.kernels.events.joins import first_at_least
 from episode.kernels.times import EVER, NEVER, window_start
@@ -38,7 +38,8 @@ end_check, late_negation: the same at the end, per state.
 A check: kind ONCE (with the taken event as current row) or EACH (once per event of loop_variable); back: nothing is
 demanded of the first `back` events of loop_variable; test or program: its number, the other is -1.
 cross_negation -1 - n: negation n lies here and is looked at in the end; found nowhere, it lies after all events.
-agg_reach: which events an aggregate covers. agg_high: where the high word of its value goes, -1: it has none.
+agg_reach: which events an aggregate covers. agg_high: where the high word of its value goes, -1: it has none. Of
+values of two words, agg_column is the row of the low words; that of the high ones comes after it.
 tests int64[:, 8]: comparisons, in columns COMPARE … B_NAV. navs int64[:, 3], in columns NAV_VARIABLE …: an event of a
 variable: counted from its first, or back from the current or last.
 negation_place: MIDDLE, FIRST or LAST in the pattern; negation_check: checks with the negating event as current row."""
@@ -59,6 +60,12 @@ def add(m, lanes, a, row, counts, ints, floats, mores, depth):
     """Add an event to aggregate a of a depth."""
     function, check, column = m.agg_function[a], m.agg_valid[a], m.agg_column[a]
     if check >= 0 and lanes.valid[check, row] == 0:
+        return
+    if oc.SUM_WIDE <= function <= oc.LAST_WIDE:
+        counts[depth, a], ints[depth, a], floats[depth, a], mores[depth, a] = fold_words(
+            function, counts[depth, a], ints[depth, a], floats[depth, a], mores[depth, a],
+            lanes.ints[column, row], lanes.ints[column + 1, row],
+        )  # fmt: skip
         return
     whole, real = 0, 0.0
     if m.agg_float[a]:
@@ -133,10 +140,10 @@ def check(m, lanes, c, at, current, depth, path, earlier, last_depth, taken, cou
             m.agg_function[a], m.agg_float[a], counts[state, a], ints[state, a], floats[state, a], mores[state, a]
         )
         if m.agg_high[a] >= 0:
-            run_i[a], run_i[m.agg_high[a]] = finished_words(
-                m.agg_function[a], counts[state, a], ints[state, a], mores[state, a]
+            run_i[a], run_i[m.agg_high[a]], run_n[a] = finished_words(
+                m.agg_function[a], counts[state, a], ints[state, a], floats[state, a], mores[state, a]
             )
-            run_n[a] = run_n[m.agg_high[a]] = counts[state, a] == 0
+            run_n[m.agg_high[a]] = run_n[a]
     machine.run(m.code, m.program_from[p], m.program_to[p], ri, rf, rn, 1, current, lanes.key, lanes.ints, lanes.floats,
                 lanes.valid, m.const_i, m.const_f, nav_rows, nav_labels, run_i, run_f, run_n, 0)  # fmt: skip
     result = m.program_result[p]

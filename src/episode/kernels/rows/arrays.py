@@ -112,7 +112,8 @@ class Aggregates(NamedTuple):
 
     function: an opcode; set: of labels; column: the argument's row in its lane (floating), -1 without argument, or
     PUSHED: then from_, to, result are its program, and nav is the navigation that it reads, or -1. valid: the
-    argument's row of validity. high: where the high word of the value goes, -1: it has none.
+    argument's row of validity. high: where the high word of the value goes, -1: it has none. The argument's own high
+    words (or their register) come after the low ones.
     """
 
     function: np.ndarray

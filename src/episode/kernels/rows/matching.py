@@ -14,7 +14,7 @@ import numpy as np
 from numba import njit
 
 from episode.kernels import opcodes as oc
-from episode.kernels.aggregates import finished, finished_words, fold
+from episode.kernels.aggregates import finished, finished_words, fold, fold_words
 from episode.kernels.arrays import run_arrays
 from episode.kernels.comparing import accepts, compare_floats, compare_ints, turned
 from episode.kernels.machine import run
@@ -116,7 +116,10 @@ def _take_into_aggregates(
                     value = cols_f[column, row]
                 elif function != oc.COUNT:
                     whole = cols_i[column, row]
-            if present:
+            if present and oc.SUM_WIDE <= function <= oc.LAST_WIDE:
+                high = ri[agg_result[j] + 1, 0] if column == PUSHED else cols_i[column + 1, row]
+                an, ai, af, am = fold_words(function, an, ai, af, am, whole, high)
+            elif present:
                 an, ai, af, am = fold(function, agg_float[j], an, ai, af, am, whole, value, row)
         agg_i[j, depth + 1], agg_f[j, depth + 1] = ai, af
         agg_m[j, depth + 1], agg_n[j, depth + 1] = am, an
@@ -146,10 +149,10 @@ def _residual_holds(
             agg_m[j, depth + 1],
         )  # fmt: skip
         if agg_high[j] >= 0:
-            run_i[j], run_i[agg_high[j]] = finished_words(
-                agg_function[j], agg_n[j, depth + 1], agg_i[j, depth + 1], agg_m[j, depth + 1]
+            run_i[j], run_i[agg_high[j]], run_n[j] = finished_words(
+                agg_function[j], agg_n[j, depth + 1], agg_i[j, depth + 1], agg_f[j, depth + 1], agg_m[j, depth + 1]
             )
-            run_n[j] = run_n[agg_high[j]] = agg_n[j, depth + 1] == 0
+            run_n[agg_high[j]] = run_n[j]
     if array_from[label] < array_from[label + 1]:
         run_arrays(array_from[label], array_from[label + 1], start, row, number, path, label_of, sets, label_codes,
                    nav_rows, nav_labels, code, ri, rf, rn, key, cols_i, cols_f, valid, const_i, const_f,

@@ -17,11 +17,12 @@ import pyarrow as pa
 from episode.kernels.times import EVER, NEVER, is_after, window_ends
 from episode.matchers.events.adapt import Adaptation
 from episode.matchers.events.output import FoundMatches, Output
-from episode.matchers.events.prepare import EventNeeds, event_needs, prepare_events
+from episode.matchers.events.prepare import event_needs, prepare_events
 from episode.matchers.events.rounds import Rounds, horizon_of
 from episode.matchers.events.search import Search
 from episode.matchers.events.state import EventState
 from episode.matchers.ordering import start_image
+from episode.matchers.prepare import Needs
 from episode.matchers.protocol import END_OF_TIME, EventBatch, Snapshot, StateChunk
 from episode.plan.events.report import EventReport
 
@@ -35,7 +36,7 @@ class EventPatternMatcher:
     def __init__(self, spec: EventPatternSpec) -> None:
         self.spec = spec
         self.plan = plan = spec.plan
-        self.needs: EventNeeds = event_needs(plan)
+        self.needs: Needs = event_needs(plan)
         self.horizon = horizon_of(plan)
         self.adaptation = Adaptation(plan, spec.forced)
         self.rounds = Rounds(self.horizon, spec.round_rows)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -11,10 +12,21 @@ from episode.kernels import machine
 from episode.kernels.events import joins
 from episode.matchers.encoding import Lanes, encode
 from episode.matchers.lowering import COMPARE, Assembler, is_float_lane
-from episode.matchers.prepare import compute_lane, running_argument
+from episode.matchers.prepare import Needs, compute_lane, loads_in, running_argument
 from episode.plan.events.plan import EventPlan, JoinTest, event_variables
-from episode.plan.expressions import Apply, Constant, Current, Expression, Load, Navigated, Running, is_comparison, walk
-from episode.plan.types import lane_of
+from episode.plan.expressions import (
+    Apply,
+    Constant,
+    Current,
+    Expression,
+    Load,
+    Navigated,
+    Running,
+    is_comparison,
+    parts_of,
+    walk,
+)
+from episode.plan.wide import is_ranked_constant, is_words
 
 
 @dataclass(frozen=True)
@@ -55,29 +67,17 @@ def _at_row(expression: Expression) -> Expression:
     return expression
 
 
-@dataclass(frozen=True)
-class EventNeeds:
-    """What a plan needs of a batch; computed once per plan. expressions: conditions, as they run."""
-
-    columns: dict[str, str]
-    null_tests: tuple[str, ...]
-    constants: tuple[tuple[str, object], ...]
-    computed: tuple[Expression, ...]
-
-
-def event_needs(plan: EventPlan) -> EventNeeds:
+def event_needs(plan: EventPlan) -> Needs:
+    """What a plan needs of a batch; computed once per plan."""
     columns: dict[str, str] = {}
     null_tests: dict[str, None] = {}
     constants: dict[tuple[str, object], None] = {}
     computed: dict[Expression, None] = {}
+    words: dict[str, Any] = {}
 
     def read(expression: Expression) -> None:
-        for node in walk(expression):
-            if isinstance(node, Load):
-                columns[node.column] = node.type
-                if node.missing is not None:
-                    columns[node.missing] = node.type
-            elif isinstance(node, Constant) and lane_of(node.type) == "code" and node.value is not None:
+        for node in loads_in(expression, columns, words):
+            if isinstance(node, Constant) and is_ranked_constant(node):
                 constants[(node.type, node.value)] = None
             elif isinstance(node, Running):
                 argument = running_argument(node)
@@ -87,7 +87,8 @@ def event_needs(plan: EventPlan) -> EventNeeds:
                     else:
                         columns[argument.column] = argument.type
                 elif argument is not None:
-                    computed[argument] = None
+                    if not is_words(argument):
+                        computed[argument] = None
                     read(argument)
 
     for parts in plan.local.values():
@@ -100,7 +101,7 @@ def event_needs(plan: EventPlan) -> EventNeeds:
             for side in (comparison.left, comparison.right):
                 if not isinstance(side.expression, Load):
                     computed[side.expression] = None
-    return EventNeeds(columns, tuple(null_tests), tuple(constants), tuple(computed))
+    return Needs(columns, tuple(null_tests), tuple(constants), tuple(computed), tuple(words))
 
 
 def _conditions(plan: EventPlan) -> list[Expression]:
@@ -144,6 +145,10 @@ class EventArrays:
         if isinstance(argument, Load):
             row = self.lanes.at.get(argument.column, 0)
             return row, self.lanes.valid_at[argument.column], int(is_float_lane(argument.type))
+        if is_words(argument):
+            (load,) = parts_of(argument)
+            assert isinstance(load, Load)
+            return self.lanes.words_at[load.column], self.lanes.valid_at[load.column], 0
         floating, row, check = self.places[argument]
         return row, check, int(floating)
 
@@ -195,10 +200,9 @@ def _side(name: str, left: tuple[str, ...], right: tuple[str, ...]) -> tuple[int
     return (0, left.index(name)) if name in left else (1, right.index(name))
 
 
-def prepare_events(plan: EventPlan, needs: EventNeeds, table: pa.Table, key: np.ndarray) -> EventArrays:
+def prepare_events(plan: EventPlan, needs: Needs, table: pa.Table, key: np.ndarray) -> EventArrays:
     """Encode the columns, evaluate what concerns single rows, and lower the rest."""
-    floats = sum(is_float_lane(expression.type) for expression in needs.computed)
-    lanes = encode(table, needs.columns, needs.null_tests, needs.constants, (len(needs.computed) - floats, floats))
+    lanes = encode(table, needs.columns, needs.null_tests, needs.constants, needs.room, needs.words)
     assembler = Assembler(lanes)
     assembler.number_runnings(_conditions(plan))
     computed = [(expression, assembler.program(expression)) for expression in needs.computed]
