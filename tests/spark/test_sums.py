@@ -38,3 +38,37 @@ def test_sums_of_decimals_that_do_not_fit(spark: SparkSession) -> None:
     )  # fmt: skip
     assert [tuple(row) for row in found.collect()] == [(None, None, 3)]
     assert dict(found.dtypes) == {"total": "decimal(38,18)", "mean": "decimal(38,22)", "n": "bigint"}
+
+
+BY_LABEL = "CASE WHEN CLASSIFIER() = 'A' THEN {} END"
+
+
+@pytest.mark.parametrize("ansi", ["true", "false"])
+def test_sums_by_label_that_do_not_fit(spark: SparkSession, ansi: str) -> None:
+    """As all others: null where they do not fit, never an error, never a part of the sum."""
+    largest, most = Decimal("99999999999999999999.999999999999999999"), 2**63 - 1
+    values = [(most, largest), (1, largest), (-5, Decimal("-1.5")), (None, None)]
+    frame = spark.createDataFrame(
+        [(ts, *one) for ts, one in enumerate(values)], "ts BIGINT, v BIGINT, w DECIMAL(38,18)"
+    )
+    text = ", ".join(
+        f"{function}({BY_LABEL.format(column)}) AS {function}_{column}"
+        for function in ("sum", "avg")
+        for column in "vw"
+    )
+    before = spark.conf.get("spark.sql.ansi.enabled")
+    spark.conf.set("spark.sql.ansi.enabled", ansi)
+    try:
+        found = episode.sql(
+            f"SELECT * FROM t MATCH_RECOGNIZE (ORDER BY ts MEASURES {text} ALL ROWS PER MATCH PATTERN (A+))",
+            spark=spark, t=frame,
+        )  # fmt: skip
+        rows = found.orderBy("ts").collect()
+    finally:
+        spark.conf.set("spark.sql.ansi.enabled", before)
+    assert [row.sum_v for row in rows] == [most, None, most - 4, most - 4]
+    assert [row.sum_w for row in rows] == [largest, None, None, None]
+    assert [row.avg_v for row in rows[:2]] == [float(most), (float(most) + 1) / 2]
+    assert [row.avg_w for row in rows[1:]] == [None, None, None]
+    types = dict(found.dtypes)
+    assert (types["sum_v"], types["sum_w"], types["avg_w"]) == ("bigint", "decimal(38,18)", "decimal(38,22)")

@@ -6,7 +6,7 @@ and Spark evaluates the expression for each of its rows.
 
 from __future__ import annotations
 
-from episode.plan.types import decimal_of, is_integer, is_numeric, is_year_month_interval, lane_of
+from episode.plan.types import WIDEST_DECIMAL, decimal_of, is_integer, is_numeric, is_year_month_interval, lane_of
 
 UNTYPED = {
     "count": "CAST(size(filter({0}, x -> x IS NOT NULL)) AS BIGINT)",
@@ -53,38 +53,67 @@ def total_type(type_: str) -> str:
 
 
 def finished(function: str, values: str, type_: str) -> str:
-    """The SQL of an aggregate of BY_TYPE over an array of values of a type."""
+    """The SQL of an aggregate of BY_TYPE over an array of values of a type.
+
+    A sum that does not fit is null, as all sums are: nothing here fails, whatever the session says of errors.
+    """
     if function == "sum":
-        return f"CAST({_sum(values, type_)} AS {total_type(type_)})"
+        return _sum(values, type_)
     if function == "avg":
         return _average(values, type_)
     return _moment(function, values)
 
 
-def _running_type(type_: str) -> str:
-    decimal = decimal_of(type_)
-    return total_type(type_) if decimal is None else f"DECIMAL({min(MOST_DIGITS, decimal[0] + 10)}, {decimal[1]})"
-
-
 def _sum(values: str, type_: str) -> str:
-    running = _running_type(type_)
-    return (
-        f"aggregate({values}, CAST(NULL AS {running}), (s, x) -> CASE WHEN x IS NULL THEN s "
-        f"WHEN s IS NULL THEN CAST(x AS {running}) ELSE CAST(s + CAST(x AS {running}) AS {running}) END)"
-    )
+    decimal = decimal_of(type_)
+    if decimal is not None and decimal[0] + 10 > MOST_DIGITS:
+        return _total(values, "DECIMAL(38, 0)", _unscaled("x", decimal[1]), _scaled("s.t", decimal[1]))
+    if is_integer(type_):
+        return _total(values, f"DECIMAL({MOST_DIGITS}, 0)", "x", "try_cast(s.t AS BIGINT)")
+    return _total(values, _running_type(type_), "x", f"CAST(s.t AS {total_type(type_)})")
 
 
 def _average(values: str, type_: str) -> str:
-    """Sum and count in one pass; null without a value."""
-    running = _running_type(type_ if type_.startswith(("interval", "decimal")) else "double")
-    added = f"CASE WHEN s.t IS NULL THEN CAST(x AS {running}) ELSE CAST(s.t + CAST(x AS {running}) AS {running}) END"
     decimal = decimal_of(type_)
-    quotient = "try_divide(s.t, s.n)" if decimal is None else _decimal_quotient(*decimal)
+    running = _running_type(type_ if type_.startswith(("interval", "decimal")) else "double")
+    return _total(values, running, "x", "try_divide(s.t, s.n)" if decimal is None else _decimal_quotient(*decimal))
+
+
+def _total(values: str, running: str, value: str, result: str) -> str:
+    """What is made of a sum s.t and a count s.n; null without a value, and from a sum on that is too large."""
+    zero = {"INTERVAL YEAR TO MONTH": "make_ym_interval()", "INTERVAL DAY TO SECOND": "make_dt_interval()"}
+    added = f"try_add(s.t, {value})"
+    if running not in zero:
+        added = f"try_cast(try_add(s.t, try_cast({value} AS {running})) AS {running})"
     return (
-        f"aggregate({values}, named_struct('t', CAST(NULL AS {running}), 'n', CAST(0 AS BIGINT)), "
+        f"aggregate({values}, "
+        f"named_struct('t', {zero.get(running, f'CAST(0 AS {running})')}, 'n', CAST(0 AS BIGINT)), "
         f"(s, x) -> CASE WHEN x IS NULL THEN s ELSE named_struct('t', {added}, 'n', s.n + 1) END, "
-        f"s -> {quotient})"
+        f"s -> CASE WHEN s.n > 0 THEN {result} END)"
     )
+
+
+def _unscaled(value: str, scale: int) -> str:
+    """A decimal without its point, as text: whole numbers of 38 digits are added without the loss of one."""
+    return f"translate(format_number({value}, {scale}), ',.', '')"
+
+
+def _scaled(whole: str, scale: int) -> str:
+    """A whole number with the point put back."""
+    target = f"DECIMAL({WIDEST_DECIMAL}, {scale})"
+    if scale == 0:
+        return f"CAST({whole} AS {target})"
+    digits = f"CAST(abs({whole}) AS STRING)"
+    digits = f"lpad({digits}, greatest(length({digits}), {scale + 1}), '0')"
+    sign = f"CASE WHEN {whole} < 0 THEN '-' ELSE '' END"
+    return (
+        f"CAST(concat({sign}, left({digits}, length({digits}) - {scale}), '.', right({digits}, {scale})) AS {target})"
+    )
+
+
+def _running_type(type_: str) -> str:
+    decimal = decimal_of(type_)
+    return total_type(type_) if decimal is None else f"DECIMAL({min(MOST_DIGITS, decimal[0] + 10)}, {decimal[1]})"
 
 
 def _decimal_quotient(precision: int, scale: int) -> str:
@@ -95,12 +124,12 @@ def _decimal_quotient(precision: int, scale: int) -> str:
     """
     target = f"DECIMAL({min(38, precision + 4)}, {min(38, scale + 4)})"
     if has_exact_quotient(precision, scale):
-        return f"CAST(try_divide(s.t, s.n) AS {target})"
-    whole = f"CAST(try_divide(s.t, s.n) AS DECIMAL({min(precision - scale + 1, 33 - scale, 26)}, 0))"
-    multiple = f"CAST({whole} * CAST(s.n AS DECIMAL(11, 0)) AS DECIMAL({MOST_DIGITS}, {scale}))"
-    left = f"CAST(s.t - {multiple} AS DECIMAL({12 + scale}, {scale}))"
-    part = f"CAST(try_divide({left}, CAST(s.n AS DECIMAL(11, 0))) AS DECIMAL({scale + 6}, {scale + 4}))"
-    return f"CAST({whole} + {part} AS {target})"
+        return f"try_cast(try_divide(s.t, s.n) AS {target})"
+    whole = f"try_cast(try_divide(s.t, s.n) AS DECIMAL({min(precision - scale + 1, 33 - scale, 26)}, 0))"
+    multiple = f"try_cast({whole} * CAST(s.n AS DECIMAL(11, 0)) AS DECIMAL({MOST_DIGITS}, {scale}))"
+    left = f"try_cast(s.t - {multiple} AS DECIMAL({12 + scale}, {scale}))"
+    part = f"try_cast(try_divide({left}, CAST(s.n AS DECIMAL(11, 0))) AS DECIMAL({scale + 6}, {scale + 4}))"
+    return f"try_cast({whole} + {part} AS {target})"
 
 
 def has_exact_quotient(precision: int, scale: int) -> bool:
