@@ -60,7 +60,7 @@ def parse_duration(cursor: Cursor) -> Duration:
 
 
 def parse_window(cursor: Cursor) -> Duration:
-    """The duration of WITHIN: written out, or a parameter."""
+    """The duration of WITHIN, or of a limit: written out, or a parameter."""
     name = parameter_at(cursor.tokens, cursor.index)
     if name is None:
         return parse_duration(cursor)

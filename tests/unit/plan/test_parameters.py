@@ -81,6 +81,47 @@ def test_situation_patterns() -> None:
     assert plan.within == 60_000_000
 
 
+LIMITED = "DEFINE A AS v > 1 AT LEAST :d, B AS v < 1 {} PATTERN A before B WITHIN :w"
+
+
+@pytest.mark.parametrize(
+    ("limit", "arguments", "expected"),
+    [
+        ("AT MOST :e", {"d": "5 seconds", "e": timedelta(seconds=9)}, ((5_000_000, None), (None, 9_000_000))),
+        ("BETWEEN :d AND 30s", {"d": timedelta(seconds=4)}, ((4_000_000, 4_000_000), (None, 30_000_000))),
+        ("BETWEEN :d AND :e", {"d": "4s", "e": "1 minute"}, ((4_000_000, 4_000_000), (None, 60_000_000))),
+        ("AT LEAST :e AND AT MOST :e", {"d": "4s", "e": "5s"}, ((4_000_000, 5_000_000), (None, 5_000_000))),
+        ("AND v BETWEEN :d AND :e", {"d": "4s", "e": 5}, None),
+    ],
+)
+def test_limits_of_durations(limit: str, arguments: dict[str, object], expected: Any) -> None:
+    query = parse_situation_query(LIMITED.format(limit))
+    if expected is None:  # SQL's BETWEEN, whose bounds are values
+        assert query.definitions[1].at_most is None
+        return
+    plan = bound(query, w=timedelta(minutes=5), **arguments)
+    assert (plan.at_least, plan.at_most) == expected
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"d": 0, "e": "9s"}, "A duration here must be longer than zero."),
+        ({"d": "soon", "e": "9s"}, "Expected a duration"),
+        ({"d": 1.5, "e": "9s"}, "The value of :d is no duration: 1.5."),
+        ({"d": "5s", "e": 9}, "One of these durations has a unit of time, the other has none."),
+        ({"d": "5s", "e": "4s"}, "The greatest duration of B is below its least."),
+        ({"d": "6 minutes", "e": "7 minutes"}, "No match fits WITHIN :w: A lasts at least :d."),
+        ({"d": 5, "e": 9}, "The event time ts is of type timestamp; a duration needs a unit."),
+    ],
+)
+def test_limits_that_cannot_be_kept(arguments: dict[str, object], message: str) -> None:
+    query = parse_situation_query(LIMITED.format("BETWEEN :d AND :e"))
+    with pytest.raises(EpisodeError, match=message.replace(".", r"\.")) as raised:
+        bound(query, w=timedelta(minutes=5), **arguments)
+    assert raised.value.position is not None
+
+
 @pytest.mark.parametrize(("text", "parse"), [(ROWS, parse_clause), (EVENTS, parse_event_query)])
 @pytest.mark.parametrize("value", [None, "soon", 2.5, timedelta(seconds=-1), "5", 5])
 def test_what_is_no_duration(text: str, parse: Any, value: object) -> None:

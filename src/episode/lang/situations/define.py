@@ -15,7 +15,7 @@ from __future__ import annotations
 from episode.errors import EpisodeSyntaxError
 from episode.lang.clauses import refuse_unit, split_list
 from episode.lang.cursor import Cursor, describe, top_level
-from episode.lang.duration import PLAIN_UNITS, parse_duration
+from episode.lang.duration import PLAIN_UNITS, parse_window
 from episode.lang.lexer import Kind, Token
 from episode.lang.situations.scalar import Symbols, parse_condition
 from episode.lang.situations.syntax import SituationDefinition
@@ -120,9 +120,9 @@ def _are_durations(cursor: Cursor, begin: int, end: int) -> bool:
     """Rule 1."""
     inner = Cursor(cursor.source, cursor.tokens, begin, end)
     try:
-        least = parse_duration(inner)
+        least = parse_window(inner)
         joined = inner.accept_words("AND")
-        most = parse_duration(inner)
+        most = parse_window(inner)
     except EpisodeSyntaxError:
         return False
     words = [token.text.lower() for token in cursor.tokens[begin:end]]
@@ -192,21 +192,22 @@ def _read_limit(cursor: Cursor, symbol: str) -> tuple[Duration | None, Duration 
             refuse_unit(cursor)
         hint = "The limit of the duration is the last part of a definition; a comma separates definitions."
         cursor.fail(f"Unexpected {describe(cursor.token)} after the duration of {symbol}.", None, hint)
-    _check_limits(cursor, symbol, found.get("LEAST"), found.get("MOST"))
+    check_limits(cursor, symbol, found.get("LEAST"), found.get("MOST"))
     return found.get("LEAST"), found.get("MOST")
 
 
 def _positive(cursor: Cursor) -> Duration:
     """A duration that is not zero."""
-    duration = parse_duration(cursor)
-    if duration.amount == 0:
+    duration = parse_window(cursor)
+    if duration.amount == 0 and duration.parameter is None:
         place = Token(Kind.NUMBER, "", duration.span.start, duration.span.end)
         cursor.fail("A duration here must be longer than zero.", place, "Leave it out if it limits nothing.")
     return duration
 
 
-def _check_limits(cursor: Cursor, symbol: str, least: Duration | None, most: Duration | None) -> None:
-    if least is None or most is None:
+def check_limits(cursor: Cursor, symbol: str, least: Duration | None, most: Duration | None) -> None:
+    """Two limits of one situation must agree; parameters are checked when they are bound."""
+    if least is None or most is None or least.parameter is not None or most.parameter is not None:
         return
     place = Token(Kind.NUMBER, "", most.span.start, most.span.end)
     if (least.unit is None) != (most.unit is None):

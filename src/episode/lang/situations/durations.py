@@ -68,13 +68,17 @@ def _no_room(
     least, most = inner.at_least, outer.at_most
     if least is None or most is None:
         return None
-    if not _is_longer(least, most) and not (strictly and least.amount == most.amount and least.unit == most.unit):
+    alike = least.parameter is None and most.parameter is None and least.unit == most.unit
+    if not _is_longer(least, most) and not (strictly and alike and least.amount == most.amount):
         return None
     return f"{inner.symbol} lasts at least {_text(cursor, least)}, {outer.symbol} at most {_text(cursor, most)}"
 
 
 def _is_longer(one: Duration, other: Duration) -> bool:
-    """Durations of which only one has a unit are not compared; one of them does not fit the event time."""
+    """Durations of which only one has a unit are not compared; one of them does not fit the event time. Parameters are
+    compared when they are bound."""
+    if one.parameter is not None or other.parameter is not None:
+        return False
     return one.unit == other.unit and one.amount > other.amount
 
 

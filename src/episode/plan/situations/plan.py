@@ -13,11 +13,11 @@ from episode.plan.event_time import in_units_of_time
 from episode.plan.expressions import Condition, Constant, Current, conjuncts
 from episode.plan.labels import Labels
 from episode.plan.output import MeasurePlan, Output
-from episode.plan.parameters import bound_duration
 from episode.plan.pattern import OrderColumn, PatternPlan
 from episode.plan.reading import columns_read, expressions_of
 from episode.plan.scalars import RowLocalScalars
 from episode.plan.schema import InputSchema
+from episode.plan.situations.durations import with_bound_durations
 from episode.plan.situations.returns import SituationReturns, with_columns
 from episode.plan.types import VOID
 
@@ -55,7 +55,7 @@ def plan_situation_pattern(
 ) -> SituationPlan:
     """Bind a query to its input and check it. time, keys: columns of the input."""
     try:
-        return _Planner(query, schema, time, keys, eager).plan()
+        return _Planner(with_bound_durations(query, schema.arguments), schema, time, keys, eager).plan()
     except RecursionError:
         raise query.source.error(
             EpisodeUnsupportedError,
@@ -147,11 +147,6 @@ class _Planner:
         """A duration in units of event time."""
         if duration is None:
             return None
-        duration = bound_duration(duration, self.schema.arguments, self.query.source)
-        if duration.parameter is not None and duration.amount == 0:
-            raise self.query.source.error(
-                EpisodeAnalysisError, "No match fits WITHIN zero.", duration.span, "Give a longer duration."
-            )
         return in_units_of_time(
             duration,
             self.query.source,
