@@ -73,6 +73,7 @@ class Features:
     groups_of_alternatives: bool = False  # A; (B | C)+; D
     rich_negations: bool = False  # ~SEQ(A, B+), ~(SEQ(A, B) | C)
     negation_in_closure: bool = False  # SEQ(A, ~B, C)+
+    choosing: bool = False  # the pattern is SEQ(A, B+, C), with closures that choose, perhaps more and negations
 
 
 PLAIN = Features()
@@ -219,6 +220,9 @@ class _Maker:
             return alone if self.any_of(True, True, False) else Disjunction((self.one(), alone))
         if self.features.neighbouring_groups and self.strategy is Strategy.ANY:
             return self.neighbours()
+        if self.features.choosing and self.strategy is Strategy.ANY:
+            first = self.choosing()
+            return Disjunction((first, self.choosing())) if self.any_of(True, *[False] * 7) else first
         match self.any_of(*kinds):
             case "either":
                 return self.either(zstream=zstream, inside=zstream, depth=1)
@@ -241,6 +245,38 @@ class _Maker:
             case "either":
                 return Disjunction((sequence, self.one()))
         return sequence
+
+    def choosing(self) -> EventPattern:
+        def loop() -> Closure:
+            return closure(self.one(), self.any_of("+", "+", "+", "*", "^2"), groups=False)
+
+        def perhaps(*kinds: str) -> list[EventPattern]:
+            match self.any_of("", "", "", *kinds):
+                case "not":
+                    return [
+                        Negation(
+                            Disjunction((self.one(), self.one())) if self.any_of(True, *[False] * 5) else self.one()
+                        )
+                    ]
+                case "loop":
+                    return [loop()]
+                case "one":
+                    return [self.one()]
+                case "either":
+                    return [Disjunction((self.one(), self.one()))]
+            return []
+
+        return Sequence(
+            (
+                *perhaps("not", "loop", "loop"),
+                self.one(),
+                *perhaps("not", "not"),
+                loop(),
+                *perhaps("not", "loop", "one", "either"),
+                self.one(),
+                *perhaps("not", "one"),
+            )
+        )
 
     def one(self, variable: str | None = None) -> EventClass:
         self.names += 1

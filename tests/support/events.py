@@ -59,7 +59,7 @@ def returning_positions(query: EventQuery) -> EventQuery:
 
 def spec_of(
     text: str, *, typed: bool = True, key: str | None = None, strategy: Strategy | None = None, lasting: bool = False,
-    types: dict[str, str] = TYPES, schema: pa.Schema = SCHEMA, **options: Any,
+    types: dict[str, str] = TYPES, schema: pa.Schema = SCHEMA, closure: str = "auto", **options: Any,
 ) -> EventPatternSpec:  # fmt: skip
     query = returning_positions(parse_event_query(text))
     columns = InputSchema(types)
@@ -67,7 +67,7 @@ def spec_of(
         query, columns, "type" if typed else None, {}, {one.variable: one for one in classes_of(query.pattern)}
     )
     times = EventTimes("te", "ts" if lasting else None, "bigint")
-    plan = plan_event_pattern(query, classes, times, () if key is None else (key,), strategy)
+    plan = plan_event_pattern(query, classes, times, () if key is None else (key,), strategy, closure)
     return EventPatternSpec(plan, schema, **options)
 
 

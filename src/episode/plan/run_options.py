@@ -31,6 +31,7 @@ class RunOptions:
 
     eager: are matches of situations reported as soon as they are certain, or when all their situations have ended?
     arguments: the values of the query's parameters.
+    closure: how the closures of event patterns are evaluated; 'auto': by cost.
     counters: the name under which the counters of a stream are observed.
     """
 
@@ -40,5 +41,6 @@ class RunOptions:
     match_times: bool = False
     eager: bool = True
     counters: str = "episode"
+    closure: str = "auto"
     arguments: Mapping[str, object] = field(default_factory=dict)
     live: LiveOptions = field(default_factory=LiveOptions)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Protocol
 
 from episode.errors import EpisodeAnalysisError
+from episode.plan.events.postponed import AUTO, ENGINES
 from episode.plan.run_options import STEP_BUDGET, LiveOptions, RunOptions
 from episode.plan.situations.plan import COMPLETE, EARLIEST
 from episode.queries.language import Language
@@ -57,6 +58,9 @@ class Options:
         patterns; matches of event patterns have them anyway.
     detect: when a match is reported: 'earliest' (as soon as it is certain), or 'complete' (when all its situations have
         ended). For situation patterns.
+    closure: how closures inside SEQ are evaluated under skip-till-any-match: 'auto' (by cost), 'runs' (a run for each
+        choice of events), 'postponed' (matching shared by all choices, conditions tested when they are made), or
+        'on the fly' (the same, with conditions tested as early as they can be). For event patterns.
 
     For streams:
     watermark: how late events may come after later ones: a duration ('10 seconds'), or a number where event time is
@@ -88,6 +92,7 @@ class Options:
     match_times: bool = False
     counters: str = "episode"
     detect: str = EARLIEST
+    closure: str = AUTO
 
     def run(self, number: int = 1, arguments: Mapping[str, object] | None = None) -> RunOptions:
         """The options as a planned query takes them. number: which pattern of its statement it is.
@@ -104,6 +109,7 @@ class Options:
             shard_bytes=self.shard_bytes,
             match_times=self.match_times,
             eager=self.detect == EARLIEST,
+            closure=self.closure,
             counters=self.counters if number == 1 else f"{self.counters}_{number}",
             arguments=arguments or {},
             live=live,
@@ -169,6 +175,9 @@ class Options:
             )
         if self.detect not in (EARLIEST, COMPLETE):
             raise EpisodeAnalysisError(f"Options(detect={self.detect!r}): 'earliest' or 'complete' is needed.")
+        if self.closure not in ENGINES:
+            known = ", ".join(repr(name) for name in ENGINES)
+            raise EpisodeAnalysisError(f"Options(closure={self.closure!r}): one of {known} is needed.")
         if self.late not in ("drop", "keep"):
             raise EpisodeAnalysisError(f"Options(late={self.late!r}): 'drop' or 'keep' is needed.")
         if (self.late == "keep") != (self.late_path is not None):

@@ -19,6 +19,7 @@ ROWS, EVENTS, SITUATIONS = LANGUAGES.values()
 @pytest.mark.parametrize(
     ("given", "kinds", "message"),
     [
+        ({"closure": "runs"}, [SITUATIONS], "Options(closure='runs') has no meaning for a situation pattern."),
         ({"detect": "complete"}, [EVENTS], "Options(detect='complete') has no meaning for an event pattern."),
         ({"detect": "complete"}, [ROWS], "Options(detect='complete') has no meaning for a row pattern."),
         ({"detect": "complete"}, [ROWS, EVENTS], "Options(detect='complete') has no meaning for an event pattern."),

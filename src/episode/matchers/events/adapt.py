@@ -107,9 +107,12 @@ class Adaptation:
                 return Moved(number, before, value)
         return None
 
-    def note(self, counted: list[Counted], matches: int, events: dict[str, int]) -> None:
-        """What the nodes of a round did; events: how many of each variable they have looked at."""
-        self.matches += matches
+    def note(
+        self, counted: list[Counted], matches: int, events: dict[str, int], constructed: int | None = None
+    ) -> None:
+        """What the nodes of a round did; events: how many of each variable they have looked at. constructed: how many
+        matches were made of those of the tree, where these are intermediate ones."""
+        self.matches += matches if constructed is None else constructed
         if self.plan.tree is None:
             self.rounds += 1
         for one in counted:

@@ -36,6 +36,20 @@ def explosion(plan: EventPlan, events: EventBatch, row: int, many: TooManyRecord
     )
 
 
+def fruitless(plan: EventPlan, events: EventBatch, row: int, budget: int) -> EpisodeDataError:
+    """The construction has taken too many steps without finding a match."""
+    return _error(
+        plan,
+        events,
+        row,
+        f"is in a choice of single events where more than {budget:,} choices of closure events were tried without a "
+        "match",
+        "Compare an aggregate of the closure with single events or numbers, as sum(b[].x) > 5: then choices that "
+        "cannot come to it are not tried. Or shorten WITHIN, narrow the conditions on each event, or raise "
+        "Options(step_budget=…).",
+    )
+
+
 def budget_spent(plan: EventPlan, events: EventBatch, row: int, budget: int) -> EpisodeDataError:
     """The automaton has taken too many steps from one event."""
     return _error(

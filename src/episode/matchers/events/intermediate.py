@@ -21,12 +21,16 @@ NO_ROWS = np.zeros((1, 1), np.int32)
 def intermediate_matches(run: TreeRun, construction: Construction) -> Iterator[Found]:
     """The intermediate matches of a round, in parts with at most run.limit closure events; one match may have more.
 
-    TooManyRecords comes before the first part, if it comes.
+    TooManyRecords is raised at once, if at all.
     """
     found = run.records()
     if construction.tests:
         tests = run.arrays.tests(construction.tests, found.variables, ())
         found.select(np.flatnonzero(joins.filtered(found.rows, NO_ROWS, tests, run.arrays.kernel_lanes)))
+    return _parts(run, construction, found)
+
+
+def _parts(run: TreeRun, construction: Construction, found: Found) -> Iterator[Found]:
     at, size, limit = 0, len(found.rows), run.limit
     while at < len(found.rows):
         part = found.part(at, at + size)

@@ -40,7 +40,7 @@ class EventPatternMatcher:
         self.horizon = horizon_of(plan)
         self.adaptation = Adaptation(plan, spec.forced)
         self.rounds = Rounds(self.horizon, spec.round_rows)
-        self.search = Search(plan, self.rounds, self.adaptation, spec.step_budget, spec.most_records)
+        self.search = Search(plan, self.rounds, self.adaptation, spec.step_budget, spec.most_records, spec.buffer)
         self.state = EventState(plan, self.horizon, spec.input_columns, spec.limit)
         self.output = Output(plan, spec.output_schema)
 

@@ -127,6 +127,8 @@ def horizon_of(plan: EventPlan) -> Horizon:
         places = [variables_of(place) for place in plan.tree.places] if isinstance(plan.tree, InSequence) else []
         single = variables_of(plan.tree)
         first = () if has_leading_group(plan.tree) else first_variables(plan.tree)
+        if plan.construction is not None:
+            places = [tuple(place) for place in plan.construction.automaton.required]
     elif plan.automaton is not None:
         places = [tuple(place) for place in plan.automaton.required]
     chain = np.array([mask(place) for place in places], np.uint64)

@@ -42,7 +42,7 @@ def automaton_arrays(plan: EventPlan, automaton: AutomatonPlan, arrays: EventArr
         program_of.append(-1)
         tests.append((comparison.compare, int(comparison.floating), *sides))
     program_columns = np.array(programs, np.int64).reshape(-1, 3).T.copy()
-    nav_from, nav_ids = _ragged(nav_lists)
+    nav_from, nav_ids = ragged(nav_lists)
     navs = [nav for nav in navigations.numbers if isinstance(nav, Navigated)]
     assert len(navs) == len(navigations.numbers)
     runnings = list(arrays.assembler.runnings)
@@ -77,11 +77,11 @@ def _states(automaton: AutomatonPlan, bit: dict[str, int]) -> dict[str, np.ndarr
     masks = np.zeros(automaton.states, np.uint64)
     for transition in transitions:
         masks[transition.source] |= np.uint64(1 << bit[transition.variable])
-    take_from, take_check = _ragged([list(t.checks) for t in transitions])
-    cross_from, crossed = _ragged([[n if now else -1 - n for n, now in t.crosses] for t in transitions])
-    end_from, end_check = _ragged([list(checks) for checks in automaton.end_checks])
-    late_from, late = _ragged([list(negations) for negations in automaton.late])
-    negation_from, negation_check = _ragged([list(negation.checks) for negation in automaton.negations])
+    take_from, take_check = ragged([list(t.checks) for t in transitions])
+    cross_from, crossed = ragged([[n if now else -1 - n for n, now in t.crosses] for t in transitions])
+    end_from, end_check = ragged([list(checks) for checks in automaton.end_checks])
+    late_from, late = ragged([list(negations) for negations in automaton.late])
+    negation_from, negation_check = ragged([list(negation.checks) for negation in automaton.negations])
     return {
         "start_states": np.array(automaton.starts, np.int64),
         "from_": from_.astype(np.int64),
@@ -98,7 +98,7 @@ def _states(automaton: AutomatonPlan, bit: dict[str, int]) -> dict[str, np.ndarr
     }  # fmt: skip
 
 
-def _ragged(lists: list[list[int]]) -> tuple[np.ndarray, np.ndarray]:
+def ragged(lists: list[list[int]]) -> tuple[np.ndarray, np.ndarray]:
     """Offsets and values of lists."""
     offsets = np.concatenate([[0], np.cumsum([len(values) for values in lists])]).astype(np.int64)
     return offsets, np.array([value for values in lists for value in values], np.int64)

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
+from episode.errors import EpisodeDataError
 from episode.kernels.events import runs as kernel
 from episode.matchers.events.adapt import Adaptation
-from episode.matchers.events.errors import budget_spent, explosion
+from episode.matchers.events.construct import BUFFER, BudgetSpent, Constructing
+from episode.matchers.events.errors import budget_spent, explosion, fruitless
+from episode.matchers.events.intermediate import intermediate_matches
 from episode.matchers.events.output import FoundMatches, flattened
 from episode.matchers.events.prepare import EventArrays
 from episode.matchers.events.rounds import Horizon, Round, Rounds
 from episode.matchers.events.runs import automaton_arrays
-from episode.matchers.events.tree import TooManyRecords, TreeRun
+from episode.matchers.events.tree import Found, TooManyRecords, TreeRun
 from episode.matchers.protocol import EventBatch
 from episode.plan.events.plan import EventPlan, Strategy
 
@@ -32,13 +36,20 @@ class Search:
     """Searches rounds, and notes for the plans and rounds to come what it took."""
 
     def __init__(
-        self, plan: EventPlan, rounds: Rounds, adaptation: Adaptation, step_budget: int, most_records: int
+        self,
+        plan: EventPlan,
+        rounds: Rounds,
+        adaptation: Adaptation,
+        step_budget: int,
+        most_records: int,
+        buffer: int = BUFFER,
     ) -> None:
         self.plan = plan
         self.rounds = rounds
         self.adaptation = adaptation
         self.step_budget = step_budget
         self.most_records = most_records
+        self.buffer = buffer
 
     @property
     def horizon(self) -> Horizon:
@@ -47,7 +58,7 @@ class Search:
     def matches(self, events: EventBatch, arrays: EventArrays, round_: Round) -> Iterator[FoundMatches]:
         """All matches of a round, in halves where there are too many at once."""
         try:
-            found = self._at_once(events, arrays, round_)
+            parts = self._at_once(events, arrays, round_)
         except TooManyRecords as many:
             self.rounds.fit(round_, self.most_records)
             halves = self.rounds.halves(round_)
@@ -56,20 +67,44 @@ class Search:
             for half in halves:
                 yield from self.matches(events, arrays, half)
         else:
-            yield found
+            yield from parts
 
-    def _at_once(self, events: EventBatch, arrays: EventArrays, round_: Round) -> FoundMatches:
+    def _at_once(self, events: EventBatch, arrays: EventArrays, round_: Round) -> Iterable[FoundMatches]:
         reduced = self.horizon.viable(round_)
         if self.plan.tree is None:
-            return self._by_automaton(events, arrays, round_, reduced)
+            return [self._by_automaton(events, arrays, round_, reduced)]
         physical = self.adaptation.plan_for(arrays, reduced)
         if physical.automaton:
-            return self._by_automaton(events, arrays, round_, reduced)
+            try:
+                return [self._by_automaton(events, arrays, round_, reduced)]
+            except (TooManyRecords, EpisodeDataError):
+                if self.plan.construction is None:
+                    raise  # else there are more choices than was estimated, and they can be postponed
         run = TreeRun(self.plan, physical, arrays, self.horizon.decidable(reduced), self.most_records)
+        if self.plan.construction is not None:
+            intermediate = intermediate_matches(run, self.plan.construction)
+            return self._constructed(events, arrays, replace(round_, bits=reduced.bits), run, intermediate)
         found = run.matches()
         self.adaptation.note(run.counted, len(found.rows), run.events)
         self.rounds.fit(round_, max((one.records for one in run.counted), default=0))
-        return FoundMatches(len(found.rows), partial(flattened, self.plan, found))
+        return [FoundMatches(len(found.rows), partial(flattened, self.plan, found))]
+
+    def _constructed(
+        self, events: EventBatch, arrays: EventArrays, round_: Round, run: TreeRun, intermediate: Iterator[Found]
+    ) -> Iterator[FoundMatches]:
+        """The matches of intermediate ones, as many at a time as fit into a buffer."""
+        self.rounds.fit(round_, max((one.records for one in run.counted), default=0))
+        constructing = Constructing(self.plan, arrays, round_, self.horizon.window, self.step_budget, self.buffer)
+        records, matches = 0, 0
+        try:
+            for part in intermediate:
+                records += len(part.rows)
+                for found in constructing.matches(part):
+                    matches += len(found)
+                    yield found
+        except BudgetSpent as spent:
+            raise fruitless(self.plan, events, spent.row, self.step_budget) from None
+        self.adaptation.note(run.counted, records, run.events, matches)
 
     def _by_automaton(self, events: EventBatch, arrays: EventArrays, round_: Round, reduced: Round) -> FoundMatches:
         plan, horizon = self.plan, self.horizon

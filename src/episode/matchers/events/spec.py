@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from episode.matchers.assembly import output_schema
+from episode.matchers.events.construct import BUFFER
 from episode.matchers.events.matcher import EventPatternMatcher
 from episode.matchers.events.rounds import ROUND_ROWS
 from episode.matchers.events.search import MOST_RECORDS
@@ -20,7 +21,8 @@ from episode.plan.events.plan import EventPlan
 @dataclass(frozen=True)
 class EventPatternSpec:
     """A planned event pattern over rows of a known Arrow schema. forced: a physical plan to keep to. round_rows,
-    most_records: limits of one round."""
+    most_records: limits of one round. buffer: events of matches that are put out at one time, where closures are
+    postponed."""
 
     plan: EventPlan
     input_schema: pa.Schema
@@ -29,6 +31,7 @@ class EventPatternSpec:
     forced: PhysicalPlan | None = None
     round_rows: int = ROUND_ROWS
     most_records: int = MOST_RECORDS
+    buffer: int = BUFFER
 
     @property
     def input_columns(self) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Union
 
+from episode.plan.events.closure_cost import RUN_WEIGHT, SCAN_WEIGHT, construction_cost, runs_cost
 from episode.plan.events.plan import EventPlan, JoinTest
 from episode.plan.events.tree import Absent, Gap, Group, InSequence, Leaf, Node, OneOf, Together, variables_of
 from episode.plan.expressions import Apply, Load, is_comparison
@@ -26,9 +27,6 @@ ACCESS_WEIGHT, SEARCH_WEIGHT, HASH_WEIGHT = 10.0, 25.0, 20.0
 looked up in it."""
 EQUALITY_SELECTIVITY, OTHER_SELECTIVITY = 0.1, 0.5
 """Of tests before anything is known of the data."""
-SCAN_WEIGHT, RUN_WEIGHT = 2.0, 100.0
-"""The automaton passes over an event; takes one."""
-
 Shape = Union[int, tuple["Shape", "Shape"]]
 """A binary tree over the places of a sequence (or the parts of a conjunction)."""
 
@@ -110,7 +108,7 @@ def search(plan: EventPlan, statistics: Statistics) -> PhysicalPlan:
     """The cheapest plan."""
     assert plan.tree is not None
     best = TreeCosts(plan, statistics).cheapest(plan.tree)
-    tree = PhysicalPlan(False, best.shapes, best.cost)
+    tree = PhysicalPlan(False, best.shapes, _with_construction(plan, statistics, best))
     if plan.automaton is not None:
         cost = automaton_cost(plan, statistics)
         if cost < tree.cost:
@@ -123,7 +121,13 @@ def cost_of(plan: EventPlan, statistics: Statistics, physical: PhysicalPlan) -> 
     if physical.automaton:
         return automaton_cost(plan, statistics)
     assert plan.tree is not None
-    return TreeCosts(plan, statistics, dict(physical.shapes)).cheapest(plan.tree).cost
+    return _with_construction(plan, statistics, TreeCosts(plan, statistics, dict(physical.shapes)).cheapest(plan.tree))
+
+
+def _with_construction(plan: EventPlan, statistics: Statistics, tree: Estimate) -> float:
+    """What a tree costs, with what is made of its records."""
+    more = 0.0 if plan.construction is None else construction_cost(plan, statistics, tree.card)
+    return tree.cost + more
 
 
 @cache
@@ -139,6 +143,8 @@ def time_selectivity(left: int, right: int) -> tuple[float, float]:
 
 def automaton_cost(plan: EventPlan, statistics: Statistics) -> float:
     """Every prefix of a match looks at the rest of its window."""
+    if plan.construction is not None:
+        return runs_cost(plan, statistics)
     assert plan.tree is not None
     names = variables_of(plan.tree)
     total, prefixes = statistics.rows * SCAN_WEIGHT, 1.0

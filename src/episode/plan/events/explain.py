@@ -19,6 +19,7 @@ from episode.plan.events.cost import (
     first_place,
     search,
 )
+from episode.plan.events.explain_closures import closure_lines
 from episode.plan.events.plan import EventPlan
 from episode.plan.events.report import Change, EventReport
 from episode.plan.events.tree import Absent, Gap, Group, InSequence, Leaf, Node, OneOf, Together, variables_of
@@ -66,10 +67,12 @@ def explain_event_pattern(plan: EventPlan) -> list[str]:
 def _engine(plan: EventPlan) -> list[str]:
     if plan.tree is None:
         assert plan.automaton is not None
-        return ["  automaton:", *automaton_lines(plan.automaton)]
+        closures = closure_lines(plan, None, default_statistics(plan))
+        return [*closures, "  automaton:", *automaton_lines(plan.automaton)]
     statistics = default_statistics(plan)
     physical = search(plan, statistics)
     return [
+        *closure_lines(plan, physical, statistics),
         "  tree, as long as nothing is known of the events (it is chosen again when they are seen):",
         *(f"    {line}" for line in tree_lines(plan, physical, statistics)),
         *other_plans(plan, physical, statistics),
@@ -78,7 +81,7 @@ def _engine(plan: EventPlan) -> list[str]:
 
 def other_plans(plan: EventPlan, physical: PhysicalPlan, statistics: Statistics) -> list[str]:
     """The automaton beside a tree, where it could run instead."""
-    if plan.automaton is None:
+    if plan.automaton is None or plan.construction is not None:
         return []
     cost = automaton_cost(plan, statistics)
     chosen = "chosen" if physical.automaton else f"the tree costs {physical.cost:,.0f}"
@@ -279,9 +282,9 @@ def _last_plan(plan: EventPlan, busiest: EventReport) -> list[str]:
     if plan.tree is None or physical is None:
         return []
     statistics = busiest.statistics or default_statistics(plan)
-    lines = []
+    lines = closure_lines(plan, physical, statistics)
     if not physical.automaton:
-        lines = ["  tree of the busiest part, with estimates from its events and what was counted since it was taken:"]
+        lines += ["  tree of the busiest part, with estimates from its events and what was counted since it was taken:"]
         lines += [f"    {line}" for line in tree_lines(plan, physical, statistics, busiest.actual)]
     return lines + other_plans(plan, replace(physical, cost=cost_of(plan, statistics, physical)), statistics)
 

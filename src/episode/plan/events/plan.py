@@ -24,6 +24,7 @@ from episode.lang.syntax import ColumnRef
 from episode.plan.derived import DerivedColumns
 from episode.plan.event_time import in_units_of_time
 from episode.plan.events.automaton import AutomatonPlan, is_linear, linear, plan_automaton
+from episode.plan.events.bounds import bounds_of
 from episode.plan.events.classes import EventClasses
 from episode.plan.events.conditions import (
     Conjunct,
@@ -47,6 +48,7 @@ from episode.plan.events.postponed import (
     part_query,
     places_of,
     reason_for_runs,
+    whole_conditions,
 )
 from episode.plan.events.returns import EventTimes, Returns
 from episode.plan.events.tree import (
@@ -130,7 +132,7 @@ def plan_event_pattern(
     times: EventTimes,
     keys: tuple[str, ...] = (),
     strategy: Strategy | None = None,
-    closure: str = RUNS,
+    closure: str = AUTO,
 ) -> EventPlan:
     """Bind a query to its input, check it, choose how it is evaluated. closure: one of `postponed.ENGINES`."""
     try:
@@ -182,6 +184,7 @@ class _Planner:
     def plan(self) -> EventPlan:
         query = self.query
         self._check_size()
+        self._check_closure()
         self.classes.check()
         within = self._within()
         conjuncts_ = [conjunct_of(scalar, self.closures | self.alone) for scalar in query.conditions]
@@ -205,8 +208,9 @@ class _Planner:
         construction, why_runs = None, None
         if uses_automaton:
             automaton = self._automaton(rewriting.pattern, related, same, kept)
-            why_runs = self._why_runs(rewriting.pattern)
-            if why_runs is None:
+            if _chooses(query.pattern):
+                why_runs = self._why_runs(rewriting.pattern)
+            if why_runs is None and _chooses(query.pattern):
                 related = [conjunct for conjunct in related if not any(conjunct is one for one in kept)]
                 parted = part_query(rewriting.pattern, related, self.closures)
                 tree = logical_tree(query, parted.matching)
@@ -525,11 +529,29 @@ class _Planner:
 
     def _why_runs(self, pattern: EventPattern) -> str | None:
         """Why the closures of SEQ are evaluated by runs, one for each choice; None if they are postponed."""
-        if self.strategy is not Strategy.ANY:
-            return f"{self.strategy.value} follows each run"
         if self.closure == RUNS:
-            return "asked for"
-        return reason_for_runs(pattern)
+            return "asked for by Options(closure='runs')"
+        reason = reason_for_runs(pattern)
+        if self.strategy is not Strategy.ANY:
+            reason = f"{self.strategy.value} follows each run by itself"
+        if reason is not None and self.closure != AUTO:
+            raise self.query.source.error(
+                EpisodeUnsupportedError,
+                f"Options(closure={self.closure!r}): this pattern cannot be postponed: {reason}.",
+                self.query.source.pattern,
+                "Leave closure= out, or write Options(closure='runs').",
+            )
+        return reason
+
+    def _check_closure(self) -> None:
+        """How closures are evaluated can be said where SEQ has one."""
+        if self.closure != AUTO and not _chooses(self.query.pattern):
+            raise self.query.source.error(
+                EpisodeAnalysisError,
+                f"Options(closure={self.closure!r}): there is no closure inside SEQ in this pattern.",
+                self.query.source.pattern,
+                "Leave closure= out. It is for SEQ(A a, B+ b[], C c), where every choice of events is a match.",
+            )
 
     def _construction(
         self, parted: Parted, tests: list[JoinTest], group_tests: dict[str, tuple[JoinTest, ...]]
@@ -537,10 +559,19 @@ class _Planner:
         automaton = self._automaton(parted.constructing, list(parted.late), [], [])
         places = [places_of(steps) for group in linear(self.query, parted.constructing, False) for steps in group]
         early = bool(tests) or any(group_tests.values())
-        postponed = tuple(dict.fromkeys(conjunct.text for conjunct in parted.late))
-        if self.closure == POSTPONED:
-            return Construction(POSTPONED, automaton, tuple(places), tuple(tests), group_tests, postponed)
-        return Construction(ON_THE_FLY if early else POSTPONED, automaton, tuple(places), postponed=postponed)
+        engine = self.closure
+        if engine == AUTO:
+            engine = ON_THE_FLY if early else POSTPONED
+        made = Construction(
+            engine,
+            automaton,
+            tuple(places),
+            postponed=tuple(dict.fromkeys(conjunct.text for conjunct in parted.late)),
+            bounds=bounds_of(whole_conditions(automaton), self.closures, frozenset(self.variables) - self.closures),
+        )
+        if self.closure != POSTPONED:
+            return made
+        return replace(made, tests=tuple(tests), group_tests=group_tests)
 
     def _compiled(self, conjunct: Conjunct, current: str | None) -> Expression | None:
         return self.scalars.compile(conjunct.scalar, current)

@@ -18,6 +18,7 @@ from episode.plan.events.cost import PhysicalPlan, default_statistics, search
 from episode.plan.events.delays import event_pattern_delays
 from episode.plan.events.explain import explain_event_pattern, explain_reports
 from episode.plan.events.plan import EventPlan, plan_event_pattern
+from episode.plan.events.postponed import RUNS
 from episode.plan.events.report import EventReport
 from episode.plan.events.returns import KEEP, EventTimes
 from episode.plan.events.stream import event_time_of
@@ -52,7 +53,7 @@ SAY_WHICH = "Say time='ts' (in SQL: ORDER BY ts before PATTERN)."
 class EventPatterns(Language[EventQuery]):
     name = "event pattern"
     called = "the event pattern"
-    options = frozenset({"step_budget", "match_times"})
+    options = frozenset({"step_budget", "match_times", "closure"})
     arguments = frozenset({"time", "start", "key", "type_column", "strategy"})
 
     def source(self, query: EventQuery) -> Source:
@@ -101,7 +102,7 @@ class EventPatterns(Language[EventQuery]):
             type_column = schema.find(type_column) or type_column
         classes = EventClasses(query, schema, type_column, dict(events.tables))
         times = EventTimes(time, start, schema.columns[time])
-        plan = plan_event_pattern(query, classes, times, keys, strategy_of(given.strategy))
+        plan = plan_event_pattern(query, classes, times, keys, strategy_of(given.strategy), run.closure)
         return BoundEventPattern(plan, run.step_budget)
 
     def _start(self, query: EventQuery, schema: InputSchema, time: str, given: Given) -> str | None:
@@ -133,6 +134,8 @@ class EventPatterns(Language[EventQuery]):
             if plan.tree is not None:
                 forced = PhysicalPlan(False, search(plan, default_statistics(plan)).shapes, 0.0)
                 yield EventPatternSpec(plan, table.schema, forced=forced), table
+            if plan.construction is not None:
+                plan = plan_event_pattern(query, classes, EventTimes("ts", None, "bigint"), closure=RUNS)
             yield EventPatternSpec(plan, table.schema), table
 
 

@@ -24,6 +24,24 @@ def events(kinds: str) -> list[Event]:
 )
 def test_the_error_says_what_was_counted(text: str, found: int, counted: str) -> None:
     rows = events("ABBBC" if "SEQ" in text else "AAABBC")
-    assert len(run_whole(spec_of(text), rows)) == found
+    closure = "runs" if "SEQ" in text else "auto"
+    assert len(run_whole(spec_of(text, closure=closure), rows)) == found
     with pytest.raises(EpisodeDataError, match=f"is in a window with more than {counted}"):
-        run_whole(spec_of(text, most_records=5), rows)
+        run_whole(spec_of(text, closure=closure, most_records=5), rows)
+
+
+@pytest.mark.parametrize("closure", ["auto", "postponed", "on the fly"])
+def test_output_alone_is_no_error_where_closures_are_postponed(closure: str) -> None:
+    spec = spec_of("PATTERN SEQ(A a, B+ b[], C c)", closure=closure, most_records=5, step_budget=100, buffer=10)
+    assert len(run_whole(spec, events("A" + "B" * 10 + "C"))) == 2**10 - 1
+
+
+def test_choices_that_bounds_rule_out_are_not_tried() -> None:
+    text = "PATTERN SEQ(A a, B+ b[], C c) WHERE sum(b[].y) > 1000"
+    assert run_whole(spec_of(text, step_budget=100), events("A" + "B" * 50 + "C")) == []
+
+
+def test_choices_without_a_match_are_an_error_in_the_end() -> None:
+    text = "PATTERN SEQ(A a, B+ b[], C c) WHERE sum(b[].y) * sum(b[].y) > 10000"
+    with pytest.raises(EpisodeDataError, match=r"more than 1,000 choices of closure events were tried"):
+        run_whole(spec_of(text, step_budget=1000), events("A" + "B" * 50 + "C"))
