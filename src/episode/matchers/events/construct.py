@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from episode.kernels import opcodes as oc
 from episode.kernels.events import bounds as bounds_kernel
 from episode.kernels.events import checks, subsets
 from episode.matchers.events.output import FoundMatches
@@ -29,6 +30,10 @@ BUFFER = 1 << 19
 """Events of matches that are put out at one time; a single match may have more."""
 LEAST_EVENTS = 3
 """Events that a match has, more or less: what the offsets are made for."""
+
+
+KNOWN = frozenset({oc.SUM, oc.COUNT, oc.MIN, oc.MAX, oc.AVG, oc.AVG_WHOLE})
+"""Aggregates that bounds are known of."""
 
 
 class BudgetSpent(Exception):
@@ -149,7 +154,7 @@ def bound_arrays(plan: EventPlan, construction: Construction, arrays: EventArray
     bit = {name: number for number, name in enumerate(plan.variables)}
     fixed = construction.fixed
     terms: dict[Term, int] = {}
-    bounds = construction.bounds
+    bounds = [bound for bound in construction.bounds if _is_added_up(bound.left) and _is_added_up(bound.right)]
 
     def number(side: Side) -> int:
         if isinstance(side, Term):
@@ -173,6 +178,11 @@ def bound_arrays(plan: EventPlan, construction: Construction, arrays: EventArray
         np.array(right, np.int64), need_from, need, by_from, by, function, variable, column, valid, floating, aggregate,
         program_columns[0], program_columns[1], program_columns[2], nav_from, nav_ids, np.array(nav_variable, np.int64),
     )  # fmt: skip
+
+
+def _is_added_up(side: Side) -> bool:
+    """Is it no aggregate whose values have two words, of which bounds know nothing?"""
+    return not isinstance(side, Term) or not isinstance(side.of, Running) or function_code(side.of) in KNOWN
 
 
 def _term(term: Term, bit: dict[str, int], arrays: EventArrays) -> tuple[int, int, int, int, int, int]:
