@@ -95,10 +95,23 @@ def check_order(schema: StructType, order: InputOrder) -> None:
 
 
 def encode(frame: DataFrame) -> DataFrame:
-    """The frame with columns that cannot travel cast to types that can."""
-    if not any(type(field.dataType) in _ENCODED for field in frame.schema.fields):
+    """The frame with columns that cannot travel cast to types that can.
+
+    Names with dots or backticks, which PySpark would read as paths, become numbers: the receiver goes by places.
+    """
+    fields = frame.schema.fields
+    if not any(type(field.dataType) in _ENCODED or _is_path(field.name) for field in fields):
         return frame
-    return frame.select(*[_encoded(_column(field.name), field.dataType).alias(field.name) for field in frame.schema])
+    return frame.select(
+        *[
+            _encoded(_column(field.name), field.dataType).alias(str(place) if _is_path(field.name) else field.name)
+            for place, field in enumerate(fields)
+        ]
+    )
+
+
+def _is_path(name: str) -> bool:
+    return "." in name or "`" in name
 
 
 def _encoded(column: Column, kind: DataType) -> Column:
