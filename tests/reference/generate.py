@@ -15,11 +15,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 from hypothesis import strategies as st
 
 COLUMNS = ["k", "ts", "v", "f", "s"]
+NUMBERS = ["b", "m", "w", "z"]
+"""Further columns: bigint near its limits, decimal(12,2), decimal(30,18), and decimal(38,18) near its limits."""
 
 
 @dataclass(frozen=True)
@@ -43,10 +46,19 @@ PATH_DEPENDENT = Weights(row_local=1, offset=0, relating=4, aggregate=3, naming=
 
 
 @st.composite
-def tables(draw: st.DrawFn, max_rows: int = 8) -> list[dict[str, Any]]:
-    """Rows in order of arrival: mostly in order of ts, with equal times, sometimes shuffled."""
+def tables(draw: st.DrawFn, max_rows: int = 8, *, numbers: bool = False) -> list[dict[str, Any]]:
+    """Rows in order of arrival: mostly in order of ts, with equal times, sometimes shuffled. numbers: with NUMBERS."""
+    further = {
+        "b": st.sampled_from([2**62, 1, -(2**62), 2**63 - 1, -(2**63), 0, 2**62, None]),
+        "m": _decimals(["1.00", "2.50", "-0.01", "0.00", "9999999999.99", "2.00"]),
+        "w": _decimals(["1.000000000000000001", "2.000000000000000000", "0.999999999999999999",
+                        "-3.000000000000000007", "987654321098.765432109876543210"]),
+        "z": _decimals(["99999999999999999999.999999999999999999", "1.000000000000000000",
+                        "-99999999999999999999.999999999999999999", "-2.500000000000000000"]),
+    }  # fmt: skip
     row = st.fixed_dictionaries(
         {
+            **(further if numbers else {}),
             "k": st.sampled_from([1, 1, 1, 1, 2, None]),
             "ts": st.integers(0, 12),
             "v": st.sampled_from([1, 2, 3, 0, 4, 2, 5, 3, -1, None]),
@@ -61,12 +73,16 @@ def tables(draw: st.DrawFn, max_rows: int = 8) -> list[dict[str, Any]]:
     return rows
 
 
+def _decimals(texts: list[str]) -> st.SearchStrategy[Decimal | None]:
+    return st.sampled_from([*map(Decimal, texts), None])
+
+
 # ---- clauses --------------------------------------------------------------------------------------
 
 
 @st.composite
-def clauses(draw: st.DrawFn, weights: Weights | None = None) -> str:
-    """The inside of MATCH_RECOGNIZE ( … )."""
+def clauses(draw: st.DrawFn, weights: Weights | None = None, *, numbers: bool = False) -> str:
+    """The inside of MATCH_RECOGNIZE ( … ). numbers: many conditions and measures are on NUMBERS."""
     if weights is None:
         weights = draw(st.sampled_from([PATH_INDEPENDENT, PATH_DEPENDENT, MIXED]))
     rows = draw(st.sampled_from(["", *ROWS_PER_MATCH]))
@@ -84,10 +100,10 @@ def clauses(draw: st.DrawFn, weights: Weights | None = None) -> str:
 
     # One row per match needs something to show; all rows show the input's columns.
     fewest = draw(st.sampled_from([3, 2, 1, 1, 0 if rows.startswith("ALL") else 1]))
-    measures = draw(st.lists(_measures(names), min_size=fewest, max_size=4))
+    measures = draw(st.lists(_measures(names, numbers=numbers), min_size=fewest, max_size=4))
     within = [f"WITHIN {draw(st.sampled_from([6, 3, 9, 1, 0]))}{draw(st.sampled_from(['', '', ' units']))}"]
     timed_out = [] if mode or "UNMATCHED" in rows else [f"{within[0]} EMIT TIMED OUT MATCHES"]
-    definitions = draw(_definitions(labels, names, weights, numbered=mode != "INCREMENTAL MATCH"))
+    definitions = draw(_definitions(labels, names, weights, numbered=mode != "INCREMENTAL MATCH", numbers=numbers))
 
     parts = [
         draw(st.sampled_from(["", "", "", "PARTITION BY k", "PARTITION BY k", "PARTITION BY s, k"])),
@@ -207,17 +223,18 @@ COMPARISONS = ["<=", ">=", "<", ">", "<>", "=", "<=>"]
 
 @st.composite
 def _definitions(
-    draw: st.DrawFn, labels: list[str], names: list[str], weights: Weights, *, numbered: bool
+    draw: st.DrawFn, labels: list[str], names: list[str], weights: Weights, *, numbered: bool, numbers: bool
 ) -> dict[str, str]:
     """A condition for most labels; the others take any row."""
     defined = [label for label in labels if draw(st.sampled_from([True, False, True]))]
-    return {label: draw(conditions(label, names, weights, numbered=numbered)) for label in defined}
+    return {label: draw(conditions(label, names, weights, numbered=numbered, numbers=numbers)) for label in defined}
 
 
 @st.composite
 def conditions(
-    draw: st.DrawFn, label: str, names: list[str], weights: Weights = MIXED, *, numbered: bool = True, depth: int = 2
-) -> str:
+    draw: st.DrawFn, label: str, names: list[str], weights: Weights = MIXED, *, numbered: bool = True, depth: int = 2,
+    numbers: bool = False,
+) -> str:  # fmt: skip
     """A condition for `label`; `names` are the labels and union variables it may mention.
 
     numbered: MATCH_NUMBER() may appear (INCREMENTAL numbers its matches only afterwards).
@@ -225,11 +242,16 @@ def conditions(
     kinds = {name: weight for name, weight in vars(weights).items() if depth or name != "combined"}
     kind = draw(st.sampled_from([name for name, weight in kinds.items() for _ in range(weight)]))
     if kind == "combined":
-        parts = [draw(conditions(label, names, weights, numbered=numbered, depth=depth - 1)) for _ in range(3)]
+        parts = [
+            draw(conditions(label, names, weights, numbered=numbered, depth=depth - 1, numbers=numbers))
+            for _ in range(3)
+        ]
         return draw(_combinations(*parts))
     words = draw(_words(label, names))
     templates = {"row_local": ROW_LOCAL, "offset": OFFSET, "relating": RELATING, "aggregate": AGGREGATE}
     usable = templates.get(kind) or [text for text in NAMING if numbered or "MATCH_NUMBER" not in text]
+    if numbers and kind in ON_NUMBERS and draw(st.sampled_from([True, True, False])):
+        usable = ON_NUMBERS[kind]
     return draw(st.sampled_from(usable)).format(**words)
 
 
@@ -371,6 +393,20 @@ AGGREGATE = [
     "min_by({x}ts, {x}v) {o} {q}ts",
 ]
 
+ON_NUMBERS = {
+    "row_local": ["{q}b {o} {q}v", "{q}m {o} {n}", "{q}w {o} {n}", "{q}w {o} {q}m", "{q}z < {q}w", "{q}b + {q}b > 0",
+                  "{q}m + {q}w <= {n}", "-{q}w {o} {n}", "{q}w {o} {q}b", "{q}z IN (1, 2.5)"],
+    "offset": ["{q}w {o} PREV({q}w)", "PREV({q}m) + {q}m {o} {n}", "PREV({q}b) + {q}b > 0", "{q}z {o} NEXT({q}z)",
+               "PREV({q}w) - {q}w < {n}", "NEXT({q}w) {o} {q}m"],
+    "relating": ["{q}w {o} {X}.w", "{X}.w - {q}w < {n}", "{q}b {o} {X}.b", "{X}.w {o} {q}m", "FIRST({X}.z) {o} {q}z",
+                 "{q}b - {X}.b >= 0", "{X}.m + {q}w > {n}", "COALESCE({X}.w, {q}w) {o} {n}"],
+    "aggregate": ["sum({x}b) > 0", "sum({x}b) IS NULL", "sum({x}b) {o} {q}b", "sum({x}m) {o} {n}", "sum({x}w) {o} {n}",
+                  "sum({x}z) {o} {n}", "sum({x}z) IS NULL", "avg({x}w) {o} {q}w", "avg({x}m) {o} {n}",
+                  "avg({x}z) {o} {n}", "max({x}w) - min({x}w) <= {n}", "sum({x}w) {o} sum({x}m)", "min({x}b) {o} {q}b",
+                  "max({x}z) {o} {n}", "count({x}w) <= {n}", "sum(-{x}w) {o} {n}", "avg({x}b) > 0",
+                  "max_by({x}w, {x}z) {o} {n}", "sum(COALESCE({x}w, {x}w)) {o} {n}"],
+}  # fmt: skip
+
 NAMING = [
     "CLASSIFIER() = {z}",
     "CLASSIFIER() <> {z} OR v > {n}",
@@ -395,19 +431,19 @@ NAMING = [
 
 
 @st.composite
-def _measures(draw: st.DrawFn, names: list[str]) -> str:
+def _measures(draw: st.DrawFn, names: list[str], *, numbers: bool = False) -> str:
     """An expression of any kind; m, M are RUNNING, FINAL or nothing, p a label with its dot or nothing, c a column."""
     mode = st.sampled_from(["", "RUNNING ", "FINAL "])
     words = {
         "m": draw(mode),
         "M": draw(mode),
         "p": draw(st.sampled_from([f"{name}." for name in names] + [""])),
-        "c": draw(st.sampled_from(COLUMNS)),
+        "c": draw(st.sampled_from(NUMBERS if numbers else COLUMNS)),
         "i": str(draw(st.integers(0, 2))),
         "j": str(draw(st.integers(0, 2))),
         "a": draw(st.sampled_from(NUMERIC_AGGREGATES)),
     }
-    kinds = [NAVIGATIONS, AGGREGATIONS, NAMINGS, SCALARS]
+    kinds = [NAVIGATIONS, AGGREGATIONS, NAMINGS, SCALARS, *([OF_NUMBERS] * (2 * numbers))]
     if names:
         words |= {"X": draw(st.sampled_from(names)), "z": f"'{draw(st.sampled_from(names))}'"}
         kinds += [LABELLED, LABELLED]
@@ -466,6 +502,9 @@ AGGREGATIONS = [
     "{m}every({p}v IS NOT NULL)",
     "{m}count_if({p}v >= 2)",
 ]
+
+OF_NUMBERS = ["{m}sum({p}b)", "{m}avg({p}b)", "{m}avg({p}m)", "{m}avg({p}w)", "{m}avg({p}z)", "{m}max({p}z)",
+              "{m}min({p}w)", "{m}max_by({p}z, {p}w)"]  # fmt: skip
 
 NAMINGS = [
     "MATCH_NUMBER()",

@@ -52,6 +52,7 @@ from tests.reference.event_trees import (
 __all__ = ["COLUMNS", "Case", "Features", "cases", "events", "render"]
 
 COLUMNS = ["type", "k", "x", "y", "s"]
+HUGE = [2**62, -(2**62), 2**63 - 1, -(2**63)]
 T = TypeVar("T")
 
 
@@ -66,6 +67,7 @@ class Features:
     late_negation: bool = False  # ~B whose condition is about an event after its right neighbour, with next-match
     decided_at_end: bool = False  # sum(b[].x) > 3 for a closure that stands last, with next-match
     intervals: bool = False  # events that last
+    huge: bool = False  # integers near the limits of bigint
     alternatives: bool = False  # most parts of a sequence are alternatives
     closure_alone: bool = False  # the pattern is a closure, or has one as an alternative
     neighbouring_groups: bool = False  # the pattern is A; B*; C*; D, perhaps with more around it
@@ -152,7 +154,7 @@ def cases(draw: st.DrawFn, features: Features = PLAIN, max_events: int = 8, stra
     return Case(
         tree,
         render(tree, sase=draw(st.booleans())),
-        draw(events(max_events if typed else max_events - 2, like=pattern, intervals=features.intervals)),
+        draw(events(max_events if typed else max_events - 2, like=pattern, features=features)),
         typed,
         key,
         None if in_query else chosen,
@@ -167,15 +169,16 @@ STRATEGIES = [Strategy.ANY] * 3 + [Strategy.NEXT] * 2 + [Strategy.STRICT, Strate
 
 @st.composite
 def events(
-    draw: st.DrawFn, max_events: int = 8, *, like: EventPattern | None = None, intervals: bool = False
+    draw: st.DrawFn, max_events: int = 8, *, like: EventPattern | None = None, features: Features = PLAIN
 ) -> list[Event]:
     """In order of (te, arrival), with equal times. like: most types come as the classes of this pattern do."""
+    huge, intervals = HUGE if features.huge else [], features.intervals
     fewest = draw(st.sampled_from([max_events - 2, max_events - 1, max_events // 2, 0]))
     row = st.fixed_dictionaries(
         {
             "k": st.sampled_from([1, 1, 1, 1, 1, 1, 2, None]),
-            "x": st.sampled_from([2, 1, 3, 2, 1, 0, 3, 2, None]),
-            "y": st.sampled_from([1, 2, 0, 1, 2, None]),
+            "x": st.sampled_from([2, 1, 3, 2, 1, 0, 3, 2, None, *huge, *huge]),
+            "y": st.sampled_from([1, 2, 0, 1, 2, None, *huge]),
             "s": st.sampled_from(["u", "u", "u", "u", "v", None]),
         }
     )

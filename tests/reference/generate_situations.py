@@ -36,6 +36,8 @@ from tests.reference.situations import (
     situations,
 )
 
+SMALL = [0, 1, 2, 3, -5]
+HUGE = [2**62, -(2**62), 2**63 - 1, -(2**63)]
 CONDITIONS = ["a", "b", "c", "d"]  # boolean, sometimes null
 COLUMNS = [*CONDITIONS, "x", "n", "s"]  # x: float, sometimes null; n: integer; s: string
 SYMBOLS = ["A", "B", "C", "D"]
@@ -112,7 +114,7 @@ def _events_of_key(draw: st.DrawFn, key: object, max_events: int) -> list[Event]
     stretches = list(itertools.accumulate(int(change) for change in changes))
     columns = {name: draw(_condition(stretches)) for name in CONDITIONS}
     columns["x"] = draw(_several(count, [0.0, 1.0, 2.0, -1.0, 4.0, 7.0, None]))
-    columns["n"] = draw(_several(count, [0, 1, 2, 3, -5]))
+    columns["n"] = draw(_several(count, draw(st.sampled_from([SMALL, SMALL, [*SMALL, *HUGE]]))))
     columns["s"] = draw(_several(count, ["p", "q", "r", ""]))
     return [
         Event(time, {name: column[index] for name, column in columns.items()}, key) for index, time in enumerate(times)

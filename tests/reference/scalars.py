@@ -10,12 +10,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from datetime import date, datetime, timedelta
-from decimal import Decimal
+from decimal import ROUND_HALF_UP, Context, Decimal, localcontext
 from typing import Any
 
 from sqlglot import exp
 
 from tests.reference import arrays
+
+EXACT = Context(prec=200, rounding=ROUND_HALF_UP)
+MOST_DIGITS = 38  # of a decimal in Spark
 
 OnFailure = Callable[[str], None]  # what a division by zero or an overflow does: give null, or raise
 
@@ -54,11 +57,13 @@ def aggregate_value(function: str, inputs: list[tuple], on_failure: OnFailure) -
         return None
     match function:
         case "sum":
+            if isinstance(values[0], Decimal):
+                return _sum_of_decimals(values)
             return _bounded(sum(values[1:], start=values[0]), on_failure)
         case "avg" | "mean":
             # avg of integers is a double.
             if isinstance(values[0], Decimal):
-                return sum(values) / len(values)
+                return _average_of_decimals(values)
             return sum(map(float, values)) / len(values)
         case "min":
             return min(values, key=rank)
@@ -78,6 +83,30 @@ def aggregate_value(function: str, inputs: list[tuple], on_failure: OnFailure) -
         case "bool_or" | "some" | "any":
             return any(values)
     raise NotImplementedError(f"aggregate {function}")
+
+
+def _sum_of_decimals(values: list[Decimal]) -> Decimal | None:
+    """Null from the value on with which it has too many digits."""
+    total = values[0]
+    for value in values[1:]:
+        total = EXACT.add(total, value)
+        if _digits(total) > MOST_DIGITS:
+            return None
+    return total
+
+
+def _average_of_decimals(values: list[Decimal]) -> Decimal | None:
+    """Four more digits after the point than the values have."""
+    total = _sum_of_decimals(values)
+    if total is None:
+        return None
+    scale = min(MOST_DIGITS, 4 - int(total.as_tuple().exponent))
+    quotient = EXACT.divide(total, Decimal(len(values))).quantize(Decimal(1).scaleb(-scale), context=EXACT)
+    return quotient if _digits(quotient) <= MOST_DIGITS else None
+
+
+def _digits(value: Decimal) -> int:
+    return len(str(int("".join(map(str, value.as_tuple().digits)))))
 
 
 def _extreme_by(inputs: list[tuple], *, largest: bool) -> Any:
@@ -194,13 +223,16 @@ def scalar_value(
             return _extreme([operand for operand in operands if operand is not None], isinstance(tree, exp.Greatest))
         case exp.Neg():
             operand = value(tree.this)
-            return None if operand is None else _bounded(-operand, on_failure)
+            with localcontext(EXACT):
+                return None if operand is None else _bounded(-operand, on_failure)
         case exp.Abs():
             operand = value(tree.this)
-            return None if operand is None else _bounded(abs(operand), on_failure)
+            with localcontext(EXACT):
+                return None if operand is None else _bounded(abs(operand), on_failure)
         case exp.Add() | exp.Sub() | exp.Mul() | exp.Div() | exp.Mod():
             left, right = value(tree.left), value(tree.right)
-            return None if left is None or right is None else _arithmetic(type(tree), left, right, on_failure)
+            with localcontext(EXACT):
+                return None if left is None or right is None else _arithmetic(type(tree), left, right, on_failure)
         case exp.DPipe():
             left, right = value(tree.left), value(tree.right)
             if isinstance(left, list):

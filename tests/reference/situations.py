@@ -410,8 +410,15 @@ def _value(value: Value, situation: Situation) -> Any:
     return _AGGREGATES[value.function](present) if present else None
 
 
+def _sum(items: list) -> Any:
+    """Null where it is no bigint."""
+    total = sum(items)
+    return None if isinstance(total, int) and not -(2**63) <= total < 2**63 else total
+
+
 def _average(items: list) -> float:
-    return sum(items) / len(items)
+    """Of doubles, as they are added up one by one."""
+    return sum(map(float, items)) / len(items)
 
 
 def _deviation(items: list) -> float | None:
@@ -423,7 +430,7 @@ def _deviation(items: list) -> float | None:
 
 
 _AGGREGATES: dict[str, Callable[[list], Any]] = {
-    "sum": sum,
+    "sum": _sum,
     "avg": _average,
     "min": min,
     "max": max,
