@@ -72,3 +72,27 @@ def test_sums_by_label_that_do_not_fit(spark: SparkSession, ansi: str) -> None:
     assert [row.avg_w for row in rows[1:]] == [None, None, None]
     types = dict(found.dtypes)
     assert (types["sum_v"], types["sum_w"], types["avg_w"]) == ("bigint", "decimal(38,18)", "decimal(38,22)")
+
+
+def test_sums_of_wide_decimals_in_define_as_spark_compares_them(spark: SparkSession) -> None:
+    """A match of three rows where Spark's own sums, averages and comparisons over these rows hold."""
+    values = [
+        "1.00000000000000000049", "0.33333333333333333333", "-7.00000000000000000001",
+        "9999999999.99999999999999999999",
+    ]  # fmt: skip
+    rows = [(k, ts, Decimal(values[(k * 5 + ts * ts) % 4]), k - 2) for k in range(8) for ts in range(3)]
+    frame = spark.createDataFrame(rows, "k INT, ts INT, v DECIMAL(30,20), n BIGINT")
+    conditions = [
+        "sum({v}) > 1", "sum({v}) <= -5.66666666666666666669", "avg({v}) < 0.5", "sum({v}) > max({n})",
+        "max({v}) = max({n})", "min({v}) + 1 < max({v})", "sum({v}) > 1.5e0", "max({v}) - min({v}) > avg({v})",
+        "stddev({v}) > 1", "sum({v} + {n}) > 3", "avg({v}) <=> min({v})", "-min({v}) >= 7.00000000000000000001",
+    ]  # fmt: skip
+    frame.createOrReplaceTempView("numbers")
+    for condition in conditions:
+        found = episode.sql(
+            "SELECT k FROM t MATCH_RECOGNIZE (PARTITION BY k ORDER BY ts MEASURES 1 AS one PATTERN (A A B) "
+            f"SUBSET U = (A, B) DEFINE B AS {condition.format(v='U.v', n='U.n')})",
+            spark=spark, t=frame,
+        )  # fmt: skip
+        expected = spark.sql(f"SELECT k FROM numbers GROUP BY k HAVING {condition.format(v='v', n='n')}")
+        assert sorted(row.k for row in found.collect()) == sorted(row.k for row in expected.collect()), condition
