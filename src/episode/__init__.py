@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from episode.api import Options, aggregate, compile_kernels, explain, explain_match, match, match_local, sql, sql_local
+from episode.api import (
+    Options,
+    aggregate,
+    compile_kernels,
+    expand,
+    explain,
+    explain_match,
+    match,
+    match_local,
+    sql,
+    sql_local,
+)
 from episode.errors import (
     EpisodeAnalysisError,
     EpisodeDataError,
@@ -25,6 +36,7 @@ __all__ = [
     "__version__",
     "aggregate",
     "compile_kernels",
+    "expand",
     "explain",
     "explain_match",
     "match",

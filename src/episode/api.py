@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from episode.lang.statement import parse_statement
+from episode.queries.expanding import ExpandQuery
 from episode.queries.inputs import Table, arguments_of, session_of, text_of
 from episode.queries.language import Given
 from episode.queries.match import MatchQuery, keys_of
@@ -94,6 +95,30 @@ def match(
     given = Given(time, start, keys_of(key), type_column, strategy, detect)
     query = MatchQuery(events, text, given, spark, options or Options(), tables, arguments_of(args))
     return query.planned().frame()
+
+
+def expand(
+    collapsed: DataFrame | str,
+    text: str,
+    args: Mapping[str, object] | None = None,
+    *,
+    time: str | None = None,
+    start: str | None = None,
+    key: str | Sequence[str] = (),
+    type_column: str | None = None,
+    strategy: str | None = None,
+    spark: SparkSession | None = None,
+    options: Options | None = None,
+) -> DataFrame:
+    """The final matches of collapsed ones, as the pattern without COLLAPSED gives them; returns a lazy DataFrame.
+
+    collapsed: a DataFrame (of a table or a stream) of the rows that RETURN COLLAPSED gives, or some of them: a struct
+    for each single variable of the pattern, an array of structs for each closure; other columns do not matter.
+    text and the other arguments: as they were given to `match`. The events' variables say of which class they are:
+    type_column is not looked at.
+    """
+    given = Given(time, start, keys_of(key), type_column, strategy)
+    return ExpandQuery(collapsed, text, given, spark, options or Options(), arguments_of(args)).planned().frame()
 
 
 def explain_match(

@@ -172,6 +172,7 @@ def event_lines(query: EventQuery) -> list[str]:
         lines.append(query.strategy.value)
     if query.within is not None:
         lines.append(f"within {query.within.amount} {query.within.unit or 'units'}")
+    lines += [] if query.collapsed is None else ["collapsed"]
     lines += [f"return {item.name} = {scalar_text(item.expression)}" for item in query.returns or ()]
     return lines
 

@@ -26,6 +26,7 @@ from episode.plan.output import (
     DecimalAverage,
     DecimalSum,
     Extreme,
+    FinalMatches,
     Gathered,
     LabelAtPlace,
     NumberOfMatch,
@@ -100,6 +101,8 @@ def atom_field(atom: OutputAtom, input_schema: pa.Schema) -> pa.Field:
         kind = pa.bool_()
     elif isinstance(atom, NumberOfMatch):
         kind = pa.int64()
+    elif isinstance(atom, FinalMatches):
+        kind = pa.decimal128(38, 0) if atom.exact else pa.float64()
     elif isinstance(atom, RowAggregate):
         kind = arrow_type(atom.type)
     elif isinstance(atom, DecimalSum):
@@ -113,7 +116,8 @@ def atom_field(atom: OutputAtom, input_schema: pa.Schema) -> pa.Field:
 
 @dataclass(frozen=True)
 class Matches:
-    """What the kernel found, in output order; see kernels.measures. part_lo, part_hi: partition bounds by match."""
+    """What the kernel found, in output order; see kernels.measures. part_lo, part_hi: partition bounds by match.
+    final: of collapsed matches, how many matches each stands for."""
 
     kind: np.ndarray
     start: np.ndarray
@@ -123,6 +127,7 @@ class Matches:
     path: np.ndarray
     part_lo: np.ndarray
     part_hi: np.ndarray
+    final: pa.Array | None = None
 
 
 def output_tables(
@@ -207,6 +212,9 @@ class OutputAssembler:
             return pa.array(self._place(atom.place)[0] >= 0)
         if isinstance(atom, NumberOfMatch):
             return pa.array(self.matches.number[self.out_match], mask=self.unmatched | self.timed_out)
+        if isinstance(atom, FinalMatches):
+            assert self.matches.final is not None
+            return self.matches.final.take(pa.array(self.out_match))
         if isinstance(atom, RowAggregate):
             return self._aggregate(atom)
         if isinstance(atom, DecimalSum):

@@ -57,6 +57,13 @@ class NumberOfMatch:
 
 
 @dataclass(frozen=True)
+class FinalMatches:
+    """How many final matches a collapsed one stands for: as decimal(38, 0), or as double."""
+
+    exact: bool
+
+
+@dataclass(frozen=True)
 class RowAggregate:
     """count, count_if, sum, avg, var_*, stddev_* of a row-local argument; None counts rows. `type` is the result's.
 
@@ -118,6 +125,7 @@ OutputAtom = Union[
     LabelAtPlace,
     PlaceExists,
     NumberOfMatch,
+    FinalMatches,
     RowAggregate,
     DecimalSum,
     DecimalAverage,

@@ -10,6 +10,10 @@ STEP_BUDGET = 10_000_000
 """Steps of matching from one start row, unless something else is asked for."""
 
 
+MATCHES, COLLAPSED = "matches", "collapsed"
+EXACT, DOUBLE = "exact", "double"
+
+
 @dataclass(frozen=True)
 class LiveOptions:
     """What is for streams alone.
@@ -33,6 +37,7 @@ class RunOptions:
     arguments: the values of the query's parameters.
     closure: how the closures of event patterns are evaluated; 'auto': by cost.
     counters: the name under which the counters of a stream are observed.
+    collapsed: are intermediate matches asked for? exact: are matches counted exactly?
     """
 
     step_budget: int = STEP_BUDGET
@@ -44,3 +49,5 @@ class RunOptions:
     closure: str = "auto"
     arguments: Mapping[str, object] = field(default_factory=dict)
     live: LiveOptions = field(default_factory=LiveOptions)
+    collapsed: bool = False
+    exact: bool = True

@@ -8,6 +8,10 @@ CLASS_COLUMN = "__episode_class"
 """Where several tables are one stream: the number of the table that a row is of."""
 
 
+PARTITION_COLUMN = "__episode_partition"
+"""Where rows come partition by partition: the position of a row in its partition."""
+
+
 @dataclass(frozen=True)
 class EventTable:
     """A table whose rows are the events of a class.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from episode.errors import EpisodeAnalysisError
 from episode.plan.events.postponed import AUTO, ENGINES
-from episode.plan.run_options import STEP_BUDGET, LiveOptions, RunOptions
+from episode.plan.run_options import COLLAPSED, DOUBLE, EXACT, MATCHES, STEP_BUDGET, LiveOptions, RunOptions
 from episode.plan.situations.plan import COMPLETE, EARLIEST
 from episode.queries.language import Language
 from episode.queries.languages import LANGUAGES
@@ -56,6 +56,9 @@ class Options:
     shard_bytes: memory that a shard may take in a worker before it is split or streamed (None: the default).
     match_times: two more columns, match_start and match_end: the least and the greatest event time of a match. For row
         patterns; matches of event patterns have them anyway.
+    results: 'matches', or 'collapsed': one row for each intermediate match, with the number of matches that it stands
+        for. For event patterns with closures that choose their events.
+    counts: 'exact' (DECIMAL(38, 0)), or 'double', for numbers of matches that may be larger. Where matches are counted.
     detect: when a match is reported: 'earliest' (as soon as it is certain), or 'complete' (when all its situations have
         ended). For situation patterns.
     closure: how closures inside SEQ are evaluated under skip-till-any-match: 'auto' (by cost), 'runs' (a run for each
@@ -93,6 +96,8 @@ class Options:
     counters: str = "episode"
     detect: str = EARLIEST
     closure: str = AUTO
+    results: str = MATCHES
+    counts: str = EXACT
 
     def run(self, number: int = 1, arguments: Mapping[str, object] | None = None) -> RunOptions:
         """The options as a planned query takes them. number: which pattern of its statement it is.
@@ -113,6 +118,8 @@ class Options:
             counters=self.counters if number == 1 else f"{self.counters}_{number}",
             arguments=arguments or {},
             live=live,
+            collapsed=self.results == COLLAPSED,
+            exact=self.counts == EXACT,
         )
 
     def check_streams(self, planned: Iterable[Planned]) -> None:
@@ -178,6 +185,10 @@ class Options:
         if self.closure not in ENGINES:
             known = ", ".join(repr(name) for name in ENGINES)
             raise EpisodeAnalysisError(f"Options(closure={self.closure!r}): one of {known} is needed.")
+        if self.results not in (MATCHES, COLLAPSED):
+            raise EpisodeAnalysisError(f"Options(results={self.results!r}): 'matches' or 'collapsed' is needed.")
+        if self.counts not in (EXACT, DOUBLE):
+            raise EpisodeAnalysisError(f"Options(counts={self.counts!r}): 'exact' or 'double' is needed.")
         if self.late not in ("drop", "keep"):
             raise EpisodeAnalysisError(f"Options(late={self.late!r}): 'drop' or 'keep' is needed.")
         if (self.late == "keep") != (self.late_path is not None):

@@ -33,12 +33,12 @@ def pack_rows(packing: Packing, schema: pa.Schema) -> Stage:
 
     def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         prepare_worker()
-        yield from pack((_as_events(batch, schema) for batch in batches), packing, TaskContext.get().partitionId())
+        yield from pack((as_events(batch, schema) for batch in batches), packing, TaskContext.get().partitionId())
 
     return stage
 
 
-def _as_events(batch: pa.RecordBatch, schema: pa.Schema) -> pa.Table:
+def as_events(batch: pa.RecordBatch, schema: pa.Schema) -> pa.Table:
     """A batch as Spark sends it in the schema that was planned: times in UTC, strings with small offsets."""
     columns = [
         column if column.type == field.type else column.cast(field.type)

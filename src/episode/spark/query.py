@@ -16,6 +16,7 @@ from episode.matchers.protocol import MatcherSpec
 from episode.plan.run_options import RunOptions
 from episode.plan.schema import quote
 from episode.spark.batch import Batch, plan_batch
+from episode.spark.expanding import Expansion
 from episode.spark.expressions import select, uses, where
 from episode.spark.measures import check_measures
 from episode.spark.stream import Stream, plan_stream
@@ -26,7 +27,7 @@ class PlannedQuery:
     """A pattern on its input: lazily a DataFrame, and in words for `explain`."""
 
     pattern: BoundPattern
-    run: Batch | Stream
+    run: Batch | Stream | Expansion
     arguments: Mapping[str, object] = field(default_factory=dict)
 
     @property
@@ -62,6 +63,7 @@ class PlannedQuery:
                 "analyze=True runs a pattern over a table; this is a stream.",
                 hint="Watch a running stream by its counters, or analyze a table of its past events.",
             )
+        assert isinstance(self.run, Batch)  # expand has no explain
         return self.pattern.explain_reports(self.run.reports())
 
     def frame(self) -> DataFrame:

@@ -55,6 +55,8 @@ def test_other_options_are_for_tables_too() -> None:
         ({"late": "keep"}, "both are given"),
         ({"late_path": "late/"}, "both are given"),
         ({"detect": "soon"}, "'earliest' or 'complete'"),
+        ({"results": "few"}, "'matches' or 'collapsed'"),
+        ({"counts": "float"}, "'exact' or 'double'"),
     ],
 )
 def test_options_that_are_wrong_by_themselves(given: dict[str, Any], complaint: str) -> None:

@@ -1,7 +1,7 @@
 """Event patterns, ZStream's and SASE's: from text to an EventQuery.
 
     [FROM table [PARTITION BY a, b] [ORDER BY time] [START BY start] [TYPE BY column]]
-    PATTERN pattern [WHERE conditions] [WITHIN duration] [RETURN items]
+    PATTERN pattern [WHERE conditions] [WITHIN duration] [RETURN [COLLAPSED] items]
 
 The query is first cut into its clauses, then PATTERN is read, so that WHERE and RETURN are read with the variables
 known.
@@ -38,7 +38,7 @@ from episode.lang.events.operators import parse_operators
 from episode.lang.events.references import Variables
 from episode.lang.events.scalar import parse_event_scalar
 from episode.lang.events.syntax import EventInput, EventQuery, Strategy, event_atoms
-from episode.lang.lexer import Token, tokenize
+from episode.lang.lexer import Kind, Token, tokenize
 from episode.lang.lifting import refuse_reserved
 from episode.lang.source import Source
 from episode.lang.syntax import ReturnItem, Scalar, Span
@@ -57,6 +57,8 @@ GRAMMAR = Grammar(
     repeated=("WHERE",),
 )
 TIMES = ("match_start", "match_end")
+COUNTED = "matches"
+"""The last column of collapsed results."""
 RETURNED = "a column of RETURN"
 
 
@@ -108,16 +110,18 @@ def _query(cursor: Cursor, strategy: Strategy | None) -> EventQuery:
     where = parse_conditions(clauses["WHERE"], variables) if "WHERE" in clauses else Conditions()
     if (where.strategy or strategy) in (None, Strategy.ANY):
         check_groups(Source(cursor.source), pattern)
+    collapsed = _collapsed(clauses["RETURN"], variables) if "RETURN" in clauses else None
     return EventQuery(
         pattern=pattern,
         conditions=tuple(where.conditions),
         same=tuple(where.same),
         strategy=where.strategy,
         within=read_within(clauses["WITHIN"], GRAMMAR) if "WITHIN" in clauses else None,
-        returns=_returns(clauses["RETURN"], variables) if "RETURN" in clauses else None,
+        returns=_returns(clauses["RETURN"], variables, collapsed is not None) if "RETURN" in clauses else None,
         input=source,
         source=Source(cursor.source, Span(cursor.tokens[begin].start, cursor.tokens[end - 1].end), pattern_span),
         strategy_span=where.strategy_span,
+        collapsed=collapsed,
     )
 
 
@@ -141,11 +145,27 @@ def _input(cursor: Cursor) -> EventInput:
     return found
 
 
-def _returns(cursor: Cursor, variables: Variables) -> tuple[ReturnItem, ...]:
+def _collapsed(cursor: Cursor, variables: Variables) -> Span | None:
+    """Reads the word COLLAPSED, if it is no variable of that name."""
+    if cursor.at_end or cursor.token.upper != "COLLAPSED":
+        return None
+    after = cursor.peek()
+    named = after.kind is Kind.END or (after.kind is Kind.SYMBOL and after.text in ".,[")
+    if "collapsed" in variables and (named or cursor.index + 1 == cursor.end):
+        return None
+    token = cursor.advance()
+    return Span(token.start, token.end)
+
+
+def _returns(cursor: Cursor, variables: Variables, collapsed: bool) -> tuple[ReturnItem, ...] | None:
+    """The items; None where there are none after COLLAPSED: every event."""
+    if collapsed and cursor.at_end:
+        return None
+    taken = (*TIMES, COUNTED) if collapsed else TIMES
     items: list[ReturnItem] = []
     names: set[str] = set()
     for item in with_different_names([_item(part, variables) for part in split_list(cursor, RETURNED, ITEM)]):
-        check_name(cursor, item.name, item.span, names, TIMES)
+        check_name(cursor, item.name, item.span, names, taken)
         items.append(item)
     return tuple(items)
 

@@ -218,7 +218,8 @@ class EventQuery:
     """The query as written; nothing is resolved yet.
 
     conditions: the conjuncts of WHERE, chained equalities (`a.x = b.x = c.x`) split into pairs, percentages as numbers.
-    returns: None where there is no RETURN: every event that is not negated, as structs.
+    returns: None where there is no RETURN: every event that is not negated, as structs. collapsed: where RETURN asks
+    for intermediate matches.
     """
 
     pattern: EventPattern
@@ -230,3 +231,4 @@ class EventQuery:
     input: EventInput = EventInput()
     source: Source = field(default=Source(), compare=False, repr=False)
     strategy_span: Span = field(default=NOWHERE, compare=False)
+    collapsed: Span | None = None

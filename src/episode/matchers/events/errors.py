@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from episode.errors import EpisodeDataError
+from episode.matchers.events.enumerating import NotCounted
 from episode.matchers.events.tree import TooManyRecords
 from episode.matchers.limits import StateLimit
 from episode.matchers.protocol import EventBatch
@@ -60,3 +61,19 @@ def budget_spent(plan: EventPlan, events: EventBatch, row: int, budget: int) -> 
         "every choice of events)",
         "Shorten WITHIN, narrow the conditions, use skip-till-next-match, or raise Options(step_budget=…).",
     )
+
+
+def too_many_matches(plan: EventPlan, events: EventBatch, row: int, near: float) -> EpisodeDataError:
+    """A collapsed match stands for more matches than a decimal can say."""
+    return _error(
+        plan,
+        events,
+        row,
+        f"is in a collapsed match that stands for about {near:.2g} matches, and DECIMAL(38, 0) has 38 digits",
+        "Options(counts='double') gives the numbers as doubles.",
+    )
+
+
+def not_counted(plan: EventPlan, events: EventBatch, error: NotCounted) -> EpisodeDataError:
+    """The matches of a collapsed match are more than can be counted one by one."""
+    return _error(plan, events, error.row, f"is in a collapsed match {error.what}", f"{error.hint} Or shorten WITHIN.")

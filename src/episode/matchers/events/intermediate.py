@@ -18,19 +18,19 @@ from episode.plan.events.postponed import Construction
 NO_ROWS = np.zeros((1, 1), np.int32)
 
 
-def intermediate_matches(run: TreeRun, construction: Construction) -> Iterator[Found]:
+def intermediate_matches(run: TreeRun, construction: Construction | None = None) -> Iterator[Found]:
     """The intermediate matches of a round, in parts with at most run.limit closure events; one match may have more.
 
     TooManyRecords is raised at once, if at all.
     """
     found = run.records()
-    if construction.tests:
+    if construction is not None and construction.tests:
         tests = run.arrays.tests(construction.tests, found.variables, ())
         found.select(np.flatnonzero(joins.filtered(found.rows, NO_ROWS, tests, run.arrays.kernel_lanes)))
     return _parts(run, construction, found)
 
 
-def _parts(run: TreeRun, construction: Construction, found: Found) -> Iterator[Found]:
+def _parts(run: TreeRun, construction: Construction | None, found: Found) -> Iterator[Found]:
     at, size, limit = 0, len(found.rows), run.limit
     while at < len(found.rows):
         part = found.part(at, at + size)
@@ -44,9 +44,10 @@ def _parts(run: TreeRun, construction: Construction, found: Found) -> Iterator[F
             run.limit = limit
         at += size
         size *= 2
-        for name, tests_ in construction.group_tests.items():
-            if tests_:
-                _keep_members(run.arrays, part, name, construction)
+        if construction is not None:
+            for name, tests_ in construction.group_tests.items():
+                if tests_:
+                    _keep_members(run.arrays, part, name, construction)
         if len(part.rows):
             yield part
 

@@ -25,11 +25,12 @@ MOST_EVENTS = 1 << 19
 class FoundMatches:
     """Matches as lists of events with their variables: match i has events offsets[i]:offsets[i + 1] of `rows`.
 
-    The lists are made when they are asked for.
+    The lists are made when they are asked for. final: of collapsed matches, how many matches each stands for.
     """
 
     count: int
     make: Callable[[], tuple[np.ndarray, np.ndarray, np.ndarray]]
+    final: pa.Array | None = None
 
     def __len__(self) -> int:
         return self.count
@@ -97,11 +98,19 @@ class Output:
 
     def tables(self, events: EventBatch, found: FoundMatches) -> Iterator[pa.Table]:
         """Matches as rows, in tables of bounded size."""
+        at = 0
         for offsets, rows, variables in found.parts(MOST_EVENTS):
-            yield from self._tables(events, offsets, rows, variables)
+            final = None if found.final is None else found.final.slice(at, len(offsets) - 1)
+            yield from self._tables(events, offsets, rows, variables, final)
+            at += len(offsets) - 1
 
     def _tables(
-        self, events: EventBatch, offsets: np.ndarray, rows: np.ndarray, variables: np.ndarray
+        self,
+        events: EventBatch,
+        offsets: np.ndarray,
+        rows: np.ndarray,
+        variables: np.ndarray,
+        final: pa.Array | None,
     ) -> Iterator[pa.Table]:
         """The events of matches, one after the other, are a table in which a match is a run of rows."""
         count = len(offsets) - 1
@@ -116,5 +125,6 @@ class Output:
             variables,
             offsets[:-1],
             offsets[1:],
+            final,
         )
         yield from output_tables(self.plan, self.schema, self.path, table, prepared, matches)

@@ -113,6 +113,8 @@ def _conditions(plan: EventPlan) -> list[Expression]:
         found += [check.expression for check in plan.automaton.checks]
     if plan.construction is not None:
         found += plan.construction.expressions
+    if plan.collapse is not None:
+        found += plan.collapse.expressions
     return found
 
 
@@ -241,4 +243,6 @@ def _tests(plan: EventPlan) -> list[JoinTest]:
     tests: list[JoinTest] = list(plan.tests)
     for parts in (*plan.absent_tests.values(), *plan.group_tests.values()):
         tests += parts
-    return tests if plan.construction is None else tests + plan.construction.every_test
+    if plan.construction is not None:
+        tests += plan.construction.every_test
+    return tests if plan.collapse is None else tests + plan.collapse.tests

@@ -11,6 +11,7 @@ import numpy as np
 from episode.errors import EpisodeDataError
 from episode.kernels.events import runs as kernel
 from episode.matchers.events.adapt import Adaptation
+from episode.matchers.events.collapsed import collapsed_matches
 from episode.matchers.events.construct import BUFFER, BudgetSpent, Constructing
 from episode.matchers.events.errors import budget_spent, explosion, fruitless
 from episode.matchers.events.intermediate import intermediate_matches
@@ -57,6 +58,9 @@ class Search:
 
     def matches(self, events: EventBatch, arrays: EventArrays, round_: Round) -> Iterator[FoundMatches]:
         """All matches of a round, in halves where there are too many at once."""
+        if self.plan.collapse is not None:
+            yield from collapsed_matches(self, events, arrays, round_)
+            return
         try:
             parts = self._at_once(events, arrays, round_)
         except TooManyRecords as many:

@@ -53,7 +53,8 @@ class EventPatternSpec:
         columns = column_types(self.input_schema, self.input_columns)
         local = [f"{name}: {parts}" for name, parts in plan.local.items()]
         times = [plan.times.end, plan.times.start or ""]
-        return fingerprint(text, plan.strategy.value, *plan.keys, *times, *columns, *local)
+        collapsed = [] if plan.collapse is None else ["collapsed"]
+        return fingerprint(text, plan.strategy.value, *plan.keys, *times, *columns, *local, *collapsed)
 
     def open(self) -> EventPatternMatcher:
         return EventPatternMatcher(self)

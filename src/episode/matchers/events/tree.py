@@ -83,7 +83,7 @@ class Found:
     def select(self, which: np.ndarray) -> None:
         self._group, self.start, self.end = self.group[which], self.start[which], self.end[which]
         self.rows = self.rows[which]
-        self.groups = {name: _select_lists(lists, which) for name, lists in self.groups.items()}
+        self.groups = {name: select_lists(lists, which) for name, lists in self.groups.items()}
 
     def part(self, low: int, high: int) -> Found:
         """Some successive matches, before they have groups."""
@@ -532,7 +532,7 @@ def _may_be_absent(left: Buffer, right: Buffer) -> bool:
     return bool((len(left) and left.rows.min() < 0) or (len(right) and right.rows.min() < 0))
 
 
-def _select_lists(lists: tuple[np.ndarray, np.ndarray], which: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def select_lists(lists: tuple[np.ndarray, np.ndarray], which: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     offsets, rows = lists
     lengths = np.diff(offsets)[which]
     at = np.repeat(offsets[:-1][which] - (np.cumsum(lengths) - lengths), lengths) + np.arange(lengths.sum())

@@ -19,6 +19,7 @@ from episode.plan.events.cost import (
     first_place,
     search,
 )
+from episode.plan.events.counting import collapse_lines
 from episode.plan.events.explain_closures import closure_lines
 from episode.plan.events.plan import EventPlan
 from episode.plan.events.report import Change, EventReport
@@ -58,6 +59,7 @@ def explain_event_pattern(plan: EventPlan) -> list[str]:
         lines.append(f"  conditions on closures, their classes {follows}:")
         lines += [f"    {explained(predicate, every)}" for predicate in plan.predicates]
     lines += _engine(plan)
+    lines += [] if plan.collapse is None else [f"  {line}" for line in collapse_lines(plan.collapse)]
     lines.append(f"  columns moved: {', '.join(plan.input_columns)}")
     lines += [f"  computed by Spark before matching: {name} = {sql}" for sql, name in plan.derived]
     lines.append(f"  state: {_state_bound(plan)}")

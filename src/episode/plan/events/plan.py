@@ -26,6 +26,7 @@ from episode.plan.event_time import in_units_of_time
 from episode.plan.events.automaton import AutomatonPlan, is_linear, linear, plan_automaton
 from episode.plan.events.bounds import bounds_of
 from episode.plan.events.classes import EventClasses
+from episode.plan.events.collapsing import Collapsed, check_collapsed, check_parted
 from episode.plan.events.conditions import (
     Conjunct,
     EventScalars,
@@ -37,6 +38,7 @@ from episode.plan.events.conditions import (
     split_tests,
 )
 from episode.plan.events.consistency import ClosurePredicate, closure_predicate
+from episode.plan.events.counting import Collapse, plan_counts
 from episode.plan.events.names import MARK, with_first_events, with_groups_between_places, with_unique_variables
 from episode.plan.events.postponed import (
     AUTO,
@@ -97,7 +99,8 @@ class EventPlan(PatternPlan):
     automaton: for all else, and as the other way for plain sequences. construction: how the matches are made of those
     of the tree, where these have all events that closures choose from; why_runs: why there is none. keeps: how many
     conditions Spark tests on the matches, the last measures. predicates: the conjuncts about closures that
-    choose their events, with their classes.
+    choose their events, with their classes. collapse: how final matches are counted, where intermediate ones are asked
+    for.
     """
 
     strategy: Strategy
@@ -116,6 +119,7 @@ class EventPlan(PatternPlan):
     construction: Construction | None = None
     why_runs: str | None = None
     predicates: tuple[ClosurePredicate, ...] = ()
+    collapse: Collapse | None = None
 
     @property
     def waits(self) -> bool:
@@ -133,10 +137,13 @@ def plan_event_pattern(
     keys: tuple[str, ...] = (),
     strategy: Strategy | None = None,
     closure: str = AUTO,
+    collapsed: Collapsed | None = None,
 ) -> EventPlan:
-    """Bind a query to its input, check it, choose how it is evaluated. closure: one of `postponed.ENGINES`."""
+    """Bind a query to its input, check it, choose how it is evaluated. closure: one of `postponed.ENGINES`.
+
+    collapsed: are intermediate matches asked for, and how are they counted? RETURN may ask for them as well."""
     try:
-        return _Planner(query, classes, times, keys, strategy, closure).plan()
+        return _Planner(query, classes, times, keys, strategy, closure, collapsed or Collapsed()).plan()
     except RecursionError:
         raise query.source.error(
             EpisodeUnsupportedError,
@@ -155,8 +162,10 @@ class _Planner:
         keys: tuple[str, ...],
         strategy: Strategy | None,
         closure: str,
+        collapsed: Collapsed,
     ) -> None:
         self.query = query
+        self.collapsed = replace(collapsed, asked=collapsed.asked or query.collapsed is not None)
         self.closure = closure
         self.strategy = self._strategy(strategy)
         if self.strategy is not Strategy.NEXT:  # there are no groups, and alternatives have a run in common
@@ -205,8 +214,18 @@ class _Planner:
         tests: list[JoinTest] = []
         absent_tests: dict[str, tuple[JoinTest, ...]] = {}
         group_tests: dict[str, tuple[JoinTest, ...]] = {}
-        construction, why_runs = None, None
-        if uses_automaton:
+        construction, why_runs, collapse = None, None, None
+        if self.collapsed.asked:
+            check_collapsed(query, rewriting.pattern, self.strategy, self.closure)
+            automaton = self._automaton(rewriting.pattern, related, same, kept)
+            related = [conjunct for conjunct in related if not any(conjunct is one for one in kept)]
+            parted = part_query(rewriting.pattern, related, self.closures)
+            check_parted(query, parted, kept, self.closures)
+            tree = logical_tree(query, parted.matching)
+            tests, absent_tests, group_tests = self._tree_tests(tree, list(parted.early), kept)
+            collapse = self._collapse(parted, local)
+            automaton = None
+        elif uses_automaton:
             automaton = self._automaton(rewriting.pattern, related, same, kept)
             if _chooses(query.pattern):
                 why_runs = self._why_runs(rewriting.pattern)
@@ -236,9 +255,12 @@ class _Planner:
         else:
             planned = [returns.item(item) for item in query.returns]
         planned += returns.times(self.times)
+        if collapse is not None:
+            planned.append(returns.counted(collapse.exact))
         planned += [returns.kept(conjunct, number) for number, conjunct in enumerate(kept)]
         measures = MeasurePlan(planned, returns.atoms)
-        found = self._expressions(local, tests, absent_tests, group_tests, (automaton, construction), measures)
+        engines = automaton, construction or collapse
+        found = self._expressions(local, tests, absent_tests, group_tests, engines, measures)
         read = columns_read(found, measures)
         needed = [*self.keys, self.times.end, *([self.times.start] if self.times.start else []), *read]
         derived_types = {name: type_ for _, (name, type_) in self.derived.by_sql.items()}
@@ -274,6 +296,7 @@ class _Planner:
             construction=construction,
             why_runs=why_runs,
             predicates=predicates,
+            collapse=collapse,
         )
 
     def _closure_names(self) -> frozenset[str]:
@@ -573,6 +596,15 @@ class _Planner:
             return made
         return replace(made, tests=tuple(tests), group_tests=group_tests)
 
+    def _collapse(self, parted: Parted, local: dict[str, list[Expression]]) -> Collapse:
+        automaton = self._automaton(parted.constructing, list(parted.late), [], [])
+        sequences = [steps for group in linear(self.query, parted.constructing, False) for steps in group]
+        late = [
+            closure_predicate(conjunct, self._compiled(conjunct, conjunct.iterated), self.closures, local)
+            for conjunct in parted.late
+        ]
+        return plan_counts(sequences, late, automaton, self.collapsed.exact)
+
     def _compiled(self, conjunct: Conjunct, current: str | None) -> Expression | None:
         return self.scalars.compile(conjunct.scalar, current)
 
@@ -632,7 +664,7 @@ class _Planner:
         tests: list[JoinTest],
         absent_tests: dict[str, tuple[JoinTest, ...]],
         group_tests: dict[str, tuple[JoinTest, ...]],
-        engines: tuple[AutomatonPlan | None, Construction | None],
+        engines: tuple[AutomatonPlan | None, Construction | Collapse | None],
         measures: MeasurePlan,
     ) -> list[Expression]:
         found = [part for parts in local.values() for part in parts]

@@ -76,17 +76,19 @@ class Parted:
     late: tuple[Conjunct, ...]
 
 
-def reason_for_runs(pattern: EventPattern) -> str | None:
-    """Why a simplified pattern with closures that choose cannot be postponed; None if it can."""
+def reason_for_runs(pattern: EventPattern, whole: bool = False) -> str | None:
+    """Why a simplified pattern with closures that choose cannot be postponed; None if it can.
+
+    whole: are intermediate matches reported, when all their events are known?"""
     alternatives = pattern.parts if isinstance(pattern, Disjunction) else (pattern,)
     for alternative in alternatives:
-        reason = _reason(alternative.parts if isinstance(alternative, Sequence) else (alternative,))
+        reason = _reason(alternative.parts if isinstance(alternative, Sequence) else (alternative,), whole)
         if reason is not None:
             return reason
     return None
 
 
-def _reason(parts: tuple[EventPattern, ...]) -> str | None:
+def _reason(parts: tuple[EventPattern, ...], whole: bool) -> str | None:
     for part in parts:
         if isinstance(part, Closure) and part.groups:
             return "a group of all events stands beside closures that choose"
@@ -99,9 +101,12 @@ def _reason(parts: tuple[EventPattern, ...]) -> str | None:
     places = [number for number, part in enumerate(parts) if not isinstance(part, (Closure, Negation))]
     if not places:
         return "no single event stands beside the closure"
-    if any(isinstance(part, Closure) for part in parts[places[-1] + 1 :]):
-        return "a match ends with an event of a closure, and is reported with it"
     leading = any(isinstance(part, Closure) for part in parts[: places[0]])
+    trailing = any(isinstance(part, Closure) for part in parts[places[-1] + 1 :])
+    if trailing and not whole:
+        return "a match ends with an event of a closure, and is reported with it"
+    if trailing and leading:
+        return "closures stand first and last, so that the window relates their events"
     if leading and any(isinstance(part, Negation) for part in parts[places[-1] + 1 :]):
         return "a negation stands last, and the window that it looks at begins with a closure"
     return None

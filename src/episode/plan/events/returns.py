@@ -31,6 +31,7 @@ from episode.plan.labels import Labels
 from episode.plan.measures import Measures, substitute
 from episode.plan.output import (
     Extreme,
+    FinalMatches,
     Gathered,
     Place,
     PlaceExists,
@@ -41,6 +42,7 @@ from episode.plan.schema import InputSchema, quote
 from episode.plan.types import decimal_of, is_float
 
 MATCH_START, MATCH_END = "match_start", "match_end"
+COUNTED = "matches"
 KEEP = "__keep_"
 """Conditions that Spark evaluates on a finished match."""
 
@@ -93,6 +95,10 @@ class Returns(Measures):
             PlannedMeasure(MATCH_START, self._output(Extreme("min", None, True, start, start)), MATCH_START, span),
             PlannedMeasure(MATCH_END, self._output(Extreme("max", None, True, end, end)), MATCH_END, span),
         ]
+
+    def counted(self, exact: bool) -> PlannedMeasure:
+        """`matches` of collapsed results."""
+        return PlannedMeasure(COUNTED, self._output(FinalMatches(exact)), COUNTED, self.source.span)
 
     def kept(self, conjunct: Conjunct, number: int) -> PlannedMeasure:
         """A conjunct that Spark tests on the finished match; one about each event of a closure, for all of them."""

@@ -14,6 +14,7 @@ from episode.lang.syntax import Span
 from episode.plan.delays import Delays
 from episode.plan.event_time import EventTime, time_column
 from episode.plan.events.classes import EventClasses
+from episode.plan.events.collapsing import Collapsed
 from episode.plan.events.cost import PhysicalPlan, default_statistics, search
 from episode.plan.events.delays import event_pattern_delays
 from episode.plan.events.explain import explain_event_pattern, explain_reports
@@ -43,6 +44,7 @@ SAMPLES = (
     "PATTERN A & B WITHIN 9",
     "PATTERN !A; B D; E* WHERE A.v > D.v WITHIN 9",
     "PATTERN SEQ(A a, B+ b[], C c) WHERE b[i].v > avg(b[..i-1].v) WITHIN 9",
+    "PATTERN SEQ(A a, B+ b[], C c) WHERE b[i].v > b[i-1].v AND max(b[].v) > a.v WITHIN 9 RETURN COLLAPSED a.v",
 )
 """Patterns that need every kernel of theirs, over SAMPLE_TYPES; each runs as a tree, if it can."""
 
@@ -53,7 +55,7 @@ SAY_WHICH = "Say time='ts' (in SQL: ORDER BY ts before PATTERN)."
 class EventPatterns(Language[EventQuery]):
     name = "event pattern"
     called = "the event pattern"
-    options = frozenset({"step_budget", "match_times", "closure"})
+    options = frozenset({"step_budget", "match_times", "closure", "results", "counts"})
     arguments = frozenset({"time", "start", "key", "type_column", "strategy"})
 
     def source(self, query: EventQuery) -> Source:
@@ -102,7 +104,13 @@ class EventPatterns(Language[EventQuery]):
             type_column = schema.find(type_column) or type_column
         classes = EventClasses(query, schema, type_column, dict(events.tables))
         times = EventTimes(time, start, schema.columns[time])
-        plan = plan_event_pattern(query, classes, times, keys, strategy_of(given.strategy), run.closure)
+        collapsed = Collapsed(run.collapsed, run.exact)
+        plan = plan_event_pattern(query, classes, times, keys, strategy_of(given.strategy), run.closure, collapsed)
+        if not run.exact and plan.collapse is None:
+            raise EpisodeAnalysisError(
+                "Options(counts='double') says how matches are counted, and this query does not count them.",
+                hint="RETURN COLLAPSED counts them.",
+            )
         return BoundEventPattern(plan, run.step_budget)
 
     def _start(self, query: EventQuery, schema: InputSchema, time: str, given: Given) -> str | None:

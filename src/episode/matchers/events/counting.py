@@ -1,0 +1,217 @@
+"""How many final matches the intermediate matches of a round stand for: see plan/events/counting.py."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from episode.kernels.comparing import UNEQUAL, turned
+from episode.kernels.events import counts as kernel
+from episode.kernels.events import joins
+from episode.matchers.events.enumerating import Budget, NotCounted, enumerated
+from episode.matchers.events.intermediate import NO_ROWS
+from episode.matchers.events.numbers import Numbers
+from episode.matchers.events.prepare import EventArrays, comparison_of
+from episode.matchers.events.rounds import Round
+from episode.matchers.events.tree import Found, select_lists
+from episode.plan.events.conditions import JoinTest
+from episode.plan.events.counting import BEFORE, ClosureCount
+from episode.plan.events.plan import EventPlan
+
+MOST_PAIRS, PAIRS_AT_ONCE = 1 << 26, 1 << 18
+MOST_STATES = 1 << 24
+
+
+def count_matches(plan: EventPlan, arrays: EventArrays, round_: Round, found: Found, budget: Budget) -> Numbers:
+    """The final matches of each intermediate match."""
+    collapse = plan.collapse
+    assert collapse is not None
+    if collapse.enumerated:
+        return enumerated(plan, arrays, round_, found, budget)
+    out = Numbers.zeros(len(found.rows))
+    for alternative in collapse.alternatives:
+        at = [found.variables.index(name) for name in alternative.single]
+        which = np.flatnonzero((found.rows[:, at] >= 0).all(axis=1))
+        if len(which) == 0:
+            continue
+        total = Numbers.ones(len(which))
+        for gap in alternative.gaps:
+            one = _Gap(arrays, round_, found, which, gap).count()
+            kernel.multiply(total.high, total.low, total.near, one.high, one.low, one.near)
+        out.put(which, total)
+    return out
+
+
+class _Gap:
+    """Closures side by side in the intermediate matches `which`."""
+
+    def __init__(
+        self, arrays: EventArrays, round_: Round, found: Found, which: np.ndarray, gap: tuple[ClosureCount, ...]
+    ) -> None:
+        self.arrays = arrays
+        self.round = round_
+        self.found = found
+        self.gap = gap
+        self.single = found.rows[which]
+        self.lists = [self._kept(closure, which) for closure in gap]
+
+    def _kept(self, closure: ClosureCount, which: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The events of a closure that a choice may have."""
+        offsets, members = self.found.groups[closure.variable]
+        if len(which) < len(self.found.rows):
+            offsets, members = select_lists((offsets, members), which)
+        if not closure.every:
+            return offsets, members
+        held = self._hold(closure.every, closure.variable, offsets, members)
+        return np.concatenate([[0], np.cumsum(held)])[offsets], members[held]
+
+    def _hold(self, tests: tuple[JoinTest, ...], name: str, offsets: np.ndarray, members: np.ndarray) -> np.ndarray:
+        """Which events of a closure pass tests with the single events?"""
+        match = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+        return self._pass(tests, (name,), match, members)
+
+    def _pass(
+        self, tests: tuple[JoinTest, ...], names: tuple[str, ...], match: np.ndarray, *rows: np.ndarray
+    ) -> np.ndarray:
+        records = np.column_stack([self.single[match], *rows]).astype(np.int32)
+        compiled = self.arrays.tests(tests, (*self.found.variables, *names), ())
+        return joins.filtered(records, NO_ROWS, compiled, self.arrays.kernel_lanes)
+
+    def count(self) -> Numbers:
+        """In parts, where tables of pairs would be too large for all matches at once."""
+        matches = len(self.single)
+        sizes = np.zeros(matches, np.int64)
+        for closure, (offsets, _) in zip(self.gap, self.lists, strict=True):
+            if self._relation(closure)[0] == kernel.PAIRS:
+                sizes += np.diff(offsets) ** 2
+        out = Numbers.zeros(matches)
+        at = 0
+        through = np.cumsum(sizes)
+        while at < matches:
+            before = int(through[at - 1]) if at else 0
+            end = max(at + 1, int(np.searchsorted(through, before + MOST_PAIRS, side="right")))
+            out.put(np.arange(at, end), self._count(at, end))
+            at = end
+        return out
+
+    def _count(self, low: int, high: int) -> Numbers:
+        from_, blocks, closures = [], [], []
+        pair_from = np.zeros((len(self.gap), high - low), np.int64)
+        tables: list[np.ndarray] = []
+        base = pairs = 0
+        for number, (closure, (offsets, members)) in enumerate(zip(self.gap, self.lists, strict=True)):
+            begin, stop = int(offsets[low]), int(offsets[high])
+            own, events = offsets[low : high + 1] - begin, members[begin:stop]
+            relation, compare = self._relation(closure)
+            from_.append(own + base)
+            blocks.append(self._block(closure, low, own, events, relation, base))
+            closures.append(self._closure(closure, low, own, relation, compare))
+            if relation == kernel.PAIRS:
+                table = self._table(closure, low, own, events)
+                pair_from[number] = pairs + np.concatenate([[0], np.cumsum(np.diff(own) ** 2)])[:-1]
+                tables.append(table)
+                pairs += len(table)
+            base += len(events)
+        columns = [np.concatenate(parts) for parts in zip(*blocks, strict=True)]
+        table = np.concatenate(tables) if tables else np.zeros(0, np.uint8)
+        return Numbers(
+            *kernel.count_choices(
+                np.array(from_, np.int64).reshape(len(self.gap), -1), *columns, np.array(closures, np.int64), pair_from,
+                table,
+            )
+        )  # fmt: skip
+
+    def _block(
+        self, closure: ClosureCount, low: int, own: np.ndarray, events: np.ndarray, relation: int, base: int
+    ) -> tuple[np.ndarray, ...]:
+        """start, end, order, first_ok, last_ok, flags, value, value_before of the events of a closure."""
+        match = np.repeat(np.arange(low, low + len(own) - 1), np.diff(own))
+        start, end = self.round.start[events], self.round.end[events]
+        name = (closure.variable,)
+        first, last = (
+            self._pass(tests, name, match, events).view(np.uint8) if tests else np.ones(len(events), np.uint8)
+            for tests in (closure.first, closure.last)
+        )
+        flags = np.zeros(len(events), np.int64)
+        for bit, test in enumerate(closure.some):
+            flags |= self._pass((test,), name, match, events).astype(np.int64) << bit
+        value = value_before = np.zeros(len(events), np.int64)
+        if relation == kernel.TREE:
+            value, value_before = self._ranks(closure.adjacent[0], match, events)
+        order = np.lexsort((start, match)) + base
+        return start, end, order.astype(np.int64), first, last, flags, value, value_before
+
+    def _closure(
+        self, closure: ClosureCount, low: int, own: np.ndarray, relation: int, compare: int
+    ) -> tuple[int, ...]:
+        longest = int(np.diff(own).max(initial=0))
+        needed = (1 << len(closure.some)) - 1
+        least = min(closure.least, longest + 1)
+        most = -1 if closure.most is None or closure.most >= longest else closure.most
+        if max(1, least, most) * (needed + 1) * longest > MOST_STATES:
+            raise self._too_long(closure, own, low)
+        return needed, least, most, int(closure.may_be_empty), relation, compare
+
+    def _too_long(self, closure: ClosureCount, own: np.ndarray, low: int) -> NotCounted:
+        longest = int(np.argmax(np.diff(own)))
+        texts = " AND ".join(dict.fromkeys(test.text for test in closure.adjacent)) or f"count({closure.variable}[])"
+        return NotCounted(
+            int(self.single[low + longest].max()),
+            f"with {int(np.diff(own)[longest]):,} events of {closure.variable}, too many to count with {texts}",
+            "Narrow the conditions.",
+        )
+
+    # ---- conditions between successive events ------------------------------------------------------------------
+
+    def _relation(self, closure: ClosureCount) -> tuple[int, int]:
+        """How the kernel relates an event to the one before it, and the comparison."""
+        if not closure.adjacent:
+            return kernel.ALL, 0
+        comparison = comparison_of(closure.adjacent[0].expression)
+        if len(closure.adjacent) > 1 or comparison is None:
+            return kernel.PAIRS, 0
+        left, right = (_of(side.at) for side in (comparison.left, comparison.right))
+        pair = {closure.variable, closure.variable + BEFORE}
+        if {left, right} != pair or comparison.compare == UNEQUAL:
+            return kernel.PAIRS, 0
+        return kernel.TREE, comparison.compare if left == closure.variable else turned(comparison.compare)
+
+    def _ranks(self, test: JoinTest, match: np.ndarray, events: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Ranks within a match of what the event compares, and of what it is compared by; -1: null."""
+        comparison = comparison_of(test.expression)
+        assert comparison is not None
+        sides = [comparison.left, comparison.right]
+        if (_of(comparison.left.at) or "").endswith(BEFORE):
+            sides.reverse()
+        lanes = self.arrays.kernel_lanes
+        values, nulls = [], []
+        for side in sides:
+            lane, valid = self.arrays.operand(side.expression)
+            values.append((lanes.floats if comparison.floating else lanes.ints)[lane][events])
+            nulls.append(lanes.valid[valid][events] == 0 if valid >= 0 else np.zeros(len(events), np.bool_))
+        distinct, ranks = np.unique(np.concatenate(values), return_inverse=True)
+        keys = np.tile(match, 2) * max(1, len(distinct)) + ranks.reshape(-1)
+        found, places = np.unique(keys, return_inverse=True)
+        first = np.searchsorted(found, np.tile(match, 2) * max(1, len(distinct)))
+        local = np.where(np.concatenate(nulls), -1, places.reshape(-1) - first)
+        return local[: len(events)], local[len(events) :]
+
+    def _table(self, closure: ClosureCount, low: int, own: np.ndarray, events: np.ndarray) -> np.ndarray:
+        """Of every pair of events of a match: may the second be chosen right after the first?"""
+        lengths = np.diff(own)
+        through = np.concatenate([[0], np.cumsum(lengths**2)])
+        if through[-1] > MOST_PAIRS:
+            raise self._too_long(closure, own, low)
+        out = np.zeros(int(through[-1]), np.uint8)
+        names = (closure.variable + BEFORE, closure.variable)
+        for begin in range(0, len(out), PAIRS_AT_ONCE):
+            pair = np.arange(begin, min(begin + PAIRS_AT_ONCE, len(out)))
+            match = np.searchsorted(through, pair, side="right") - 1
+            before, event = np.divmod(pair - through[match], np.maximum(lengths[match], 1))
+            rows = events[own[match] + before], events[own[match] + event]
+            out[pair] = self._pass(closure.adjacent, names, match + low, *rows)
+        return out
+
+
+def _of(at: object) -> str | None:
+    labels = getattr(at, "labels", None)
+    return None if labels is None else next(iter(labels))

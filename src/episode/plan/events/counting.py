@@ -1,0 +1,334 @@
+"""Collapsed results: how the final matches of an intermediate match are counted.
+
+An intermediate match has the single events, and of each closure all events that a choice may have. What is left to test
+decides how its choices are counted. These conditions are counted with, by dynamic programming (kernels/events/counts):
+
+* bounds of count(b[]),
+* max(b[].x) or min(b[].x) compared with single events: it holds for all events of a choice (true-value consistent), or
+  for one of them at least (false-value consistent),
+* conditions on b[1] or b[last] and single events,
+* conditions on b[i] and b[i-1] and single events, and `b[i].x > max(b[..i-1].x)`, which says the same as one of these.
+
+With any other condition the choices are counted by making them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from episode.plan.events.automaton import AutomatonPlan, Loop, Step, Take
+from episode.plan.events.conditions import JoinTest, event_variables
+from episode.plan.events.consistency import NEGATED, ClosurePredicate, adjacent_form
+from episode.plan.events.trends import FLIPPED, without_casts
+from episode.plan.expressions import (
+    Apply,
+    Constant,
+    Current,
+    Exists,
+    Expression,
+    Load,
+    Navigated,
+    Running,
+    conjuncts,
+    is_comparison,
+    parts_of,
+    walk,
+)
+
+BEFORE = "@before"
+"""Stands after the name of a closure for the event that is chosen right before another."""
+MOST_CONDITIONS = 4
+"""Conditions that some event of a choice must satisfy: all sets of them are told apart."""
+
+
+@dataclass(frozen=True)
+class ClosureCount:
+    """What a choice of one closure must satisfy. may_be_empty: is a choice without events one?
+
+    least, most: how many events. every: tests of all events of a choice; some: of each of these, one event must pass
+    all tests. first, last: tests of the first and the last event. adjacent: tests of an event and the one before it.
+    """
+
+    variable: str
+    may_be_empty: bool
+    least: int
+    most: int | None = None
+    every: tuple[JoinTest, ...] = ()
+    some: tuple[JoinTest, ...] = ()
+    first: tuple[JoinTest, ...] = ()
+    last: tuple[JoinTest, ...] = ()
+    adjacent: tuple[JoinTest, ...] = ()
+
+    @property
+    def tests(self) -> list[JoinTest]:
+        return [*self.every, *self.some, *self.first, *self.last, *self.adjacent]
+
+
+@dataclass(frozen=True)
+class AlternativeCount:
+    """One sequence of the pattern: its single events, and the closures between two of them, side by side."""
+
+    single: tuple[str, ...]
+    gaps: tuple[tuple[ClosureCount, ...], ...]
+
+
+@dataclass(frozen=True)
+class Collapse:
+    """How final matches are counted. enumerated: conditions for which they are made, by the automaton instead.
+
+    exact: as DECIMAL(38, 0), else as double."""
+
+    alternatives: tuple[AlternativeCount, ...]
+    automaton: AutomatonPlan
+    enumerated: tuple[str, ...] = ()
+    exact: bool = True
+
+    @property
+    def tests(self) -> list[JoinTest]:
+        return [test for one in self.alternatives for gap in one.gaps for closure in gap for test in closure.tests]
+
+    @property
+    def expressions(self) -> list[Expression]:
+        checks = [check.expression for check in self.automaton.checks] if self.enumerated else []
+        return [*(test.expression for test in self.tests), *checks]
+
+
+def plan_counts(
+    alternatives: list[tuple[Step, ...]], late: list[ClosurePredicate], automaton: AutomatonPlan, exact: bool
+) -> Collapse:
+    """How the choices of sequences are counted. late: the conditions that intermediate matches need not satisfy."""
+    found: list[AlternativeCount] = []
+    enumerated: list[str] = []
+    for steps in alternatives:
+        said: dict[str, _Said] = {}
+        names = set(_variables(steps))
+        for predicate in late:
+            if predicate.variables <= names and not _understood(predicate, said):
+                enumerated.append(predicate.text)
+        found.append(_alternative(steps, said))
+    return Collapse(() if enumerated else tuple(found), automaton, tuple(dict.fromkeys(enumerated)), exact)
+
+
+def _variables(steps: tuple[Step, ...]) -> list[str]:
+    found = []
+    for step in steps:
+        inner = step.body[0] if isinstance(step, Loop) else step
+        if isinstance(inner, Take):
+            found.append(inner.variable)
+    return found
+
+
+def _alternative(steps: tuple[Step, ...], said: Mapping[str, _Said]) -> AlternativeCount:
+    single: list[str] = []
+    gaps: list[list[ClosureCount]] = [[]]
+    for step in steps:
+        if isinstance(step, Take):
+            single.append(step.variable)
+            gaps.append([])
+        elif isinstance(step, Loop):
+            (body,) = step.body
+            assert isinstance(body, Take)
+            gaps[-1].append(said.get(body.variable, _Said()).count(body.variable, step))
+    return AlternativeCount(tuple(single), tuple(tuple(gap) for gap in gaps if gap))
+
+
+@dataclass
+class _Said:
+    """What conditions say of one closure. present: does one of them demand an event?"""
+
+    least: int = 0
+    most: int | None = None
+    every: list[JoinTest] = field(default_factory=list)
+    some: list[JoinTest] = field(default_factory=list)
+    first: list[JoinTest] = field(default_factory=list)
+    last: list[JoinTest] = field(default_factory=list)
+    adjacent: list[JoinTest] = field(default_factory=list)
+    present: bool = False
+
+    def bound(self, least: int, most: int | None) -> None:
+        self.least = max(self.least, least)
+        if most is not None:
+            self.most = most if self.most is None else min(self.most, most)
+
+    def count(self, variable: str, loop: Loop) -> ClosureCount:
+        least = max(self.least, loop.minimum)
+        most = self.most
+        if loop.maximum is not None:
+            most = loop.maximum if most is None else min(most, loop.maximum)
+        empty = loop.minimum == 0 and self.least == 0 and not self.present and (most is None or most >= 0)
+        parts = (self.every, self.some, self.first, self.last, self.adjacent)
+        return ClosureCount(variable, empty, least, most, *(tuple(part) for part in parts))
+
+
+def collapse_lines(collapse: Collapse) -> list[str]:
+    """How final matches are counted, for `explain`."""
+    lines = ["collapsed results: one row for each intermediate match, with the number of matches that it stands for"]
+    if collapse.enumerated:
+        conditions = " AND ".join(collapse.enumerated)
+        return [*lines, f"  counted one by one, within the step budget, because of {conditions}"]
+    for alternative in collapse.alternatives:
+        for gap in alternative.gaps:
+            names = ", ".join(closure.variable for closure in gap)
+            lines.append(f"  choices of {names}: counted by dynamic programming{_cost(gap)}")
+    return lines
+
+
+def _cost(gap: tuple[ClosureCount, ...]) -> str:
+    """What counting takes for n events, beyond one step for each."""
+    if not any(closure.adjacent for closure in gap):
+        return ", n steps"
+    return ", n log n steps" if all(_is_by_order(closure) for closure in gap) else ", a step for each pair of events"
+
+
+def _is_by_order(closure: ClosureCount) -> bool:
+    """Is an event compared with the one before it by one value of each?"""
+    pair = {closure.variable, closure.variable + BEFORE}
+    return len(closure.adjacent) < 2 and all(
+        test.variables == pair and is_comparison(test.expression) and not _is(test.expression, "ne")
+        for test in closure.adjacent
+    )
+
+
+def _is(expression: Expression, operation: str) -> bool:
+    return isinstance(expression, Apply) and expression.operation == operation
+
+
+# ---- conditions ---------------------------------------------------------------------------------------------------
+
+
+def _understood(predicate: ClosurePredicate, said: dict[str, _Said]) -> bool:
+    """Notes what a condition says of its closure, if it is of a kind that is counted with."""
+    expression = predicate.expression
+    closed = predicate.whole | (frozenset() if predicate.iterated is None else {predicate.iterated})
+    if expression is None or len(closed) != 1:
+        return False
+    (name,) = closed
+    mine = said.setdefault(name, _Said())
+    if predicate.iterated is not None:
+        return not predicate.whole and predicate.consistency.exempt == 1 and _adjacent(expression, predicate, mine)
+    return _count_bound(expression, name, mine) or _extreme(predicate, name, mine) or _edge(predicate, name, mine)
+
+
+def _count_bound(expression: Expression, name: str, said: _Said) -> bool:
+    """`count(b[]) op n`"""
+    negated = False
+    while isinstance(expression, Apply) and expression.operation == "not":
+        expression, negated = expression.operands[0], not negated
+    if not isinstance(expression, Apply) or expression.operation not in FLIPPED:
+        return False
+    operation = NEGATED[expression.operation] if negated else expression.operation
+    left, right = (without_casts(operand) for operand in expression.operands)
+    if isinstance(left, Constant):
+        left, right, operation = right, left, FLIPPED[operation]
+    counts = isinstance(left, Running) and left.function == "count" and left.argument is None
+    if not counts or not isinstance(right, Constant) or type(right.value) is not int or operation == "ne":
+        return False
+    number = right.value
+    least, most = {
+        "ge": (number, None),
+        "gt": (number + 1, None),
+        "le": (0, number),
+        "lt": (0, number - 1),
+        "eq": (number, number),
+    }[operation]
+    if most is not None and most < 0:  # never
+        least, most, said.present = 1, 0, True
+    said.bound(least, most)
+    return True
+
+
+def _extreme(predicate: ClosurePredicate, name: str, said: _Said) -> bool:
+    """max(b[].x) or min(b[].x) once, compared with single events: holds for all events of a choice, or for one."""
+    expression, one = predicate.expression, predicate.consistency
+    assert expression is not None
+    runnings = {node for node in walk(expression) if isinstance(node, Running)}
+    if len(runnings) != 1 or one.true == one.false or one.finite or len(said.some) + 2 > MOST_CONDITIONS:
+        return False
+    (running,) = runnings
+    if running.function not in ("max", "min") or running.argument is None or not _is_comparison(expression):
+        return False
+    if any(isinstance(node, (Load, Exists)) and _reads(node.at, name) for node in walk(expression)):
+        return False
+    argument = _at(running.argument, {Current(0): Navigated(frozenset((name,)), False, 0, 0)})
+    of_event = _replaced(expression, running, argument)
+    said.present = True
+    if one.false:
+        said.some.append(_test(of_event, predicate.text))
+        return True
+    if not one.known:
+        said.every.append(_test(of_event, predicate.text))
+        return True
+    null = Apply("is_null", (argument,), "boolean")  # nulls do not count, but one value there must be
+    said.every.append(_test(Apply("or", (null, of_event), "boolean"), predicate.text))
+    said.some.append(_test(Apply("not", (null,), "boolean"), predicate.text))
+    return True
+
+
+def _is_comparison(expression: Expression) -> bool:
+    return isinstance(expression, Apply) and expression.operation in ("gt", "ge", "lt", "le")
+
+
+def _edge(predicate: ClosurePredicate, name: str, said: _Said) -> bool:
+    """b[1] or b[last], with single events."""
+    expression = predicate.expression
+    assert expression is not None
+    if any(isinstance(node, (Running, Exists)) for node in walk(expression)):
+        return False
+    places = {node.at for node in walk(expression) if isinstance(node, Load) and _reads(node.at, name)}
+    if len(places) != 1:
+        return False
+    (at,) = places
+    if not isinstance(at, Navigated) or at.offset != 0:
+        return False
+    moved = _at(expression, {at: Navigated(frozenset((name,)), False, 0, 0)})
+    (said.first if at.first else said.last).append(_test(moved, predicate.text))
+    said.present = True
+    return True
+
+
+def _adjacent(expression: Expression, predicate: ClosurePredicate, said: _Said) -> bool:
+    """b[i] with b[i-1] and single events."""
+    name = predicate.iterated
+    assert name is not None
+    before = Navigated(frozenset((name,)), False, 1, 0)
+    tests = []
+    for part in conjuncts(expression):
+        form = adjacent_form(part) or part
+        for node in walk(form):
+            if isinstance(node, (Running, Exists)):
+                return False
+            if isinstance(node, Load) and _reads(node.at, name) and node.at != before:
+                return False
+        places = {
+            Current(0): Navigated(frozenset((name,)), False, 0, 0),
+            before: Navigated(frozenset((name + BEFORE,)), False, 0, 0),
+        }
+        tests.append(_test(_at(form, places), predicate.text))
+    said.adjacent += tests
+    return True
+
+
+def _reads(at: object, name: str) -> bool:
+    return isinstance(at, Navigated) and (at.labels is None or name in at.labels)
+
+
+def _test(expression: Expression, text: str) -> JoinTest:
+    return JoinTest(expression, event_variables(expression), text)
+
+
+def _at(expression: Expression, places: Mapping[object, Navigated]) -> Expression:
+    """The expression with loads at other rows."""
+    if isinstance(expression, Load):
+        return replace(expression, at=places.get(expression.at, expression.at), missing=None)
+    if isinstance(expression, Apply):
+        return replace(expression, operands=tuple(_at(operand, places) for operand in expression.operands))
+    return expression
+
+
+def _replaced(expression: Expression, old: Expression, new: Expression) -> Expression:
+    if expression == old:
+        return new
+    if isinstance(expression, Apply):
+        return replace(expression, operands=tuple(_replaced(part, old, new) for part in parts_of(expression)))
+    return expression

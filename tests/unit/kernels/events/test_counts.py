@@ -1,0 +1,126 @@
+"""Numbers of choices, against making them all."""
+
+from __future__ import annotations
+
+import random
+from itertools import combinations, pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+
+from episode.kernels.comparing import AT_LEAST, AT_MOST, EQUAL, GREATER, LESS
+from episode.kernels.events import counts
+
+Events = list[dict[str, int]]
+Closure = tuple[int, int, int, int, int, int]
+HOLDS = {
+    EQUAL: lambda event, before: event == before,
+    LESS: lambda event, before: event < before,
+    AT_MOST: lambda event, before: event <= before,
+    GREATER: lambda event, before: event > before,
+    AT_LEAST: lambda event, before: event >= before,
+}
+
+
+def counted(groups: list[Events], closures: list[Closure]) -> tuple[int, float]:
+    """By the kernel, for one intermediate match."""
+    events = [event for group in groups for event in group]
+    from_ = np.concatenate([[0], np.cumsum([len(group) for group in groups])])
+
+    def column(name: str, kind: Any = np.int64) -> Any:
+        return np.array([event[name] for event in events], kind)
+
+    start, pairs, pair_from = column("start"), [], np.zeros((len(groups), 1), np.int64)
+    for number, (group, closure) in enumerate(zip(groups, closures, strict=True)):
+        pair_from[number, 0] = len(pairs)
+        pairs += [_related(event, before, closure) for before in group for event in group]
+    order = [low + np.argsort(start[low:high], kind="stable") for low, high in pairwise(from_)]
+    high, low, near = counts.count_choices(
+        np.stack([from_[:-1], from_[1:]], axis=1), start, column("end"), np.concatenate(order).astype(np.int64),
+        column("first", np.uint8), column("last", np.uint8), column("flags"), column("value"), column("value"),
+        np.array(closures, np.int64), pair_from, np.array(pairs, np.uint8),
+    )  # fmt: skip
+    return (int(high[0]) << 64) + int(low[0]), float(near[0])
+
+
+def _related(event: dict[str, int], before: dict[str, int], closure: Closure) -> bool:
+    if closure[counts.RELATION] == counts.ALL:
+        return True
+    known = event["value"] >= 0 and before["value"] >= 0
+    return known and HOLDS[closure[counts.COMPARE]](event["value"], before["value"])
+
+
+def made(groups: list[Events], closures: list[Closure], number: int = 0, after: int = -100) -> int:
+    """By making every choice."""
+    if number == len(groups):
+        return 1
+    needed, least, most, may_be_empty, _, _ = closures[number]
+    total = made(groups, closures, number + 1, after) if may_be_empty else 0
+    for size in range(max(1, least), len(groups[number]) + 1):
+        for choice in combinations(groups[number], size):
+            pairs = list(pairwise(choice))
+            flags = np.bitwise_or.reduce([event["flags"] for event in choice])
+            if (
+                (most < 0 or size <= most)
+                and choice[0]["start"] > after
+                and choice[0]["first"]
+                and choice[-1]["last"]
+                and flags == needed
+                and all(one["end"] < other["start"] and _related(other, one, closures[number]) for one, other in pairs)
+            ):
+                total += made(groups, closures, number + 1, choice[-1]["end"])
+    return total
+
+
+def plain(count: int) -> Events:
+    return [{"start": i, "end": i, "first": 1, "last": 1, "flags": 0, "value": i} for i in range(count)]
+
+
+@pytest.mark.parametrize("count", [1, 10, 63, 64, 65, 126])
+def test_all_subsets(count: int) -> None:
+    assert counted([plain(count)], [(0, 0, -1, 0, counts.ALL, 0)])[0] == 2**count - 1
+    assert counted([plain(count)], [(0, 0, -1, 1, counts.ALL, 0)])[0] == 2**count
+    assert counted([plain(count)], [(0, 0, -1, 0, counts.TREE, GREATER)])[0] == 2**count - 1
+    assert counted([plain(count)], [(0, 0, -1, 0, counts.TREE, LESS)])[0] == count
+
+
+def test_what_is_too_large_is_known_to_be() -> None:
+    assert counted([plain(1000)], [(0, 0, -1, 0, counts.ALL, 0)])[1] == pytest.approx(2.0**1000)
+
+
+def test_products() -> None:
+    rng = random.Random(1)
+    for _ in range(50):
+        one, other = rng.randrange(2**64), rng.randrange(2**63)
+        columns = [np.array([value >> 64, value & (2**64 - 1)], np.uint64) for value in (one, other)]
+        high, low, near = columns[0][:1].copy(), columns[0][1:].copy(), np.array([float(one)])
+        counts.multiply(high, low, near, columns[1][:1], columns[1][1:], np.array([float(other)]))
+        assert (int(high[0]) << 64) + int(low[0]) == one * other
+        assert near[0] == pytest.approx(one * other)
+
+
+def test_random_closures() -> None:
+    rng = random.Random(7)
+    for _ in range(400):
+        groups: list[Events] = []
+        closures: list[Closure] = []
+        lasting = rng.random() < 0.3
+        for _ in range(rng.choice([1, 1, 2, 3])):
+            needed = rng.choice([0, 0, 1, 3])
+            group: Events = []
+            for _ in range(rng.randint(0, 5)):
+                end = rng.randint(1, 8)
+                group.append({
+                    "start": end - (rng.randint(0, 2) if lasting else 0), "end": end, "value": rng.randint(-1, 3),
+                    "first": rng.choice([1, 1, 0]), "last": rng.choice([1, 1, 0]), "flags": rng.randint(0, needed),
+                })  # fmt: skip
+            group.sort(key=lambda event: event["end"])
+            ranks = sorted({event["value"] for event in group} - {-1})
+            for event in group:
+                event["value"] = ranks.index(event["value"]) if event["value"] >= 0 else -1
+            groups.append(group)
+            relation = rng.choice([counts.ALL, counts.TREE, counts.PAIRS])
+            bounds = rng.choice([0, 0, 1, 2, 3]), rng.choice([-1, -1, 0, 1, 2, 3])
+            closures.append((needed, *bounds, rng.randint(0, 1), relation, rng.choice(list(HOLDS))))
+        assert counted(groups, closures)[0] == made(groups, closures)
