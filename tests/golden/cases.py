@@ -22,6 +22,7 @@ import pytest
 from episode.lang.events.syntax import EventQuery
 from episode.lang.situations.syntax import SituationQuery
 from episode.plan.event_time import time_column
+from episode.plan.events.aggregated import AggregatedPlan, plan_aggregated
 from episode.plan.events.classes import EventClasses
 from episode.plan.events.plan import EventPlan, plan_event_pattern
 from episode.plan.events.returns import EventTimes
@@ -45,11 +46,20 @@ SCHEMA = {
 
 def plan_events(query: EventQuery) -> EventPlan:
     """The plan of an event pattern over SCHEMA; without a TYPE BY the names of classes are aliases of any row."""
+    assert query.aggregate is None
     schema = InputSchema(SCHEMA)
     time = time_column(query, schema, query.input.time, "Say time='ts'.")
     type_column = query.input.type_column
     classes = EventClasses(query, schema, type_column)
     return plan_event_pattern(query, classes, EventTimes(time, None, SCHEMA[time]), query.input.partition_by)
+
+
+def plan_aggregates(query: EventQuery) -> AggregatedPlan:
+    """The same for aggregates over all matches."""
+    schema = InputSchema(SCHEMA)
+    time = time_column(query, schema, query.input.time, "Say time='ts'.")
+    times = EventTimes(time, None, SCHEMA[time])
+    return plan_aggregated(query, EventClasses(query, schema, query.input.type_column), times, query.input.partition_by)
 
 
 def plan_situations(query: SituationQuery) -> SituationPlan:

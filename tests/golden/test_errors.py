@@ -11,7 +11,7 @@ from episode.lang.events.syntax import EventQuery
 from episode.lang.statement import parse_statement
 from episode.plan.rows.plan import plan_row_pattern
 from episode.plan.schema import InputSchema
-from tests.golden.cases import SCHEMA, Case, check, parametrized, plan_events, plan_situations
+from tests.golden.cases import SCHEMA, Case, check, parametrized, plan_aggregates, plan_events, plan_situations
 
 LEAKS = re.compile(r"sqlglot|__episode|__derived|__atom|<class|Token\(|Traceback|object at 0x|None\b|exp\.")
 
@@ -22,7 +22,9 @@ def plan(query: str) -> None:
         names = tuple(name for name in (pattern.alias or pattern.name,) if name)
         plan_row_pattern(pattern.clause, InputSchema(SCHEMA), names)
     for whole in [*(table.query for table in statement.tables), *([statement.whole] if statement.whole else [])]:
-        if isinstance(whole, EventQuery):
+        if isinstance(whole, EventQuery) and whole.aggregate is not None:
+            plan_aggregates(whole)
+        elif isinstance(whole, EventQuery):
             plan_events(whole)
         else:
             plan_situations(whole)

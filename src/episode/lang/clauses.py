@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NoReturn
 
 from episode.errors import EpisodeSyntaxError
@@ -30,7 +30,8 @@ class Grammar:
     """The clauses of a language, in order, the first one required; and what messages say of them.
 
     inputs: the words that begin the parts of the input, before the first clause. repeated: clauses that may go on with
-    the same word. elsewhere: what to write instead of clauses of SQL that are none of the language.
+    the same word. elsewhere: what to write instead of clauses of SQL that are none of the language. inside: which of
+    those are parts of a clause. functions: words that begin a clause unless a bracket follows.
     """
 
     name: str
@@ -41,6 +42,8 @@ class Grammar:
     example: str
     elsewhere: dict[tuple[str, ...], str]
     repeated: tuple[str, ...] = ()
+    inside: dict[str, tuple[tuple[str, ...], ...]] = field(default_factory=dict)
+    functions: tuple[str, ...] = ()
 
     @property
     def first(self) -> str:
@@ -64,7 +67,7 @@ def cut_clauses(cursor: Cursor, grammar: Grammar) -> dict[str, Cursor]:
             ends[current] = cursor.index
             current = token.upper
             begins[current] = cursor.index + 1
-        _refuse_other_clause(cursor, grammar)
+        _refuse_other_clause(cursor, grammar, grammar.inside.get(current, ()))
         if token.kind is Kind.SYMBOL and token.text in "([{":
             cursor.skip_group()
         elif token.kind is Kind.SYMBOL and token.text in ")]}":
@@ -76,6 +79,8 @@ def cut_clauses(cursor: Cursor, grammar: Grammar) -> dict[str, Cursor]:
 
 
 def _is_clause(cursor: Cursor, grammar: Grammar) -> bool:
+    if cursor.token.upper in grammar.functions and cursor.peek().is_symbol("("):
+        return False
     return cursor.token.upper in grammar.clauses and not _is_name(cursor)
 
 
@@ -85,9 +90,11 @@ def _is_name(cursor: Cursor) -> bool:
     return before.is_symbol(".") or before.upper == "AS" or cursor.peek().is_symbol(".")
 
 
-def _refuse_other_clause(cursor: Cursor, grammar: Grammar) -> None:
-    """Clauses of SQL, and those of the input after the first clause."""
+def _refuse_other_clause(cursor: Cursor, grammar: Grammar, inside: tuple[tuple[str, ...], ...] = ()) -> None:
+    """Clauses of SQL, and those of the input after the first clause. inside: of those, parts of the present clause."""
     for words, hint in grammar.elsewhere.items():
+        if words in inside:
+            continue
         if cursor.at_words(*words) and not _is_name(cursor) and cursor.peek(-1).upper != "DISTINCT":
             last = cursor.peek(len(words) - 1)
             place = Token(Kind.NAME, " ".join(words), cursor.token.start, last.end)

@@ -9,7 +9,6 @@ from datetime import datetime
 STEP_BUDGET = 10_000_000
 """Steps of matching from one start row, unless something else is asked for."""
 
-
 MATCHES, COLLAPSED = "matches", "collapsed"
 EXACT, DOUBLE = "exact", "double"
 

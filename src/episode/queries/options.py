@@ -58,7 +58,8 @@ class Options:
         patterns; matches of event patterns have them anyway.
     results: 'matches', or 'collapsed': one row for each intermediate match, with the number of matches that it stands
         for. For event patterns with closures that choose their events.
-    counts: 'exact' (DECIMAL(38, 0)), or 'double', for numbers of matches that may be larger. Where matches are counted.
+    counts: 'exact' (DECIMAL(38, 0)), or 'double', for numbers of matches that may be larger. Where matches are counted:
+        RETURN COLLAPSED, AGGREGATE.
     detect: when a match is reported: 'earliest' (as soon as it is certain), or 'complete' (when all its situations have
         ended). For situation patterns.
     closure: how closures inside SEQ are evaluated under skip-till-any-match: 'auto' (by cost), 'runs' (a run for each

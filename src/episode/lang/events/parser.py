@@ -1,7 +1,8 @@
 """Event patterns, ZStream's and SASE's: from text to an EventQuery.
 
     [FROM table [PARTITION BY a, b] [ORDER BY time] [START BY start] [TYPE BY column]]
-    PATTERN pattern [WHERE conditions] [WITHIN duration] [RETURN [COLLAPSED] items]
+    PATTERN pattern [WHERE conditions] [WITHIN duration]
+    [RETURN [COLLAPSED] items | AGGREGATE items [GROUP BY attributes] [EVERY duration]]
 
 The query is first cut into its clauses, then PATTERN is read, so that WHERE and RETURN are read with the variables
 known.
@@ -31,6 +32,7 @@ from episode.lang.clauses import (
     with_suggestion,
 )
 from episode.lang.cursor import Cursor, describe
+from episode.lang.events.aggregates import parse_match_aggregates
 from episode.lang.events.checks import check_groups, check_pattern, variables_of
 from episode.lang.events.conditions import Conditions, parse_conditions
 from episode.lang.events.item_names import Named, own_name, with_different_names
@@ -48,13 +50,15 @@ ORDER_HINT = "The parts, in order: PATTERN, WHERE, WITHIN, RETURN."
 EXAMPLE = "Write for example PATTERN A; B WHERE A.x = B.x WITHIN 10 seconds."
 GRAMMAR = Grammar(
     name="an event pattern",
-    clauses=("PATTERN", "WHERE", "WITHIN", "RETURN"),
+    clauses=("PATTERN", "WHERE", "WITHIN", "RETURN", "AGGREGATE"),
     inputs=INPUT_WORDS,
     order_hint=ORDER_HINT,
     input_hint="Before PATTERN: FROM table PARTITION BY a, b ORDER BY time START BY start TYPE BY column.",
     example=EXAMPLE,
     elsewhere=dict.fromkeys(SQL_CLAUSES, ORDER_HINT),
     repeated=("WHERE",),
+    inside={"AGGREGATE": (("GROUP", "BY"),)},
+    functions=("AGGREGATE",),
 )
 TIMES = ("match_start", "match_end")
 COUNTED = "matches"
@@ -110,6 +114,10 @@ def _query(cursor: Cursor, strategy: Strategy | None) -> EventQuery:
     where = parse_conditions(clauses["WHERE"], variables) if "WHERE" in clauses else Conditions()
     if (where.strategy or strategy) in (None, Strategy.ANY):
         check_groups(Source(cursor.source), pattern)
+    if "RETURN" in clauses and "AGGREGATE" in clauses:
+        token = cursor.tokens[clauses["AGGREGATE"].index - 1]
+        hint = "RETURN is for each match, AGGREGATE over all of them: write one of the two."
+        cursor.fail("AGGREGATE stands in the place of RETURN.", token, hint)
     collapsed = _collapsed(clauses["RETURN"], variables) if "RETURN" in clauses else None
     return EventQuery(
         pattern=pattern,
@@ -122,6 +130,7 @@ def _query(cursor: Cursor, strategy: Strategy | None) -> EventQuery:
         source=Source(cursor.source, Span(cursor.tokens[begin].start, cursor.tokens[end - 1].end), pattern_span),
         strategy_span=where.strategy_span,
         collapsed=collapsed,
+        aggregate=parse_match_aggregates(clauses["AGGREGATE"], variables) if "AGGREGATE" in clauses else None,
     )
 
 

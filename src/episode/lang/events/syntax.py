@@ -187,6 +187,35 @@ def event_atoms(scalar: Scalar) -> tuple[EventAtom, ...]:
     return tuple(cast(EventAtom, atom) for _, atom in scalar.atoms)
 
 
+# ---- aggregates over all matches ---------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class MatchCount:
+    """`count(*)` in AGGREGATE: the number of matches."""
+
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True)
+class GroupAttribute:
+    """`a.symbol [AS name]` after GROUP BY."""
+
+    column: EventColumn
+    name: str
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True)
+class MatchAggregates:
+    """`AGGREGATE items [GROUP BY attributes] [EVERY duration]`. Atoms of items are EventAggregates and MatchCounts."""
+
+    items: tuple[ReturnItem, ...]
+    group_by: tuple[GroupAttribute, ...] = ()
+    every: Duration | None = None
+    span: Span = field(default=NOWHERE, compare=False)
+
+
 # ---- the query --------------------------------------------------------------------------------------
 
 
@@ -220,6 +249,7 @@ class EventQuery:
     conditions: the conjuncts of WHERE, chained equalities (`a.x = b.x = c.x`) split into pairs, percentages as numbers.
     returns: None where there is no RETURN: every event that is not negated, as structs. collapsed: where RETURN asks
     for intermediate matches.
+    aggregate: AGGREGATE in RETURN's place: aggregates over all matches.
     """
 
     pattern: EventPattern
@@ -232,3 +262,4 @@ class EventQuery:
     source: Source = field(default=Source(), compare=False, repr=False)
     strategy_span: Span = field(default=NOWHERE, compare=False)
     collapsed: Span | None = None
+    aggregate: MatchAggregates | None = None

@@ -7,15 +7,18 @@ from episode.matchers.events.enumerating import NotCounted
 from episode.matchers.events.tree import TooManyRecords
 from episode.matchers.limits import StateLimit
 from episode.matchers.protocol import EventBatch
+from episode.plan.events.aggregated import AggregatedPlan
 from episode.plan.events.plan import EventPlan
 
 
-def _error(plan: EventPlan, events: EventBatch, row: int, what: str, hint: str) -> EpisodeDataError:
+def _error(plan: EventPlan | AggregatedPlan, events: EventBatch, row: int, what: str, hint: str) -> EpisodeDataError:
     names = dict.fromkeys([*plan.keys, plan.times.end])
     return plan.source.error(EpisodeDataError, f"{events.values_at(row, names)} {what}.", plan.source.pattern, hint)
 
 
-def too_many_held(plan: EventPlan, events: EventBatch, row: int, count: int, limit: StateLimit) -> EpisodeDataError:
+def too_many_held(
+    plan: EventPlan | AggregatedPlan, events: EventBatch, row: int, count: int, limit: StateLimit
+) -> EpisodeDataError:
     """A key holds more than it may."""
     return _error(
         plan,

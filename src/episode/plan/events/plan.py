@@ -143,7 +143,7 @@ def plan_event_pattern(
 
     collapsed: are intermediate matches asked for, and how are they counted? RETURN may ask for them as well."""
     try:
-        return _Planner(query, classes, times, keys, strategy, closure, collapsed or Collapsed()).plan()
+        return EventPlanner(query, classes, times, keys, strategy, closure, collapsed or Collapsed()).plan()
     except RecursionError:
         raise query.source.error(
             EpisodeUnsupportedError,
@@ -153,7 +153,9 @@ def plan_event_pattern(
         ) from None
 
 
-class _Planner:
+class EventPlanner:
+    """Plans one query, step by step; `aggregated` takes steps of it for aggregates over all matches."""
+
     def __init__(
         self,
         query: EventQuery,
@@ -418,8 +420,9 @@ class _Planner:
                     "Use an attribute of an atomic type.",
                 )
             columns.append(column)
-        if self.strategy in (Strategy.ANY, Strategy.NEXT):
-            columns += self._equal_everywhere(conjuncts_)
+        equal = self._equal_everywhere(conjuncts_) if self.strategy in (Strategy.ANY, Strategy.NEXT) else []
+        columns += equal
+        always = _always(self.query.pattern)
         if self.strategy is Strategy.PARTITION and not columns and not self.keys:
             raise self.query.source.error(
                 EpisodeAnalysisError,
@@ -434,7 +437,9 @@ class _Planner:
                 continue
             known = Apply("not", (Apply("is_null", (Load(column, Current(0), type_),), "boolean"),), "boolean")
             for name in self.variables:
-                local[name].append(known)
+                # Of the only event that is always there nothing is demanded where the others are not.
+                if column not in equal or always != [name]:
+                    local[name].append(known)
             if self.strategy is Strategy.STRICT:
                 rest.append(column)
             elif column not in self.keys:

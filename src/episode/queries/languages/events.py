@@ -13,22 +13,24 @@ from episode.lang.source import Source
 from episode.lang.syntax import Span
 from episode.plan.delays import Delays
 from episode.plan.event_time import EventTime, time_column
+from episode.plan.events.aggregated import plan_aggregated
 from episode.plan.events.classes import EventClasses
 from episode.plan.events.collapsing import Collapsed
 from episode.plan.events.cost import PhysicalPlan, default_statistics, search
 from episode.plan.events.delays import event_pattern_delays
 from episode.plan.events.explain import explain_event_pattern, explain_reports
 from episode.plan.events.plan import EventPlan, plan_event_pattern
-from episode.plan.events.postponed import RUNS
+from episode.plan.events.postponed import AUTO, RUNS
 from episode.plan.events.report import EventReport
 from episode.plan.events.returns import KEEP, EventTimes
 from episode.plan.events.stream import event_time_of
 from episode.plan.events.tables import one_stream_of
 from episode.plan.result import Result
-from episode.plan.run_options import RunOptions
+from episode.plan.run_options import STEP_BUDGET, RunOptions
 from episode.plan.schema import InputSchema, key_columns
 from episode.plan.tables import EventTable
 from episode.queries.language import Given, Input, Language
+from episode.queries.languages.aggregated import BoundAggregatedPattern
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -47,6 +49,13 @@ SAMPLES = (
     "PATTERN SEQ(A a, B+ b[], C c) WHERE b[i].v > b[i-1].v AND max(b[].v) > a.v WITHIN 9 RETURN COLLAPSED a.v",
 )
 """Patterns that need every kernel of theirs, over SAMPLE_TYPES; each runs as a tree, if it can."""
+
+AGGREGATED = "AGGREGATE count(*) AS n, sum(b[].v) AS s, min(b[].v) AS least"
+AGGREGATED_SAMPLES = (
+    f"PATTERN SEQ(A a, B+ b[], C c) WITHIN 9 {AGGREGATED}",
+    f"PATTERN SEQ(A a, B+ b[], C c) WHERE b[i].v > b[i-1].v WITHIN 9 {AGGREGATED}",
+)
+"""The same for aggregates over all matches."""
 
 SAMPLE_TYPES = {"k": "bigint", "ts": "bigint", "v": "double", "type": "string"}
 SAY_WHICH = "Say time='ts' (in SQL: ORDER BY ts before PATTERN)."
@@ -104,14 +113,31 @@ class EventPatterns(Language[EventQuery]):
             type_column = schema.find(type_column) or type_column
         classes = EventClasses(query, schema, type_column, dict(events.tables))
         times = EventTimes(time, start, schema.columns[time])
+        if query.aggregate is not None:
+            self._check_aggregated(query, run)
+            option = strategy_of(given.strategy)
+            return BoundAggregatedPattern(plan_aggregated(query, classes, times, keys, option, not run.exact))
         collapsed = Collapsed(run.collapsed, run.exact)
         plan = plan_event_pattern(query, classes, times, keys, strategy_of(given.strategy), run.closure, collapsed)
         if not run.exact and plan.collapse is None:
             raise EpisodeAnalysisError(
                 "Options(counts='double') says how matches are counted, and this query does not count them.",
-                hint="RETURN COLLAPSED counts them.",
+                hint="RETURN COLLAPSED and AGGREGATE count them.",
             )
         return BoundEventPattern(plan, run.step_budget)
+
+    def _check_aggregated(self, query: EventQuery, run: RunOptions) -> None:
+        """Options for matches have no meaning where no match is enumerated."""
+        assert query.aggregate is not None
+        given = {
+            "closure": run.closure != AUTO,
+            "step_budget": run.step_budget != STEP_BUDGET,
+            "match_times": run.match_times,
+            "results": run.collapsed,
+        }
+        for name in (name for name, is_given in given.items() if is_given):
+            message = f"Options({name}=…) has no meaning for AGGREGATE, which enumerates no matches."
+            raise query.source.error(EpisodeAnalysisError, message, query.aggregate.span, "Leave the option out.")
 
     def _start(self, query: EventQuery, schema: InputSchema, time: str, given: Given) -> str | None:
         """Where events last, the column of their start."""
@@ -129,6 +155,7 @@ class EventPatterns(Language[EventQuery]):
     def samples(self) -> Iterator[tuple[MatcherSpec, pa.Table]]:
         import pyarrow as pa
 
+        from episode.matchers.events.aggregated_spec import AggregatedSpec
         from episode.matchers.events.spec import EventPatternSpec
 
         types = ["A", "B", "C", "E"] * 2
@@ -145,6 +172,10 @@ class EventPatterns(Language[EventQuery]):
             if plan.construction is not None:
                 plan = plan_event_pattern(query, classes, EventTimes("ts", None, "bigint"), closure=RUNS)
             yield EventPatternSpec(plan, table.schema), table
+        for text in AGGREGATED_SAMPLES:
+            query = parse_event_query(text)
+            classes = EventClasses(query, InputSchema(SAMPLE_TYPES), "type")
+            yield AggregatedSpec(plan_aggregated(query, classes, EventTimes("ts", None, "bigint")), table.schema), table
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,201 @@
+"""AGGREGATE of an event pattern: aggregates over all matches, then GROUP BY and EVERY."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+from episode.errors import EpisodeSyntaxError, EpisodeUnsupportedError
+from episode.lang.clauses import refuse_unit, split_list, split_name
+from episode.lang.cursor import Cursor, describe, top_level
+from episode.lang.duration import EXAMPLES, parse_window
+from episode.lang.events.references import Variables, resolve
+from episode.lang.events.scalar import aggregate_at, parse_aggregate
+from episode.lang.events.syntax import (
+    EventAggregate,
+    EventColumn,
+    GroupAttribute,
+    Index,
+    MatchAggregates,
+    MatchCount,
+    Reach,
+)
+from episode.lang.lexer import Kind, Token
+from episode.lang.lifting import lift_scalar
+from episode.lang.parameters import parameter_at
+from episode.lang.references import read_sign
+from episode.lang.source import Source
+from episode.lang.spark_expression import EVENT_PATTERNS, Surroundings
+from episode.lang.syntax import Duration, ReturnItem, Scalar, Span
+
+FUNCTIONS = ("count", "sum", "avg", "min", "max")
+ITEM = "AGGREGATE takes aggregates over all matches: count(*) AS trends, sum(b[].x), max(a.x)."
+GROUP = "GROUP BY takes attributes of single events: GROUP BY a.symbol."
+ORDER = "The parts, in order: AGGREGATE items GROUP BY attributes EVERY duration."
+BUCKET = ("bucket_start", "bucket_end")
+
+
+def parse_match_aggregates(cursor: Cursor, variables: Variables) -> MatchAggregates:
+    """What stands after AGGREGATE."""
+    start = cursor.tokens[cursor.index - 1].start
+    group, every = _places(cursor)
+    ends = [*(index for index in (group, every) if index is not None), cursor.end]
+    if ends != sorted(ends):
+        cursor.fail("GROUP BY must come before EVERY.", cursor.tokens[ends[0]], ORDER)
+    items_end = ends[0]
+    names: set[str] = set()
+    items = []
+    for part in split_list(Cursor(cursor.source, cursor.tokens, cursor.index, items_end), "an aggregate", ITEM):
+        item = _item(part, variables)
+        _check_name(cursor, item.name, item.span, names)
+        items.append(item)
+    attributes: list[GroupAttribute] = []
+    if group is not None:
+        inner = Cursor(cursor.source, cursor.tokens, group + 2, every if every is not None else cursor.end)
+        attributes = [_attribute(part, variables) for part in split_list(inner, "an attribute", GROUP)]
+        for attribute in attributes:
+            _check_name(cursor, attribute.name, attribute.span, names)
+    span = Span(start, cursor.tokens[cursor.end - 1].end)
+    return MatchAggregates(tuple(items), tuple(attributes), None if every is None else _every(cursor, every), span)
+
+
+def _places(cursor: Cursor) -> tuple[int | None, int | None]:
+    """Where GROUP BY and EVERY stand; each at most once."""
+    found: dict[str, int] = {}
+    for index in top_level(cursor, cursor.index, cursor.end):
+        token, after = cursor.tokens[index], Cursor(cursor.source, cursor.tokens, index + 1, cursor.end)
+        grouping = token.upper == "GROUP" and after.token.upper == "BY"
+        duration = after.token.kind is Kind.NUMBER or after.token.upper == "INTERVAL" or after.at_end
+        spaced = token.upper == "EVERY" and (duration or parameter_at(cursor.tokens, index + 1) is not None)
+        if token.kind is Kind.NAME and (grouping or spaced) and cursor.tokens[index - 1].upper != "AS":
+            if token.upper in found:
+                cursor.fail(f"{token.upper} is given twice.", token, "Keep one of them.")
+            found[token.upper] = index
+    return found.get("GROUP"), found.get("EVERY")
+
+
+def _check_name(cursor: Cursor, name: str, span: Span, seen: set[str]) -> None:
+    place = Token(Kind.NAME, "", span.start, span.end)
+    if name.lower() in seen:
+        cursor.fail(f"Two columns of AGGREGATE are called {name}.", place, "Name one of them with AS.")
+    if name.lower() in BUCKET:
+        hint = "bucket_start and bucket_end are added with EVERY; choose another name with AS."
+        cursor.fail(f"A column of AGGREGATE cannot be called {name}.", place, hint)
+    seen.add(name.lower())
+
+
+def _every(cursor: Cursor, index: int) -> Duration:
+    inner = Cursor(cursor.source, cursor.tokens, index + 1, cursor.end)
+    if inner.at_end:
+        inner.fail(f"Expected a duration after EVERY, found {describe(inner.token)}.", None, EXAMPLES)
+    duration = parse_window(inner)
+    if not inner.at_end:
+        refuse_unit(inner)
+        inner.fail(f"Unexpected {describe(inner.token)} after EVERY.", None, ORDER)
+    if duration.amount == 0 and duration.parameter is None:
+        raise Source(cursor.source).error(EpisodeSyntaxError, "EVERY needs some time.", duration.span, EXAMPLES)
+    return duration
+
+
+def _item(cursor: Cursor, variables: Variables) -> ReturnItem:
+    span = Span(cursor.token.start, cursor.tokens[cursor.end - 1].end)
+    inner, name = split_name(cursor, "count(*) counts matches.")
+    expression = lift_scalar(inner, _TrendAtoms(variables))
+    if not expression.atoms:
+        cursor.fail("This is no aggregate over matches.", Token(Kind.NAME, "", span.start, span.end), ITEM)
+    return ReturnItem(expression, name or " ".join(expression.original.split()), span)
+
+
+def _attribute(cursor: Cursor, variables: Variables) -> GroupAttribute:
+    span = Span(cursor.token.start, cursor.tokens[cursor.end - 1].end)
+    inner, name = split_name(cursor, GROUP)
+    expression = lift_scalar(inner, _GroupAtoms(variables))
+    column = _only_column(expression)
+    if column is None:
+        cursor.fail("GROUP BY takes attributes, not expressions.", Token(Kind.NAME, "", span.start, span.end), GROUP)
+    variable = variables[column.variable.lower()]
+    if variable.negation is not None:
+        hint = "Group by an event that is not negated."
+        raise Source(cursor.source).error(
+            EpisodeSyntaxError, f"{column.variable} is negated: a match has no such event.", column.span, hint
+        )
+    if variable.closure:
+        raise Source(cursor.source).error(
+            EpisodeSyntaxError, f"{column.variable} is several events: a match is of one group.", column.span, GROUP
+        )
+    return GroupAttribute(column, name or column.path[-1], span)
+
+
+def _only_column(expression: Scalar) -> EventColumn | None:
+    plain = len(expression.atoms) == 1 and expression.text.strip() == expression.atoms[0][0]
+    atom = expression.atoms[0][1] if plain else None
+    return atom if isinstance(atom, EventColumn) else None
+
+
+@dataclass
+class _TrendAtoms:
+    """Reads the atoms of an item of AGGREGATE."""
+
+    variables: Variables
+    surroundings: Surroundings = EVENT_PATTERNS
+
+    def read(self, cursor: Cursor) -> EventAggregate | MatchCount | str | None:
+        token = cursor.token
+        if token.upper == "COUNT" and all(cursor.peek(1 + n).is_symbol(sign) for n, sign in enumerate("(*)")):
+            cursor.index += 4
+            return MatchCount(cursor.span_from(token.start))
+        sign = read_sign(cursor)
+        if sign is not None:
+            return sign
+        name = aggregate_at(cursor)
+        if name is None:
+            return None
+        cursor.advance()
+        aggregate = parse_aggregate(cursor, name, self.variables)
+        self._check(cursor, name, aggregate)
+        return aggregate
+
+    def _check(self, cursor: Cursor, name: Token, aggregate: EventAggregate) -> None:
+        source = Source(cursor.source)
+        if aggregate.reach is not Reach.ALL:
+            hint = f"Write {name.text}({aggregate.variable}[].x)."
+            cursor.fail(f"{aggregate.variable}[..i] has no meaning over all matches.", name, hint)
+        if self.variables[aggregate.variable.lower()].negation is not None:
+            raise source.error(
+                EpisodeSyntaxError,
+                f"{aggregate.variable} is negated: a match has no such event.",
+                aggregate.span,
+                "Aggregate events that are not negated.",
+            )
+        if aggregate.function not in FUNCTIONS:
+            raise source.error(
+                EpisodeUnsupportedError,
+                f"{name.text} is not evaluated over all matches without enumerating them.",
+                name.span,
+                f"These are: {', '.join(FUNCTIONS)}. Others: return the matches, and aggregate them in SQL.",
+            )
+
+    def column(self, cursor: Cursor, fields: tuple[str, ...], _quoted: bool, span: Span) -> EventColumn:
+        written = Token(Kind.NAME, "", span.start, span.end)
+        shown = ".".join(fields)
+        cursor.fail(f"{shown} is different in every match.", written, f"{ITEM} Groups are made by GROUP BY {shown}.")
+
+
+@dataclass
+class _GroupAtoms:
+    """Reads an attribute of GROUP BY."""
+
+    variables: Variables
+    surroundings: Surroundings = EVENT_PATTERNS
+
+    def read(self, cursor: Cursor) -> str | None:
+        for one, other in pairwise((cursor.token, cursor.peek())):
+            if one.kind is Kind.NAME and other.is_symbol("["):
+                cursor.fail(f"{one.text}[…] may be another event in every match.", one, GROUP)
+        return None
+
+    def column(self, cursor: Cursor, fields: tuple[str, ...], _quoted: bool, span: Span) -> EventColumn:
+        if len(fields) == 1 and fields[0].lower() in self.variables:
+            cursor.fail(f"{fields[0]} is an event, not a value.", Token(Kind.NAME, "", span.start, span.end), GROUP)
+        name, path = resolve(cursor, fields, span, self.variables)
+        return EventColumn(name, Index.PLAIN, 0, path, span)

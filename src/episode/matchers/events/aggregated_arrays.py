@@ -1,0 +1,263 @@
+"""Aggregates over all matches, and a batch of events, as the arrays of their kernels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from episode.kernels.events import trends, trends_starts
+from episode.matchers.prepare import Needs, Prepared, prepare
+from episode.plan.events.aggregated import AggregatedPlan, Alternative, OverMatches
+from episode.plan.expressions import Constant, Current, Expression, Load, walk
+from episode.plan.types import lane_of
+
+OPERATIONS = {
+    "eq": trends_starts.EQ, "ne": trends_starts.NE, "lt": trends_starts.LT, "le": trends_starts.LE,
+    "gt": trends_starts.GT, "ge": trends_starts.GE,
+}  # fmt: skip
+_REST = np.int64(np.iinfo(np.int64).max)
+
+
+def aggregated_needs(plan: AggregatedPlan) -> Needs:
+    """What a plan needs of a batch; computed once per plan."""
+    columns: dict[str, str] = {}
+    null_tests: dict[str, None] = {}
+    constants: dict[tuple[str, object], None] = {}
+    computed: dict[Expression, None] = {}
+
+    def read(expression: Expression) -> None:
+        for node in walk(expression):
+            if isinstance(node, Load):
+                columns[node.column] = node.type
+            elif isinstance(node, Constant) and lane_of(node.type) == "code" and node.value is not None:
+                constants[(node.type, node.value)] = None
+
+    def take(expression: Expression) -> None:
+        read(expression)
+        if not isinstance(expression, Load):
+            computed[expression] = None
+
+    for condition in plan.conditions.values():
+        for part in condition.row_local:
+            read(part)
+    for alternative in plan.alternatives:
+        for test in (*alternative.first_tests, *(test for link in alternative.links for test in link.tests)):
+            take(test.current)
+            take(test.other)
+    for value in plan.values:
+        if value.argument is None:
+            continue
+        if value.function == "count" and isinstance(value.argument, Load):
+            null_tests[value.argument.column] = None
+        else:
+            take(value.argument)
+    for column in (*plan.same, *(group.column for group in plan.groups)):
+        columns[column] = plan.types[column]
+    return Needs(columns, tuple(null_tests), tuple(constants), tuple(computed))
+
+
+def prepare_aggregated(plan: AggregatedPlan, needs: Needs, table: pa.Table, key: np.ndarray) -> Prepared:
+    """Encode the columns, evaluate what concerns single rows."""
+    prepared = prepare(plan, needs, table, key)
+    prepared.bits[:] &= np.uint64(2 ** len(plan.variables) - 1)
+    return prepared
+
+
+# ---- images ----------------------------------------------------------------------------------------------
+
+
+def image_of(prepared: Prepared, expression: Expression) -> tuple[np.ndarray, np.ndarray]:
+    """int64 in the order of the values (NaN after all, -0.0 as 0.0), and which of them are not null."""
+    floating, row, check = prepared.column(expression)
+    lanes = prepared.lanes
+    valid = np.ones(len(prepared.bits), np.bool_) if check < 0 else lanes.valid[check] != 0
+    if not floating:
+        return lanes.ints[row], valid
+    values = lanes.floats[row] + 0.0
+    values[np.isnan(values)] = np.nan
+    return _turned(values.view(np.int64)), valid
+
+
+def floats_of(images: np.ndarray) -> np.ndarray:
+    """The doubles after their images."""
+    return _turned(images).view(np.float64)
+
+
+def _turned(words: np.ndarray) -> np.ndarray:
+    """Bits of doubles in the order of their values, and back."""
+    return words ^ ((words >> 63) & _REST)
+
+
+def column_image(plan: AggregatedPlan, prepared: Prepared, column: str) -> tuple[np.ndarray, np.ndarray]:
+    return image_of(prepared, Load(column, Current(0), plan.types[column]))
+
+
+# ---- lanes -----------------------------------------------------------------------------------------------
+
+
+@dataclass
+class ValueLanes:
+    """Which lanes of the kernels' values hold what: by what they add up. Lane 0 of exact and real ones counts matches.
+
+    Sums of whole numbers are kept as two, of the positive values and of the negative ones without their sign."""
+
+    plan: AggregatedPlan
+    prepared: Prepared
+    exact: list[tuple[frozenset[str], np.ndarray]] = field(default_factory=list)
+    real: list[tuple[frozenset[str], np.ndarray]] = field(default_factory=list)
+    least: list[tuple[frozenset[str], np.ndarray]] = field(default_factory=list)
+    _known: dict[tuple[object, ...], int] = field(default_factory=dict)
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """How many exact, real and least lanes there are."""
+        return 1 + len(self.exact), 1 + len(self.real) if self.needs_real else 0, len(self.least)
+
+    @property
+    def needs_real(self) -> bool:
+        return bool(self.real) or self.plan.doubles
+
+    def pairs(self, value: OverMatches) -> int:
+        """The exact lane of how many events (with a value) are folded."""
+        assert value.labels is not None
+        return self._lane(
+            self.exact, ("pairs", value.labels, value.argument), value.labels, self._counted(value, np.uint64)
+        )
+
+    def real_pairs(self, value: OverMatches) -> int:
+        assert value.labels is not None
+        what = ("real pairs", value.labels, value.argument)
+        return self._lane(self.real, what, value.labels, self._counted(value, np.float64))
+
+    def sums(self, value: OverMatches) -> tuple[int, int | None]:
+        """The exact lanes of the sums of positive and of negative values (None: there are none)."""
+        assert value.argument is not None
+        assert value.labels is not None
+        values, valid = image_of(self.prepared, value.argument)
+        values = np.where(valid, values, 0)
+        what = (value.labels, value.argument)
+        positive = self._lane(self.exact, ("positive", *what), value.labels, np.maximum(values, 0).astype(np.uint64))
+        if not (values < 0).any():
+            return positive, None
+        magnitude = (-np.minimum(values, 0).view(np.uint64)).astype(np.uint64)
+        return positive, self._lane(self.exact, ("negative", *what), value.labels, magnitude)
+
+    def real_sum(self, value: OverMatches) -> int:
+        assert value.argument is not None
+        assert value.labels is not None
+        _, row, check = self.prepared.column(value.argument)
+        values = self.prepared.lanes.floats[row]
+        if check >= 0:
+            values = np.where(self.prepared.lanes.valid[check] != 0, values, 0.0)
+        return self._lane(self.real, ("real", value.labels, value.argument), value.labels, values)
+
+    def extreme(self, value: OverMatches) -> tuple[int, np.ndarray]:
+        """The lane of least images (of the opposite values for max), and the images."""
+        assert value.argument is not None
+        assert value.labels is not None
+        images, valid = image_of(self.prepared, value.argument)
+        if value.function == "max":
+            images = ~images
+        if (images[valid] == trends.NOTHING).any():
+            images = np.unique(images, return_inverse=True)[1].astype(np.int64)  # ranks have room for nothing
+        images = np.where(valid, images, trends.NOTHING)
+        return self._lane(self.least, (value.function, value.labels, value.argument), value.labels, images), images
+
+    def _counted(self, value: OverMatches, kind: type) -> np.ndarray:
+        count = len(self.prepared.bits)
+        if value.argument is None:
+            return np.ones(count, kind)
+        check = self.prepared.column(value.argument)[2]
+        return np.ones(count, kind) if check < 0 else (self.prepared.lanes.valid[check] != 0).astype(kind)
+
+    def _lane(
+        self,
+        lanes: list[tuple[frozenset[str], np.ndarray]],
+        what: tuple[object, ...],
+        labels: frozenset[str],
+        values: np.ndarray,
+    ) -> int:
+        if what not in self._known:
+            lanes.append((labels, values))
+            self._known[what] = len(lanes) - (lanes is self.least)
+        return self._known[what]
+
+    def weights(self, alternative: Alternative, order: np.ndarray | None) -> trends.Weights:
+        """What rows (in this order) add in the places of an alternative."""
+        real = self.shape[1]
+        names = [place.variable for place in alternative.places]
+
+        def stacked(lanes: list[tuple[frozenset[str], np.ndarray]], first: int, kind: type) -> np.ndarray:
+            rows = [np.zeros(len(self.prepared.bits), kind)] * first + [values for _, values in lanes]
+            if not rows:
+                return np.zeros((0, len(self.prepared.bits)), kind)
+            return np.stack([row if order is None else row[order] for row in rows])
+
+        def members(lanes: list[tuple[frozenset[str], np.ndarray]], first: int) -> np.ndarray:
+            sets = [frozenset[str]()] * first + [labels for labels, _ in lanes]
+            return np.array([[name in one for one in sets] for name in names], np.bool_).reshape(len(names), len(sets))
+
+        return trends.Weights(
+            stacked(self.exact, 1, np.uint64),
+            stacked(self.real, min(real, 1), np.float64),
+            stacked(self.least, 0, np.int64),
+            members(self.exact, 1),
+            members(self.real, min(real, 1)),
+            members(self.least, 0),
+        )
+
+
+# ---- alternatives ----------------------------------------------------------------------------------------
+
+
+def shape_of(plan: AggregatedPlan, alternative: Alternative) -> trends.Shape:
+    bit = {name: np.uint64(1 << number) for number, name in enumerate(plan.variables)}
+    count = len(alternative.places)
+    link = np.zeros((count + 1, count), np.bool_)
+    goes_on = np.zeros(count, np.bool_)
+    for one in alternative.links:
+        link[one.source, one.target] = True
+        goes_on[one.source] = True
+    link[count, list(alternative.starts)] = True
+    ends = np.zeros(count, np.bool_)
+    ends[list(alternative.ends)] = True
+    return trends.Shape(np.array([bit[place.variable] for place in alternative.places], np.uint64), link, ends, goes_on)
+
+
+def tests_of(prepared: Prepared, alternative: Alternative, order: np.ndarray | None) -> trends_starts.Tests:
+    """The conditions of an alternative on rows in this order."""
+    count = len(prepared.bits)
+    links = alternative.links
+    kinds = []
+    for link in links:
+        if len(link.tests) != 1:
+            kinds.append(trends_starts.SCAN if link.tests else trends_starts.PLAIN)
+        else:
+            kinds.append(trends_starts.TABLE if link.tests[0].operation == "eq" else trends_starts.TREE)
+    tests = [test for link in links for test in link.tests]
+
+    def images(expressions: list[Expression]) -> tuple[np.ndarray, np.ndarray]:
+        found = [image_of(prepared, one) for one in expressions]
+        if not found:
+            return np.zeros((0, count), np.int64), np.zeros((0, count), np.bool_)
+        rows = slice(None) if order is None else order
+        return np.stack([one[rows] for one, _ in found]), np.stack([valid[rows] for _, valid in found])
+
+    current, current_valid = images([test.current for test in tests])
+    before, before_valid = images([test.other for test in tests])
+    first_current, first_current_valid = images([test.current for test in alternative.first_tests])
+    first, first_valid = images([test.other for test in alternative.first_tests])
+    first_of = [[place.variable == test.variable for test in alternative.first_tests] for place in alternative.places]
+    return trends_starts.Tests(
+        np.array([link.source for link in links], np.int64),
+        np.array([link.target for link in links], np.int64),
+        np.array(kinds, np.int64),
+        np.concatenate([[0], np.cumsum([len(link.tests) for link in links])]).astype(np.int64),
+        np.array([OPERATIONS[test.operation] for test in tests], np.int64),
+        current, before, current_valid, before_valid,
+        np.array(first_of, np.bool_).reshape(len(alternative.places), len(alternative.first_tests)),
+        np.array([OPERATIONS[test.operation] for test in alternative.first_tests], np.int64),
+        first_current, first, first_current_valid, first_valid,
+    )  # fmt: skip

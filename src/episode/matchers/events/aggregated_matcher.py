@@ -1,0 +1,147 @@
+"""The Matcher of aggregates over all matches: on one shard, in batch and in a stream.
+
+State: the events that a match to come may still have, those of the last window and of the bucket that is not over. A
+bucket is decided when all its events are in; its totals are then computed at once from the events that are held.
+Without EVERY all is decided at the end of the input.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from json import dumps, loads
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from episode.kernels.times import NEVER
+from episode.matchers.columns import from_bytes
+from episode.matchers.events.aggregated_arrays import aggregated_needs, prepare_aggregated
+from episode.matchers.events.aggregated_output import AggregatedOutput, bucket_of
+from episode.matchers.events.aggregated_search import search
+from episode.matchers.events.errors import too_many_held
+from episode.matchers.held import HeldRows, by_name, chunk_of
+from episode.matchers.protocol import END_OF_TIME, EventBatch, Snapshot, StateChunk
+from episode.plan.events.aggregated import AggregatedPlan
+
+if TYPE_CHECKING:
+    from episode.matchers.events.aggregated_spec import AggregatedSpec
+
+_PARTITIONS = "partitions"
+
+
+@dataclass
+class AggregatedReport:
+    """What a matcher has done: passes over events, the events in them (of windows before, too), rows that came out."""
+
+    passes: int = 0
+    events: int = 0
+    rows: int = 0
+
+    def to_json(self) -> str:
+        return dumps(asdict(self))
+
+    @staticmethod
+    def from_json(text: str) -> AggregatedReport:
+        return AggregatedReport(**loads(text))
+
+
+class AggregatedMatcher:
+    """Aggregates over all matches of one event pattern, at work on one shard. done: what ends up to then is out."""
+
+    def __init__(self, spec: AggregatedSpec) -> None:
+        self.spec = spec
+        self.plan: AggregatedPlan = spec.plan
+        self.needs = aggregated_needs(self.plan)
+        self.output = AggregatedOutput(self.plan, spec.output_schema)
+        self.held = HeldRows(spec.input_columns)
+        self.done: int = NEVER
+        self.given_up = 0
+        self._report = AggregatedReport()
+
+    def feed(self, events: EventBatch, until: int) -> Iterator[pa.Table]:
+        together = self.held.joined(events)
+        decided = self._decided(until)
+        if len(together):
+            prepared = prepare_aggregated(self.plan, self.needs, together.table, together.key)
+            if decided > self.done:
+                found = search(self.plan, together, prepared, self.done, decided)
+                self._report.passes += 1
+                self._report.events += len(together)
+                self._report.rows += len(found.last)
+                if len(found.last):
+                    yield self.output.table(together, found)
+            self._hold(together, prepared.bits, decided, until)
+        if until != END_OF_TIME:
+            self.done = max(self.done, decided)
+
+    def _decided(self, until: int) -> int:
+        """The last time of buckets that are over. (NEVER: there is none.)"""
+        if until == END_OF_TIME:
+            return END_OF_TIME
+        if self.plan.every is None or until == NEVER:
+            return NEVER
+        return max(NEVER, (until + 1) // self.plan.every * self.plan.every - 1)
+
+    def _hold(self, events: EventBatch, bits: np.ndarray, decided: int, until: int) -> None:
+        """Keep the events that a later match can have."""
+        if until == END_OF_TIME:
+            self.held.forget()
+            return
+        keep = bits != 0
+        decided = max(decided, self.done)
+        if self.plan.within is not None and decided >= NEVER + self.plan.within:
+            keep &= events.time > decided - self.plan.within
+        self.held.keep(events, self._within_limit(events, np.flatnonzero(keep)))
+
+    def _within_limit(self, events: EventBatch, rows: np.ndarray) -> np.ndarray:
+        limit = self.spec.limit
+        if limit is None or len(rows) == 0:
+            return rows
+        over, counts = limit.keys_beyond(events.key[rows])
+        if len(over) == 0:
+            return rows
+        if not limit.give_up:
+            first = int(rows[np.argmax(events.key[rows] == over[0])])
+            raise too_many_held(self.plan, events, first, int(counts[0]), limit)
+        self.given_up += len(over)
+        return rows[~np.isin(events.key[rows], over)]
+
+    def finish(self) -> Iterator[pa.Table]:
+        yield from self.feed(EventBatch.empty(self.spec.input_schema, self.spec.input_columns), END_OF_TIME)
+
+    def snapshot(self) -> Snapshot:
+        keys, counts = np.unique(self.held.key, return_counts=True)
+        partitions = pa.table({"key": keys, "held": counts.astype(np.int64)})
+        partitions = partitions.replace_schema_metadata({"done": str(self.done)})
+        put, removed = self.held.changes()
+        return Snapshot((chunk_of(_PARTITIONS, partitions), *put), removed)
+
+    def restore(self, chunks: Sequence[StateChunk]) -> None:
+        known = by_name(chunks)
+        if _PARTITIONS not in known:
+            return
+        table = from_bytes(known[_PARTITIONS].data)
+        self.done = int((table.schema.metadata or {})[b"done"])
+        self.held.restore(chunks, table.column("key").to_numpy(), table.column("held").to_numpy())
+
+    def report(self) -> AggregatedReport:
+        return self._report
+
+    @property
+    def state_rows(self) -> int:
+        return len(self.held)
+
+    @property
+    def live_keys(self) -> np.ndarray:
+        return np.unique(self.held.key)
+
+    @property
+    def wakes_at(self) -> int | None:
+        """When the first bucket with an event is over."""
+        held = self.held.rows
+        if held is None or self.plan.every is None:
+            return None
+        times = held.time[held.time > self.done]
+        return int(bucket_of(times.min(keepdims=True), self.plan.every)[1][0]) - 1 if len(times) else None

@@ -1,0 +1,165 @@
+"""From totals to tables: keys, groups, buckets, and the values of the aggregates."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from episode.errors import EpisodeDataError
+from episode.kernels.events.trends import NOTHING, Values
+from episode.kernels.times import EVER, NEVER
+from episode.matchers.assembly import arrow_type, gather, typed
+from episode.matchers.events.aggregated_arrays import ValueLanes, floats_of
+from episode.matchers.events.aggregated_search import Found
+from episode.matchers.lowering import is_float_lane
+from episode.matchers.protocol import EventBatch
+from episode.plan.events.aggregated import BUCKET_END, BUCKET_START, DAY, AggregatedPlan, GroupedBy, OverMatches
+from episode.plan.expressions import Load
+from episode.plan.types import decimal_of, is_integer
+
+_UPPER, _LOWER = (np.uint64(word) for word in divmod(10**38 - 1, 2**64))
+
+
+def aggregated_schema(plan: AggregatedPlan, schema: pa.Schema) -> pa.Schema:
+    """The columns that come out."""
+    fields = [schema.field(name).with_nullable(True) for name in plan.keys]
+    for group in plan.groups:
+        if group.of is not GroupedBy.KEY:
+            fields.append(schema.field(group.column).with_name(group.name).with_nullable(True))
+    if plan.every is not None:
+        kind = pa.int64() if is_integer(plan.times.type) else schema.field(plan.times.end).type
+        fields += [pa.field(BUCKET_START, kind), pa.field(BUCKET_END, kind)]
+    for value, name in plan.values.items():
+        kind = arrow_type(value.type)
+        if value.function in ("min", "max") and isinstance(value.argument, Load):
+            kind = schema.field(value.argument.column).type
+        fields.append(pa.field(name, kind))
+    return pa.schema(fields)
+
+
+class AggregatedOutput:
+    """Makes the table of totals."""
+
+    def __init__(self, plan: AggregatedPlan, schema: pa.Schema) -> None:
+        self.plan = plan
+        self.schema = schema
+
+    def table(self, events: EventBatch, found: Found) -> pa.Table:
+        plan = self.plan
+        columns = [gather(events.table.column(name), found.last) for name in plan.keys]
+        for group in plan.groups:
+            if group.of is not GroupedBy.KEY:
+                rows = found.first if group.of is GroupedBy.FIRST else found.last
+                columns.append(gather(events.table.column(group.column), rows))
+        if plan.every is not None:
+            start, end = bucket_of(events.time[found.last], plan.every)
+            kind = self.schema.field(BUCKET_START).type
+            columns += [_times(start, kind), _times(end, kind)]
+        columns += [self._value(value, events, found) for value in plan.values]
+        return pa.Table.from_arrays(
+            [
+                column if column.type == field.type else column.cast(field.type)
+                for column, field in zip(columns, self.schema, strict=True)
+            ],
+            schema=self.schema,
+        )
+
+    def _value(self, value: OverMatches, events: EventBatch, found: Found) -> pa.Array:
+        total, lanes = found.total, found.lanes
+        if value.function in ("min", "max"):
+            return self._extreme(value, events, total, lanes)
+        if value.function == "count":
+            if value.type == "double":
+                return pa.array(total.real[:, 0 if value.labels is None else lanes.real_pairs(value)])
+            lane = 0 if value.labels is None else lanes.pairs(value)
+            low, high = self._whole(value, events, found, lane)
+            return _decimals(low, high, np.ones(len(low), np.bool_), arrow_type(value.type))
+        pairs = lanes.pairs(value)
+        some = (total.low[:, pairs] != 0) | (total.high[:, pairs] != 0)
+        assert value.argument is not None
+        if value.argument.type == "double":
+            reals = total.real[:, lanes.real_sum(value)]
+            if value.function == "avg":
+                reals = reals / np.where(some, total.real[:, lanes.real_pairs(value)], 1.0)
+            return pa.array(reals, mask=~some)
+        low, high = self._sum(value, events, found)
+        if value.function == "sum":
+            return _decimals(low, high, some, arrow_type(value.type))
+        count = _as_doubles(*self._whole(value, events, found, pairs))
+        decimal = decimal_of(value.argument.type)
+        scale = float(10 ** decimal[1]) if decimal else 1.0
+        return pa.array(_as_doubles(low, high) / np.where(some, count, 1.0) / scale, mask=~some)
+
+    def _sum(self, value: OverMatches, events: EventBatch, found: Found) -> tuple[np.ndarray, np.ndarray]:
+        positive, negative = found.lanes.sums(value)
+        low, high = self._whole(value, events, found, positive)
+        if negative is None:
+            return low, high
+        by_low, by_high = self._whole(value, events, found, negative)
+        return low - by_low, high - by_high - (low < by_low)
+
+    def _whole(self, value: OverMatches, events: EventBatch, found: Found, lane: int) -> tuple[np.ndarray, np.ndarray]:
+        """An exact lane; an error where a number in it has more than 38 digits."""
+        low, high = found.total.low[:, lane], found.total.high[:, lane]
+        beyond = (high > _UPPER) | ((high == _UPPER) & (low > _LOWER))
+        if beyond.any():
+            raise _too_many(self.plan, value, events, int(found.last[np.argmax(beyond)]))
+        return low, high
+
+    def _extreme(self, value: OverMatches, events: EventBatch, total: Values, lanes: ValueLanes) -> pa.Array:
+        lane, images = lanes.extreme(value)
+        least = total.least[:, lane]
+        missing = least == NOTHING
+        argument = value.argument
+        assert argument is not None
+        if isinstance(argument, Load):
+            order = np.argsort(images, kind="stable")
+            at = np.minimum(np.searchsorted(images[order], least), max(0, len(order) - 1))
+            return gather(events.table.column(argument.column), np.where(missing, -1, order[at]))
+        values = ~least if value.function == "max" else least
+        values = np.where(missing, 0, values)
+        if is_float_lane(argument.type):
+            return pa.array(floats_of(values), mask=missing)
+        return typed(values, missing, argument.type)
+
+
+def _too_many(plan: AggregatedPlan, value: OverMatches, events: EventBatch, row: int) -> EpisodeDataError:
+    what = "The number of matches" if value.labels is None else f"{value.function} over all matches"
+    where = events.values_at(row, dict.fromkeys([*plan.keys, plan.times.end]))
+    return plan.source.error(
+        EpisodeDataError,
+        f"{what} has more than 38 digits (among those that end with {where}).",
+        plan.clause,
+        "Shorten WITHIN, narrow the conditions, or take doubles: Options(counts='double').",
+    )
+
+
+def bucket_of(times: np.ndarray, every: int) -> tuple[np.ndarray, np.ndarray]:
+    """The half-open intervals [start, end) of times; at the ends of time they are shorter."""
+    into = times % every
+    rest = every - into
+    return np.where(times >= NEVER + into, times - into, NEVER), np.where(times <= EVER - rest, times + rest, EVER)
+
+
+def _times(values: np.ndarray, kind: pa.DataType) -> pa.Array:
+    if pa.types.is_date32(kind):
+        return pa.array((values // DAY).astype(np.int32)).view(kind)
+    if pa.types.is_timestamp(kind):
+        return pa.array(values).view(pa.timestamp("us", tz=kind.tz)).cast(kind)
+    return pa.array(values)
+
+
+def _decimals(low: np.ndarray, high: np.ndarray, some: np.ndarray, kind: pa.DataType) -> pa.Array:
+    words = np.empty((len(low), 2), np.uint64)
+    words[:, 0], words[:, 1] = np.where(some, low, 0), np.where(some, high, 0)
+    present = pa.array(some).buffers()[1]
+    return pa.Array.from_buffers(kind, len(low), [present, pa.py_buffer(words)])
+
+
+def _as_doubles(low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """Numbers of two words, with a sign, as doubles."""
+    negative = high.view(np.int64) < 0
+    lower = np.where(negative, ~low + np.uint64(1), low)
+    upper = np.where(negative, ~high + (lower == 0), high)
+    values = upper.astype(np.float64) * 2.0**64 + lower.astype(np.float64)
+    return np.where(negative, -values, values)

@@ -1,0 +1,172 @@
+"""One pass over a batch: the aggregates over all matches that end in a range of times, for each key, group, bucket."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from episode.kernels.events import trends, trends_sliding, trends_starts
+from episode.kernels.times import EVER, is_after, window_ends
+from episode.matchers.events.aggregated_arrays import ValueLanes, column_image, shape_of, tests_of
+from episode.matchers.prepare import Prepared
+from episode.matchers.protocol import EventBatch
+from episode.plan.events.aggregated import AggregatedPlan, GroupedBy
+
+BLOCK_VALUES, LEAST_WIDTH, MOST_WIDTH = 1 << 14, 4, 64
+"""About so many values of a block of starts stay in the processor's cache; starts of a block at the least, the most."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """Totals, each with a row of the events that is the last (and one that is the first) of some match of it."""
+
+    total: trends.Values
+    last: np.ndarray
+    first: np.ndarray
+    lanes: ValueLanes
+
+
+def variables_at(plan: AggregatedPlan, first: bool) -> np.uint64:
+    """The bits of variables of first or of last events."""
+    bit = {name: 1 << number for number, name in enumerate(plan.variables)}
+    found = 0
+    for alternative in plan.alternatives:
+        for at in alternative.starts if first else alternative.ends:
+            found |= bit[alternative.places[at].variable]
+    return np.uint64(found)
+
+
+def search(plan: AggregatedPlan, events: EventBatch, prepared: Prepared, done: int, until: int) -> Found:
+    """The aggregates of matches whose last event is later than `done` and not later than `until`."""
+    lanes = ValueLanes(plan, prepared)
+    demand(lanes)
+    ending = prepared.bits & variables_at(plan, first=False) != 0
+    ending &= is_after(events.time, done) & (events.time <= until)
+    rows = np.flatnonzero(ending)
+    codes = [events.key[rows]]
+    if plan.every is not None:
+        codes.append(events.time[rows] // plan.every)
+    codes += _group_codes(plan, prepared, rows, GroupedBy.LAST)
+    slots, representative = _distinct(codes, len(rows))
+    slot = np.full(len(events), -1, np.int64)
+    slot[rows] = slots
+    grouped = any(group.of is GroupedBy.FIRST for group in plan.groups)
+    group, groups, first_rows = np.zeros(len(events), np.int64), 1, np.zeros(1, np.int64)
+    if grouped:
+        starting = np.flatnonzero(prepared.bits & variables_at(plan, first=True) != 0)
+        group_of, first = _distinct(_group_codes(plan, prepared, starting, GroupedBy.FIRST), len(starting))
+        group[starting] = group_of
+        groups, first_rows = max(2, len(first)), starting[first]
+    total = trends.zeros(len(representative), *lanes.shape)
+    keys = np.arange(len(representative), dtype=np.int64) * groups
+    if len(rows):
+        run = _Run(plan, events, prepared, lanes)
+        for number in range(len(plan.alternatives)):
+            if plan.per_start:
+                total, found = run.by_start(number, slot, group, groups, total)
+                keys = found if grouped else keys
+            else:
+                run.slide(number, slot, total)
+    total = trends.Values(*(lane[: len(keys)] for lane in total))
+    last = rows[representative[keys // groups]]
+    first_of = first_rows[keys % groups] if grouped else last
+    some = (total.low[:, 0] != 0) | (total.high[:, 0] != 0)
+    return Found(trends.Values(*(lane[some] for lane in total)), last[some], first_of[some], lanes)
+
+
+def demand(lanes: ValueLanes) -> None:
+    """Make the lanes that the plan's aggregates need."""
+    for value in lanes.plan.values:
+        if value.function in ("min", "max"):
+            lanes.extreme(value)
+        elif value.function == "count":
+            if value.labels is not None:
+                if lanes.plan.doubles:
+                    lanes.real_pairs(value)
+                else:
+                    lanes.pairs(value)
+        elif value.argument is not None and value.argument.type == "double" and value.type == "double":
+            lanes.real_sum(value)
+            lanes.pairs(value)
+            if value.function == "avg":
+                lanes.real_pairs(value)
+        else:
+            lanes.sums(value)
+            lanes.pairs(value)
+
+
+class _Run:
+    """The kernels on a batch, whose rows are brought together by what is equal in all events of a match."""
+
+    def __init__(self, plan: AggregatedPlan, events: EventBatch, prepared: Prepared, lanes: ValueLanes) -> None:
+        self.plan = plan
+        self.prepared = prepared
+        self.lanes = lanes
+        self.order: np.ndarray | None = None
+        self.from_ = events.bounds
+        self.time = events.time
+        self.bits = prepared.bits
+        if plan.same:
+            codes = [events.key, *(column_image(plan, prepared, name)[0] for name in plan.same)]
+            part = _distinct(codes, len(events))[0]
+            self.order = np.argsort(part, kind="stable")
+            part = part[self.order]
+            self.from_ = np.concatenate([[0], np.flatnonzero(np.diff(part)) + 1, [len(part)]]).astype(np.int64)
+            self.time, self.bits = self.time[self.order], self.bits[self.order]
+        window = EVER if plan.within is None else plan.within
+        first, last = self.time[self.from_[:-1]], self.time[self.from_[1:] - 1]
+        self.window = EVER if (window_ends(first, window) >= last).all() else window
+
+    def slide(self, number: int, slot: np.ndarray, total: trends.Values) -> None:
+        alternative = self.plan.alternatives[number]
+        trends_sliding.slide(
+            shape_of(self.plan, alternative), self.lanes.weights(alternative, self.order),
+            trends.one(*self.lanes.shape), self.bits, self.time, self.from_, self.window, self._ordered(slot), total,
+        )  # fmt: skip
+
+    def by_start(
+        self, number: int, slot: np.ndarray, group: np.ndarray, groups: int, total: trends.Values
+    ) -> tuple[trends.Values, np.ndarray]:
+        alternative = self.plan.alternatives[number]
+        shared = self.window == EVER and groups == 1 and not alternative.first_tests
+        tests = tests_of(self.prepared, alternative, self.order)
+        found: tuple[trends.Values, np.ndarray] = trends_starts.by_start(
+            shape_of(self.plan, alternative), tests, self.lanes.weights(alternative, self.order), self.bits, self.time,
+            self.from_, self.window, 1 if shared else self._width(), shared, self._ordered(slot), self._ordered(group),
+            groups, total,
+        )  # fmt: skip
+        return found
+
+    def _ordered(self, values: np.ndarray) -> np.ndarray:
+        return values if self.order is None else values[self.order]
+
+    def _width(self) -> int:
+        """How many starts at once: fewer where windows have many events."""
+        counts = np.diff(self.from_)
+        spans = np.maximum(1.0, self.time[self.from_[1:] - 1].astype(np.float64) - self.time[self.from_[:-1]])
+        in_window = float((counts * np.minimum(1.0, self.window / spans)).max())
+        return int(min(MOST_WIDTH, max(LEAST_WIDTH, BLOCK_VALUES / max(1.0, in_window))))
+
+
+def _group_codes(plan: AggregatedPlan, prepared: Prepared, rows: np.ndarray, of: GroupedBy) -> list[np.ndarray]:
+    """Values of GROUP BY as codes, null as one of its own."""
+    codes = []
+    for group in plan.groups:
+        if group.of is of:
+            image, valid = column_image(plan, prepared, group.column)
+            codes += [valid[rows].astype(np.int64), np.where(valid, image, 0)[rows]]
+    return codes
+
+
+def _distinct(codes: list[np.ndarray], count: int) -> tuple[np.ndarray, np.ndarray]:
+    """The number of each combination of codes, and where each has its first row."""
+    together = np.zeros(count, np.int64)
+    where = np.zeros(min(count, 1), np.int64)
+    for code in codes:
+        values, inverse = np.unique(code, return_inverse=True)
+        if len(values) < 2:
+            continue
+        together = together * len(values) + inverse.reshape(-1)
+        _, where, together = np.unique(together, return_index=True, return_inverse=True)
+    return together.reshape(-1).astype(np.int64), where

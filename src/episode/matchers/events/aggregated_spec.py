@@ -1,0 +1,46 @@
+"""Planned aggregates over all matches of an event pattern, shipped to the workers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from episode.matchers.events.aggregated_matcher import AggregatedMatcher
+from episode.matchers.events.aggregated_output import aggregated_schema
+from episode.matchers.fingerprint import column_types, fingerprint
+from episode.matchers.limits import StateLimit
+from episode.matchers.protocol import InputOrder, OrderKey
+from episode.plan.events.aggregated import AggregatedPlan
+
+
+@dataclass(frozen=True)
+class AggregatedSpec:
+    """Over rows of a known Arrow schema."""
+
+    plan: AggregatedPlan
+    input_schema: pa.Schema
+    limit: StateLimit | None = None
+
+    @property
+    def input_columns(self) -> tuple[str, ...]:
+        return self.plan.input_columns
+
+    @property
+    def input_order(self) -> InputOrder:
+        return InputOrder(self.plan.keys, (OrderKey(self.plan.times.end),), needs_time=True)
+
+    @property
+    def output_schema(self) -> pa.Schema:
+        return aggregated_schema(self.plan, self.input_schema)
+
+    @property
+    def fingerprint(self) -> str:
+        plan = self.plan
+        text = plan.source.written(plan.source.span)
+        columns = column_types(self.input_schema, self.input_columns)
+        local = [f"{name}: {condition.row_local}" for name, condition in plan.conditions.items()]
+        return fingerprint(text, str(plan.doubles), *plan.keys, plan.times.end, *columns, *local)
+
+    def open(self) -> AggregatedMatcher:
+        return AggregatedMatcher(self)

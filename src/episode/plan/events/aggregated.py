@@ -1,0 +1,445 @@
+"""The plan of aggregates over all matches of an event pattern, which are never enumerated.
+
+A pattern is places in order, with links between those that may follow each other in a match; conditions are about one
+event (bits of rows), or belong to a link or to the first event (`aggregated_conditions`); others are refused. Two
+engines: `sliding` where conditions are about one event only, `by start` otherwise.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import cast
+
+from episode.errors import EpisodeAnalysisError, EpisodeError, EpisodeUnsupportedError
+from episode.lang.events.syntax import (
+    Closure,
+    Conjunction,
+    EventAggregate,
+    EventQuery,
+    GroupAttribute,
+    MatchAggregates,
+    MatchCount,
+    Negation,
+    Strategy,
+    nodes_of,
+)
+from episode.lang.syntax import ReturnItem, Span
+from episode.plan.event_time import in_units_of_time
+from episode.plan.events.aggregated_conditions import FirstTest, Link, LinkTest, Place, Tested, related_tests
+from episode.plan.events.automaton import Loop, Step, Take, linear
+from episode.plan.events.classes import EventClasses
+from episode.plan.events.collapsing import Collapsed
+from episode.plan.events.conditions import conjunct_of
+from episode.plan.events.plan import EventPlanner
+from episode.plan.events.postponed import RUNS
+from episode.plan.events.returns import EventTimes
+from episode.plan.events.tree import simplify
+from episode.plan.expressions import Condition, Expression, Load, walk
+from episode.plan.labels import Labels
+from episode.plan.measures import substitute
+from episode.plan.native import to_float
+from episode.plan.output import ATOM_PREFIX, MeasurePlan, Output, OutputAtom, PlannedMeasure
+from episode.plan.parameters import bound_duration
+from episode.plan.pattern import OrderColumn, PatternPlan
+from episode.plan.schema import quote
+from episode.plan.types import decimal_of, is_float, is_integer, is_numeric, lane_of
+from episode.plan.wide import is_wide
+
+BUCKET_START, BUCKET_END = "bucket_start", "bucket_end"
+DAY = 86_400_000_000
+MOST_PLACES = 48
+EXACT_COUNT = "decimal(38,0)"
+ONLY_ANY = "Aggregates over all matches are evaluated without enumerating them under skip-till-any-match only."
+OR_RETURN = "or return the matches and aggregate them in SQL."
+
+
+@dataclass(frozen=True)
+class OverMatches:
+    """An aggregate over all matches: what the matcher delivers.
+
+    labels: variables whose events are aggregated; None: the matches themselves are counted. argument: row-local; None
+    counts. type: of the result.
+    """
+
+    function: str
+    labels: frozenset[str] | None
+    argument: Expression | None
+    type: str
+
+
+class GroupedBy(str, Enum):
+    """Whose attribute a match is grouped by: of a key (the same in all events), of its first or its last event."""
+
+    KEY = "key"
+    FIRST = "first event"
+    LAST = "last event"
+
+
+@dataclass(frozen=True)
+class GroupColumn:
+    """A column of GROUP BY: the input column, its name in the output, whose it is."""
+
+    column: str
+    name: str
+    of: GroupedBy
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """Places of a match in order, the links between them, and what relates events to the first one.
+
+    starts, ends: places of the first and of the last event."""
+
+    places: tuple[Place, ...]
+    links: tuple[Link, ...]
+    starts: tuple[int, ...]
+    ends: tuple[int, ...]
+    first_tests: tuple[FirstTest, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class AggregatedPlan(PatternPlan):
+    """Aggregates over all matches of one event pattern.
+
+    keys: what the output is by; same: further columns that are equal in all events of a match. every: the length of
+    buckets in units of event time. doubles: numbers of matches and sums as doubles.
+    """
+
+    times: EventTimes
+    variables: tuple[str, ...]
+    same: tuple[str, ...]
+    alternatives: tuple[Alternative, ...]
+    groups: tuple[GroupColumn, ...]
+    every: int | None
+    clause: Span
+    every_span: Span | None
+    doubles: bool
+    notes: tuple[str, ...] = ()
+
+    @property
+    def values(self) -> dict[OverMatches, str]:
+        """What the matcher delivers, with the names of its columns."""
+        return cast("dict[OverMatches, str]", self.measures.atoms)
+
+    @property
+    def per_start(self) -> bool:
+        """Does dynamic programming begin anew for each start event?"""
+        related = any(alternative.first_tests or _link_tests(alternative) for alternative in self.alternatives)
+        return related or any(group.of is GroupedBy.FIRST for group in self.groups)
+
+    @property
+    def before(self) -> tuple[str, ...]:
+        """The columns of the output before the aggregates."""
+        grouped = tuple(group.name for group in self.groups if group.of is not GroupedBy.KEY)
+        return (*self.keys, *grouped, *((BUCKET_START, BUCKET_END) if self.every is not None else ()))
+
+
+def _link_tests(alternative: Alternative) -> tuple[LinkTest, ...]:
+    return tuple(test for link in alternative.links for test in link.tests)
+
+
+def plan_aggregated(
+    query: EventQuery,
+    classes: EventClasses,
+    times: EventTimes,
+    keys: tuple[str, ...] = (),
+    strategy: Strategy | None = None,
+    doubles: bool = False,
+) -> AggregatedPlan:
+    """Bind a query with AGGREGATE to its input, check it, classify its conditions."""
+    _check_pattern(query, times, strategy)
+    try:
+        return _Planner(query, classes, times, keys, strategy, doubles).aggregated()
+    except RecursionError:
+        message = "The pattern or the expressions of this query are nested too deeply."
+        hint = "Compute parts of the expressions as columns first."
+        raise query.source.error(EpisodeUnsupportedError, message, query.source.pattern.beginning, hint) from None
+
+
+def _check_pattern(query: EventQuery, times: EventTimes, option: Strategy | None) -> None:
+    """What has no evaluation without enumeration."""
+    strategy = query.strategy or option or Strategy.ANY
+    source = query.source
+    if strategy is not Strategy.ANY:
+        span = query.strategy_span if query.strategy is not None else source.pattern
+        hint = f"Leave {strategy.value} out, {OR_RETURN}"
+        raise source.error(EpisodeUnsupportedError, ONLY_ANY, span, hint)
+    if times.start is not None:
+        message = "Aggregates over all matches are not evaluated for events that last."
+        raise source.error(EpisodeUnsupportedError, message, source.pattern, f"Leave start out, {OR_RETURN}")
+    for node in nodes_of(query.pattern):
+        if isinstance(node, Negation):
+            what, hint = "of patterns with a negation", f"Leave the negated part out, {OR_RETURN}"
+        elif isinstance(node, Conjunction):
+            what, hint = "of conjunctions", "Write the orders as alternatives: SEQ(A a, B b) | SEQ(B b, A a)."
+        elif isinstance(node, Closure) and node.groups:
+            what = "of groups (all events between their neighbours)"
+            hint = "Write SEQ(A a, B+ b[], C c), where a closure takes every choice of events."
+        else:
+            continue
+        raise source.error(
+            EpisodeUnsupportedError, f"Aggregates over all matches {what} are not evaluated.", node.span, hint
+        )
+
+
+class _Planner(EventPlanner):
+    def __init__(
+        self,
+        query: EventQuery,
+        classes: EventClasses,
+        times: EventTimes,
+        keys: tuple[str, ...],
+        strategy: Strategy | None,
+        doubles: bool,
+    ) -> None:
+        super().__init__(query, classes, times, keys, strategy, RUNS, Collapsed())
+        assert query.aggregate is not None
+        self.clause: MatchAggregates = query.aggregate
+        self.doubles = doubles
+        self.atoms: dict[OverMatches, str] = {}
+        self.members = Labels(self.variables, {name: frozenset(new) for name, new in self.renamed.items()})
+
+    def aggregated(self) -> AggregatedPlan:
+        query = self.query
+        self._check_size()
+        self.classes.check()
+        within = self._within()
+        every = self._every()
+        conjuncts = [conjunct_of(scalar, self.closures) for scalar in query.conditions]
+        local: dict[str, list[Expression]] = {name: [] for name in self.variables}
+        for name in self.variables:
+            member = self.classes.member(name)
+            if member is not None:
+                local[name].append(member)
+        given = tuple(self.keys)
+        self._same_attributes(conjuncts, local)
+        equal = tuple(name for name in self.keys if name not in given)
+        related = self._pull_local(conjuncts, local)
+        rewriting = simplify(query.pattern)
+        self.notes += [f"rewritten: {step}" for step in rewriting.steps]
+        groups = linear(query, rewriting.pattern, together=False)
+        alternatives = [self._alternative(steps) for group in groups for steps in group]
+        tested = related_tests(query, self.scalars, related, [alternative.places for alternative in alternatives])
+        alternatives = [_tested(alternative, tests) for alternative, tests in zip(alternatives, tested, strict=True)]
+        grouped = tuple(self._group(attribute, (*given, *equal), alternatives) for attribute in self.clause.group_by)
+        keyed = tuple(group.column for group in grouped if group.of is GroupedBy.KEY and group.column in equal)
+        keys = (*given, *dict.fromkeys(keyed))
+        planned = [self._item(item) for item in self.clause.items]
+        measures = MeasurePlan(planned, cast("dict[OutputAtom, str]", self.atoms))
+        expressions = [part for parts in local.values() for part in parts]
+        for alternative in alternatives:
+            tests = [*_link_tests(alternative), *alternative.first_tests]
+            expressions += [side for test in tests for side in (test.current, test.other)]
+        expressions += [value.argument for value in self.atoms if value.argument is not None]
+        same = tuple(name for name in equal if name not in keys)
+        needed = [*keys, *same, self.times.end, *(group.column for group in grouped)]
+        for expression in expressions:
+            for node in walk(expression):
+                if isinstance(node, Load):
+                    needed += [node.column] if node.missing is None else [node.column, node.missing]
+        derived_types = {name: type_ for _, (name, type_) in self.derived.by_sql.items()}
+        plan = AggregatedPlan(
+            source=query.source,
+            output=Output(self.members, measures),
+            order=(OrderColumn(self.times.end),),
+            keys=keys,
+            times=self.times,
+            within=within,
+            window=None if query.within is None else query.within.span,
+            conditions={name: Condition(name, tuple(parts), ()) for name, parts in local.items()},
+            input_columns=tuple(dict.fromkeys(needed)),
+            derived=tuple((sql, name) for sql, name in self.derived.selections() if name in set(needed)),
+            types={**self.schema.columns, **derived_types},
+            variables=self.variables,
+            same=same,
+            alternatives=tuple(alternatives),
+            groups=grouped,
+            every=every,
+            clause=self.clause.span,
+            every_span=None if self.clause.every is None else self.clause.every.span,
+            doubles=self.doubles,
+            notes=tuple(self.notes),
+        )
+        self._check_names(plan)
+        return plan
+
+    # ---- clauses -------------------------------------------------------------------------------------------
+
+    def _every(self) -> int | None:
+        every = self.clause.every
+        if every is None:
+            return None
+        every = bound_duration(every, self.schema.arguments, self.query.source)
+        length = in_units_of_time(
+            every,
+            self.query.source,
+            self.times.end,
+            self.times.type,
+            what="EVERY",
+            plain="Write a plain number, in the unit of the time itself: EVERY 200.",
+            with_unit=f"Write for example EVERY {every.amount} seconds.",
+        )
+        if length == 0:
+            raise self._fail(
+                EpisodeAnalysisError, "EVERY needs some time.", every.span, "Write for example EVERY 1 day."
+            )
+        if self.times.type == "date" and length % DAY:
+            message = f"The event time {self.times.end} is a date: EVERY takes whole days."
+            raise self._fail(EpisodeAnalysisError, message, every.span, "Write for example EVERY 1 day.")
+        return length
+
+    def _check_names(self, plan: AggregatedPlan) -> None:
+        """Columns before the aggregates have names of their own."""
+        names = {name.lower() for name in plan.keys}
+        for group in self.clause.group_by:
+            planned = next(one for one in plan.groups if one.name == group.name)
+            if planned.of is not GroupedBy.KEY and planned.name.lower() in names:
+                self._fail_name(planned.name, group.span)
+        names |= {name.lower() for name in plan.before}
+        for item in self.clause.items:
+            if item.name.lower() in names:
+                self._fail_name(item.name, item.span)
+
+    def _fail_name(self, name: str, span: Span) -> None:
+        hint = "Keys and groups stand before the aggregates under their names; choose another name with AS."
+        raise self._fail(EpisodeAnalysisError, f"Two columns are called {name}.", span, hint)
+
+    def _group(self, attribute: GroupAttribute, equal: tuple[str, ...], alternatives: list[Alternative]) -> GroupColumn:
+        name = attribute.column.variable
+        column = self._plain_column(self.classes.column(name, attribute.column.path, attribute.column.span))
+        if lane_of(self._type_of(column)) is None:
+            message = f"{attribute.name} is of type {self._type_of(column)}: matches are not grouped by it."
+            raise self._fail(
+                EpisodeUnsupportedError, message, attribute.span, "Group by an attribute of an atomic type."
+            )
+        if column in equal:
+            return GroupColumn(column, column, GroupedBy.KEY)
+        if len(alternatives) > 1:
+            message = "Where a pattern has alternatives, GROUP BY takes what is equal in all events of a match."
+            hint = "Relate the events by [attribute] in WHERE, or write a query for each alternative."
+            raise self._fail(EpisodeUnsupportedError, message, attribute.span, hint)
+        places = alternatives[0].places
+        if places[-1].variable == name and alternatives[0].ends == (len(places) - 1,):
+            return GroupColumn(column, attribute.name, GroupedBy.LAST)
+        if places[0].variable == name and alternatives[0].starts == (0,):
+            return GroupColumn(column, attribute.name, GroupedBy.FIRST)
+        raise self._fail(
+            EpisodeUnsupportedError,
+            f"{name} is neither the first nor the last event: matches are not grouped by its attributes.",
+            attribute.span,
+            f"Group by the first or the last event or by what is equal in all events ([attribute]), {OR_RETURN}",
+        )
+
+    def _fail(self, kind: type[EpisodeError], message: str, span: Span, hint: str) -> EpisodeError:
+        return self.query.source.error(kind, message, span, hint)
+
+    # ---- aggregates --------------------------------------------------------------------------------------------
+
+    def _item(self, item: ReturnItem) -> PlannedMeasure:
+        scalar = item.expression
+        parts = {name: self._value(atom) for name, atom in scalar.atoms}
+        return PlannedMeasure(item.name, substitute(scalar.text, parts), scalar.original, item.span)
+
+    def _value(self, atom: object) -> str:
+        count = "double" if self.doubles else EXACT_COUNT
+        if isinstance(atom, MatchCount):
+            return self._output(OverMatches("count", None, None, count))
+        assert isinstance(atom, EventAggregate)
+        members = self.members.members(atom.variable)
+        if not atom.arguments:
+            return self._output(OverMatches("count", members, None, count))
+        argument = self.scalars.argument(atom.arguments[0])
+        if atom.function == "count":
+            return self._output(OverMatches("count", members, argument, count))
+        if atom.function in ("min", "max"):
+            lane = lane_of(argument.type)
+            if lane is None or is_wide(argument) or (lane == "code" and not isinstance(argument, Load)):
+                raise self._of_type(atom, argument)
+            return self._output(OverMatches(atom.function, members, argument, argument.type))
+        return self._output(self._sum(atom, members, argument))
+
+    def _sum(self, atom: EventAggregate, members: frozenset[str] | None, argument: Expression) -> OverMatches:
+        if not is_numeric(argument.type) or lane_of(argument.type) == "code" or is_wide(argument):
+            raise self._of_type(atom, argument)
+        if is_float(argument.type) or self.doubles:
+            return OverMatches(atom.function, members, to_float(argument), "double")
+        if atom.function == "avg":
+            return OverMatches("avg", members, argument, "double")
+        decimal = decimal_of(argument.type)
+        assert decimal is not None or is_integer(argument.type)
+        return OverMatches("sum", members, argument, f"decimal(38,{decimal[1] if decimal else 0})")
+
+    def _of_type(self, atom: EventAggregate, argument: Expression) -> EpisodeError:
+        message = f"{atom.function} of {argument.type} over all matches is not evaluated."
+        return self._fail(EpisodeUnsupportedError, message, atom.span, "Cast it to double, or to decimal(18, …).")
+
+    def _output(self, value: OverMatches) -> str:
+        if value not in self.atoms:
+            self.atoms[value] = f"{ATOM_PREFIX}{len(self.atoms)}"
+        return quote(self.atoms[value])
+
+    # ---- places ------------------------------------------------------------------------------------------------
+
+    def _alternative(self, steps: tuple[Step, ...]) -> Alternative:
+        places = [place for step in steps for place in self._places(step)]
+        if len(places) > MOST_PLACES:
+            message = f"The pattern has {len(places):,} places; at most {MOST_PLACES} are supported here."
+            raise self._fail(EpisodeUnsupportedError, message, self.query.source.pattern, "Repeat fewer events.")
+        links = []
+        for at, place in enumerate(places):
+            if place.repeats:
+                links.append(Link(at, at))
+            for other in range(at + 1, len(places)):
+                links.append(Link(at, other))
+                if not places[other].optional:
+                    break
+        starts = _until_certain(places)
+        ends = [len(places) - 1 - at for at in _until_certain(places[::-1])]
+        return Alternative(tuple(places), tuple(links), tuple(starts), tuple(sorted(ends)), ())
+
+    def _places(self, step: Step) -> list[Place]:
+        if isinstance(step, Take):
+            return [Place(step.variable)]
+        if not isinstance(step, Loop) or len(step.body) != 1 or not isinstance(step.body[0], Take):
+            raise self._fail(
+                EpisodeUnsupportedError,
+                "Aggregates over all matches are evaluated for closures of one class.",
+                self._closure_span(step),
+                f"Write B+ b[] with one class, {OR_RETURN}",
+            )
+        name = step.body[0].variable
+        if step.minimum == 0:
+            return [Place(name, True, True)]
+        last = Place(name, step.maximum is None)
+        return [*[Place(name)] * (step.minimum - 1), last]
+
+    def _closure_span(self, step: Step) -> Span:
+        names = {one.variable for one in _takes(step)}
+        for node in nodes_of(self.query.pattern):
+            if isinstance(node, Closure) and names & {
+                one.variable for one in nodes_of(node) if hasattr(one, "variable")
+            }:
+                return node.span
+        return self.query.source.pattern
+
+
+def _tested(alternative: Alternative, tested: Tested) -> Alternative:
+    links = tuple(replace(one, tests=tested.links.get((one.source, one.target), ())) for one in alternative.links)
+    return replace(alternative, links=links, first_tests=tested.first)
+
+
+def _until_certain(places: list[Place]) -> list[int]:
+    """Places up to the first that is not optional."""
+    found = []
+    for at, place in enumerate(places):
+        found.append(at)
+        if not place.optional:
+            break
+    return found
+
+
+def _takes(step: Step) -> list[Take]:
+    if isinstance(step, Take):
+        return [step]
+    return [take for part in getattr(step, "body", ()) for take in _takes(part)]

@@ -1,0 +1,245 @@
+"""Which conditions dynamic programming over events can follow, and where in a match each of them is tested.
+
+Besides conditions on one event: comparisons of an event with the one before it in the match (a link), and with the
+first event. A value is kept for each event, not for each choice of events before it; so what depends on more than the
+neighbour or the start is refused, with the reason.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from episode.errors import EpisodeError, EpisodeUnsupportedError
+from episode.lang.events.syntax import EventAggregate, EventColumn, EventQuery, Index, Reach
+from episode.plan.events.conditions import Conjunct, EventScalars, all_atoms
+from episode.plan.events.consistency import adjacent_form
+from episode.plan.events.names import MARK
+from episode.plan.expressions import (
+    Apply,
+    Current,
+    Expression,
+    Load,
+    Navigated,
+    conjuncts,
+    is_comparison,
+    walk,
+)
+
+MIRRORED = {"eq": "eq", "ne": "ne", "lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
+WHAT_MAY = (
+    "Conditions may be about one event, [attribute], neighbours (b[i].x > b[i-1].x) or the first event "
+    "(b[i].x > a.x); for others return the matches and aggregate them in SQL."
+)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where one event of a match stands; repeats: or several in a row; optional: or none."""
+
+    variable: str
+    repeats: bool = False
+    optional: bool = False
+
+
+@dataclass(frozen=True)
+class LinkTest:
+    """`current operation other`, of the event that comes next and of the one before it; both as of their own rows."""
+
+    operation: str
+    current: Expression
+    other: Expression
+    text: str
+
+
+@dataclass(frozen=True)
+class FirstTest(LinkTest):
+    """The same of each event of a variable and the first event of the match."""
+
+    variable: str
+
+
+@dataclass(frozen=True)
+class Link:
+    """An event of the second place may come next after one of the first, if the tests hold."""
+
+    source: int
+    target: int
+    tests: tuple[LinkTest, ...] = ()
+
+
+@dataclass
+class Tested:
+    """Where conditions are tested in one alternative."""
+
+    links: dict[tuple[int, int], tuple[LinkTest, ...]] = field(default_factory=dict)
+    first: tuple[FirstTest, ...] = ()
+
+
+def related_tests(
+    query: EventQuery, scalars: EventScalars, related: list[Conjunct], alternatives: list[tuple[Place, ...]]
+) -> list[Tested]:
+    """The conditions that relate events, for each alternative; what an alternative does not mention rests there."""
+    found = []
+    for places in alternatives:
+        names = {place.variable for place in places}
+        tested = Tested()
+        for conjunct in related:
+            if conjunct.variables <= names:
+                _Conjunct(query, scalars, conjunct, places, tested).place()
+        found.append(tested)
+    return found
+
+
+class _Conjunct:
+    """One condition on its way to where it is tested."""
+
+    def __init__(
+        self,
+        query: EventQuery,
+        scalars: EventScalars,
+        conjunct: Conjunct,
+        places: tuple[Place, ...],
+        tested: Tested,
+    ) -> None:
+        self.query = query
+        self.scalars = scalars
+        self.conjunct = conjunct
+        self.places = places
+        self.tested = tested
+        self.first: dict[str, int] = {}
+        self.last: dict[str, int] = {}
+        for at, place in enumerate(places):
+            self.first.setdefault(place.variable, at)
+            self.last[place.variable] = at
+
+    def place(self) -> None:
+        """Note where the condition is tested, or say why it cannot be."""
+        conjunct = self.conjunct
+        if len(conjunct.variables) == 1 and self._is_record():
+            return
+        self._refuse_aggregates()
+        if conjunct.back > 1:
+            raise self._refused(f"looks back {conjunct.back} events; a value is kept for each event, not for more")
+        if len(conjunct.variables) > 2:
+            raise self._refused("relates more than two events")
+        if len(conjunct.variables) == 1:
+            (name,) = conjunct.variables
+            self._of_one(name)
+        else:
+            self._of_two()
+
+    def _is_record(self) -> bool:
+        """`b[i].x > max(b[..i-1].x)` says the same as `b[i].x > b[i-1].x`."""
+        (name,) = self.conjunct.variables
+        if self.conjunct.iterated is None or self.conjunct.whole:
+            return False
+        expression = self.scalars.compile(self.conjunct.scalar, name)
+        adjacent = None if expression is None else adjacent_form(expression)
+        if adjacent is None:
+            return False
+        before = Navigated(frozenset((name,)), False, 1, 0)
+        self._add_neighbours(name, [self._comparison(adjacent, (Current(0),), before)])
+        return True
+
+    def _refuse_aggregates(self) -> None:
+        for atom in all_atoms(self.conjunct.scalar):
+            if isinstance(atom, EventAggregate):
+                covered = "all events" if atom.reach is Reach.ALL else "all earlier events"
+                name = atom.variable.split(MARK)[0]
+                raise self._refused(f"depends on {covered} chosen for {name}, and there are as many values as choices")
+
+    def _of_one(self, name: str) -> None:
+        indexes = {atom.index for atom in all_atoms(self.conjunct.scalar) if isinstance(atom, EventColumn)}
+        if self.conjunct.back != 1 or not indexes <= {Index.EACH, Index.PLAIN, Index.BACK}:
+            raise self._refused(f"relates events of {name.split(MARK)[0]} that are no neighbours")
+        self._add_neighbours(name, self._comparisons(name, Navigated(frozenset((name,)), False, 1, 0)))
+
+    def _add_neighbours(self, name: str, tests: list[LinkTest]) -> None:
+        places = {at for at, place in enumerate(self.places) if place.variable == name}
+        for at in places:
+            if self.places[at].repeats:
+                self._add(at, at, tests)
+            if at + 1 in places:
+                self._add(at, at + 1, tests)
+
+    def _of_two(self) -> None:
+        one, other = sorted(self.conjunct.variables, key=lambda name: self.first[name])
+        start = self.places[0]
+        single = self.first[one] == self.last[one] == 0 and not start.repeats and not start.optional
+        indexed = [atom for atom in all_atoms(self.conjunct.scalar) if isinstance(atom, EventColumn)]
+        each = all(atom.index in (Index.PLAIN, Index.EACH) for atom in indexed)
+        if single and each:
+            tests = self._comparisons(other, Navigated(frozenset((one,)), False, 0, 0))
+            first = [FirstTest(test.operation, test.current, test.other, test.text, other) for test in tests]
+            self.tested.first += tuple(first)
+            return
+        source, target = self.last[one], self.first[other]
+        if target != source + 1 or not self._is_neighbourly(indexed, one, other):
+            names = " and ".join(name.split(MARK)[0] for name in (one, other))
+            raise self._refused(f"relates {names}, which are not neighbours, and neither of them is the first event")
+        at_source = Navigated(frozenset((one,)), False, 0, 0)
+        tests = self._comparisons(other, at_source)
+        self._add(source, target, tests)
+
+    def _is_neighbourly(self, atoms: list[EventColumn], one: str, other: str) -> bool:
+        """Are the last event of one and the first of the other meant, and always there?"""
+        for atom in atoms:
+            name = atom.variable
+            place = self.places[self.first[name]]
+            several = self.first[name] != self.last[name] or place.repeats
+            if place.optional:
+                return False
+            if not several:
+                continue
+            first = atom.index is Index.AT and atom.number == 1
+            if not (first if name == other else atom.index is Index.LAST):
+                return False
+        return True
+
+    # ---- comparisons -----------------------------------------------------------------------------------------
+
+    def _comparisons(self, current: str, before: Navigated) -> list[LinkTest]:
+        """The condition as comparisons of a value of the current event with one of the event before."""
+        expression = self.scalars.compile(self.conjunct.scalar, current)
+        if expression is None:
+            raise self._refused("is evaluated on finished matches only")
+        head = Navigated(frozenset((current,)), True, 0, 0)
+        return [self._comparison(part, (Current(0), head), before) for part in conjuncts(expression)]
+
+    def _comparison(self, part: Expression, current: tuple[Current | Navigated, ...], before: Navigated) -> LinkTest:
+        if not is_comparison(part):
+            raise self._refused("is no comparison of a value of one event with a value of another")
+        assert isinstance(part, Apply)
+        left, right = part.operands
+        operation = part.operation
+        if _at(left) in current and _at(right) == before:
+            return LinkTest(operation, _at_row(left), _at_row(right), self.conjunct.text)
+        if _at(right) in current and _at(left) == before:
+            return LinkTest(MIRRORED[operation], _at_row(right), _at_row(left), self.conjunct.text)
+        raise self._refused("is no comparison of a value of one event with a value of another")
+
+    def _add(self, source: int, target: int, tests: list[LinkTest]) -> None:
+        known = self.tested.links.get((source, target), ())
+        self.tested.links[(source, target)] = (*known, *tests)
+
+    def _refused(self, why: str) -> EpisodeError:
+        text = " ".join(self.conjunct.text.split())
+        return self.query.source.error(
+            EpisodeUnsupportedError,
+            f"Matches cannot be aggregated without enumerating them: {text} {why}.",
+            self.conjunct.scalar.span,
+            WHAT_MAY,
+        )
+
+
+def _at(expression: Expression) -> object:
+    return next(node.at for node in walk(expression) if isinstance(node, Load))
+
+
+def _at_row(expression: Expression) -> Expression:
+    """The expression with every load at the current row."""
+    if isinstance(expression, Load):
+        return replace(expression, at=Current(0))
+    if isinstance(expression, Apply):
+        return replace(expression, operands=tuple(_at_row(operand) for operand in expression.operands))
+    return expression
