@@ -46,10 +46,12 @@ RELATIVE = 1e-9
 
 
 @njit(cache=True, nogil=True)
-def prepare(b, lanes, m, i, low, tops, members, work, levels):
-    """The levels of intermediate match i: candidates of variable v are members[low[i, v]:tops[v]]."""
+def fix(b, lanes, m, i, low, tops, members, work, levels):
+    """What the programs make of the single events of intermediate match i; numbers once, for the first one."""
     ri, rf, rn, nav_rows, nav_labels, run_i, run_f, run_n = work
     for p in range(len(b.program_from)):
+        if i > 0 and b.nav_from[p] == b.nav_from[p + 1] and levels.known[p]:
+            continue
         for j in range(b.nav_from[p], b.nav_from[p + 1]):
             v = b.nav_variable[j]
             nav_rows[b.nav_ids[j]] = members[low[i, v]] if low[i, v] < tops[v] else -1
@@ -58,6 +60,11 @@ def prepare(b, lanes, m, i, low, tops, members, work, levels):
         result = b.program_result[p]
         levels.known[p] = rn[result, 0] == 0
         levels.fixed[p] = rf[result, 0]
+
+
+@njit(cache=True, nogil=True)
+def prepare(b, lanes, i, low, tops, members, levels):
+    """The levels of intermediate match i: candidates of variable v are members[low[i, v]:tops[v]]."""
     finite = True
     for t in range(len(b.function)):
         finite &= _sum_up(b, lanes, t, low[i, b.variable[t]], tops[b.variable[t]], members, levels)
@@ -76,6 +83,7 @@ def _sum_up(b, lanes, t, first, stop, members, levels):
     """Sums or extremes of a term's values from each candidate on; False where a value is not finite."""
     function, column, check, floating = b.function[t], b.column[t], b.valid[t], b.floating[t]
     least, greatest, some = levels.least[t], levels.greatest[t], levels.some[t]
+    valid, whole, real = lanes.valid, lanes.ints, lanes.floats  # out of the tuple, where taking one counts references
     adds = function == oc.SUM or function == oc.COUNT
     adds_up = function == oc.SUM or function == oc.AVG or function == oc.AVG_WHOLE
     size = stop - first
@@ -84,14 +92,14 @@ def _sum_up(b, lanes, t, first, stop, members, levels):
     for j in range(size - 1, -1, -1):
         row = members[first + j]
         least[j], greatest[j], some[j] = least[j + 1], greatest[j + 1], some[j + 1]
-        if check >= 0 and lanes.valid[check, row] == 0:
+        if check >= 0 and valid[check, row] == 0:
             continue
         some[j] += 1
         if function == oc.COUNT:
             greatest[j] += 1.0
             continue
-        value = lanes.floats[column, row] if floating else float(lanes.ints[column, row])
-        if not np.isfinite(value):
+        value = real[column, row] if floating else float(whole[column, row])
+        if floating and not np.isfinite(value):
             return False
         total = total + abs(value) if adds_up else max(total, abs(value))
         exact &= not floating or value * FRACTION == np.floor(value * FRACTION)

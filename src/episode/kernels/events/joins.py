@@ -577,7 +577,10 @@ def all_between(groups_of, rows, low, high, n_from, n_start, n_end, n_rows, test
         at = first_at_least(n_end, n_from[g], n_from[g + 1], low[i])
         while at < n_from[g + 1] and n_end[at] <= high[i]:
             if n_start[at] >= low[i] and not _share(rows, i, n_rows, at):
-                if holds(plain, ints, floats, valid, programs, tests, lanes, work, rows, i, n_rows, at):
+                # Without a call that is handed all arrays where there is no program: there are many such events.
+                if compares(plain, 0, ints, floats, valid, rows, i, n_rows, at) and (
+                    not programs or programs_hold(tests, lanes, work, rows, i, n_rows, at)
+                ):
                     if count == len(out):
                         wider = np.empty(2 * len(out), np.int32)
                         wider[:count] = out

@@ -38,12 +38,13 @@ FINE, FULL, BUDGET_SPENT = 0, 1, 2
 
 @njit(cache=True, nogil=True)
 def subsets(m, lanes, b, levels, walk, work, low, high, members, place_from, place_variable, place_needed, first, stop,
-            bits, start, end, window, budget, offsets, out_rows, out_variables):  # fmt: skip
+            bits, start, end, lasting, window, budget, offsets, out_rows, out_variables):  # fmt: skip
     """Final matches of intermediate ones: intermediate match i has members[low[i, v]:high[i, v]] for variable v.
 
     place_variable[place_from[a]:…]: the variables of alternative a in order; place_needed: must a match have an event
-    of it? first[i]:stop[i]: the rows of its partition. Returns (status, matches): offsets, out_rows and out_variables
-    hold their events, as those of `runs`. FULL: there are more, to be had by calling again with the same arrays.
+    of it? first[i]:stop[i]: the rows of its partition. lasting: do events begin before they end?
+    Returns (status, matches): offsets, out_rows and out_variables hold their events, as those of `runs`. FULL: there
+    are more, to be had by calling again with the same arrays.
     """
     state_from, variable, target, accepting = m.from_, m.variable, m.target, m.accepting
     take_from, take_check, end_from, late_from, cross_from = (
@@ -64,7 +65,8 @@ def subsets(m, lanes, b, levels, walk, work, low, high, members, place_from, pla
         walk.mores,
     )
     first_depth, last_depth, taken, tops = walk.first_depth, walk.last_depth, walk.taken, walk.tops
-    aggregates = len(m.agg_function)
+    aggregates, agg_variable, by_from = len(m.agg_function), m.agg_variable, b.by_from
+    bounded = len(b.compare) > 0
     matches = 0
     offsets[0] = 0
     while at[MATCH] < len(low):
@@ -75,8 +77,19 @@ def subsets(m, lanes, b, levels, walk, work, low, high, members, place_from, pla
         if depth == NOT_BEGUN:
             steps = 0
             a = at[ALTERNATIVE]
-            if _begin(m, lanes, b, levels, walk, work, i, low, high, members, place_from[a], place_from[a + 1],
-                      place_variable, place_needed, start, end):  # fmt: skip
+            fits = _trim(i, low, high, members, place_from[a], place_from[a + 1], place_variable, place_needed, start,
+                         end, lasting, tops)  # fmt: skip
+            if fits and bounded:
+                bounds.fix(b, lanes, m, i, low, tops, members, work, levels)
+                bounds.prepare(b, lanes, i, low, tops, members, levels)
+                for p in range(place_from[a], place_from[a + 1]):
+                    v = place_variable[p]
+                    fits = fits and (
+                        by_from[v] == by_from[v + 1]
+                        or bounds.feasible(b, lanes, v, 0, -1, path, first_depth, last_depth, taken, counts, ints,
+                                           floats, mores, levels)
+                    )  # fmt: skip
+            if fits:
                 depth = -1
                 option[0], cursor[0] = state_from[root], -1
         while depth != NOT_BEGUN:
@@ -101,7 +114,7 @@ def subsets(m, lanes, b, levels, walk, work, low, high, members, place_from, pla
                         break
                     c += 1
                 if c < tops[v] and (
-                    b.by_from[v] == b.by_from[v + 1]
+                    by_from[v] == by_from[v + 1]
                     or bounds.feasible(b, lanes, v, c - low[i, v], depth, path, first_depth, last_depth, taken,
                                        counts, ints, floats, mores, levels)
                 ):  # fmt: skip
@@ -138,7 +151,7 @@ def subsets(m, lanes, b, levels, walk, work, low, high, members, place_from, pla
                 else:
                     counts[depth, a], ints[depth, a] = 0, 0
                     floats[depth, a], mores[depth, a] = 0.0, 0.0
-                if m.agg_variable[a] == v:
+                if agg_variable[a] == v:
                     add(m, lanes, a, row, counts, ints, floats, mores, depth)
             fits = True
             for k in range(take_from[pushed], take_from[pushed + 1]):
@@ -192,32 +205,24 @@ def subsets(m, lanes, b, levels, walk, work, low, high, members, place_from, pla
 
 
 @njit(cache=True, nogil=True)
-def _begin(m, lanes, b, levels, walk, work, i, low, high, members, first_place, stop_place, place_variable,
-           place_needed, start, end):  # fmt: skip
-    """Can intermediate match i have matches of an alternative? Candidates that nothing can follow are left out."""
-    tops = walk.tops
+def _trim(i, low, high, members, first_place, stop_place, place_variable, place_needed, start, end, lasting, tops):
+    """Leave candidates of intermediate match i out that nothing can follow. False: an alternative has no match in it.
+
+    An event must end before what comes after it: at the latest before the last one that can be taken there."""
     for v in range(len(tops)):
         tops[v] = high[i, v]
-    # An event must end before what comes after it: at the latest before the last one that can be taken there.
     latest, open_ = np.int64(0), True
     for p in range(stop_place - 1, first_place - 1, -1):
         v = place_variable[p]
         while not open_ and tops[v] > low[i, v] and end[members[tops[v] - 1]] >= latest:
             tops[v] -= 1
         if tops[v] > low[i, v]:
-            last = NEVER
-            for c in range(low[i, v], tops[v]):
-                last = max(last, start[members[c]])
+            last = start[members[tops[v] - 1]]
+            if lasting:
+                for c in range(low[i, v], tops[v]):
+                    last = max(last, start[members[c]])
             latest = last if open_ or place_needed[p] else max(latest, last)
             open_ = False
         elif place_needed[p]:
-            return False
-    bounds.prepare(b, lanes, m, i, low, tops, members, work, levels)
-    for p in range(first_place, stop_place):
-        v = place_variable[p]
-        if b.by_from[v] < b.by_from[v + 1] and not bounds.feasible(
-            b, lanes, v, 0, -1, walk.path, walk.first_depth, walk.last_depth, walk.taken, walk.counts, walk.ints,
-            walk.floats, walk.mores, levels,
-        ):  # fmt: skip
             return False
     return True

@@ -92,6 +92,7 @@ class Constructing:
         self.plan = plan
         self.round = round_
         self.window = window
+        self.lasting = plan.times.start is not None
         self.budget = budget
         self.buffer = buffer
         self.lanes = arrays.kernel_lanes
@@ -117,8 +118,8 @@ class Constructing:
             status, count = subsets.subsets(
                 self.automaton, self.lanes, self.bounds, levels, walk_, work, candidates.low, candidates.high,
                 candidates.members, self.place_from, self.place_variable, self.place_needed, from_[group],
-                from_[group + 1], self.round.bits, self.round.start, self.round.end, self.window, self.budget, offsets,
-                rows, variables,
+                from_[group + 1], self.round.bits, self.round.start, self.round.end, self.lasting, self.window,
+                self.budget, offsets, rows, variables,
             )  # fmt: skip
             if status == subsets.BUDGET_SPENT:
                 raise BudgetSpent(int(found.rows[walk_.at[subsets.MATCH]].max()))
