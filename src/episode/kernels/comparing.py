@@ -43,6 +43,12 @@ def accepts(comparison: int, order: int) -> bool:
 
 
 @njit(cache=True, nogil=True, inline="always")
+def orders_of(comparison: int) -> int:
+    """The orders that a comparison accepts: bit 0 less, bit 1 equal, bit 2 greater."""
+    return (_ACCEPTED >> (3 * comparison)) & 0b111
+
+
+@njit(cache=True, nogil=True, inline="always")
 def turned(comparison: int) -> int:
     """The comparison with its sides exchanged: b > a for a < b."""
     return comparison if comparison < LESS else LESS + comparison % 4

@@ -17,7 +17,9 @@ from episode.kernels import opcodes as oc
 from episode.kernels.comparing import compare_floats
 
 BLOCK = 1024
-
+NO_NUMBER = np.int64(0)
+"""The number of the match where there is none. Not a literal: for every literal argument, `run` is compiled once more.
+Only its number of rows is given as one, so that there are two machines: for blocks of rows, and for one row."""
 
 _LEAST, _MOST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 
@@ -384,7 +386,7 @@ def set_bits(code, start, stop, results, masks, bits, registers, key, cols_i, co
     for base in range(0, rows, BLOCK):
         n = min(BLOCK, rows - base)
         run(code, start, stop, ri, rf, rn, n, base, key, cols_i, cols_f, valid, const_i, const_f,
-            none_i, none_i, none_i, none_f, none_n, 0)  # fmt: skip
+            none_i, none_i, none_i, none_f, none_n, NO_NUMBER)  # fmt: skip
         for i in range(len(results)):
             register, mask = results[i], masks[i]
             for k in range(n):
@@ -405,7 +407,7 @@ def compute_column(
     for base in range(0, rows, BLOCK):
         n = min(BLOCK, rows - base)
         run(code, start, stop, ri, rf, rn, n, base, key, cols_i, cols_f, valid, const_i, const_f,
-            none_i, none_i, none_i, none_f, none_n, 0)  # fmt: skip
+            none_i, none_i, none_i, none_f, none_n, NO_NUMBER)  # fmt: skip
         for k in range(n):
             out_i[base + k] = ri[result, k]
             out_f[base + k] = rf[result, k]

@@ -50,6 +50,7 @@ ONCE, EACH = 0, 1
 MIDDLE, FIRST, LAST = 0, 1, 2
 ALL, BEFORE, CURRENT = 0, 1, 2
 NO_ROW = -1
+NO_DEPTH = np.int64(-1)
 LOOKED_AT = -2
 NOT_THERE, REFUSED, DROPPED = 0, 1, 2
 """Of a negation that is looked at in the end: nothing of it is there; before the last event; after it."""
@@ -145,7 +146,8 @@ def check(m, lanes, c, at, current, depth, path, earlier, last_depth, taken, cou
             )
             run_n[m.agg_high[a]] = run_n[a]
     machine.run(m.code, m.program_from[p], m.program_to[p], ri, rf, rn, 1, current, lanes.key, lanes.ints, lanes.floats,
-                lanes.valid, m.const_i, m.const_f, nav_rows, nav_labels, run_i, run_f, run_n, 0)  # fmt: skip
+                lanes.valid, m.const_i, m.const_f, nav_rows, nav_labels, run_i, run_f, run_n,
+                machine.NO_NUMBER)  # fmt: skip
     result = m.program_result[p]
     return rn[result, 0] == 0 and ri[result, 0] != 0
 
@@ -192,8 +194,8 @@ def negated(m, lanes, n, low, high, first_row, stop_row, bits, start, end, depth
                 continue
             passed = True
             for i in range(m.negation_from[n], m.negation_from[n + 1]):
-                if not check(m, lanes, m.negation_check[i], -1, row, depth, path, earlier, last_depth, taken, counts,
-                              ints, floats, mores, work):  # fmt: skip
+                if not check(m, lanes, m.negation_check[i], NO_DEPTH, row, depth, path, earlier, last_depth, taken,
+                             counts, ints, floats, mores, work):  # fmt: skip
                     passed = False
                     break
             if passed:

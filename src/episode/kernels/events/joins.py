@@ -86,7 +86,7 @@ def programs_hold(tests, lanes, work, l_rows, left, r_rows, right):
     """Do the programs hold?"""
     ri, rf, rn, nav_rows, none_i, none_f, none_n = work
     for p in range(len(tests.program_from)):
-        base, absent = 0, False
+        base, absent = np.int64(0), False
         for n in range(tests.nav_from[p], tests.nav_from[p + 1]):
             row = l_rows[left, tests.nav_at[n]] if tests.nav_side[n] == 0 else r_rows[right, tests.nav_at[n]]
             nav_rows[tests.nav_number[n]] = row
@@ -98,7 +98,7 @@ def programs_hold(tests, lanes, work, l_rows, left, r_rows, right):
             continue
         machine.run(tests.code, tests.program_from[p], tests.program_to[p], ri, rf, rn, 1, base, lanes.key, lanes.ints,
                     lanes.floats, lanes.valid, tests.const_i, tests.const_f, nav_rows, none_i, none_i, none_f, none_n,
-                    0)  # fmt: skip
+                    machine.NO_NUMBER)  # fmt: skip
         result = tests.program_result[p]
         if rn[result, 0] != 0 or ri[result, 0] == 0:
             return False

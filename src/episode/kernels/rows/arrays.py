@@ -17,24 +17,28 @@ ALL_LABELS, SET_OF_LABELS, EXTREME = -1, -2, -3
 where the offset is the aggregate's number."""
 
 
-class Program(NamedTuple):
-    """The pattern, an entry for each instruction.
+OP, FIRST, SECOND, LABEL, BIT, ENTRY, LOOP, SLOT = range(8)
+"""Columns of an instruction: the opcode; where it leads to; the label that it takes, and its bit; labels of which a row
+must offer one, as bits (all where none is needed); is it the choice after a greedy loop over one label?; the first
+memory slot of a SPLIT, or -1."""
 
-    op, first, second, label_of int64. entry_bits uint64: labels of which a row must offer one (all bits where none is
-    needed). loop_choice bool: is it the choice after a greedy loop over one label? slot int32: the first memory slot of
-    a SPLIT, or -1. loop_ids[loop_from[i]:loop_from[i + 1]]: loops around an instruction, int32.
+COMPARE, FLOATING, A, A_VALID, A_NAV, B, B_VALID, B_NAV = range(8)
+"""Columns of a test: the comparison (see `kernels.comparing`); the lane; for each of its two sides the row of its column
+in the lane, in the validity, and which row of the match: -1 is the row under trial."""
+
+
+class Program(NamedTuple):
+    """The pattern.
+
+    code int64[instructions, 8], in columns OP … SLOT: what a step needs is together in memory. label_of int64: its
+    labels once more. loop_ids[loop_from[i]:loop_from[i + 1]]: loops around an instruction, int32.
     slots, loops, labels: how many there are, of labels at least one. first_bits, follow_bits uint64: labels of which a
     start row and its successor must offer one. one_row_enough: may what is found at a start have one row? nullable: or
     none?
     """
 
-    op: np.ndarray
-    first: np.ndarray
-    second: np.ndarray
+    code: np.ndarray
     label_of: np.ndarray
-    entry_bits: np.ndarray
-    loop_choice: np.ndarray
-    slot: np.ndarray
     loop_from: np.ndarray
     loop_ids: np.ndarray
     slots: int
@@ -47,21 +51,13 @@ class Program(NamedTuple):
 
 
 class Tests(NamedTuple):
-    """Residual conditions that compare two values of rows, int64; those of label l are from_[l]:from_[l + 1].
+    """Residual conditions that compare two values of rows; those of label l are from_[l]:from_[l + 1].
 
-    compare: see `kernels.comparing`; floating: the lane. a, b: the rows of their columns in the lane; a_valid, b_valid:
-    in the validity; a_nav, b_nav: which row of the match, -1 is the row under trial.
+    from_ int64; tests int64[:, 8], in columns COMPARE … B_NAV.
     """
 
     from_: np.ndarray
-    compare: np.ndarray
-    floating: np.ndarray
-    a: np.ndarray
-    a_valid: np.ndarray
-    a_nav: np.ndarray
-    b: np.ndarray
-    b_valid: np.ndarray
-    b_nav: np.ndarray
+    tests: np.ndarray
 
 
 class Residuals(NamedTuple):

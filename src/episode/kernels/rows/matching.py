@@ -16,22 +16,27 @@ from numba import njit
 from episode.kernels import opcodes as oc
 from episode.kernels.aggregates import finished, finished_words, fold, fold_words
 from episode.kernels.arrays import run_arrays
-from episode.kernels.comparing import accepts, compare_floats, compare_ints, turned
+from episode.kernels.comparing import accepts, compare_floats, compare_ints, orders_of, turned
 from episode.kernels.machine import run
 from episode.kernels.outcomes import EMPTY, MATCHED, TIMED_OUT, UNMATCHED
 from episode.kernels.rows.arrays import (
+    A,
+    A_NAV,
+    A_VALID,
+    B,
+    B_NAV,
+    B_VALID,
+    BIT,
+    COMPARE,
+    ENTRY,
     EXTREME,
+    FIRST,
+    LABEL,
+    LOOP,
+    OP,
     PUSHED,
-    Aggregates,
-    Found,
-    Navigations,
-    Partitions,
-    Program,
-    Residuals,
-    Rows,
-    Rules,
-    Tests,
-    Work,
+    SECOND,
+    SLOT,
 )
 
 PREFERRED, MAXIMAL, INCREMENTAL, ALL = range(4)
@@ -39,6 +44,8 @@ PAST_LAST_ROW, NEXT_ROW, FIRST_LABEL, LAST_LABEL = range(4)
 FINE, BUDGET_SPENT, SKIP_TO_FIRST_ROW, SKIP_NOT_FOUND, OUTPUT_FULL, PATHS_FULL, STACK_FULL, MEMORY_NEEDED = range(8)
 NO_MEMORY, ATTEMPT_MEMORY, PARTITION_MEMORY = range(3)
 NO_WINDOW = -1
+
+OWN, FLOATING, OWN_VALID, FIXED, FIXED_VALID, FIXED_LABEL, ORDERS = range(7)
 
 ZERO, ONE = np.uint64(0), np.uint64(1)
 MEMORY_AFTER = 256
@@ -220,66 +227,60 @@ def _hold_back(
     return not is_taken, outs, used, pendings
 
 
-def match_partitions(
-    program: Program,
-    rules: Rules,
-    tests: Tests,
-    residuals: Residuals,
-    navigations: Navigations,
-    aggregates: Aggregates,
-    rows: Rows,
-    partitions: Partitions,
-    found: Found,
-    work: Work,
-    until: int,
-    final: bool,
-) -> int:
-    """Run every partition from its next start row as far as the rows allow.
+@njit(cache=True, nogil=True)
+def _steady_tests(test_from, tests, program_from, program_to, aggs, nav_plain, nav_label, labels):
+    """Which labels are steady, and their tests with the row on the left, in columns OWN …
 
-    until: rows with time <= until are all here; final: no more rows will come. What is found and the work arrays are
-    the caller's and never grow here, so that no loop counts references: where one is too small, the attempt is given
-    up, the state is as before it, and the status says which array to enlarge before the call is made again. Returns
-    the status.
+    Steady labels compare the row with rows of other labels, if at all: while a loop takes rows of the label, the
+    other side of each test stays, and is read once.
     """
-    p, t, r, n, a, w = program, tests, residuals, navigations, aggregates, work
-    return int(
-        _match_partitions(
-            p.op, p.first, p.second, p.label_of, p.entry_bits, p.loop_choice, p.slot, p.loop_from, p.loop_ids,
-            p.slots, p.loops, p.labels, p.first_bits, p.follow_bits, p.one_row_enough, p.nullable,
-            t.from_, t.compare, t.floating, t.a, t.a_valid, t.a_nav, t.b, t.b_valid, t.b_nav,
-            r.from_, r.to, r.result, r.code, r.registers, r.const_i, r.const_f,
-            r.nav_from, r.nav_ids, n.first, n.offset, n.shift, n.label, n.set, n.plain, n.sets, n.label_codes,
-            a.function, a.set, a.column, a.valid, a.floating, a.from_, a.to, a.result, a.nav, a.high, r.array_from,
-            rules.mode, rules.skip, len(n.sets) - 1, rules.memory, rules.with_unmatched, n.track, rules.budget,
-            rows.bits, rows.time, rows.key, rows.ints, rows.floats, rows.valid,
-            rules.within, rules.timed_out, until, final, rules.lookahead,
-            partitions.lo, partitions.hi, partitions.at_start, partitions.next_start, partitions.number,
-            partitions.covered, partitions.explored_start, partitions.explored_to,
-            found.kind, found.start, found.length, found.number, found.path_from, found.path, w.cursor,
-            w.stack_pc, w.stack_row, w.stack_low, w.path, w.best, w.previous, w.memo, w.seen_end, w.end_taken,
-            w.pending, w.agg_i, w.agg_f, w.agg_m, w.agg_n,
-        )
-    )  # fmt: skip
+    steady = np.zeros(labels, np.bool_)
+    table = np.zeros((len(tests), 8), np.int64)
+    for label in range(labels):
+        steady[label] = aggs == 0 and program_from[label] == program_to[label]
+        for test in range(test_from[label], test_from[label + 1]):
+            compare = tests[test, COMPARE]
+            exchanged = tests[test, B_NAV] < 0
+            nav = tests[test, A_NAV] if exchanged else tests[test, B_NAV]
+            other = tests[test, B_NAV] if exchanged else tests[test, A_NAV]
+            if other >= 0 or nav < 0 or not nav_plain[nav] or nav_label[nav] == label:
+                steady[label] = False
+                continue
+            own, fixed = (B, A) if exchanged else (A, B)
+            table[test, OWN], table[test, OWN_VALID] = tests[test, own], tests[test, own + 1]
+            table[test, FIXED], table[test, FIXED_VALID] = tests[test, fixed], tests[test, fixed + 1]
+            table[test, FIXED_LABEL] = nav_label[nav]
+            table[test, ORDERS] = orders_of(turned(compare) if exchanged else compare)
+            table[test, FLOATING] = tests[test, FLOATING]
+    return steady, table
 
 
 @njit(cache=True, nogil=True)
-def _match_partitions(
-    op, first, second, label_of, entry_bits, loop_choice, slot, loop_from, loop_ids, slots, loops, labels,
-    first_bits, follow_bits, one_row_enough, nullable,
-    test_from, test_compare, test_float, test_a, test_a_valid, test_a_nav, test_b, test_b_valid, test_b_nav,
-    program_from, program_to, program_result, code, registers, const_i, const_f,
-    nav_from, nav_ids, nav_first, nav_offset, nav_shift, nav_label, nav_set, nav_plain, sets, label_codes,
-    agg_function, agg_set, agg_column, agg_valid, agg_float, agg_from, agg_to, agg_result, agg_nav,
-    agg_high, array_from,
-    mode, skip, skip_set, memory, with_unmatched, track, budget,
-    bits, time, key, cols_i, cols_f, valid, within, emit_timed_out, until, final, lookahead,
-    key_lo, key_hi, at_start, next_start, numbers, covered, explored_start, explored_to,
-    out_kind, out_start, out_length, out_number, out_path_from, out_path, cursor,
-    stack_pc, stack_row, stack_low, path, best, previous, memo, seen_end, end_taken, pending,
-    agg_i, agg_f, agg_m, agg_n,
-):  # fmt: skip
-    """See `match_partitions`. It is compiled with the tuples taken apart: with tuples as its arguments it was up to
-    10 % slower in first measurements, together with another change and on a busy machine."""
+def match_partitions(
+    program, rules, test_arrays, residuals, navigations, aggregates, rows, partitions, found, work, until, final
+):
+    """Run every partition from its next start row as far as the rows allow.
+
+    The tuples are those of `kernels.rows.arrays`. until: rows with time <= until are all here; final: no more rows will
+    come. What is found and the work arrays are the caller's and never grow here, so that no loop counts references:
+    where one is too small, the attempt is given up, the state is as before it, and the status says which array to
+    enlarge before the call is made again. Returns the status.
+    """
+    (code, label_of, loop_from, loop_ids, slots, loops, labels,
+     first_bits, follow_bits, one_row_enough, nullable) = program  # fmt: skip
+    mode, skip, memory, with_unmatched, within, emit_timed_out, lookahead, budget = rules
+    test_from, tests = test_arrays
+    (program_from, program_to, program_result, nav_from, nav_ids, array_from,
+     machine_code, registers, const_i, const_f) = residuals  # fmt: skip
+    nav_first, nav_offset, nav_shift, nav_label, nav_set, nav_plain, track, sets, label_codes = navigations
+    (agg_function, agg_set, agg_column, agg_valid, agg_float, agg_from, agg_to, agg_result, agg_nav,
+     agg_high) = aggregates  # fmt: skip
+    bits, time, key, cols_i, cols_f, valid = rows
+    key_lo, key_hi, at_start, next_start, numbers, covered, explored_start, explored_to = partitions
+    out_kind, out_start, out_length, out_number, out_path_from, out_path = found
+    (cursor, stack_pc, stack_row, stack_low, path, best, previous, memo, seen_end, end_taken, pending,
+     agg_i, agg_f, agg_m, agg_n) = work  # fmt: skip
+    skip_set = len(sets) - 1
     outs = cursor[OUTS]
     used = cursor[PATHS]
     generation = cursor[GENERATION]
@@ -298,44 +299,16 @@ def _match_partitions(
     ri = np.zeros((registers, 1), np.int64)
     rf = np.zeros((registers, 1), np.float64)
     rn = np.zeros((registers, 1), np.uint8)
-    tests = len(test_compare)
-    # Steady labels compare the row with rows of other labels, if at all: while a loop takes rows of the label, the
-    # other side of each test stays, and is read once. Tests are turned so that the row stands on the left.
-    steady = np.zeros(labels, np.bool_)
+    steady, turned_tests = _steady_tests(test_from, tests, program_from, program_to, aggs, nav_plain, nav_label, labels)
     tracked = np.zeros(labels, np.bool_)
     for nav in range(navs):
         if nav_label[nav] >= 0:
             tracked[nav_label[nav]] = True
-    own_column = np.zeros(tests, np.int64)
-    own_valid = np.zeros(tests, np.int64)
-    fixed_column = np.zeros(tests, np.int64)
-    fixed_valid = np.zeros(tests, np.int64)
-    fixed_label = np.zeros(tests, np.int64)
-    fixed_i = np.zeros(tests, np.int64)
-    fixed_f = np.zeros(tests, np.float64)
-    own_compare = np.zeros(tests, np.int64)
-    for at in range(labels):
-        steady[at] = aggs == 0 and program_from[at] == program_to[at]
-        for test in range(test_from[at], test_from[at + 1]):
-            exchanged = test_b_nav[test] < 0
-            nav = test_a_nav[test] if exchanged else test_b_nav[test]
-            other = test_b_nav[test] if exchanged else test_a_nav[test]
-            if other >= 0 or nav < 0 or not nav_plain[nav] or nav_label[nav] == at:
-                steady[at] = False
-                continue
-            fixed_label[test] = nav_label[nav]
-            if exchanged:
-                own_column[test], own_valid[test] = test_b[test], test_b_valid[test]
-                fixed_column[test], fixed_valid[test] = test_a[test], test_a_valid[test]
-            else:
-                own_column[test], own_valid[test] = test_a[test], test_a_valid[test]
-                fixed_column[test], fixed_valid[test] = test_b[test], test_b_valid[test]
-            own_compare[test] = turned(test_compare[test]) if exchanged else test_compare[test]
+    fixed_i = np.zeros(len(tests), np.int64)
+    fixed_f = np.zeros(len(tests), np.float64)
     exhaustive = mode != PREFERRED
     windowed = within != NO_WINDOW
-    bit_of = np.empty(len(op), np.uint64)
-    for at in range(len(op)):
-        bit_of[at] = ONE << np.uint64(label_of[at])
+    leaps = not nullable and not with_unmatched
     room = len(out_kind)
     path_room = len(out_path)
     stack_room = len(stack_pc)
@@ -354,6 +327,9 @@ def _match_partitions(
         memory_on = False
         full = FINE
         while start < hi:
+            if leaps:
+                while start < available and (bits[start] & first_bits) == ZERO:
+                    start += 1
             if start >= available:
                 break
             if not nullable:
@@ -399,7 +375,7 @@ def _match_partitions(
             found_from, found_path = outs, used
             while True:
                 failed = False
-                o = op[pc]
+                o = code[pc, OP]
                 if o == oc.MATCH:
                     if row >= available:
                         failed = True
@@ -428,8 +404,8 @@ def _match_partitions(
                             for at in range(row - start):
                                 best[at] = path[at]
                     else:
-                        label = label_of[pc]
-                        if (bits[row] & bit_of[pc]) == ZERO:
+                        label = code[pc, LABEL]
+                        if (bits[row] & np.uint64(code[pc, BIT])) == ZERO:
                             failed = True
                         else:
                             depth = row - start
@@ -442,27 +418,29 @@ def _match_partitions(
                                 last_row[label] = row
                             if steady[label]:
                                 for test in range(test_from[label], test_from[label + 1]):
-                                    fixed_row = last_row[fixed_label[test]]
+                                    fixed_row = last_row[turned_tests[test, FIXED_LABEL]]
                                     if fixed_row < 0:
                                         failed = True
                                         break
-                                    check = fixed_valid[test]
+                                    check = turned_tests[test, FIXED_VALID]
                                     if check >= 0 and valid[check, fixed_row] == 0:
                                         failed = True
                                         break
-                                    check = own_valid[test]
+                                    check = turned_tests[test, OWN_VALID]
                                     if check >= 0 and valid[check, row] == 0:
                                         failed = True
                                         break
-                                    if test_float[test]:
+                                    if turned_tests[test, FLOATING]:
                                         order = compare_floats(
-                                            cols_f[own_column[test], row], cols_f[fixed_column[test], fixed_row]
+                                            cols_f[turned_tests[test, OWN], row],
+                                            cols_f[turned_tests[test, FIXED], fixed_row],
                                         )
                                     else:
                                         order = compare_ints(
-                                            cols_i[own_column[test], row], cols_i[fixed_column[test], fixed_row]
+                                            cols_i[turned_tests[test, OWN], row],
+                                            cols_i[turned_tests[test, FIXED], fixed_row],
                                         )
-                                    if not accepts(own_compare[test], order):
+                                    if (turned_tests[test, ORDERS] >> (order + 1)) & 1 == 0:
                                         failed = True
                                         break
                             else:
@@ -470,13 +448,13 @@ def _match_partitions(
                                     _take_into_aggregates(
                                         depth, row, label, number, agg_function, agg_set, agg_column, agg_valid,
                                         agg_float, agg_from, agg_to, agg_result, agg_nav, agg_i, agg_f, agg_m, agg_n,
-                                        sets, label_codes, nav_rows, nav_labels, code, ri, rf, rn, key, cols_i, cols_f,
+                                        sets, label_codes, nav_rows, nav_labels, machine_code, ri, rf, rn, key, cols_i, cols_f,
                                         valid, const_i, const_f, run_i, run_f, run_n,
                                     )  # fmt: skip
 
                                 for test in range(test_from[label], test_from[label + 1]):
                                     row_a = row_b = row
-                                    nav = test_a_nav[test]
+                                    nav = tests[test, A_NAV]
                                     if nav >= 0 and nav_plain[nav]:
                                         row_a = last_row[nav_label[nav]]
                                     elif nav >= 0:
@@ -484,7 +462,7 @@ def _match_partitions(
                                             nav_first[nav], nav_offset[nav], nav_shift[nav], nav_label[nav], sets,
                                             nav_set[nav], start, row, lo, hi, path, label_of, first_row, last_row,
                                         )  # fmt: skip
-                                    nav = test_b_nav[test]
+                                    nav = tests[test, B_NAV]
                                     if nav >= 0 and nav_plain[nav]:
                                         row_b = last_row[nav_label[nav]]
                                     elif nav >= 0:
@@ -495,19 +473,23 @@ def _match_partitions(
                                     if row_a < 0 or row_b < 0:
                                         failed = True
                                         break
-                                    check = test_a_valid[test]
+                                    check = tests[test, A_VALID]
                                     if check >= 0 and valid[check, row_a] == 0:
                                         failed = True
                                         break
-                                    check = test_b_valid[test]
+                                    check = tests[test, B_VALID]
                                     if check >= 0 and valid[check, row_b] == 0:
                                         failed = True
                                         break
-                                    if test_float[test]:
-                                        order = compare_floats(cols_f[test_a[test], row_a], cols_f[test_b[test], row_b])
+                                    if tests[test, FLOATING]:
+                                        order = compare_floats(
+                                            cols_f[tests[test, A], row_a], cols_f[tests[test, B], row_b]
+                                        )
                                     else:
-                                        order = compare_ints(cols_i[test_a[test], row_a], cols_i[test_b[test], row_b])
-                                    if not accepts(test_compare[test], order):
+                                        order = compare_ints(
+                                            cols_i[tests[test, A], row_a], cols_i[tests[test, B], row_b]
+                                        )
+                                    if not accepts(tests[test, COMPARE], order):
                                         failed = True
                                         break
 
@@ -516,7 +498,7 @@ def _match_partitions(
                                         label, depth, start, row, lo, hi, number, program_from, program_to,
                                         program_result, nav_from, nav_ids, nav_first, nav_offset, nav_shift, nav_label,
                                         nav_set, sets, label_codes, label_of, path, first_row, last_row, agg_function,
-                                        agg_float, agg_high, agg_i, agg_f, agg_m, agg_n, nav_rows, nav_labels, code, ri,
+                                        agg_float, agg_high, agg_i, agg_f, agg_m, agg_n, nav_rows, nav_labels, machine_code, ri,
                                         rf, rn, key, cols_i, cols_f, valid, const_i, const_f, run_i, run_f, run_n,
                                         array_from,
                                     )  # fmt: skip
@@ -527,30 +509,41 @@ def _match_partitions(
                             else:
                                 row += 1
                                 pc += 1
-                                if loop_choice[pc] and steady[label] and not memory_on:
+                                if code[pc, LOOP] and steady[label] and not memory_on:
                                     # A greedy loop over this label: take rows while they last; each is a way out.
                                     # The first row passed the tests, so their other sides are there.
                                     low = row
-                                    bit = bit_of[pc - 1]
+                                    bit = np.uint64(code[pc - 1, BIT])
                                     from_test, to_test = test_from[label], test_from[label + 1]
                                     for test in range(from_test, to_test):
-                                        if test_float[test]:
-                                            fixed_f[test] = cols_f[fixed_column[test], last_row[fixed_label[test]]]
+                                        if turned_tests[test, FLOATING]:
+                                            fixed_f[test] = cols_f[
+                                                turned_tests[test, FIXED], last_row[turned_tests[test, FIXED_LABEL]]
+                                            ]
                                         else:
-                                            fixed_i[test] = cols_i[fixed_column[test], last_row[fixed_label[test]]]
+                                            fixed_i[test] = cols_i[
+                                                turned_tests[test, FIXED], last_row[turned_tests[test, FIXED_LABEL]]
+                                            ]
                                     while row < available and (bits[row] & bit) != ZERO:
                                         if windowed and np.uint64(time[row] - time[start]) > np.uint64(within):
                                             break
                                         holds = True
                                         for test in range(from_test, to_test):
-                                            if own_valid[test] >= 0 and valid[own_valid[test], row] == 0:
+                                            if (
+                                                turned_tests[test, OWN_VALID] >= 0
+                                                and valid[turned_tests[test, OWN_VALID], row] == 0
+                                            ):
                                                 holds = False
                                                 break
-                                            if test_float[test]:
-                                                order = compare_floats(cols_f[own_column[test], row], fixed_f[test])
+                                            if turned_tests[test, FLOATING]:
+                                                order = compare_floats(
+                                                    cols_f[turned_tests[test, OWN], row], fixed_f[test]
+                                                )
                                             else:
-                                                order = compare_ints(cols_i[own_column[test], row], fixed_i[test])
-                                            if not accepts(own_compare[test], order):
+                                                order = compare_ints(
+                                                    cols_i[turned_tests[test, OWN], row], fixed_i[test]
+                                                )
+                                            if (turned_tests[test, ORDERS] >> (order + 1)) & 1 == 0:
                                                 holds = False
                                                 break
                                         if not holds:
@@ -566,10 +559,10 @@ def _match_partitions(
                                             full = STACK_FULL
                                             result = FULL
                                             break
-                                        stack_pc[sp], stack_row[sp], stack_low[sp] = second[pc], row - 1, low
+                                        stack_pc[sp], stack_row[sp], stack_low[sp] = code[pc, SECOND], row - 1, low
                                         sp += 1
                                     if row < available:
-                                        pc = second[pc]
+                                        pc = code[pc, SECOND]
                 elif o == oc.SPLIT:
                     steps += 1
                     if steps > MEMORY_AFTER:
@@ -580,14 +573,14 @@ def _match_partitions(
                             break
                     if row < available and not memory_on:
                         # A side that needs a label this row does not offer is no choice.
-                        if (bits[row] & entry_bits[first[pc]]) == ZERO:
-                            pc = second[pc]
+                        if (bits[row] & np.uint64(code[code[pc, FIRST], ENTRY])) == ZERO:
+                            pc = code[pc, SECOND]
                             continue
-                        if (bits[row] & entry_bits[second[pc]]) == ZERO:
-                            pc = first[pc]
+                        if (bits[row] & np.uint64(code[code[pc, SECOND], ENTRY])) == ZERO:
+                            pc = code[pc, FIRST]
                             continue
                     if memory_on:
-                        state = slot[pc]
+                        state = code[pc, SLOT]
                         for at in range(loop_from[pc], loop_from[pc + 1]):
                             if loop_rows[loop_ids[at]] == row:
                                 state += 1
@@ -605,11 +598,11 @@ def _match_partitions(
                             full = STACK_FULL
                             result = FULL
                             break
-                        stack_pc[sp], stack_row[sp], stack_low[sp] = second[pc], row, row
+                        stack_pc[sp], stack_row[sp], stack_low[sp] = code[pc, SECOND], row, row
                         sp += 1
-                        pc = first[pc]
+                        pc = code[pc, FIRST]
                 elif o == oc.JUMP:
-                    pc = first[pc]
+                    pc = code[pc, FIRST]
                 elif o == oc.START:
                     if row == lo and at_start[k]:
                         pc += 1
@@ -633,14 +626,14 @@ def _match_partitions(
                         full = STACK_FULL
                         result = FULL
                         break
-                    loop = first[pc]
+                    loop = code[pc, FIRST]
                     stack_pc[sp] = -1 - loop
                     stack_row[sp] = loop_rows[loop]
                     sp += 1
                     loop_rows[loop] = row
                     pc += 1
                 elif o == oc.CHECK:
-                    pc = second[pc] if loop_rows[first[pc]] == row else pc + 1
+                    pc = code[pc, SECOND] if loop_rows[code[pc, FIRST]] == row else pc + 1
                 else:  # ACCEPT
                     depth = row - start
                     if not exhaustive:
@@ -699,36 +692,41 @@ def _match_partitions(
                         row = target
                         if low < target:
                             # Ways out of a loop, the last first: rows at which nothing can go on are passed over.
-                            label = label_of[pc]
+                            label = code[pc, LABEL]
                             looping = label_of[path[low - start]]
                             from_test = to_test = 0
-                            if op[pc] == oc.MATCH and steady[label]:
+                            if code[pc, OP] == oc.MATCH and steady[label]:
                                 from_test, to_test = test_from[label], test_from[label + 1]
                                 for test in range(from_test, to_test):
-                                    fixed_row = last_row[fixed_label[test]]
-                                    if fixed_label[test] == looping or fixed_row < 0:
+                                    fixed_row = last_row[turned_tests[test, FIXED_LABEL]]
+                                    if turned_tests[test, FIXED_LABEL] == looping or fixed_row < 0:
                                         to_test = from_test
                                         break
-                                    check = fixed_valid[test]
+                                    check = turned_tests[test, FIXED_VALID]
                                     if check >= 0 and valid[check, fixed_row] == 0:
                                         to_test = from_test
                                         break
-                                    if test_float[test]:
-                                        fixed_f[test] = cols_f[fixed_column[test], fixed_row]
+                                    if turned_tests[test, FLOATING]:
+                                        fixed_f[test] = cols_f[turned_tests[test, FIXED], fixed_row]
                                     else:
-                                        fixed_i[test] = cols_i[fixed_column[test], fixed_row]
+                                        fixed_i[test] = cols_i[turned_tests[test, FIXED], fixed_row]
                             while low < target:
-                                holds = (bits[target] & entry_bits[pc]) != ZERO
+                                holds = (bits[target] & np.uint64(code[pc, ENTRY])) != ZERO
                                 if holds:
                                     for test in range(from_test, to_test):
-                                        if own_valid[test] >= 0 and valid[own_valid[test], target] == 0:
+                                        if (
+                                            turned_tests[test, OWN_VALID] >= 0
+                                            and valid[turned_tests[test, OWN_VALID], target] == 0
+                                        ):
                                             holds = False
                                             break
-                                        if test_float[test]:
-                                            order = compare_floats(cols_f[own_column[test], target], fixed_f[test])
+                                        if turned_tests[test, FLOATING]:
+                                            order = compare_floats(
+                                                cols_f[turned_tests[test, OWN], target], fixed_f[test]
+                                            )
                                         else:
-                                            order = compare_ints(cols_i[own_column[test], target], fixed_i[test])
-                                        if not accepts(own_compare[test], order):
+                                            order = compare_ints(cols_i[turned_tests[test, OWN], target], fixed_i[test])
+                                        if (turned_tests[test, ORDERS] >> (order + 1)) & 1 == 0:
                                             holds = False
                                             break
                                 if holds:

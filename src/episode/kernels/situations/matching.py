@@ -121,7 +121,7 @@ def detect(pattern, orders, rows, before, buffers, place, groups, statistics, fo
     lo, hi, seen = place.lo, place.hi, place.seen
     symbols = len(masks)
     time, bits = rows.time, rows.bits
-    count = 0
+    count = np.int64(0)
     chosen = np.zeros(symbols, np.int64)
     lasts = np.zeros(symbols, np.bool_)
     lasted = np.zeros(symbols, np.bool_)

@@ -104,8 +104,7 @@ def _test(assembler: Assembler, compare: int, left: Load, right: Load) -> tuple[
 
 
 def _tests(tests: list[tuple[int, ...]], test_from: list[int]) -> Tests:
-    columns = np.array(tests or [(0,) * 8], np.int64).T.copy()
-    return Tests(_bounds(test_from), *columns)
+    return Tests(_bounds(test_from), np.array(tests or [(0,) * 8], np.int64))
 
 
 # ---- navigations -----------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from episode.kernels import opcodes as oc
-from episode.kernels.rows.arrays import Program
+from episode.kernels.rows.arrays import BIT, ENTRY, FIRST, LABEL, LOOP, OP, SECOND, SLOT, Program
 from episode.plan.rows.program import ACCEPT, CHECK, END, ENTER, JUMP, MATCH, SPLIT, START, PatternProgram
 
 LARGE_PROGRAM = 2_000
@@ -31,14 +31,19 @@ def lower_program(program: PatternProgram, labels: tuple[str, ...], timed_out: b
     loop_from = np.zeros(len(instructions) + 1, np.int64)
     loop_from[1:] = np.cumsum([len(around) for around in program.enclosing_loops])
     first_bits, follow_bits, one_row_enough, nullable = _openings(program, number)
+    label_of = np.array([number.get(i.label, 0) for i in instructions], np.int64)
+    code = np.empty((len(instructions), 8), np.int64)
+    code[:, OP] = [CODES[i.operation] for i in instructions]
+    code[:, FIRST] = [i.first for i in instructions]
+    code[:, SECOND] = [i.second for i in instructions]
+    code[:, LABEL] = label_of
+    code[:, BIT] = (np.uint64(1) << label_of.astype(np.uint64)).view(np.int64)
+    code[:, ENTRY] = _entry_bits(program, number).view(np.int64)
+    code[:, LOOP] = [_is_loop_choice(program, at) for at in range(len(instructions))]
+    code[:, SLOT] = slot
     return Program(
-        op=np.array([CODES[i.operation] for i in instructions], np.int64),
-        first=np.array([i.first for i in instructions], np.int64),
-        second=np.array([i.second for i in instructions], np.int64),
-        label_of=np.array([number.get(i.label, 0) for i in instructions], np.int64),
-        entry_bits=_entry_bits(program, number),
-        loop_choice=np.array([_is_loop_choice(program, at) for at in range(len(instructions))], np.bool_),
-        slot=np.array(slot, np.int32),
+        code=code,
+        label_of=label_of,
         loop_from=loop_from,
         loop_ids=np.array([loop for around in program.enclosing_loops for loop in around], np.int32),
         slots=max(1, slots),
