@@ -23,8 +23,8 @@ must offer one, as bits (all where none is needed); is it the choice after a gre
 memory slot of a SPLIT, or -1."""
 
 COMPARE, FLOATING, A, A_VALID, A_NAV, B, B_VALID, B_NAV = range(8)
-"""Columns of a test: the comparison (see `kernels.comparing`); the lane; for each of its two sides the row of its column
-in the lane, in the validity, and which row of the match: -1 is the row under trial."""
+"""Columns of a test: the comparison (see `kernels.comparing`); is it in the float lane?; for each of its two sides the
+row of its column in the lane, in the validity, and which row of the match: -1 is the row under trial."""
 
 
 class Program(NamedTuple):

@@ -14,29 +14,37 @@ import numpy as np
 from numba import njit
 
 from episode.kernels import opcodes as oc
-from episode.kernels.aggregates import finished, finished_words, fold, fold_words
-from episode.kernels.arrays import run_arrays
-from episode.kernels.comparing import accepts, compare_floats, compare_ints, orders_of, turned
-from episode.kernels.machine import run
+from episode.kernels.comparing import accepts, compare_floats, compare_ints
 from episode.kernels.outcomes import EMPTY, MATCHED, TIMED_OUT, UNMATCHED
 from episode.kernels.rows.arrays import (
-    A,
     A_NAV,
     A_VALID,
-    B,
     B_NAV,
     B_VALID,
     BIT,
     COMPARE,
     ENTRY,
-    EXTREME,
     FIRST,
+    FLOATING,
     LABEL,
     LOOP,
     OP,
-    PUSHED,
     SECOND,
     SLOT,
+    A,
+    B,
+)
+from episode.kernels.rows.conditions import navigate, residual_holds, take_into_aggregates
+from episode.kernels.rows.numbering import hold_back, number_by_end, order_by_length
+from episode.kernels.rows.steady import (
+    IN_FLOATS,
+    ORDERS,
+    OTHER,
+    OTHER_LABEL,
+    OTHER_VALID,
+    OWN,
+    OWN_VALID,
+    turn_tests,
 )
 
 PREFERRED, MAXIMAL, INCREMENTAL, ALL = range(4)
@@ -45,214 +53,11 @@ FINE, BUDGET_SPENT, SKIP_TO_FIRST_ROW, SKIP_NOT_FOUND, OUTPUT_FULL, PATHS_FULL, 
 NO_MEMORY, ATTEMPT_MEMORY, PARTITION_MEMORY = range(3)
 NO_WINDOW = -1
 
-OWN, FLOATING, OWN_VALID, FIXED, FIXED_VALID, FIXED_LABEL, ORDERS = range(7)
-
 ZERO, ONE = np.uint64(0), np.uint64(1)
 MEMORY_AFTER = 256
 STEPS_PER_ROW = 64
 NOTHING, FOUND, WAITING, SPENT, FULL = range(5)
 AT_PARTITION, OUTS, PATHS, GENERATION, ATTEMPTS, STATUS_ROW, CUT = range(7)
-
-
-@njit(cache=True, nogil=True)
-def _navigate(first, offset, shift, label, sets, which, start, row, lo, hi, path, label_of, first_row, last_row):
-    """Row of a navigation in the running match start..row, or -1. label: a label, -1 all, -2 look at the set."""
-    found = -1
-    if label == -1:
-        if first:
-            found = start + offset if start + offset <= row else -1
-        else:
-            found = row - offset if row - offset >= start else -1
-    elif label >= 0 and offset == 0:
-        if last_row[label] >= 0:
-            found = first_row[label] if first else last_row[label]
-    elif first:
-        left = offset
-        for at in range(start, row + 1):
-            if sets[which, label_of[path[at - start]]]:
-                if left == 0:
-                    found = at
-                    break
-                left -= 1
-    else:
-        left = offset
-        for at in range(row, start - 1, -1):
-            if sets[which, label_of[path[at - start]]]:
-                if left == 0:
-                    found = at
-                    break
-                left -= 1
-    if found >= 0 and shift != 0:
-        found += shift
-        if found < lo or found >= hi:
-            found = -1
-    return found
-
-
-@njit(cache=True, nogil=True)
-def _take_into_aggregates(
-    depth, row, label, number, agg_function, agg_set, agg_column, agg_valid, agg_float, agg_from, agg_to, agg_result,
-    agg_nav, agg_i, agg_f, agg_m, agg_n, sets, label_codes, nav_rows, nav_labels, code, ri, rf, rn, key, cols_i,
-    cols_f, valid, const_i, const_f, run_i, run_f, run_n,
-):  # fmt: skip
-    """Running aggregates with one more row: column depth + 1 of agg_* from column depth.
-
-    agg_n, agg_i, agg_f and agg_m hold the state: count, whole, real and more of `kernels.aggregates`.
-    """
-    for j in range(len(agg_function)):
-        ai, af, am, an = agg_i[j, depth], agg_f[j, depth], agg_m[j, depth], agg_n[j, depth]
-        if depth == 0:
-            ai, af, am, an = 0, 0.0, 0.0, 0
-        if sets[agg_set[j], label]:
-            column = agg_column[j]
-            function = agg_function[j]
-            present = True
-            whole = np.int64(0)
-            value = 0.0
-            if column == PUSHED:
-                # The argument depends on the label or the match: evaluated as the row is taken.
-                if agg_nav[j] >= 0:
-                    nav_rows[agg_nav[j]], nav_labels[agg_nav[j]] = row, label_codes[label]
-                run(code, agg_from[j], agg_to[j], ri, rf, rn, 1, row, key, cols_i, cols_f, valid,
-                    const_i, const_f, nav_rows, nav_labels, run_i, run_f, run_n, number + 1)  # fmt: skip
-                present = rn[agg_result[j], 0] == 0
-                whole, value = ri[agg_result[j], 0], rf[agg_result[j], 0]
-            elif column >= 0:
-                present = agg_valid[j] < 0 or valid[agg_valid[j], row] != 0
-                if agg_float[j]:
-                    value = cols_f[column, row]
-                elif function != oc.COUNT:
-                    whole = cols_i[column, row]
-            if present and oc.SUM_WIDE <= function <= oc.LAST_WIDE:
-                high = ri[agg_result[j] + 1, 0] if column == PUSHED else cols_i[column + 1, row]
-                an, ai, af, am = fold_words(function, an, ai, af, am, whole, high)
-            elif present:
-                an, ai, af, am = fold(function, agg_float[j], an, ai, af, am, whole, value, row)
-        agg_i[j, depth + 1], agg_f[j, depth + 1] = ai, af
-        agg_m[j, depth + 1], agg_n[j, depth + 1] = am, an
-
-
-@njit(cache=True, nogil=True)
-def _residual_holds(
-    label, depth, start, row, lo, hi, number, program_from, program_to, program_result, nav_from, nav_ids,
-    nav_first, nav_offset, nav_shift, nav_label, nav_set, sets, label_codes, label_of, path, first_row, last_row,
-    agg_function, agg_float, agg_high, agg_i, agg_f, agg_m, agg_n, nav_rows, nav_labels, code, ri, rf, rn, key, cols_i,
-    cols_f, valid, const_i, const_f, run_i, run_f, run_n, array_from,
-):  # fmt: skip
-    """Does the label's program hold for the row under trial?"""
-    for at in range(nav_from[label], nav_from[label + 1]):
-        nav = nav_ids[at]
-        if nav_label[nav] == EXTREME:
-            by = nav_offset[nav]
-            target = np.int64(agg_m[by, depth + 1]) if agg_n[by, depth + 1] else -1
-        else:
-            target = _navigate(nav_first[nav], nav_offset[nav], nav_shift[nav], nav_label[nav], sets, nav_set[nav],
-                               start, row, lo, hi, path, label_of, first_row, last_row)  # fmt: skip
-        nav_rows[nav] = target
-        nav_labels[nav] = label_codes[label_of[path[target - start]]] if start <= target <= row else -1
-    for j in range(len(agg_function)):
-        run_i[j], run_f[j], run_n[j] = finished(
-            agg_function[j], agg_float[j], agg_n[j, depth + 1], agg_i[j, depth + 1], agg_f[j, depth + 1],
-            agg_m[j, depth + 1],
-        )  # fmt: skip
-        if agg_high[j] >= 0:
-            run_i[j], run_i[agg_high[j]], run_n[j] = finished_words(
-                agg_function[j], agg_n[j, depth + 1], agg_i[j, depth + 1], agg_f[j, depth + 1], agg_m[j, depth + 1]
-            )
-            run_n[agg_high[j]] = run_n[j]
-    if array_from[label] < array_from[label + 1]:
-        run_arrays(array_from[label], array_from[label + 1], start, row, number, path, label_of, sets, label_codes,
-                   nav_rows, nav_labels, code, ri, rf, rn, key, cols_i, cols_f, valid, const_i, const_f,
-                   run_i, run_f, run_n, agg_i, agg_f, agg_m, agg_n)  # fmt: skip
-    run(code, program_from[label], program_to[label], ri, rf, rn, 1, row, key, cols_i, cols_f, valid,
-        const_i, const_f, nav_rows, nav_labels, run_i, run_f, run_n, number + 1)  # fmt: skip
-    register = program_result[label]
-    return rn[register, 0] == 0 and ri[register, 0] != 0
-
-
-@njit(cache=True, nogil=True)
-def _order_by_length(begin, end, used, number, out_length, out_number, out_path_from, out_path):
-    """ALL MATCHES of one start row, shortest first, with their numbers; returns the last number."""
-    origin = out_path_from[begin]
-    order = np.argsort(out_length[begin:end], kind="mergesort")
-    lengths = out_length[begin:end][order]
-    sources = out_path_from[begin:end][order]
-    copied = out_path[origin:used].copy()
-    at = origin
-    for i in range(end - begin):
-        out_length[begin + i] = lengths[i]
-        source = sources[i] - origin
-        out_path[at : at + lengths[i]] = copied[source : source + lengths[i]]
-        at += lengths[i]
-        out_path_from[begin + i + 1] = at
-        number += 1
-        out_number[begin + i] = number
-    return number
-
-
-@njit(cache=True, nogil=True)
-def _number_by_end(pending, pendings, number, out_start, out_length, out_number):
-    """INCREMENTAL MATCH: numbers follow the order of the end rows; returns the last number."""
-    ends = np.zeros(pendings, np.int64)
-    for i in range(pendings):
-        ends[i] = out_start[pending[i]] + out_length[pending[i]]
-    order = np.argsort(ends, kind="mergesort")
-    for i in range(pendings):
-        number += 1
-        out_number[pending[order[i]]] = number
-    return number
-
-
-@njit(cache=True, nogil=True)
-def _hold_back(
-    at_end, hi, is_taken, first_out, outs, used, pendings, out_kind, out_start, out_length, out_path_from, out_path,
-    pending,
-):  # fmt: skip
-    """INCREMENTAL MATCH where `$` keeps a match from at_end undecided that would end with the last row.
-
-    What ends there from that start on waits with it: it is taken out of the output again. Matches of a partition are
-    pending in the order in which they were found. Returns (undecided, outs, used, pendings).
-    """
-    for i in range(first_out, outs):
-        if out_start[i] >= at_end and out_start[i] + out_length[i] == hi:
-            gone = out_length[i]
-            for at in range(out_path_from[i], used - gone):
-                out_path[at] = out_path[at + gone]
-            for at in range(i, outs - 1):
-                out_kind[at], out_start[at], out_length[at] = out_kind[at + 1], out_start[at + 1], out_length[at + 1]
-                out_path_from[at + 1] = out_path_from[at + 2] - gone
-            for at in range(pendings - 1):
-                pending[at] = first_out + at
-            return True, outs - 1, used - gone, pendings - 1
-    return not is_taken, outs, used, pendings
-
-
-@njit(cache=True, nogil=True)
-def _steady_tests(test_from, tests, program_from, program_to, aggs, nav_plain, nav_label, labels):
-    """Which labels are steady, and their tests with the row on the left, in columns OWN …
-
-    Steady labels compare the row with rows of other labels, if at all: while a loop takes rows of the label, the
-    other side of each test stays, and is read once.
-    """
-    steady = np.zeros(labels, np.bool_)
-    table = np.zeros((len(tests), 8), np.int64)
-    for label in range(labels):
-        steady[label] = aggs == 0 and program_from[label] == program_to[label]
-        for test in range(test_from[label], test_from[label + 1]):
-            compare = tests[test, COMPARE]
-            exchanged = tests[test, B_NAV] < 0
-            nav = tests[test, A_NAV] if exchanged else tests[test, B_NAV]
-            other = tests[test, B_NAV] if exchanged else tests[test, A_NAV]
-            if other >= 0 or nav < 0 or not nav_plain[nav] or nav_label[nav] == label:
-                steady[label] = False
-                continue
-            own, fixed = (B, A) if exchanged else (A, B)
-            table[test, OWN], table[test, OWN_VALID] = tests[test, own], tests[test, own + 1]
-            table[test, FIXED], table[test, FIXED_VALID] = tests[test, fixed], tests[test, fixed + 1]
-            table[test, FIXED_LABEL] = nav_label[nav]
-            table[test, ORDERS] = orders_of(turned(compare) if exchanged else compare)
-            table[test, FLOATING] = tests[test, FLOATING]
-    return steady, table
 
 
 @njit(cache=True, nogil=True)
@@ -299,7 +104,7 @@ def match_partitions(
     ri = np.zeros((registers, 1), np.int64)
     rf = np.zeros((registers, 1), np.float64)
     rn = np.zeros((registers, 1), np.uint8)
-    steady, turned_tests = _steady_tests(test_from, tests, program_from, program_to, aggs, nav_plain, nav_label, labels)
+    steady, turned_tests = turn_tests(test_from, tests, program_from, program_to, aggs, nav_plain, nav_label, labels)
     tracked = np.zeros(labels, np.bool_)
     for nav in range(navs):
         if nav_label[nav] >= 0:
@@ -418,11 +223,11 @@ def match_partitions(
                                 last_row[label] = row
                             if steady[label]:
                                 for test in range(test_from[label], test_from[label + 1]):
-                                    fixed_row = last_row[turned_tests[test, FIXED_LABEL]]
+                                    fixed_row = last_row[turned_tests[test, OTHER_LABEL]]
                                     if fixed_row < 0:
                                         failed = True
                                         break
-                                    check = turned_tests[test, FIXED_VALID]
+                                    check = turned_tests[test, OTHER_VALID]
                                     if check >= 0 and valid[check, fixed_row] == 0:
                                         failed = True
                                         break
@@ -430,26 +235,26 @@ def match_partitions(
                                     if check >= 0 and valid[check, row] == 0:
                                         failed = True
                                         break
-                                    if turned_tests[test, FLOATING]:
+                                    if turned_tests[test, IN_FLOATS]:
                                         order = compare_floats(
                                             cols_f[turned_tests[test, OWN], row],
-                                            cols_f[turned_tests[test, FIXED], fixed_row],
+                                            cols_f[turned_tests[test, OTHER], fixed_row],
                                         )
                                     else:
                                         order = compare_ints(
                                             cols_i[turned_tests[test, OWN], row],
-                                            cols_i[turned_tests[test, FIXED], fixed_row],
+                                            cols_i[turned_tests[test, OTHER], fixed_row],
                                         )
                                     if (turned_tests[test, ORDERS] >> (order + 1)) & 1 == 0:
                                         failed = True
                                         break
                             else:
                                 if aggs:
-                                    _take_into_aggregates(
+                                    take_into_aggregates(
                                         depth, row, label, number, agg_function, agg_set, agg_column, agg_valid,
                                         agg_float, agg_from, agg_to, agg_result, agg_nav, agg_i, agg_f, agg_m, agg_n,
-                                        sets, label_codes, nav_rows, nav_labels, machine_code, ri, rf, rn, key, cols_i, cols_f,
-                                        valid, const_i, const_f, run_i, run_f, run_n,
+                                        sets, label_codes, nav_rows, nav_labels, machine_code, ri, rf, rn, key, cols_i,
+                                        cols_f, valid, const_i, const_f, run_i, run_f, run_n,
                                     )  # fmt: skip
 
                                 for test in range(test_from[label], test_from[label + 1]):
@@ -458,7 +263,7 @@ def match_partitions(
                                     if nav >= 0 and nav_plain[nav]:
                                         row_a = last_row[nav_label[nav]]
                                     elif nav >= 0:
-                                        row_a = _navigate(
+                                        row_a = navigate(
                                             nav_first[nav], nav_offset[nav], nav_shift[nav], nav_label[nav], sets,
                                             nav_set[nav], start, row, lo, hi, path, label_of, first_row, last_row,
                                         )  # fmt: skip
@@ -466,7 +271,7 @@ def match_partitions(
                                     if nav >= 0 and nav_plain[nav]:
                                         row_b = last_row[nav_label[nav]]
                                     elif nav >= 0:
-                                        row_b = _navigate(
+                                        row_b = navigate(
                                             nav_first[nav], nav_offset[nav], nav_shift[nav], nav_label[nav], sets,
                                             nav_set[nav], start, row, lo, hi, path, label_of, first_row, last_row,
                                         )  # fmt: skip
@@ -494,13 +299,13 @@ def match_partitions(
                                         break
 
                                 if not failed and program_from[label] < program_to[label]:
-                                    failed = not _residual_holds(
+                                    failed = not residual_holds(
                                         label, depth, start, row, lo, hi, number, program_from, program_to,
                                         program_result, nav_from, nav_ids, nav_first, nav_offset, nav_shift, nav_label,
                                         nav_set, sets, label_codes, label_of, path, first_row, last_row, agg_function,
-                                        agg_float, agg_high, agg_i, agg_f, agg_m, agg_n, nav_rows, nav_labels, machine_code, ri,
-                                        rf, rn, key, cols_i, cols_f, valid, const_i, const_f, run_i, run_f, run_n,
-                                        array_from,
+                                        agg_float, agg_high, agg_i, agg_f, agg_m, agg_n, nav_rows, nav_labels,
+                                        machine_code, ri, rf, rn, key, cols_i, cols_f, valid, const_i, const_f, run_i,
+                                        run_f, run_n, array_from,
                                     )  # fmt: skip
 
                             if failed:
@@ -516,13 +321,13 @@ def match_partitions(
                                     bit = np.uint64(code[pc - 1, BIT])
                                     from_test, to_test = test_from[label], test_from[label + 1]
                                     for test in range(from_test, to_test):
-                                        if turned_tests[test, FLOATING]:
+                                        if turned_tests[test, IN_FLOATS]:
                                             fixed_f[test] = cols_f[
-                                                turned_tests[test, FIXED], last_row[turned_tests[test, FIXED_LABEL]]
+                                                turned_tests[test, OTHER], last_row[turned_tests[test, OTHER_LABEL]]
                                             ]
                                         else:
                                             fixed_i[test] = cols_i[
-                                                turned_tests[test, FIXED], last_row[turned_tests[test, FIXED_LABEL]]
+                                                turned_tests[test, OTHER], last_row[turned_tests[test, OTHER_LABEL]]
                                             ]
                                     while row < available and (bits[row] & bit) != ZERO:
                                         if windowed and np.uint64(time[row] - time[start]) > np.uint64(within):
@@ -535,7 +340,7 @@ def match_partitions(
                                             ):
                                                 holds = False
                                                 break
-                                            if turned_tests[test, FLOATING]:
+                                            if turned_tests[test, IN_FLOATS]:
                                                 order = compare_floats(
                                                     cols_f[turned_tests[test, OWN], row], fixed_f[test]
                                                 )
@@ -698,18 +503,18 @@ def match_partitions(
                             if code[pc, OP] == oc.MATCH and steady[label]:
                                 from_test, to_test = test_from[label], test_from[label + 1]
                                 for test in range(from_test, to_test):
-                                    fixed_row = last_row[turned_tests[test, FIXED_LABEL]]
-                                    if turned_tests[test, FIXED_LABEL] == looping or fixed_row < 0:
+                                    fixed_row = last_row[turned_tests[test, OTHER_LABEL]]
+                                    if turned_tests[test, OTHER_LABEL] == looping or fixed_row < 0:
                                         to_test = from_test
                                         break
-                                    check = turned_tests[test, FIXED_VALID]
+                                    check = turned_tests[test, OTHER_VALID]
                                     if check >= 0 and valid[check, fixed_row] == 0:
                                         to_test = from_test
                                         break
-                                    if turned_tests[test, FLOATING]:
-                                        fixed_f[test] = cols_f[turned_tests[test, FIXED], fixed_row]
+                                    if turned_tests[test, IN_FLOATS]:
+                                        fixed_f[test] = cols_f[turned_tests[test, OTHER], fixed_row]
                                     else:
-                                        fixed_i[test] = cols_i[turned_tests[test, FIXED], fixed_row]
+                                        fixed_i[test] = cols_i[turned_tests[test, OTHER], fixed_row]
                             while low < target:
                                 holds = (bits[target] & np.uint64(code[pc, ENTRY])) != ZERO
                                 if holds:
@@ -720,7 +525,7 @@ def match_partitions(
                                         ):
                                             holds = False
                                             break
-                                        if turned_tests[test, FLOATING]:
+                                        if turned_tests[test, IN_FLOATS]:
                                             order = compare_floats(
                                                 cols_f[turned_tests[test, OWN], target], fixed_f[test]
                                             )
@@ -798,7 +603,7 @@ def match_partitions(
             if exhaustive and mode != MAXIMAL and length > 0:
                 # The matches of this start are in the output already; here they get their order and number.
                 if mode == ALL:
-                    number = _order_by_length(
+                    number = order_by_length(
                         found_from, outs, used, number, out_length, out_number, out_path_from, out_path
                     )
                 else:
@@ -854,12 +659,12 @@ def match_partitions(
             return full
         undecided = False
         if mode == INCREMENTAL and at_end >= 0:
-            undecided, outs, used, pendings = _hold_back(
+            undecided, outs, used, pendings = hold_back(
                 at_end, hi, end_taken[hi - 1 - lo] == k + 1, partition_outs, outs, used, pendings,
                 out_kind, out_start, out_length, out_path_from, out_path, pending,
             )  # fmt: skip
         if mode == INCREMENTAL and pendings:
-            number = _number_by_end(pending, pendings, number, out_start, out_length, out_number)
+            number = number_by_end(pending, pendings, number, out_start, out_length, out_number)
         if mode == INCREMENTAL:
             if skip == NEXT_ROW:
                 explored_start[k] = start - 1

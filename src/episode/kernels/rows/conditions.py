@@ -1,0 +1,128 @@
+"""Conditions of row patterns that depend on the rows of the match so far: navigations, running aggregates, programs."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from episode.kernels import opcodes as oc
+from episode.kernels.aggregates import finished, finished_words, fold, fold_words
+from episode.kernels.arrays import run_arrays
+from episode.kernels.machine import run
+from episode.kernels.rows.arrays import EXTREME, PUSHED
+
+
+@njit(cache=True, nogil=True)
+def navigate(first, offset, shift, label, sets, which, start, row, lo, hi, path, label_of, first_row, last_row):
+    """Row of a navigation in the running match start..row, or -1. label: a label, -1 all, -2 look at the set."""
+    found = -1
+    if label == -1:
+        if first:
+            found = start + offset if start + offset <= row else -1
+        else:
+            found = row - offset if row - offset >= start else -1
+    elif label >= 0 and offset == 0:
+        if last_row[label] >= 0:
+            found = first_row[label] if first else last_row[label]
+    elif first:
+        left = offset
+        for at in range(start, row + 1):
+            if sets[which, label_of[path[at - start]]]:
+                if left == 0:
+                    found = at
+                    break
+                left -= 1
+    else:
+        left = offset
+        for at in range(row, start - 1, -1):
+            if sets[which, label_of[path[at - start]]]:
+                if left == 0:
+                    found = at
+                    break
+                left -= 1
+    if found >= 0 and shift != 0:
+        found += shift
+        if found < lo or found >= hi:
+            found = -1
+    return found
+
+
+@njit(cache=True, nogil=True)
+def take_into_aggregates(
+    depth, row, label, number, agg_function, agg_set, agg_column, agg_valid, agg_float, agg_from, agg_to, agg_result,
+    agg_nav, agg_i, agg_f, agg_m, agg_n, sets, label_codes, nav_rows, nav_labels, code, ri, rf, rn, key, cols_i,
+    cols_f, valid, const_i, const_f, run_i, run_f, run_n,
+):  # fmt: skip
+    """Running aggregates with one more row: column depth + 1 of agg_* from column depth.
+
+    agg_n, agg_i, agg_f and agg_m hold the state: count, whole, real and more of `kernels.aggregates`.
+    """
+    for j in range(len(agg_function)):
+        ai, af, am, an = agg_i[j, depth], agg_f[j, depth], agg_m[j, depth], agg_n[j, depth]
+        if depth == 0:
+            ai, af, am, an = 0, 0.0, 0.0, 0
+        if sets[agg_set[j], label]:
+            column = agg_column[j]
+            function = agg_function[j]
+            present = True
+            whole = np.int64(0)
+            value = 0.0
+            if column == PUSHED:
+                # The argument depends on the label or the match: evaluated as the row is taken.
+                if agg_nav[j] >= 0:
+                    nav_rows[agg_nav[j]], nav_labels[agg_nav[j]] = row, label_codes[label]
+                run(code, agg_from[j], agg_to[j], ri, rf, rn, 1, row, key, cols_i, cols_f, valid,
+                    const_i, const_f, nav_rows, nav_labels, run_i, run_f, run_n, number + 1)  # fmt: skip
+                present = rn[agg_result[j], 0] == 0
+                whole, value = ri[agg_result[j], 0], rf[agg_result[j], 0]
+            elif column >= 0:
+                present = agg_valid[j] < 0 or valid[agg_valid[j], row] != 0
+                if agg_float[j]:
+                    value = cols_f[column, row]
+                elif function != oc.COUNT:
+                    whole = cols_i[column, row]
+            if present and oc.SUM_WIDE <= function <= oc.LAST_WIDE:
+                high = ri[agg_result[j] + 1, 0] if column == PUSHED else cols_i[column + 1, row]
+                an, ai, af, am = fold_words(function, an, ai, af, am, whole, high)
+            elif present:
+                an, ai, af, am = fold(function, agg_float[j], an, ai, af, am, whole, value, row)
+        agg_i[j, depth + 1], agg_f[j, depth + 1] = ai, af
+        agg_m[j, depth + 1], agg_n[j, depth + 1] = am, an
+
+
+@njit(cache=True, nogil=True)
+def residual_holds(
+    label, depth, start, row, lo, hi, number, program_from, program_to, program_result, nav_from, nav_ids,
+    nav_first, nav_offset, nav_shift, nav_label, nav_set, sets, label_codes, label_of, path, first_row, last_row,
+    agg_function, agg_float, agg_high, agg_i, agg_f, agg_m, agg_n, nav_rows, nav_labels, code, ri, rf, rn, key, cols_i,
+    cols_f, valid, const_i, const_f, run_i, run_f, run_n, array_from,
+):  # fmt: skip
+    """Does the label's program hold for the row under trial?"""
+    for at in range(nav_from[label], nav_from[label + 1]):
+        nav = nav_ids[at]
+        if nav_label[nav] == EXTREME:
+            by = nav_offset[nav]
+            target = np.int64(agg_m[by, depth + 1]) if agg_n[by, depth + 1] else -1
+        else:
+            target = navigate(nav_first[nav], nav_offset[nav], nav_shift[nav], nav_label[nav], sets, nav_set[nav],
+                               start, row, lo, hi, path, label_of, first_row, last_row)  # fmt: skip
+        nav_rows[nav] = target
+        nav_labels[nav] = label_codes[label_of[path[target - start]]] if start <= target <= row else -1
+    for j in range(len(agg_function)):
+        run_i[j], run_f[j], run_n[j] = finished(
+            agg_function[j], agg_float[j], agg_n[j, depth + 1], agg_i[j, depth + 1], agg_f[j, depth + 1],
+            agg_m[j, depth + 1],
+        )  # fmt: skip
+        if agg_high[j] >= 0:
+            run_i[j], run_i[agg_high[j]], run_n[j] = finished_words(
+                agg_function[j], agg_n[j, depth + 1], agg_i[j, depth + 1], agg_f[j, depth + 1], agg_m[j, depth + 1]
+            )
+            run_n[agg_high[j]] = run_n[j]
+    if array_from[label] < array_from[label + 1]:
+        run_arrays(array_from[label], array_from[label + 1], start, row, number, path, label_of, sets, label_codes,
+                   nav_rows, nav_labels, code, ri, rf, rn, key, cols_i, cols_f, valid, const_i, const_f,
+                   run_i, run_f, run_n, agg_i, agg_f, agg_m, agg_n)  # fmt: skip
+    run(code, program_from[label], program_to[label], ri, rf, rn, 1, row, key, cols_i, cols_f, valid,
+        const_i, const_f, nav_rows, nav_labels, run_i, run_f, run_n, number + 1)  # fmt: skip
+    register = program_result[label]
+    return rn[register, 0] == 0 and ri[register, 0] != 0
