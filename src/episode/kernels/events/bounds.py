@@ -55,8 +55,9 @@ def fix(b, lanes, m, i, low, tops, members, work, levels):
         for j in range(b.nav_from[p], b.nav_from[p + 1]):
             v = b.nav_variable[j]
             nav_rows[b.nav_ids[j]] = members[low[i, v]] if low[i, v] < tops[v] else -1
-        machine.run(m.code, b.program_from[p], b.program_to[p], ri, rf, rn, 1, 0, lanes.key, lanes.ints, lanes.floats,
-                    lanes.valid, m.const_i, m.const_f, nav_rows, nav_labels, run_i, run_f, run_n, 0)  # fmt: skip
+        machine.run(m.code, b.program_from[p], b.program_to[p], ri, rf, rn, 1, np.int64(0), lanes.key, lanes.ints,
+                    lanes.floats, lanes.valid, m.const_i, m.const_f, nav_rows, nav_labels, run_i, run_f, run_n,
+                    machine.NO_NUMBER)  # fmt: skip
         result = b.program_result[p]
         levels.known[p] = rn[result, 0] == 0
         levels.fixed[p] = rf[result, 0]
