@@ -28,8 +28,8 @@ Automaton = namedtuple(
         "tests", "program_from", "program_to", "program_result", "nav_from", "nav_ids", "navs",
         "code", "registers", "const_i", "const_f",
         "agg_function", "agg_variable", "agg_column", "agg_valid", "agg_float", "agg_reach", "agg_high",
-        "negation_bit", "negation_from", "negation_check", "negation_place",
-        "variables",
+        "negation_bit", "negation_from", "negation_check", "negation_place", "negation_root",
+        "variables", "repeats",
     ],
 )  # fmt: skip
 """Transitions of state s: from_[s]:from_[s + 1], each takes `variable` and leads to `target`; mask[s]: their variables.
@@ -42,7 +42,9 @@ agg_reach: which events an aggregate covers. agg_high: where the high word of it
 values of two words, agg_column is the row of the low words; that of the high ones comes after it.
 tests int64[:, 8]: comparisons, in columns COMPARE … B_NAV. navs int64[:, 3], in columns NAV_VARIABLE …: an event of a
 variable: counted from its first, or back from the current or last.
-negation_place: MIDDLE, FIRST or LAST in the pattern; negation_check: checks with the negating event as current row."""
+negation_place: MIDDLE, FIRST or LAST in the pattern; negation_check: checks with the negating event as current row.
+repeats: can runs from one event find the same match several times?
+negation_root: -1, or the first state of a negated pattern of several events: see `negated_patterns`."""
 
 COMPARE, FLOATING, A, A_VALID, A_NAV, B, B_VALID, B_NAV = range(8)
 NAV_VARIABLE, NAV_FIRST, NAV_OFFSET = range(3)
@@ -204,11 +206,11 @@ def negated(m, lanes, n, low, high, first_row, stop_row, bits, start, end, depth
 
 
 @njit(cache=True, nogil=True)
-def late_negation(m, lanes, n, first, stop, newest, window, bits, start, end, depth, path, trans, earlier, last_depth,
-                  taken, counts, ints, floats, mores, work):  # fmt: skip
-    """Is there an event of negation n, which is looked at in the end: NOT_THERE, REFUSED or DROPPED.
+def late_hole(m, n, first, stop, newest, window, start, end, depth, path, trans):
+    """Where negation n lies, which is looked at in the end: (NOT_THERE, REFUSED or DROPPED, low, high, rows from, to).
 
-    first:stop are the rows of the partition; newest: the end of the window that begins with the match."""
+    first:stop are the rows of the partition; newest: the end of the window that begins with the match. low .. high,
+    both included, must be free of it."""
     begins, ends = start[path[0]], end[path[depth]]
     before = 0 if m.negation_place[n] == FIRST else -1
     if m.negation_place[n] == MIDDLE:
@@ -218,24 +220,27 @@ def late_negation(m, lanes, n, first, stop, newest, window, bits, start, end, de
                     before = d
                 elif m.cross_negation[j] == n:
                     before = LOOKED_AT
-    if before == LOOKED_AT:
-        return NOT_THERE
     if before > 0:
-        low, high = end[path[before - 1]] + 1, start[path[before]] - 1
-        first_row, stop_row = path[before - 1] + 1, path[before]
-    elif before == 0:
-        if begins == NEVER:
-            return NOT_THERE
-        low, high, stop_row = window_start(ends, window), begins - 1, path[0]
-        first_row = first_at_least(end, first, path[0], low)
-    else:
-        if ends == EVER:
-            return NOT_THERE
-        low, high = ends + 1, newest
-        first_row, stop_row = path[depth] + 1, stop
-    if negated(m, lanes, n, low, high, first_row, stop_row, bits, start, end, depth, path, earlier, last_depth, taken,
-               counts, ints, floats, mores, work):  # fmt: skip
-        return REFUSED if before >= 0 else DROPPED
+        high = start[path[before]] - 1
+        return REFUSED, end[path[before - 1]] + 1, high, path[before - 1] + 1, path[before]
+    if before == 0 and begins != NEVER:
+        low = window_start(ends, window)
+        return REFUSED, low, begins - 1, first_at_least(end, first, path[0], low), path[0]
+    if before == -1 and ends != EVER:
+        return DROPPED, ends + 1, newest, path[depth] + 1, stop
+    return NOT_THERE, 0, 0, 0, 0
+
+
+@njit(cache=True, nogil=True)
+def late_negation(m, lanes, n, first, stop, newest, window, bits, start, end, depth, path, trans, earlier, last_depth,
+                  taken, counts, ints, floats, mores, work):  # fmt: skip
+    """Is there an event of negation n, which is looked at in the end: NOT_THERE, REFUSED or DROPPED."""
+    place, low, high, first_row, stop_row = late_hole(
+        m, n, first, stop, newest, window, start, end, depth, path, trans
+    )  # fmt: skip
+    if place != NOT_THERE and negated(m, lanes, n, low, high, first_row, stop_row, bits, start, end, depth, path,
+                                      earlier, last_depth, taken, counts, ints, floats, mores, work):  # fmt: skip
+        return place
     return NOT_THERE
 
 
@@ -249,3 +254,19 @@ def scratch(m):
         np.full(max(1, len(m.navs)), -1, np.int64), np.full(max(1, len(m.navs)), -1, np.int64),
         np.zeros(values, np.int64), np.zeros(values, np.float64), np.zeros(values, np.uint8),
     )  # fmt: skip
+
+
+@njit(cache=True, nogil=True)
+def wider(values):
+    """The array with room for twice as many values."""
+    out = np.zeros(2 * len(values), values.dtype)
+    out[: len(values)] = values
+    return out
+
+
+@njit(cache=True, nogil=True)
+def taller(values):
+    """The array with room for twice as many rows."""
+    out = np.zeros((2 * values.shape[0], values.shape[1]), values.dtype)
+    out[: values.shape[0]] = values
+    return out

@@ -13,15 +13,19 @@ from numba import njit
 from episode.kernels.events.checks import (
     DROPPED,
     NO_ROW,
+    NOT_THERE,
     ONCE,
     REFUSED,
     add,
     all_hold,
     compares,
-    late_negation,
+    late_hole,
     negated,
     scratch,
+    taller,
+    wider,
 )
+from episode.kernels.events.negated_patterns import forbids, occurs
 from episode.kernels.times import NEVER, window_end
 
 ANY, NEXT, CONTIGUOUS = 0, 1, 2
@@ -69,7 +73,7 @@ def runs(m, lanes, strategy, bits, starts, from_, start, end, window, done, unti
                 root = m.start_states[alternative]
                 if not bits[origin] & masks[root]:
                     continue
-                steps = 0
+                steps, before = 0, matches
                 newest = window_end(start[origin], window)
                 root_option = state_from[root]
                 depth = -1
@@ -125,11 +129,11 @@ def runs(m, lanes, strategy, bits, starts, from_, start, end, window, done, unti
                     depth += 1
                     if depth == deepest:
                         deepest *= 2
-                        path, trans, state = _wider(path), _wider(trans), _wider(state)
-                        earlier, cursor_row = _wider(earlier), _wider(cursor_row)
-                        cursor_option, took = _wider(cursor_option), _wider(took)
-                        counts, ints = _taller(counts), _taller(ints)
-                        floats, mores = _taller(floats), _taller(mores)
+                        path, trans, state = wider(path), wider(trans), wider(state)
+                        earlier, cursor_row = wider(earlier), wider(cursor_row)
+                        cursor_option, took = wider(cursor_option), wider(took)
+                        counts, ints = taller(counts), taller(ints)
+                        floats, mores = taller(floats), taller(mores)
                     v = variable[pushed]
                     path[depth], trans[depth], state[depth] = row, pushed, target[pushed]
                     earlier[depth] = last_depth[v]
@@ -158,12 +162,22 @@ def runs(m, lanes, strategy, bits, starts, from_, start, end, window, done, unti
                                              taken, counts, ints, floats, mores, work)  # fmt: skip
                     if fits and depth > 0:
                         for i in range(cross_from[pushed], cross_from[pushed + 1]):
-                            if fits and m.cross_negation[i] >= 0 and negated(
-                                m, lanes, m.cross_negation[i], end[path[depth - 1]] + 1, start[row] - 1,
-                                path[depth - 1] + 1, row, bits, start, end, depth, path, earlier, last_depth, taken,
-                                counts, ints, floats, mores, work,
-                            ):  # fmt: skip
-                                fits = False
+                            n = m.cross_negation[i]
+                            if n < 0 or not fits:
+                                continue
+                            low, high, first_row = end[path[depth - 1]] + 1, start[row] - 1, path[depth - 1] + 1
+                            if m.negation_root[n] < 0:
+                                fits = not negated(m, lanes, n, low, high, first_row, row, bits, start, end, depth,
+                                                   path, earlier, last_depth, taken, counts, ints, floats, mores,
+                                                   work)  # fmt: skip
+                            else:
+                                found, tried = occurs(m, lanes, n, low, high, first_row, row, bits, start, end, depth,
+                                                      path, trans, earlier, last_depth, taken, counts, ints, floats,
+                                                      mores, work, budget)  # fmt: skip
+                                fits = not found
+                                steps += tried
+                        if steps > budget:
+                            return BUDGET_SPENT, origin, offsets[:1], out_rows[:0], out_variables[:0]
                     if not fits:
                         last_depth[v] = earlier[depth]
                         taken[v] -= 1
@@ -184,12 +198,22 @@ def runs(m, lanes, strategy, bits, starts, from_, start, end, window, done, unti
                     for i in range(late_from[s], late_from[s + 1]):
                         if not complete or refused:
                             break
-                        found = late_negation(
-                            m, lanes, m.late_negation[i], from_[g], stop, newest, window, bits, start, end, depth, path,
-                            trans, earlier, last_depth, taken, counts, ints, floats, mores, work,
+                        n = m.late_negation[i]
+                        place, low, high, first_row, stop_row = late_hole(
+                            m, n, from_[g], stop, newest, window, start, end, depth, path, trans
+                        )
+                        if place == NOT_THERE:
+                            continue
+                        found, tried = forbids(
+                            m, lanes, n, low, high, first_row, stop_row, bits, start, end, depth, path, trans, earlier,
+                            last_depth, taken, counts, ints, floats, mores, work, budget,
                         )  # fmt: skip
-                        refused |= found == REFUSED
-                        dropped |= found == DROPPED
+                        steps += tried
+                        if steps > budget:
+                            return BUDGET_SPENT, origin, offsets[:1], out_rows[:0], out_variables[:0]
+                        if found:
+                            refused |= place == REFUSED
+                            dropped |= place == DROPPED
                     if refused and strategy == NEXT and m.in_last_place[s]:  # a later event may do
                         last_depth[v] = earlier[depth]
                         taken[v] -= 1
@@ -207,14 +231,16 @@ def runs(m, lanes, strategy, bits, starts, from_, start, end, window, done, unti
                     if (decided > done[g] or done[g] == NEVER) and decided <= until:
                         size = offsets[matches]
                         while size + depth + 1 > len(out_rows):
-                            out_rows, out_variables = _wider(out_rows), _wider(out_variables)
+                            out_rows, out_variables = wider(out_rows), wider(out_variables)
                         if matches + 2 > len(offsets):
-                            offsets = _wider(offsets)
+                            offsets = wider(offsets)
                         for d in range(depth + 1):
                             out_rows[size + d] = path[d]
                             out_variables[size + d] = variable[trans[d]]
+                        offsets[matches + 1] = size + depth + 1
+                        if m.repeats and _is_there(offsets, out_rows, out_variables, before, matches):
+                            continue
                         matches += 1
-                        offsets[matches] = size + depth + 1
                         if offsets[matches] > limit:
                             return TOO_MANY, origin, offsets[:1], out_rows[:0], out_variables[:0]
                 if depth >= 0:
@@ -224,14 +250,16 @@ def runs(m, lanes, strategy, bits, starts, from_, start, end, window, done, unti
 
 
 @njit(cache=True, nogil=True)
-def _wider(values):
-    out = np.zeros(2 * len(values), values.dtype)
-    out[: len(values)] = values
-    return out
-
-
-@njit(cache=True, nogil=True)
-def _taller(values):
-    out = np.zeros((2 * values.shape[0], values.shape[1]), values.dtype)
-    out[: values.shape[0]] = values
-    return out
+def _is_there(offsets, rows, variables, first, last):
+    """Is match `last` one of first .. last - 1 as well?"""
+    at, size = offsets[last], offsets[last + 1] - offsets[last]
+    for m in range(first, last):
+        if offsets[m + 1] - offsets[m] == size:
+            same = True
+            for i in range(size):
+                if rows[offsets[m] + i] != rows[at + i] or variables[offsets[m] + i] != variables[at + i]:
+                    same = False
+                    break
+            if same:
+                return True
+    return False

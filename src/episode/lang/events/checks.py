@@ -83,15 +83,10 @@ def _check_negations(source: Source, pattern: EventPattern) -> None:
 
 
 def _check_negated(source: Source, negation: Negation) -> None:
+    if isinstance(negation.part, Closure) and isinstance(negation.part.part, EventClass):
+        hint = "!B says already that there is no B, so it is not repeated."
+        raise source.error(EpisodeSyntaxError, "A closure cannot be negated.", negation.span, hint)
     for node in nodes_of(negation.part):
-        if isinstance(node, Closure):
-            if node is negation.part:
-                hint = "!B says already that there is no B, so it is not repeated."
-                raise source.error(EpisodeSyntaxError, "A closure cannot be negated.", negation.span, hint)
-            hint = "One event is enough to negate: write C for C+, and leave C* out."
-            raise source.error(
-                EpisodeUnsupportedError, "A closure inside a negation is not supported.", node.span, hint
-            )
         if isinstance(node, Negation):
             raise source.error(
                 EpisodeUnsupportedError,
@@ -99,21 +94,10 @@ def _check_negated(source: Source, negation: Negation) -> None:
                 node.span,
                 "Negate events of the outer pattern only.",
             )
-        if isinstance(node, Disjunction) and any(not isinstance(part, EventClass) for part in node.parts):
-            raise source.error(
-                EpisodeUnsupportedError,
-                "Inside a negation, only single events can be alternatives.",
-                node.span,
-                "Write !(A; B); !(C; D): neither of them.",
-            )
 
 
 def _check_closed(source: Source, closure: Closure) -> None:
     for node in nodes_of(closure.part):
-        if isinstance(node, Closure):
-            hint = "Only one of the two can repeat: SEQ(A a, B b)+ or SEQ(A a, B+ b[])."
-            message = "A closure inside a closure is not supported."
-            raise source.error(EpisodeUnsupportedError, message, node.span, hint)
         if isinstance(node, Negation):
             hint = "Negate an event beside the closure: A; !B; C+."
             if node is closure.part:
@@ -131,7 +115,7 @@ def check_groups(source: Source, pattern: EventPattern) -> None:
         if isinstance(node, Sequence):
             _check_neighbours(source, node)
     for alternative in pattern.parts if isinstance(pattern, Disjunction) else (pattern,):
-        if isinstance(alternative, Closure) and isinstance(alternative.part, EventClass):
+        if isinstance(alternative, Closure) and alternative.groups:
             continue  # every event of it starts a group
         if not _has_single(alternative):
             hint = "Put a single event beside it, A; B+, or write SEQ(B+ b[]) for every choice of events."

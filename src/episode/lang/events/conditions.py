@@ -386,7 +386,7 @@ def _check_variables(cursor: Cursor, condition: Scalar, variables: Variables) ->
             span,
             "Compare each with events that are not negated.",
         )
-    if negations and iterated:
+    if negations and any(variables[name.lower()].negation is None for name in iterated):
         name, span = next(iter(iterated.items()))
         raise Source(cursor.source).error(
             EpisodeSyntaxError,

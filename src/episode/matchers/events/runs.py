@@ -68,6 +68,7 @@ def automaton_arrays(plan: EventPlan, automaton: AutomatonPlan, arrays: EventArr
         agg_high=np.array([arrays.assembler.highs.get(running, -1) for running in runnings], np.int64),
         agg_reach=np.array([REACHES[running.reach] for running in runnings], np.int64),
         variables=len(plan.variables),
+        repeats=automaton.repeats,
     )  # fmt: skip
 
 
@@ -92,7 +93,8 @@ def _states(automaton: AutomatonPlan, bit: dict[str, int]) -> dict[str, np.ndarr
         "in_last_place": np.array(automaton.in_last_place, np.bool_),
         "take_from": take_from, "take_check": take_check, "end_from": end_from, "end_check": end_check,
         "cross_from": cross_from, "cross_negation": crossed, "late_from": late_from, "late_negation": late,
-        "negation_bit": np.array([bit[negation.variable] for negation in automaton.negations], np.int64),
+        "negation_bit": np.array([bit[negation.variables[0]] for negation in automaton.negations], np.int64),
+        "negation_root": np.array([-1 if one.start is None else one.start for one in automaton.negations], np.int64),
         "negation_from": negation_from, "negation_check": negation_check,
         "negation_place": np.array([PLACES[negation.place] for negation in automaton.negations], np.int64),
     }  # fmt: skip

@@ -238,7 +238,9 @@ def automaton_lines(automaton: AutomatonPlan) -> list[str]:
 def _absent(automaton: AutomatonPlan, number: int) -> str:
     negation = automaton.negations[number]
     conditions = " AND ".join(automaton.checks[check].text for check in negation.checks)
-    return f"no {negation.variable}{' with ' + conditions if conditions else ''}"
+    if negation.start is not None:
+        return f"no match from state {negation.start} on ({', '.join(negation.variables)})"
+    return f"no {negation.variables[0]}{' with ' + conditions if conditions else ''}"
 
 
 def _state_bound(plan: EventPlan) -> str:

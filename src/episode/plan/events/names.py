@@ -34,10 +34,8 @@ def are_copies(one: str, other: str) -> bool:
 
 def with_groups_between_places(pattern: EventPattern) -> EventPattern:
     """`A; (B | C*); D` → `(A; B; D) | (A; C*; D)`: a group alone is no place."""
-    if isinstance(pattern, EventClass):
+    if isinstance(pattern, (EventClass, Negation, Closure)):
         return pattern
-    if isinstance(pattern, (Negation, Closure)):
-        return replace(pattern, part=with_groups_between_places(pattern.part))
     pattern = replace(pattern, parts=tuple(with_groups_between_places(part) for part in pattern.parts))
     if not isinstance(pattern, Sequence):
         return pattern

@@ -11,8 +11,6 @@ from dataclasses import dataclass, replace
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
 from episode.lang.events.syntax import (
     Closure,
-    Disjunction,
-    EventClass,
     EventPattern,
     EventQuery,
     Negation,
@@ -23,9 +21,15 @@ from episode.lang.events.syntax import (
 from episode.lang.syntax import ColumnRef
 from episode.plan.derived import DerivedColumns
 from episode.plan.event_time import in_units_of_time
-from episode.plan.events.automaton import AutomatonPlan, is_linear, linear, plan_automaton
+from episode.plan.events.automaton import AutomatonPlan
 from episode.plan.events.bounds import bounds_of
 from episode.plan.events.classes import EventClasses
+from episode.plan.events.closures import (
+    check_groups_and_choices,
+    check_repeated_variables,
+    chooses,
+    with_negated_closures,
+)
 from episode.plan.events.collapsing import Collapsed, check_collapsed, check_parted
 from episode.plan.events.conditions import (
     Conjunct,
@@ -39,6 +43,7 @@ from episode.plan.events.conditions import (
 )
 from episode.plan.events.consistency import ClosurePredicate, closure_predicate
 from episode.plan.events.counting import Collapse, plan_counts
+from episode.plan.events.linear import is_linear, linear
 from episode.plan.events.names import MARK, with_first_events, with_groups_between_places, with_unique_variables
 from episode.plan.events.postponed import (
     AUTO,
@@ -52,7 +57,9 @@ from episode.plan.events.postponed import (
     reason_for_runs,
     whole_conditions,
 )
+from episode.plan.events.presence import always, presences
 from episode.plan.events.returns import EventTimes, Returns
+from episode.plan.events.states import plan_automaton
 from episode.plan.events.tree import (
     Absent,
     Group,
@@ -172,6 +179,7 @@ class EventPlanner:
         self.strategy = self._strategy(strategy)
         if self.strategy is not Strategy.NEXT:  # there are no groups, and alternatives have a run in common
             query = replace(query, pattern=with_groups_between_places(query.pattern))
+        check_repeated_variables(query)
         pattern, self.alone = query.pattern, frozenset[str]()
         if self.strategy is Strategy.ANY:
             pattern, self.alone = with_first_events(query.pattern)
@@ -208,9 +216,14 @@ class EventPlanner:
         same = self._same_attributes(conjuncts_, local)
         related = self._pull_local(conjuncts_, local)
         predicates = self._predicates(conjuncts_, local)
-        rewriting = simplify(query.pattern)
+        pattern = with_negated_closures(query, query.pattern, conjuncts_)
+        gone = set(self.variables) - {one.variable for one in classes_of(pattern)}
+        related = [conjunct for conjunct in related if not conjunct.variables & gone]
+        if self.strategy is Strategy.ANY:
+            check_groups_and_choices(query, pattern)
+        rewriting = simplify(pattern)
         self.notes += [f"rewritten: {step}" for step in rewriting.steps]
-        uses_automaton = self.strategy is not Strategy.ANY or _chooses(query.pattern)
+        uses_automaton = self.strategy is not Strategy.ANY or chooses(pattern)
         kept: list[Conjunct] = []
         tree, automaton = None, None
         tests: list[JoinTest] = []
@@ -229,9 +242,9 @@ class EventPlanner:
             automaton = None
         elif uses_automaton:
             automaton = self._automaton(rewriting.pattern, related, same, kept)
-            if _chooses(query.pattern):
+            if chooses(pattern):
                 why_runs = self._why_runs(rewriting.pattern)
-            if why_runs is None and _chooses(query.pattern):
+            if why_runs is None and chooses(pattern):
                 related = [conjunct for conjunct in related if not any(conjunct is one for one in kept)]
                 parted = part_query(rewriting.pattern, related, self.closures)
                 tree = logical_tree(query, parted.matching)
@@ -247,10 +260,8 @@ class EventPlanner:
             if is_linear(rewriting.pattern) and not kept:
                 automaton = self._automaton(rewriting.pattern, related, same, [])
         labels = Labels(self.variables, {name: frozenset(new) for name, new in self.renamed.items()})
-        optional = self.alone if isinstance(query.pattern, Disjunction) else frozenset[str]()
-        returns = Returns(
-            query.source, self.schema, labels, self.derived, self.classes, self._closure_names(), optional
-        )
+        closures, there = self._closure_names(), presences(query.pattern)
+        returns = Returns(query.source, self.schema, labels, self.derived, self.classes, closures, there)
         positives = [name for name in self.variables if name not in self.negated]
         if query.returns is None:
             planned = [returns.whole(name) for name in dict.fromkeys(name.split(MARK)[0] for name in positives)]
@@ -362,7 +373,7 @@ class EventPlanner:
     def _check_conjuncts(self, conjuncts_: list[Conjunct]) -> None:
         for conjunct in conjuncts_:
             negated = conjunct.variables & self.negated
-            if negated and conjunct.iterated is not None:
+            if negated and conjunct.iterated is not None and conjunct.iterated not in self.negated:
                 raise self.query.source.error(
                     EpisodeUnsupportedError,
                     "A condition cannot relate a negated event to each event of a closure.",
@@ -480,7 +491,7 @@ class EventPlanner:
     def _connected(self, links: list[tuple[str, str]]) -> bool:
         """Do the links reach every variable, along variables that every match has? (A negated or optional one may
         hang on them, but nothing may hang on it alone.)"""
-        sure = set(_always(self.query.pattern))
+        sure = set(always(self.query.pattern))
         reached = {next(iter(sure))} if sure else set()
         changed = True
         while changed:
@@ -552,8 +563,8 @@ class EventPlanner:
                 out.append(Apply("eq", (Load(column, Current(0), type_), start), "boolean"))
             return out
 
-        groups = linear(self.query, pattern, together=self.strategy is Strategy.NEXT)
-        return plan_automaton(self.query, groups, inside, compile_, equal)
+        forks = self.strategy is Strategy.NEXT
+        return plan_automaton(self.query, linear(self.query, pattern, together=forks), inside, compile_, equal, forks)
 
     def _why_runs(self, pattern: EventPattern) -> str | None:
         """Why the closures of SEQ are evaluated by runs, one for each choice; None if they are postponed."""
@@ -573,7 +584,7 @@ class EventPlanner:
 
     def _check_closure(self) -> None:
         """How closures are evaluated can be said where SEQ has one."""
-        if self.closure != AUTO and not _chooses(self.query.pattern):
+        if self.closure != AUTO and not chooses(self.query.pattern):
             raise self.query.source.error(
                 EpisodeAnalysisError,
                 f"Options(closure={self.closure!r}): there is no closure inside SEQ in this pattern.",
@@ -696,11 +707,6 @@ def _inside(pattern: EventPattern, kind: type) -> list[str]:
     return [name for part in children(pattern) for name in _inside(part, kind)]
 
 
-def _chooses(pattern: EventPattern) -> bool:
-    """Is there a closure in SASE's meaning?"""
-    return (isinstance(pattern, Closure) and not pattern.groups) or any(_chooses(part) for part in children(pattern))
-
-
 def _choosing(pattern: EventPattern) -> list[str]:
     """Variables of closures in SASE's meaning."""
     if isinstance(pattern, Closure) and not pattern.groups:
@@ -723,15 +729,6 @@ def _has_neighbours(node: Node) -> bool:
     if isinstance(node, InSequence) and any(sum(isinstance(one, Group) for one in gap) > 1 for gap in node.gaps):
         return True
     return any(_has_neighbours(part) for part in (node.places if isinstance(node, InSequence) else node.parts))
-
-
-def _always(pattern: EventPattern) -> list[str]:
-    """Variables that have an event in every match."""
-    if isinstance(pattern, EventClass):
-        return [pattern.variable]
-    if isinstance(pattern, (Negation, Disjunction)) or (isinstance(pattern, Closure) and pattern.minimum == 0):
-        return []
-    return [name for part in children(pattern) for name in _always(part)]
 
 
 __all__ = ["CLASS_COLUMN", "EventPlan", "JoinTest", "event_variables", "plan_event_pattern"]

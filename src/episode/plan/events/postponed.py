@@ -19,9 +19,10 @@ from episode.lang.events.syntax import (
     Sequence,
     classes_of,
 )
-from episode.plan.events.automaton import AutomatonPlan, Loop, Step, Take
+from episode.plan.events.automaton import AutomatonPlan
 from episode.plan.events.bounds import Bound, Fixed
 from episode.plan.events.conditions import Conjunct, JoinTest, is_per_event
+from episode.plan.events.linear import Loop, Step, Take
 from episode.plan.expressions import Expression
 
 AUTO, RUNS, POSTPONED, ON_THE_FLY = "auto", "runs", "postponed", "on the fly"
@@ -157,7 +158,7 @@ def places_of(steps: tuple[Step, ...]) -> tuple[tuple[str, bool], ...]:
         if isinstance(step, Take):
             places.append((step.variable, True))
         elif isinstance(step, Loop):
-            (body,) = step.body
+            ((body,),) = step.bodies
             assert isinstance(body, Take)
             places.append((body.variable, step.minimum > 0))
     return tuple(places)

@@ -26,6 +26,7 @@ from episode.plan.derived import DerivedColumns
 from episode.plan.events.classes import EventClasses
 from episode.plan.events.conditions import Conjunct
 from episode.plan.events.names import MARK
+from episode.plan.events.presence import Presence
 from episode.plan.expressions import Current, Load
 from episode.plan.labels import Labels
 from episode.plan.measures import Measures, substitute
@@ -59,7 +60,7 @@ class EventTimes:
 class Returns(Measures):
     """Plans RETURN. Atoms of events are answered by atoms of MEASURES over the match's rows.
 
-    alone: closures that are an alternative; without an event they are not part of the match."""
+    presences: of closures that not every match has."""
 
     def __init__(
         self,
@@ -69,12 +70,12 @@ class Returns(Measures):
         derived: DerivedColumns,
         classes: EventClasses,
         closures: frozenset[str],
-        alone: frozenset[str] = frozenset(),
+        presences: dict[str, Presence],
     ) -> None:
         super().__init__(source, schema, labels, derived)
         self.classes = classes
         self.closures = closures
-        self.alone = alone
+        self.presences = presences
 
     def item(self, item: ReturnItem) -> PlannedMeasure:
         scalar = item.expression
@@ -115,8 +116,8 @@ class Returns(Measures):
                 f"({count} < {first} OR forall(sequence({first}, CAST({count} AS INT)), "
                 f"__i -> coalesce({inner}, false)))"
             )
-        certain = (conjunct.variables - self.closures) | (conjunct.variables & self.alone)
-        absent = " OR ".join(f"NOT {self._output(PlaceExists(self._place(name)))}" for name in sorted(certain))
+        certain = (conjunct.variables - self.closures) | (conjunct.variables & self.presences.keys())
+        absent = " OR ".join(f"NOT {self._is_there(name)}" for name in sorted(certain))
         sql = f"coalesce({demanded}, false)" + (f" OR {absent}" if absent else "")
         return PlannedMeasure(f"{KEEP}{number}", sql, scalar.original, scalar.span)
 
@@ -124,9 +125,17 @@ class Returns(Measures):
 
     def event_sql(self, atom: EventAtom) -> str:
         sql = self._event_sql(atom)
-        if atom.variable in self.alone:
-            return f"CASE WHEN {self._output(PlaceExists(self._place(atom.variable)))} THEN {sql} END"
+        if atom.variable in self.presences:
+            return f"CASE WHEN {self._is_there(atom.variable)} THEN {sql} END"
         return sql
+
+    def _is_there(self, name: str) -> str:
+        """Is a variable part of the match?"""
+        if name not in self.presences:
+            return self._output(PlaceExists(self._place(name)))
+        presence = self.presences[name]
+        found = self._output(PlaceExists(Place(presence.variables, False, 0, 0, True)))
+        return f"(NOT {found})" if presence.others else found
 
     def _event_sql(self, atom: EventAtom) -> str:
         if isinstance(atom, WholeEvent):

@@ -20,7 +20,6 @@ from episode.lang.events.syntax import (
     nodes_of,
 )
 from episode.lang.syntax import Span
-from episode.plan.events.automaton import repeated_alternatives
 from episode.plan.events.names import are_copies
 
 
@@ -297,9 +296,17 @@ class _Builder:
 
     def _group(self, closure: Closure, before: list[Node]) -> Group:
         if not isinstance(closure.part, EventClass):
-            raise repeated_alternatives(self.query, closure)
+            raise self._grouped_alternatives(closure)
         name = closure.part.variable
         if not closure.groups:
             return Group(name, closure.count or closure.minimum, None, chosen=True)
         follows = bool(before) and isinstance(before[-1], Leaf) and are_copies(before[-1].variable, name)
         return Group(name, closure.minimum, closure.count, follows)
+
+    def _grouped_alternatives(self, closure: Closure) -> EpisodeUnsupportedError:
+        return self.query.source.error(
+            EpisodeUnsupportedError,
+            "A group is of one class.",
+            closure.span,
+            "Write SEQ(A a, (B b | C c)+, D d) for every choice of events.",
+        )

@@ -90,6 +90,6 @@ def test_what_is_early_and_what_is_late() -> None:
     assert plan.construction is not None
     assert plan.construction.engine == "on the fly"
     assert plan.construction.postponed == ("c[i].x > c[i-1].x", "count(c[]) > 2")
-    assert [negation.variable for negation in plan.construction.automaton.negations] == ["y"]
+    assert [negation.variables for negation in plan.construction.automaton.negations] == [("y",)]
     assert list(plan.absent_tests) == ["!x"]
     assert [test.text for test in plan.tests] == ["a.x < d.x"]

@@ -1,0 +1,130 @@
+"""Where closures stand: groups that have no neighbours of their own, and closures in negated patterns."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+from episode.errors import EpisodeUnsupportedError
+from episode.lang.events.syntax import (
+    Closure,
+    Disjunction,
+    EventClass,
+    EventPattern,
+    EventQuery,
+    Negation,
+    Sequence,
+    children,
+    classes_of,
+    nodes_of,
+)
+from episode.plan.events.conditions import Conjunct, is_per_event
+
+CHOICES = "Write SEQ(…) around the whole pattern for every choice of events."
+
+
+def chooses(pattern: EventPattern) -> bool:
+    """Is there a closure in SASE's meaning?"""
+    return any(isinstance(node, Closure) and not node.groups for node in nodes_of(pattern))
+
+
+def groups_in(pattern: EventPattern) -> list[Closure]:
+    """Closures in ZStream's meaning, without negated ones."""
+    if isinstance(pattern, Negation):
+        return []
+    found = [part for child in children(pattern) for part in groups_in(child)]
+    return [pattern, *found] if isinstance(pattern, Closure) and pattern.groups else found
+
+
+def check_repeated_variables(query: EventQuery) -> None:
+    """Each variable inside a closure is one list."""
+    for node in nodes_of(query.pattern):
+        if isinstance(node, Closure):
+            counts = Counter(one.variable for one in classes_of(node))
+            for one in classes_of(node):
+                if counts[one.variable] > 1:
+                    raise query.source.error(
+                        EpisodeUnsupportedError,
+                        f"{one.variable} stands several times inside a closure.",
+                        one.variable_span,
+                        "Give each alternative a variable of its own.",
+                    )
+
+
+def check_groups_and_choices(query: EventQuery, pattern: EventPattern) -> None:
+    """Under skip-till-any-match: a group reaches to single events or choices of them, but is none of their choices."""
+    groups = groups_in(pattern)
+    if groups and chooses(pattern):
+        raise query.source.error(
+            EpisodeUnsupportedError,
+            "A closure outside SEQ, which takes all its events, cannot stand beside one that chooses its events, "
+            "or inside it.",
+            groups[0].span,
+            CHOICES,
+        )
+
+
+def with_negated_closures(query: EventQuery, pattern: EventPattern, conjuncts: list[Conjunct]) -> EventPattern:
+    """The pattern with simpler negations. Of a closure whose conditions are about each event by itself one event is
+    enough: `!(B; C+)` → `!(B; C)`, and `C*` is left out beside others."""
+    counted = {
+        name
+        for conjunct in conjuncts
+        for name in (conjunct.whole if is_per_event(conjunct) else conjunct.whole | {conjunct.iterated})
+    }
+
+    def rewritten(part: EventPattern) -> EventPattern | None:
+        if isinstance(part, EventClass):
+            return part
+        if isinstance(part, Closure):
+            if isinstance(part.part, EventClass) and part.part.variable not in counted and part.count is None:
+                return part.part if part.minimum else None
+            if part.groups and counted & {one.variable for one in classes_of(part)}:
+                raise query.source.error(
+                    EpisodeUnsupportedError,
+                    "A condition on all events of a group is not evaluated inside a negation.",
+                    part.span,
+                    "Write !SEQ(A a, B+ b[]) for every choice of events.",
+                )
+            return replace(part, groups=False)
+        if isinstance(part, Negation):
+            return replace(part, part=rewritten(part.part) or part.part)
+        found = [rewritten(one) for one in part.parts]
+        if isinstance(part, Sequence):
+            needed = tuple(one for one in found if one is not None)
+            if not any(_needs_an_event(one) for one in needed):
+                return replace(part, parts=tuple(_choosing(one) for one in part.parts))
+            return needed[0] if len(needed) == 1 else replace(part, parts=needed)
+        # An alternative, or a part of a conjunction, that may be empty is one that has an event.
+        parts = tuple(_first_event(one) if new is None else new for one, new in zip(part.parts, found, strict=True))
+        return replace(part, parts=parts)
+
+    def walked(part: EventPattern) -> EventPattern:
+        if isinstance(part, EventClass):
+            return part
+        if isinstance(part, Negation):
+            return replace(part, part=rewritten(part.part) or _first_event(part.part))
+        if isinstance(part, Closure):
+            return replace(part, part=walked(part.part))
+        return replace(part, parts=tuple(walked(one) for one in part.parts))
+
+    return walked(pattern)
+
+
+def _needs_an_event(pattern: EventPattern) -> bool:
+    if isinstance(pattern, Closure):
+        return pattern.minimum > 0 and _needs_an_event(pattern.part)
+    if isinstance(pattern, Disjunction):
+        return all(_needs_an_event(part) for part in pattern.parts)
+    return isinstance(pattern, EventClass) or any(
+        _needs_an_event(part) for part in children(pattern) if not isinstance(pattern, Negation)
+    )
+
+
+def _first_event(pattern: EventPattern) -> EventPattern:
+    """`B*` as what has an event."""
+    return pattern.part if isinstance(pattern, Closure) else pattern
+
+
+def _choosing(pattern: EventPattern) -> EventPattern:
+    return replace(pattern, groups=False) if isinstance(pattern, Closure) else pattern

@@ -1,0 +1,349 @@
+"""From the linear alternatives of an event pattern to the states of its automaton.
+
+Alternatives that one run follows (skip-till-next-match) have the states of their common beginning in common. A conjunct
+is tested by the transition that decides it: the one that takes the last event it mentions, or leaves the closure that
+it covers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from episode.errors import EpisodeUnsupportedError
+from episode.lang.events.syntax import EventQuery
+from episode.plan.events.automaton import (
+    FIRST,
+    LAST,
+    MIDDLE,
+    AutomatonParts,
+    AutomatonPlan,
+    Compile,
+    NegationPlan,
+    Transition,
+)
+from episode.plan.events.conditions import Conjunct
+from episode.plan.events.linear import MOST_STEPS, Alternatives, Loop, Not, Step, Take, too_many_places, variables_in
+from episode.plan.expressions import Expression
+
+RUN_EACH = "write the alternatives out, SEQ(…) | SEQ(…), to have a run for each."
+
+
+def plan_automaton(
+    query: EventQuery,
+    groups: list[Alternatives],
+    conjuncts: list[Conjunct],
+    compile_: Compile,
+    same: Callable[[str], list[Expression]],
+    forks: bool,
+) -> AutomatonPlan:
+    """The automaton of all alternatives. same: what [attr] demands of an event, where it is no partition key.
+
+    forks: does each way to take an event have a run of its own (skip-till-next-match)?
+    """
+    parts = AutomatonParts(query, conjuncts, compile_, same, forks)
+    for number, group in enumerate(groups):
+        for steps in group:
+            start = _Alternative(parts, steps, (number,), conjuncts).build()
+            if start not in parts.starts:
+                parts.starts.append(start)
+    return parts.result(_required([steps for group in groups for steps in group]))
+
+
+def _required(alternatives: Alternatives) -> tuple[frozenset[str], ...]:
+    if len(alternatives) != 1:
+        return ()
+    places = []
+    for step in alternatives[0]:
+        if isinstance(step, Take) or (isinstance(step, Loop) and step.minimum > 0):
+            places.append(frozenset(variables_in((step,))))
+    return tuple(places)
+
+
+Points = frozenset[int]
+
+
+@dataclass
+class _Node:
+    """A point of an alternative before epsilon moves are taken out of it."""
+
+    takes: list[tuple[str, int]] = field(default_factory=list)
+    moves: list[tuple[int, int | None]] = field(default_factory=list)
+
+
+class _Alternative:
+    """One linear alternative on its way into the automaton, or one of a negated pattern.
+
+    key: tells its states from those of others. around: for a negated pattern, the variables of the match around it,
+    whose events are all known when it is looked for. empty: variables of closures that are passed over.
+    """
+
+    def __init__(
+        self,
+        automaton: AutomatonParts,
+        steps: tuple[Step, ...],
+        key: tuple[object, ...],
+        conjuncts: list[Conjunct],
+        around: frozenset[str] | None = None,
+        empty: tuple[str, ...] = (),
+    ) -> None:
+        self.automaton = automaton
+        self.steps = steps
+        self.key = key
+        self.is_negated = around is not None
+        self.place: dict[str, int] = {}
+        self.closed: set[str] = set()
+        self.negated: dict[int, frozenset[str]] = {}
+        for place, step in enumerate(steps):
+            if isinstance(step, Not):
+                self.negated[place] = frozenset(step.variables)
+                continue
+            for name in variables_in((step,)):
+                self.place[name] = place
+                if isinstance(step, Loop):
+                    self.closed.add(name)
+        for name in empty:
+            self.place.setdefault(name, 0)
+        forbidden = frozenset[str]().union(*self.negated.values())
+        names = self.place.keys() | forbidden | (around or frozenset())
+        mine = [conjunct for conjunct in conjuncts if conjunct.variables <= names]
+        self.conjuncts = [conjunct for conjunct in mine if not conjunct.variables & forbidden]
+        # What relates events of two negations rests.
+        self.about = {
+            place: [one for one in mine if one.variables & own and one.variables & forbidden <= own]
+            for place, own in self.negated.items()
+        }
+        self.place_of_negation: dict[int, int] = {}
+        self.nodes: list[_Node] = []
+
+    def build(self) -> int:
+        """Returns the state that it starts in."""
+        automaton = self.automaton
+        negations = self._negations()
+        deferred = {number for number in negations.values() if automaton.negations[number].place == FIRST}
+        start = end = self._node()
+        step_of = [-1]
+        for place, step in enumerate(self.steps):
+            end = self._thread((step,), end, negations)
+            step_of += [place] * (len(self.nodes) - len(step_of))
+        place_before = {start: -1}
+        for node in self.nodes:
+            for variable, target in node.takes:
+                place_before[target] = self.place[variable]
+        # A state per set of points that one way of taking events leads to, and the start.
+        first = frozenset((start,))
+        number = {first: automaton.state((*self._way_to(-1), first))}
+        pending, at_end = [first], dict[Points, tuple[int, ...]]()
+        for points in pending:
+            before = place_before[min(points)]
+            for variable, targets, crossed in self._following(points):
+                if targets not in number:
+                    number[targets] = automaton.state((*self._way_to(step_of[min(targets)]), targets))
+                    pending.append(targets)
+                    if len(pending) > MOST_STEPS:
+                        raise too_many_places(automaton.query)
+                ends = (number[points], variable, number[targets])
+                crosses = self._transition(ends, before, crossed, points == first)
+                deferred |= {negation for negation, now in crosses if not now}
+            for point in sorted(points):
+                at_end.update((points, crossed) for reached, crossed in self._reach(point) if reached == end)
+        for points, crossed in at_end.items():
+            state, before = number[points], place_before[min(points)]
+            if automaton.accepting[state]:
+                raise self._both_empty()
+            automaton.accepting[state] = points != first
+            automaton.in_last_place[state] = before == max(self.place.values())
+            automaton.end_checks[state] = self._decided_at_end(before)
+            automaton.late[state] = tuple(sorted(deferred | set(crossed)))
+            automaton.waits |= bool(crossed)
+        return number[first]
+
+    def _following(self, points: Points) -> list[tuple[str, Points, tuple[int, ...]]]:
+        """Where events lead to from a set of points: (variable, points, negations on the way).
+
+        The same events in the same places are one match, however they fall into rounds; so the points that they lead to
+        are one state. Under skip-till-next-match each is a way that a run goes until its own first match.
+        """
+        found: dict[tuple[str, tuple[int, ...]], set[int]] = {}
+        for point in sorted(points):
+            for reached, crossed in self._reach(point):
+                for variable, target in self.nodes[reached].takes:
+                    found.setdefault((variable, crossed), set()).add(target)
+        if not self.automaton.forks:
+            return [(variable, frozenset(targets), crossed) for (variable, crossed), targets in found.items()]
+        self.automaton.repeats |= any(len(targets) > 1 for targets in found.values())
+        return [
+            (variable, frozenset((target,)), crossed)
+            for (variable, crossed), targets in found.items()
+            for target in sorted(targets)
+        ]
+
+    def _way_to(self, place: int) -> tuple[object, ...]:
+        """What alternatives of one run have in common up to a step."""
+        return (*self.key, *(id(step) for step in self.steps[: place + 1]))
+
+    def _both_empty(self) -> EpisodeUnsupportedError:
+        return self.automaton.query.source.error(
+            EpisodeUnsupportedError,
+            "Under skip-till-next-match, only one of the last alternatives may be empty.",
+            self.automaton.query.source.pattern,
+            f"Use + instead of * in the others, or {RUN_EACH}",
+        )
+
+    # ---- points ------------------------------------------------------------------------------------------
+
+    def _node(self) -> int:
+        self.nodes.append(_Node())
+        return len(self.nodes) - 1
+
+    def _thread(self, steps: tuple[Step, ...], at: int, negations: dict[int, int]) -> int:
+        for step in steps:
+            following = self._node()
+            if isinstance(step, Take):
+                self.nodes[at].takes.append((step.variable, following))
+            elif isinstance(step, Not):
+                self.nodes[at].moves.append((following, negations[id(step)]))
+            else:
+                self._loop(step, at, following, negations)
+            at = following
+        return at
+
+    def _loop(self, loop: Loop, at: int, following: int, negations: dict[int, int]) -> None:
+        if loop.maximum is not None:
+            for _ in range(loop.minimum):
+                at = self._round(loop, at, negations)
+            self.nodes[at].moves.append((following, None))
+            return
+        for _ in range(loop.minimum - 1):
+            at = self._round(loop, at, negations)
+        # A node of its own to come back to: others may begin where the loop does.
+        begin = self._node()
+        self.nodes[at].moves.append((begin, None))
+        end = self._round(loop, begin, negations)
+        self.nodes[end].moves += [(begin, None), (following, None)]
+        if loop.minimum == 0:
+            self.nodes[begin].moves.append((following, None))
+
+    def _round(self, loop: Loop, at: int, negations: dict[int, int]) -> int:
+        """One repetition: one of the bodies."""
+        if len(loop.bodies) == 1:
+            return self._thread(loop.bodies[0], at, negations)
+        ends = [self._thread(body, at, negations) for body in loop.bodies]
+        after = self._node()
+        for end in ends:
+            self.nodes[end].moves.append((after, None))
+        return after
+
+    def _reach(self, point: int) -> list[tuple[int, tuple[int, ...]]]:
+        """Points that can be reached without an event, with the negations on the way."""
+        found: dict[int, tuple[int, ...]] = {point: ()}
+        pending = [point]
+        while pending:
+            at = pending.pop(0)
+            for target, negation in self.nodes[at].moves:
+                if target not in found:
+                    found[target] = found[at] if negation is None else (*found[at], negation)
+                    pending.append(target)
+        return list(found.items())
+
+    # ---- what is tested where --------------------------------------------------------------------------------
+
+    def _transition(
+        self, ends: tuple[int, str, int], before: int, crossed: tuple[int, ...], starts: bool
+    ) -> tuple[tuple[int, bool], ...]:
+        """From a state whose last event is at place `before`, or from the start. Returns the negations on the way."""
+        variable = ends[1]
+        place = self.place[variable]
+        crosses = tuple(
+            (negation, not starts and self._is_known(negation, place))
+            for negation in crossed
+            if self.automaton.negations[negation].place == MIDDLE
+        )
+        if ends in self.automaton.transitions:
+            if self.automaton.transitions[ends].crosses != crosses:
+                raise self._unlike(crosses, place)
+            return crosses
+        checks = []
+        for conjunct in self.conjuncts:
+            if self._decided_by(conjunct, variable, before, place):
+                checks.append(self._check(conjunct, variable))
+        if not starts or self.is_negated:
+            checks += self.automaton.equal(variable)
+        self.automaton.transitions[ends] = Transition(*ends, tuple(checks), crosses)
+        return crosses
+
+    def _ready(self, conjunct: Conjunct) -> tuple[int, bool]:
+        """(place, is it decided only after that place?)."""
+        last, after = -1, False
+        for name in conjunct.variables & self.place.keys():
+            place = self.place[name]
+            waits = name in conjunct.whole
+            if place > last or (place == last and waits):
+                last, after = place, waits or (place == last and after)
+        return last, after
+
+    def _decided_by(self, conjunct: Conjunct, variable: str, before: int, place: int) -> bool:
+        last, after = self._ready(conjunct)
+        if after:
+            return before <= last < place
+        return place == last and variable in conjunct.variables
+
+    def _check(self, conjunct: Conjunct, variable: str) -> int:
+        if conjunct.iterated == variable:
+            return self.automaton.check(conjunct, variable, False)
+        return self.automaton.check(conjunct, conjunct.iterated, conjunct.iterated is not None)
+
+    def _decided_at_end(self, place: int) -> tuple[int, ...]:
+        found = []
+        for conjunct in self.conjuncts:
+            last, after = self._ready(conjunct)
+            if after and last >= place:
+                found.append(self.automaton.check(conjunct, conjunct.iterated, conjunct.iterated is not None))
+        return tuple(found)
+
+    # ---- negations ---------------------------------------------------------------------------------------------
+
+    def _negations(self) -> dict[int, int]:
+        """Numbers of the negations, by the identity of their step."""
+        numbers: dict[int, int] = {}
+        positives = [place for place, step in enumerate(self.steps) if not isinstance(step, Not)]
+        for place in self.negated:
+            step, about = self.steps[place], self.about[place]
+            assert isinstance(step, Not)
+            where = FIRST if place < positives[0] else LAST if place > positives[-1] else MIDDLE
+            key = (*self._way_to(place), "not", *(id(conjunct) for conjunct in about))
+            if key not in self.automaton.shared:
+                self.automaton.shared[key] = len(self.automaton.negations)
+                self.automaton.negations.append(self._negation(step, where, about))
+            numbers[id(step)] = self.automaton.shared[key]
+            self.place_of_negation[self.automaton.shared[key]] = place
+        return numbers
+
+    def _negation(self, step: Not, where: str, about: list[Conjunct]) -> NegationPlan:
+        if len(step.variables) == 1 and isinstance(step.steps[0], Take):
+            variable = step.steps[0].variable
+            checks = [self.automaton.check(conjunct, variable, False) for conjunct in about]
+            return NegationPlan((variable,), (*checks, *self.automaton.equal(variable)), where)
+        key = ("not", len(self.automaton.negations))
+        start = _Alternative(self.automaton, step.steps, key, about, frozenset(self.place), step.variables).build()
+        return NegationPlan(step.variables, (), where, start)
+
+    def _is_known(self, negation: int, place: int) -> bool:
+        """Are all events that its conditions mention known when an event at a place is taken?"""
+        for conjunct in self.about[self.place_of_negation[negation]]:
+            for name in conjunct.variables & self.place.keys():
+                if self.place[name] > place or (self.place[name] == place and name in self.closed):
+                    return False
+        return True
+
+    def _unlike(self, crosses: tuple[tuple[int, bool], ...], place: int) -> EpisodeUnsupportedError:
+        """A negation that is not the same in all alternatives of a run, where they have not parted yet."""
+        negated = {name for negation, _ in crosses for name in self.automaton.negations[negation].variables}
+        known = {name for name, at in self.place.items() if at <= place}.union(*self.negated.values())
+        conjunct = next(one for one in self.automaton.conjuncts if one.variables & negated and one.variables - known)
+        return self.automaton.query.source.error(
+            EpisodeUnsupportedError,
+            "Under skip-till-next-match, a negated event is not compared with later alternatives.",
+            conjunct.scalar.span,
+            f"Compare it with events before them, or {RUN_EACH}",
+        )
