@@ -26,7 +26,7 @@ from episode.plan.events.cost import PhysicalPlan, Shape
 from episode.plan.events.plan import EventPlan
 from episode.plan.events.tree import InSequence, Node, OneOf, Together
 from tests.reference.event_patterns import Event
-from tests.reference.generate_events import Case, Features, cases
+from tests.reference.generate_events import CLOSED, Case, Features, cases
 from tests.support.events import Bound, bound, events_until, run_in_pieces, run_whole, spec_of, table_of
 
 SETTINGS = settings(deadline=None, suppress_health_check=list(HealthCheck))
@@ -345,7 +345,7 @@ def test_state_forgets_events_that_nothing_precedes() -> None:
 
 
 @SETTINGS
-@given(st.one_of(cases(), cases(ALONE)), st.data())
+@given(st.one_of(cases(), cases(ALONE), cases(CLOSED)), st.data())
 def test_a_stream_equals_a_table(case: Case, data: st.DataObject) -> None:
     """Through the reorder buffer of streams, in micro-batches, with restarts: as over the whole."""
     spec = planned(case)

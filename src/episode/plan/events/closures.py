@@ -52,8 +52,16 @@ def check_repeated_variables(query: EventQuery) -> None:
 
 
 def check_groups_and_choices(query: EventQuery, pattern: EventPattern) -> None:
-    """Under skip-till-any-match: a group reaches to single events or choices of them, but is none of their choices."""
+    """Under skip-till-any-match: groups are of one class, and the pattern has nothing but groups or choices."""
     groups = groups_in(pattern)
+    for group in groups:
+        if not isinstance(group.part, EventClass):
+            raise query.source.error(
+                EpisodeUnsupportedError,
+                "A group of alternatives is not evaluated.",
+                group.span,
+                "Inside SEQ, for every choice of events, it is: SEQ((A a | B b)+).",
+            )
     if groups and chooses(pattern):
         raise query.source.error(
             EpisodeUnsupportedError,

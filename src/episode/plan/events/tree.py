@@ -295,18 +295,9 @@ class _Builder:
         return Absent(self.node(inner), "!" + _shown(inner))
 
     def _group(self, closure: Closure, before: list[Node]) -> Group:
-        if not isinstance(closure.part, EventClass):
-            raise self._grouped_alternatives(closure)
+        assert isinstance(closure.part, EventClass)
         name = closure.part.variable
         if not closure.groups:
             return Group(name, closure.count or closure.minimum, None, chosen=True)
         follows = bool(before) and isinstance(before[-1], Leaf) and are_copies(before[-1].variable, name)
         return Group(name, closure.minimum, closure.count, follows)
-
-    def _grouped_alternatives(self, closure: Closure) -> EpisodeUnsupportedError:
-        return self.query.source.error(
-            EpisodeUnsupportedError,
-            "A group is of one class.",
-            closure.span,
-            "Write SEQ(A a, (B b | C c)+, D d) for every choice of events.",
-        )
