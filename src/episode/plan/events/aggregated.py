@@ -27,10 +27,10 @@ from episode.lang.events.syntax import (
 from episode.lang.syntax import ReturnItem, Span
 from episode.plan.event_time import in_units_of_time
 from episode.plan.events.aggregated_conditions import FirstTest, Link, LinkTest, Place, Tested, related_tests
-from episode.plan.events.automaton import Loop, Step, Take, linear
 from episode.plan.events.classes import EventClasses
 from episode.plan.events.collapsing import Collapsed
 from episode.plan.events.conditions import conjunct_of
+from episode.plan.events.linear import Loop, Step, Take, linear, variables_in
 from episode.plan.events.plan import EventPlanner
 from episode.plan.events.postponed import RUNS
 from episode.plan.events.returns import EventTimes
@@ -401,21 +401,22 @@ class _Planner(EventPlanner):
     def _places(self, step: Step) -> list[Place]:
         if isinstance(step, Take):
             return [Place(step.variable)]
-        if not isinstance(step, Loop) or len(step.body) != 1 or not isinstance(step.body[0], Take):
+        only = step.only if isinstance(step, Loop) else None
+        if not isinstance(step, Loop) or only is None:
             raise self._fail(
                 EpisodeUnsupportedError,
                 "Aggregates over all matches are evaluated for closures of one class.",
                 self._closure_span(step),
                 f"Write B+ b[] with one class, {OR_RETURN}",
             )
-        name = step.body[0].variable
+        name = only.variable
         if step.minimum == 0:
             return [Place(name, True, True)]
         last = Place(name, step.maximum is None)
         return [*[Place(name)] * (step.minimum - 1), last]
 
     def _closure_span(self, step: Step) -> Span:
-        names = {one.variable for one in _takes(step)}
+        names = set(variables_in((step,)))
         for node in nodes_of(self.query.pattern):
             if isinstance(node, Closure) and names & {
                 one.variable for one in nodes_of(node) if hasattr(one, "variable")
@@ -437,9 +438,3 @@ def _until_certain(places: list[Place]) -> list[int]:
         if not place.optional:
             break
     return found
-
-
-def _takes(step: Step) -> list[Take]:
-    if isinstance(step, Take):
-        return [step]
-    return [take for part in getattr(step, "body", ()) for take in _takes(part)]

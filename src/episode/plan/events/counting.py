@@ -17,9 +17,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from episode.plan.events.automaton import AutomatonPlan, Loop, Step, Take
+from episode.plan.events.automaton import AutomatonPlan
 from episode.plan.events.conditions import JoinTest, event_variables
 from episode.plan.events.consistency import NEGATED, ClosurePredicate, adjacent_form
+from episode.plan.events.linear import Loop, Step, Take
 from episode.plan.events.trends import FLIPPED, without_casts
 from episode.plan.expressions import (
     Apply,
@@ -113,7 +114,7 @@ def plan_counts(
 def _variables(steps: tuple[Step, ...]) -> list[str]:
     found = []
     for step in steps:
-        inner = step.body[0] if isinstance(step, Loop) else step
+        inner = step.only if isinstance(step, Loop) else step
         if isinstance(inner, Take):
             found.append(inner.variable)
     return found
@@ -127,8 +128,8 @@ def _alternative(steps: tuple[Step, ...], said: Mapping[str, _Said]) -> Alternat
             single.append(step.variable)
             gaps.append([])
         elif isinstance(step, Loop):
-            (body,) = step.body
-            assert isinstance(body, Take)
+            body = step.only
+            assert body is not None
             gaps[-1].append(said.get(body.variable, _Said()).count(body.variable, step))
     return AlternativeCount(tuple(single), tuple(tuple(gap) for gap in gaps if gap))
 

@@ -37,6 +37,12 @@ class Loop:
     minimum: int
     maximum: int | None
 
+    @property
+    def only(self) -> Take | None:
+        """What it repeats, if that is a single event."""
+        steps = self.bodies[0] if len(self.bodies) == 1 else ()
+        return steps[0] if len(steps) == 1 and isinstance(steps[0], Take) else None
+
 
 @dataclass(frozen=True)
 class Not:

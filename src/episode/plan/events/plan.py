@@ -433,7 +433,7 @@ class EventPlanner:
             columns.append(column)
         equal = self._equal_everywhere(conjuncts_) if self.strategy in (Strategy.ANY, Strategy.NEXT) else []
         columns += equal
-        always = _always(self.query.pattern)
+        certain = always(self.query.pattern)
         if self.strategy is Strategy.PARTITION and not columns and not self.keys:
             raise self.query.source.error(
                 EpisodeAnalysisError,
@@ -449,7 +449,7 @@ class EventPlanner:
             known = Apply("not", (Apply("is_null", (Load(column, Current(0), type_),), "boolean"),), "boolean")
             for name in self.variables:
                 # Of the only event that is always there nothing is demanded where the others are not.
-                if column not in equal or always != [name]:
+                if column not in equal or certain != [name]:
                     local[name].append(known)
             if self.strategy is Strategy.STRICT:
                 rest.append(column)

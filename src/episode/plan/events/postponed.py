@@ -158,8 +158,8 @@ def places_of(steps: tuple[Step, ...]) -> tuple[tuple[str, bool], ...]:
         if isinstance(step, Take):
             places.append((step.variable, True))
         elif isinstance(step, Loop):
-            ((body,),) = step.bodies
-            assert isinstance(body, Take)
+            body = step.only
+            assert body is not None
             places.append((body.variable, step.minimum > 0))
     return tuple(places)
 
