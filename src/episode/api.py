@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from episode.lang.statement import parse_statement
 from episode.queries.expanding import ExpandQuery
 from episode.queries.inputs import Table, arguments_of, session_of, text_of
-from episode.queries.language import Given
-from episode.queries.match import MatchQuery, keys_of
+from episode.queries.language import Given, Length
+from episode.queries.match import MatchQuery, given_of, keys_of
 from episode.queries.options import Options
 from episode.queries.statement import StatementQuery
 from episode.queries.user_aggregates import register_aggregate
@@ -70,12 +70,15 @@ def match(
     text: str | None = None,
     args: Mapping[str, object] | None = None,
     *,
-    time: str | None = None,
+    time: str | tuple[str, str] | None = None,
     start: str | None = None,
     key: str | Sequence[str] = (),
     type_column: str | None = None,
     strategy: str | None = None,
     detect: str | None = None,
+    granularity: Length | None = None,
+    probabilities: str | None = None,
+    width: Length | None = None,
     spark: SparkSession | None = None,
     options: Options | None = None,
     **tables: Table,
@@ -89,10 +92,13 @@ def match(
     args: the values of the pattern's parameters, which are written :name.
     time: the column of event time (default: the only timestamp). start: where events last, their start; time is then
         their end. So the matches of one query are events of the next: time='match_end', start='match_start'.
+        Where time is imprecise, time=('lo', 'hi'): the columns of the earliest and the latest time an event can have.
+    granularity, probabilities, width: of imprecise time: from one possible time to the next (timestamps need it), the
+        column with an array of the probabilities of all of them, and the longest interval (streams need it).
     key: columns that partition the events. strategy: a selection strategy, where WHERE has none.
     detect: when a match of situations is reported: 'earliest' or 'complete'.
     """
-    given = Given(time, start, keys_of(key), type_column, strategy, detect)
+    given = given_of(time, start, key, type_column, strategy, detect, granularity, probabilities, width)
     query = MatchQuery(events, text, given, spark, options or Options(), tables, arguments_of(args))
     return query.planned().frame()
 
@@ -126,19 +132,22 @@ def explain_match(
     text: str | None = None,
     args: Mapping[str, object] | None = None,
     *,
-    time: str | None = None,
+    time: str | tuple[str, str] | None = None,
     start: str | None = None,
     key: str | Sequence[str] = (),
     type_column: str | None = None,
     strategy: str | None = None,
     detect: str | None = None,
+    granularity: Length | None = None,
+    probabilities: str | None = None,
+    width: Length | None = None,
     spark: SparkSession | None = None,
     options: Options | None = None,
     analyze: bool = False,
     **tables: Table,
 ) -> str:
     """How `match` would evaluate the pattern. analyze: run it, and say what the plans of all shards did."""
-    given = Given(time, start, keys_of(key), type_column, strategy, detect)
+    given = given_of(time, start, key, type_column, strategy, detect, granularity, probabilities, width)
     query = MatchQuery(events, text, given, spark, options or Options(), tables, arguments_of(args))
     planned = query.planned()
     lines = planned.explain()
@@ -168,19 +177,22 @@ def match_local(
     text: str,
     args: Mapping[str, object] | None = None,
     *,
-    time: str | None = None,
+    time: str | tuple[str, str] | None = None,
     start: str | None = None,
     key: str | Sequence[str] = (),
     type_column: str | None = None,
     strategy: str | None = None,
     detect: str | None = None,
+    granularity: Length | None = None,
+    probabilities: str | None = None,
+    width: Length | None = None,
     options: Options | None = None,
 ) -> Any:
     """Find an event pattern or a situation pattern in a table in this process, without Spark; see `match` for the
     options, and `sql_local` for tables and expressions."""
     from episode.queries import local_statement
 
-    given = Given(time, start, keys_of(key), type_column, strategy, detect)
+    given = given_of(time, start, key, type_column, strategy, detect, granularity, probabilities, width)
     return local_statement.match_local(events, text_of(text), given, options or Options(), arguments_of(args))
 
 

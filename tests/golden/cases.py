@@ -24,6 +24,7 @@ from episode.lang.situations.syntax import SituationQuery
 from episode.plan.event_time import time_column
 from episode.plan.events.aggregated import AggregatedPlan, plan_aggregated
 from episode.plan.events.classes import EventClasses
+from episode.plan.events.imprecise import imprecise_times
 from episode.plan.events.plan import EventPlan, plan_event_pattern
 from episode.plan.events.returns import EventTimes
 from episode.plan.schema import InputSchema
@@ -48,10 +49,14 @@ def plan_events(query: EventQuery) -> EventPlan:
     """The plan of an event pattern over SCHEMA; without a TYPE BY the names of classes are aliases of any row."""
     assert query.aggregate is None
     schema = InputSchema(SCHEMA)
-    time = time_column(query, schema, query.input.time, "Say time='ts'.")
+    if query.input.interval is not None:
+        times = imprecise_times(query, schema, query.input.interval)
+    else:
+        time = time_column(query, schema, query.input.time, "Say time='ts'.")
+        times = EventTimes(time, None, SCHEMA[time])
     type_column = query.input.type_column
     classes = EventClasses(query, schema, type_column)
-    return plan_event_pattern(query, classes, EventTimes(time, None, SCHEMA[time]), query.input.partition_by)
+    return plan_event_pattern(query, classes, times, query.input.partition_by)
 
 
 def plan_aggregates(query: EventQuery) -> AggregatedPlan:

@@ -138,7 +138,7 @@ def _has_relation(tokens: list[Token], begin: int, end: int) -> bool:
 
 def _clause_words(tokens: list[Token], begin: int, end: int, *wanted: str) -> dict[str, int]:
     """Where these words stand outside brackets and are no names, in a text that begins as an input and is not SQL."""
-    if tokens[begin].upper != "FROM" and tokens[min(begin + 1, end)].upper != "BY":
+    if tokens[begin].upper != "FROM" and tokens[min(begin + 1, end)].upper not in ("BY", "BETWEEN"):
         return {}
     depth = 0
     found: dict[str, int] = {}

@@ -29,6 +29,7 @@ from episode.plan.output import (
     FinalMatches,
     Gathered,
     LabelAtPlace,
+    MatchConfidence,
     NumberOfMatch,
     OutputAtom,
     Place,
@@ -103,6 +104,8 @@ def atom_field(atom: OutputAtom, input_schema: pa.Schema) -> pa.Field:
         kind = pa.int64()
     elif isinstance(atom, FinalMatches):
         kind = pa.decimal128(38, 0) if atom.exact else pa.float64()
+    elif isinstance(atom, MatchConfidence):
+        kind = pa.float64()
     elif isinstance(atom, RowAggregate):
         kind = arrow_type(atom.type)
     elif isinstance(atom, DecimalSum):
@@ -117,7 +120,8 @@ def atom_field(atom: OutputAtom, input_schema: pa.Schema) -> pa.Field:
 @dataclass(frozen=True)
 class Matches:
     """What the kernel found, in output order; see kernels.measures. part_lo, part_hi: partition bounds by match.
-    final: of collapsed matches, how many matches each stands for."""
+    final: of collapsed matches, how many matches each stands for. confidence: how probable each match is, where time is
+    imprecise."""
 
     kind: np.ndarray
     start: np.ndarray
@@ -128,6 +132,7 @@ class Matches:
     part_lo: np.ndarray
     part_hi: np.ndarray
     final: pa.Array | None = None
+    confidence: np.ndarray | None = None
 
 
 def output_tables(
@@ -215,6 +220,9 @@ class OutputAssembler:
         if isinstance(atom, FinalMatches):
             assert self.matches.final is not None
             return self.matches.final.take(pa.array(self.out_match))
+        if isinstance(atom, MatchConfidence):
+            assert self.matches.confidence is not None
+            return pa.array(self.matches.confidence[self.out_match])
         if isinstance(atom, RowAggregate):
             return self._aggregate(atom)
         if isinstance(atom, DecimalSum):

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from episode.errors import EpisodeDataError
 from episode.matchers.columns import ALL_VALID, concat, one_chunk, plain, to_bytes
 from episode.matchers.keys import KeyCoder
-from episode.matchers.ordering import events_of, order_image, start_image
+from episode.matchers.ordering import events_of, is_too_wide, order_image, start_image
 from episode.matchers.protocol import END_OF_TIME, EventBatch, MatcherSpec, Snapshot, StateChunk
 
 NO_WATERMARK = np.iinfo(np.int64).min
@@ -51,7 +51,8 @@ class Counters:
 
     matches: rows that the matcher gave: with ONE ROW PER MATCH a match each (or a time-out), with ALL ROWS PER MATCH a
         row of a match each.
-    null_times: also events that last and have no start, or one after their end.
+    null_times: also events that last and have no start, or one after their end; and events whose imprecise times are
+        further apart than the query's WIDTH.
     """
 
     events: int = 0
@@ -164,6 +165,8 @@ class LiveShard:
             known &= starts.values <= time
             if starts.valid is not ALL_VALID:
                 known &= starts.valid
+            if self.spec.input_order.width is not None:
+                known &= ~is_too_wide(starts.values, time, self.spec.input_order.width)
         counters.null_times += len(time) - int(np.count_nonzero(known))
         if self.rules.end is not None:
             after = known & (time >= self.rules.end)

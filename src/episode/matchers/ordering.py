@@ -179,16 +179,41 @@ def _check_starts(table: pa.Table, time: np.ndarray, input_order: InputOrder) ->
     start, end = input_order.start, input_order.order[0].column
     if image.valid is not ALL_VALID:
         nulls = len(image.valid) - int(np.count_nonzero(image.valid))
+        missing = f"no start: column {start} is null"
+        if input_order.imprecise:
+            null = table.column(end)[int(np.argmin(image.valid))].as_py()
+            missing = f"no earliest time: column {start} is null, in one of them with {end} {null}"
         raise EpisodeDataError(
-            f"{nulls:,} of the {len(image.valid):,} rows of a shard have no start: column {start} is null",
+            f"{nulls:,} of the {len(image.valid):,} rows of a shard have {missing}",
             hint=f"Leave such rows out (WHERE {start} IS NOT NULL), or take them as instants: "
             f"coalesce({start}, {end}).",
         )
     wrong = np.flatnonzero(image.values > time)
     if len(wrong):
         first, last = (table.column(name)[int(wrong[0])].as_py() for name in (start, end))
+        if input_order.imprecise:
+            raise EpisodeDataError(
+                f"{len(wrong):,} of the {table.num_rows:,} rows of a shard have an earliest time after the latest, one "
+                f"of them with {start} {first} and {end} {last}",
+                hint=f"The time of an event lies between {start} and {end}. Leave such rows out: "
+                f"WHERE {start} <= {end}.",
+            )
         raise EpisodeDataError(
             f"{len(wrong):,} of the {table.num_rows:,} rows of a shard start after their end, one of them with "
             f"{start} {first} and {end} {last}",
             hint=f"time= is the end of an event, start= its start. Leave such rows out: WHERE {start} <= {end}.",
         )
+    if input_order.width is not None:
+        wide = np.flatnonzero(is_too_wide(image.values, time, input_order.width))
+        if len(wide):
+            first, last = (table.column(name)[int(wide[0])].as_py() for name in (start, end))
+            raise EpisodeDataError(
+                f"{len(wide):,} of the {table.num_rows:,} rows of a shard have times that are further apart than the "
+                f"WIDTH of the query, one of them {start} {first} and {end} {last}",
+                hint="Give a larger WIDTH, or leave such rows out.",
+            )
+
+
+def is_too_wide(start: np.ndarray, end: np.ndarray, width: int) -> np.ndarray:
+    """Are an event's times, which are in order, further apart than this?"""
+    return end.view(np.uint64) - start.view(np.uint64) > np.uint64(width)

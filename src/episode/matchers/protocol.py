@@ -35,12 +35,16 @@ class InputOrder:
     order: ORDER BY columns; after them, and without any, rows keep their order of arrival.
     needs_time: the first order column is an event time that a query measures: it must not be null.
     start: where events last until that time, the column of their start: neither null nor after it.
+    imprecise: the two are the earliest and the latest time of events that do not last; width: they are no further apart
+        than this.
     """
 
     keys: tuple[str, ...]
     order: tuple[OrderKey, ...]
     needs_time: bool = False
     start: str | None = None
+    imprecise: bool = False
+    width: int | None = None
 
 
 @dataclass(frozen=True)

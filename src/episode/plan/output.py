@@ -64,6 +64,11 @@ class FinalMatches:
 
 
 @dataclass(frozen=True)
+class MatchConfidence:
+    """The probability of a match, where the times of events are imprecise."""
+
+
+@dataclass(frozen=True)
 class RowAggregate:
     """count, count_if, sum, avg, var_*, stddev_* of a row-local argument; None counts rows. `type` is the result's.
 
@@ -126,6 +131,7 @@ OutputAtom = Union[
     PlaceExists,
     NumberOfMatch,
     FinalMatches,
+    MatchConfidence,
     RowAggregate,
     DecimalSum,
     DecimalAverage,

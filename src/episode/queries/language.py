@@ -5,7 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
+from datetime import timedelta
+from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar, Union
 
 from episode.errors import EpisodeAnalysisError
 from episode.lang.source import Source
@@ -21,11 +22,13 @@ if TYPE_CHECKING:
     from episode.matchers.protocol import MatcherSpec
 
 Query = TypeVar("Query")
+Length = Union[str, int, timedelta]
+"""A duration: a text, a timedelta, or a number where event time is one."""
 
 
 @dataclass(frozen=True)
 class Given:
-    """What a caller says beside a pattern: the arguments of `match`."""
+    """What a caller says beside a pattern: the arguments of `match`. interval: `time` where it is a pair of columns."""
 
     time: str | None = None
     start: str | None = None
@@ -33,6 +36,10 @@ class Given:
     type_column: str | None = None
     strategy: str | None = None
     detect: str | None = None
+    interval: tuple[str, str] | None = None
+    granularity: Length | None = None
+    probabilities: str | None = None
+    width: Length | None = None
 
 
 @dataclass(frozen=True)
@@ -95,4 +102,5 @@ class Language(ABC, Generic[Query]):
         for one in fields(given):
             value = getattr(given, one.name)
             if value != one.default and one.name not in self.arguments:
-                raise EpisodeAnalysisError(f"{one.name}={value!r} has no meaning for {self.one}.")
+                name = "time" if one.name == "interval" else one.name
+                raise EpisodeAnalysisError(f"{name}={value!r} has no meaning for {self.one}.")

@@ -11,7 +11,7 @@ from episode.lang.lexer import tokenize
 from episode.lang.table_patterns import pattern_of
 from episode.plan.parameters import check_arguments
 from episode.queries.inputs import Table, keyword_tables, one_table, session_of, text_of
-from episode.queries.language import Given
+from episode.queries.language import Given, Length
 from episode.queries.languages import language_of
 from episode.queries.languages.events import strategy_of
 from episode.queries.options import Options
@@ -77,6 +77,37 @@ class MatchQuery:
         session = session_of(self.spark, self.tables)
         frames = keyword_tables(session, self.tables)
         return plan_over_classes(session, query, frames, self.given, self._run)
+
+
+def given_of(
+    time: str | tuple[str, str] | None,
+    start: str | None,
+    key: str | Sequence[str],
+    type_column: str | None,
+    strategy: str | None,
+    detect: str | None,
+    granularity: Length | None,
+    probabilities: str | None,
+    width: Length | None,
+) -> Given:
+    """The arguments of `match`, whose time is a column, or the two between which it lies."""
+    interval = None
+    if time is not None and not isinstance(time, str):
+        names = tuple(time) if isinstance(time, Sequence) else (time,)
+        if len(names) != 2 or not all(isinstance(name, str) for name in names):
+            raise EpisodeAnalysisError(
+                f"time={time!r}: a column is needed, or two.",
+                hint="Write time='ts', or time=('lo', 'hi') where the time of an event lies between two.",
+            )
+        time, interval = None, (names[0], names[1])
+    elif granularity is not None or probabilities is not None or width is not None:
+        raise EpisodeAnalysisError(
+            "granularity, probabilities and width are for imprecise time.",
+            hint="Say between which columns time lies: time=('lo', 'hi').",
+        )
+    return Given(
+        time, start, keys_of(key), type_column, strategy, detect, interval, granularity, probabilities, width
+    )  # fmt: skip
 
 
 def keys_of(key: str | Sequence[str]) -> tuple[str, ...]:

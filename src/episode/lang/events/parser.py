@@ -1,7 +1,7 @@
 """Event patterns, ZStream's and SASE's: from text to an EventQuery.
 
-    [FROM table [PARTITION BY a, b] [ORDER BY time] [START BY start] [TYPE BY column]]
-    PATTERN pattern [WHERE conditions] [WITHIN duration]
+    [FROM table [PARTITION BY a, b] [ORDER BY time] [START BY start] [TIME BETWEEN lo AND hi …] [TYPE BY column]]
+    PATTERN pattern [WHERE conditions] [WITHIN duration] [CONFIDENCE >= c]
     [RETURN [COLLAPSED] items | AGGREGATE items [GROUP BY attributes] [EVERY duration]]
 
 The query is first cut into its clauses, then PATTERN is read, so that WHERE and RETURN are read with the variables
@@ -35,6 +35,7 @@ from episode.lang.cursor import Cursor, describe
 from episode.lang.events.aggregates import parse_match_aggregates
 from episode.lang.events.checks import check_groups, check_pattern, variables_of
 from episode.lang.events.conditions import Conditions, parse_conditions
+from episode.lang.events.imprecise import read_confidence, read_interval
 from episode.lang.events.item_names import Named, own_name, with_different_names
 from episode.lang.events.operators import parse_operators
 from episode.lang.events.references import Variables
@@ -45,12 +46,12 @@ from episode.lang.lifting import refuse_reserved
 from episode.lang.source import Source
 from episode.lang.syntax import ReturnItem, Scalar, Span
 
-INPUT_WORDS = ("FROM", "PARTITION", "ORDER", "START", "TYPE")
-ORDER_HINT = "The parts, in order: PATTERN, WHERE, WITHIN, RETURN."
+INPUT_WORDS = ("FROM", "PARTITION", "ORDER", "START", "TIME", "TYPE")
+ORDER_HINT = "The parts, in order: PATTERN, WHERE, WITHIN, CONFIDENCE, RETURN."
 EXAMPLE = "Write for example PATTERN A; B WHERE A.x = B.x WITHIN 10 seconds."
 GRAMMAR = Grammar(
     name="an event pattern",
-    clauses=("PATTERN", "WHERE", "WITHIN", "RETURN", "AGGREGATE"),
+    clauses=("PATTERN", "WHERE", "WITHIN", "CONFIDENCE", "RETURN", "AGGREGATE"),
     inputs=INPUT_WORDS,
     order_hint=ORDER_HINT,
     input_hint="Before PATTERN: FROM table PARTITION BY a, b ORDER BY time START BY start TYPE BY column.",
@@ -131,6 +132,7 @@ def _query(cursor: Cursor, strategy: Strategy | None) -> EventQuery:
         strategy_span=where.strategy_span,
         collapsed=collapsed,
         aggregate=parse_match_aggregates(clauses["AGGREGATE"], variables) if "AGGREGATE" in clauses else None,
+        confidence=read_confidence(clauses["CONFIDENCE"]) if "CONFIDENCE" in clauses else None,
     )
 
 
@@ -147,6 +149,7 @@ def _input(cursor: Cursor) -> EventInput:
         found = replace(found, time=read_time(cursor, GRAMMAR))
     if accept_by(cursor, "START", GRAMMAR):
         found = replace(found, start=read_column(cursor, "the column of the start of events", GRAMMAR))
+    found = replace(found, interval=read_interval(cursor, GRAMMAR))
     if accept_by(cursor, "TYPE", GRAMMAR):
         span = Span(cursor.token.start, cursor.token.end)
         column = read_column(cursor, "the column of the event type", GRAMMAR)

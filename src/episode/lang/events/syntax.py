@@ -228,9 +228,35 @@ class SameAttribute:
 
 
 @dataclass(frozen=True)
+class Interval:
+    """`TIME BETWEEN lo AND hi [PROBABILITIES p] [GRANULARITY d] [WIDTH d]`: imprecise time, between two columns.
+
+    probabilities: the column with an array of them, one for each possible time. granularity: from one possible time to
+    the next. width: the longest interval that an event may have.
+    """
+
+    lo: str
+    hi: str
+    probabilities: str | None = None
+    granularity: Duration | None = None
+    width: Duration | None = None
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True)
+class Confidence:
+    """`CONFIDENCE >= value`, or the name of the parameter that gives it. clause: where all of it stands."""
+
+    value: float
+    span: Span = field(default=NOWHERE, compare=False)
+    parameter: str | None = None
+    clause: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True)
 class EventInput:
-    """`FROM table [PARTITION BY …] [ORDER BY time] [START BY column] [TYPE BY column]` before PATTERN, in SQL; all may
-    be left out. start: where events last, the column of their start; time is their end.
+    """`FROM table [PARTITION BY …] [ORDER BY time] [START BY column] [TIME BETWEEN …] [TYPE BY column]` before PATTERN,
+    in SQL; all may be left out. start: where events last, the column of their start; time is their end.
     """
 
     table: str | None = None
@@ -240,6 +266,7 @@ class EventInput:
     type_column: str | None = None
     type_span: Span = field(default=NOWHERE, compare=False)
     start: str | None = None
+    interval: Interval | None = None
 
 
 @dataclass(frozen=True)
@@ -263,3 +290,4 @@ class EventQuery:
     strategy_span: Span = field(default=NOWHERE, compare=False)
     collapsed: Span | None = None
     aggregate: MatchAggregates | None = None
+    confidence: Confidence | None = None

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from episode.kernels.times import EVER, NEVER, is_after, window_ends
 from episode.matchers.events.adapt import Adaptation
+from episode.matchers.events.imprecise import ImpreciseSearch, imprecise_horizon
 from episode.matchers.events.output import FoundMatches, Output
 from episode.matchers.events.prepare import event_needs, prepare_events
 from episode.matchers.events.rounds import Rounds, horizon_of
@@ -40,8 +41,14 @@ class EventPatternMatcher:
         self.horizon = horizon_of(plan)
         self.adaptation = Adaptation(plan, spec.forced)
         self.rounds = Rounds(self.horizon, spec.round_rows)
-        self.search = Search(plan, self.rounds, self.adaptation, spec.step_budget, spec.most_records, spec.buffer)
-        self.state = EventState(plan, self.horizon, spec.input_columns, spec.limit)
+        self.search: Search | ImpreciseSearch
+        kept = self.horizon
+        if plan.times.imprecise is None:
+            self.search = Search(plan, self.rounds, self.adaptation, spec.step_budget, spec.most_records, spec.buffer)
+        else:
+            self.search = ImpreciseSearch(plan, self.rounds, self.adaptation, spec.step_budget, spec.most_records)
+            kept = imprecise_horizon(self.horizon, plan.times.imprecise.width)
+        self.state = EventState(plan, kept, spec.input_columns, spec.limit)
         self.output = Output(plan, spec.output_schema)
 
     def feed(self, events: EventBatch, until: int) -> Iterator[pa.Table]:
@@ -54,6 +61,8 @@ class EventPatternMatcher:
         if len(together):
             arrays = prepare_events(self.plan, self.needs, together.table, together.key)
             start = self._starts(together)
+            if isinstance(self.search, ImpreciseSearch):
+                self.search.begin(together, start)
             touched = np.ones(len(together.bounds) - 1, np.bool_)
             if not self.horizon.waits and until != END_OF_TIME and self.state.done > NEVER:
                 touched = np.isin(together.key[together.bounds[:-1]], events.key[events.bounds[:-1]])

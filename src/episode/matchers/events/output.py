@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 import pyarrow as pa
@@ -26,11 +26,13 @@ class FoundMatches:
     """Matches as lists of events with their variables: match i has events offsets[i]:offsets[i + 1] of `rows`.
 
     The lists are made when they are asked for. final: of collapsed matches, how many matches each stands for.
+    confidence: of each match, where time is imprecise.
     """
 
     count: int
     make: Callable[[], tuple[np.ndarray, np.ndarray, np.ndarray]]
     final: pa.Array | None = None
+    confidence: np.ndarray | None = None
 
     def __len__(self) -> int:
         return self.count
@@ -52,16 +54,26 @@ class FoundMatches:
     def variables(self) -> np.ndarray:
         return self.lists[2]
 
-    def parts(self, most_events: int) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        """(offsets, rows, variables) of successive matches that have about so many events together."""
+    def parts(self, most_events: int) -> Iterator[FoundMatches]:
+        """Successive matches that have about so many events together."""
         offsets, rows, variables = self.lists
         at = 0
         while at < self.count:
             end = int(np.searchsorted(offsets, offsets[at] + most_events, side="right")) - 1
             end = max(end, at + 1)
             low, high = int(offsets[at]), int(offsets[end])
-            yield offsets[at : end + 1] - low, rows[low:high], variables[low:high]
+            lists = offsets[at : end + 1] - low, rows[low:high], variables[low:high]
+            final = None if self.final is None else self.final.slice(at, end - at)
+            confidence = None if self.confidence is None else self.confidence[at:end]
+            yield FoundMatches(end - at, partial(given_lists, *lists), final, confidence)
             at = end
+
+
+def given_lists(
+    offsets: np.ndarray, rows: np.ndarray, variables: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Lists that are there already."""
+    return offsets, rows, variables
 
 
 def flattened(plan: EventPlan, found: Found) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -98,22 +110,13 @@ class Output:
 
     def tables(self, events: EventBatch, found: FoundMatches) -> Iterator[pa.Table]:
         """Matches as rows, in tables of bounded size."""
-        at = 0
-        for offsets, rows, variables in found.parts(MOST_EVENTS):
-            final = None if found.final is None else found.final.slice(at, len(offsets) - 1)
-            yield from self._tables(events, offsets, rows, variables, final)
-            at += len(offsets) - 1
+        for part in found.parts(MOST_EVENTS):
+            yield from self._tables(events, part)
 
-    def _tables(
-        self,
-        events: EventBatch,
-        offsets: np.ndarray,
-        rows: np.ndarray,
-        variables: np.ndarray,
-        final: pa.Array | None,
-    ) -> Iterator[pa.Table]:
+    def _tables(self, events: EventBatch, found: FoundMatches) -> Iterator[pa.Table]:
         """The events of matches, one after the other, are a table in which a match is a run of rows."""
-        count = len(offsets) - 1
+        count = len(found)
+        offsets, rows, variables = found.lists
         table = take(events.table, rows)
         prepared = prepare(self.plan, self.needs, table, np.zeros(len(rows), np.int64))
         matches = Matches(
@@ -125,6 +128,7 @@ class Output:
             variables,
             offsets[:-1],
             offsets[1:],
-            final,
+            found.final,
+            found.confidence,
         )
         yield from output_tables(self.plan, self.schema, self.path, table, prepared, matches)

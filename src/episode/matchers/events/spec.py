@@ -40,7 +40,15 @@ class EventPatternSpec:
     @property
     def input_order(self) -> InputOrder:
         times = self.plan.times
-        return InputOrder(self.plan.keys, (OrderKey(times.end),), needs_time=True, start=times.start)
+        imprecise = times.imprecise
+        return InputOrder(
+            self.plan.keys,
+            (OrderKey(times.end),),
+            needs_time=True,
+            start=times.start,
+            imprecise=imprecise is not None,
+            width=None if imprecise is None else imprecise.width,
+        )
 
     @property
     def output_schema(self) -> pa.Schema:
@@ -53,6 +61,8 @@ class EventPatternSpec:
         columns = column_types(self.input_schema, self.input_columns)
         local = [f"{name}: {parts}" for name, parts in plan.local.items()]
         times = [plan.times.end, plan.times.start or ""]
+        if plan.imprecise is not None:
+            times += [repr(plan.times.imprecise), repr(plan.imprecise.threshold)]
         collapsed = [] if plan.collapse is None else ["collapsed"]
         return fingerprint(text, plan.strategy.value, *plan.keys, *times, *columns, *local, *collapsed)
 

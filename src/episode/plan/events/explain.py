@@ -21,6 +21,7 @@ from episode.plan.events.cost import (
 )
 from episode.plan.events.counting import collapse_lines
 from episode.plan.events.explain_closures import closure_lines
+from episode.plan.events.explain_imprecise import imprecise_lines, imprecise_state
 from episode.plan.events.plan import EventPlan
 from episode.plan.events.report import Change, EventReport
 from episode.plan.events.tree import Absent, Gap, Group, InSequence, Leaf, Node, OneOf, Together, variables_of
@@ -38,7 +39,8 @@ def explain_event_pattern(plan: EventPlan) -> list[str]:
     lines = [
         f"EVENTS: {' '.join(written.split())}",
         f"  {plan.strategy.value}, {within}; event time {plan.times.end}"
-        + (f" (start {plan.times.start})" if plan.times.start else ""),
+        + (f" (start {plan.times.start})" if plan.times.start and plan.imprecise is None else ""),
+        *imprecise_lines(plan),
         f"  partitions: {', '.join(plan.keys) or 'one (no key and no [attribute])'}",
         *(f"  {note}" for note in plan.notes),
         "  conditions on single events (once per row, before matching):",
@@ -246,6 +248,8 @@ def _absent(automaton: AutomatonPlan, number: int) -> str:
 def _state_bound(plan: EventPlan) -> str:
     if plan.within is None:
         return "not bounded: there is no WITHIN (a table is matched as a whole; a stream is refused)"
+    if plan.imprecise is not None:
+        return imprecise_state(plan)
     contiguous = plan.strategy in (Strategy.STRICT, Strategy.PARTITION)
     which = "all events" if contiguous else "the events that qualify for a variable"
     return f"{which} of the last {'two windows' if plan.waits else 'window'} per partition"

@@ -43,6 +43,13 @@ from episode.plan.events.conditions import (
 )
 from episode.plan.events.consistency import ClosurePredicate, closure_predicate
 from episode.plan.events.counting import Collapse, plan_counts
+from episode.plan.events.imprecise import (
+    ImprecisePlan,
+    check_confidence_has_meaning,
+    check_imprecise,
+    check_results,
+    plan_imprecise,
+)
 from episode.plan.events.linear import is_linear, linear
 from episode.plan.events.names import MARK, with_first_events, with_groups_between_places, with_unique_variables
 from episode.plan.events.postponed import (
@@ -107,7 +114,7 @@ class EventPlan(PatternPlan):
     of the tree, where these have all events that closures choose from; why_runs: why there is none. keeps: how many
     conditions Spark tests on the matches, the last measures. predicates: the conjuncts about closures that
     choose their events, with their classes. collapse: how final matches are counted, where intermediate ones are asked
-    for.
+    for. imprecise: where time is.
     """
 
     strategy: Strategy
@@ -122,6 +129,7 @@ class EventPlan(PatternPlan):
     group_tests: dict[str, tuple[JoinTest, ...]]
     automaton: AutomatonPlan | None
     keeps: int
+    imprecise: ImprecisePlan | None = None
     notes: tuple[str, ...] = ()
     construction: Construction | None = None
     why_runs: str | None = None
@@ -177,6 +185,13 @@ class EventPlanner:
         self.collapsed = replace(collapsed, asked=collapsed.asked or query.collapsed is not None)
         self.closure = closure
         self.strategy = self._strategy(strategy)
+        self.imprecise: ImprecisePlan | None = None
+        if times.imprecise is None:
+            check_confidence_has_meaning(query)
+        else:
+            check_imprecise(query, self.strategy)
+            self.imprecise = plan_imprecise(query, classes.schema)
+            check_results(query, closure != AUTO, self.collapsed.asked)
         if self.strategy is not Strategy.NEXT:  # there are no groups, and alternatives have a run in common
             query = replace(query, pattern=with_groups_between_places(query.pattern))
         check_repeated_variables(query)
@@ -215,7 +230,7 @@ class EventPlanner:
                 local[name].append(member)
         same = self._same_attributes(conjuncts_, local)
         related = self._pull_local(conjuncts_, local)
-        predicates = self._predicates(conjuncts_, local)
+        predicates = self._predicates(conjuncts_, local) if self.imprecise is None else ()
         pattern = with_negated_closures(query, query.pattern, conjuncts_)
         gone = set(self.variables) - {one.variable for one in classes_of(pattern)}
         related = [conjunct for conjunct in related if not conjunct.variables & gone]
@@ -223,7 +238,8 @@ class EventPlanner:
             check_groups_and_choices(query, pattern)
         rewriting = simplify(pattern)
         self.notes += [f"rewritten: {step}" for step in rewriting.steps]
-        uses_automaton = self.strategy is not Strategy.ANY or chooses(pattern)
+        postpones = chooses(pattern) and self.imprecise is None
+        uses_automaton = self.imprecise is not None or self.strategy is not Strategy.ANY or postpones
         kept: list[Conjunct] = []
         tree, automaton = None, None
         tests: list[JoinTest] = []
@@ -242,9 +258,9 @@ class EventPlanner:
             automaton = None
         elif uses_automaton:
             automaton = self._automaton(rewriting.pattern, related, same, kept)
-            if chooses(pattern):
+            if postpones:
                 why_runs = self._why_runs(rewriting.pattern)
-            if why_runs is None and chooses(pattern):
+            if why_runs is None and postpones:
                 related = [conjunct for conjunct in related if not any(conjunct is one for one in kept)]
                 parted = part_query(rewriting.pattern, related, self.closures)
                 tree = logical_tree(query, parted.matching)
@@ -270,12 +286,16 @@ class EventPlanner:
         planned += returns.times(self.times)
         if collapse is not None:
             planned.append(returns.counted(collapse.exact))
+        if self.imprecise is not None:
+            planned.append(returns.confidence())
         planned += [returns.kept(conjunct, number) for number, conjunct in enumerate(kept)]
         measures = MeasurePlan(planned, returns.atoms)
         engines = automaton, construction or collapse
         found = self._expressions(local, tests, absent_tests, group_tests, engines, measures)
         read = columns_read(found, measures)
         needed = [*self.keys, self.times.end, *([self.times.start] if self.times.start else []), *read]
+        if self.times.imprecise is not None and self.times.imprecise.probabilities is not None:
+            needed.append(self.times.imprecise.probabilities)
         derived_types = {name: type_ for _, (name, type_) in self.derived.by_sql.items()}
         return EventPlan(
             source=query.source,
@@ -302,6 +322,7 @@ class EventPlanner:
             group_tests=group_tests,
             automaton=automaton,
             keeps=len(kept),
+            imprecise=self.imprecise,
             input_columns=tuple(dict.fromkeys(needed)),
             derived=tuple((sql, name) for sql, name in self.derived.selections() if name in set(needed)),
             types={**self.schema.columns, **derived_types},

@@ -34,6 +34,7 @@ from episode.plan.output import (
     Extreme,
     FinalMatches,
     Gathered,
+    MatchConfidence,
     Place,
     PlaceExists,
     PlannedMeasure,
@@ -44,17 +45,35 @@ from episode.plan.types import decimal_of, is_float
 
 MATCH_START, MATCH_END = "match_start", "match_end"
 COUNTED = "matches"
+CONFIDENCE = "confidence"
 KEEP = "__keep_"
 """Conditions that Spark evaluates on a finished match."""
 
 
 @dataclass(frozen=True)
+class Imprecision:
+    """Which times between the earliest and the latest one an event can have.
+
+    granularity: from one of them to the next, in units of time. probabilities: the column of theirs; None: all are as
+    probable. width: how long an interval may be at the most; None: that is not known.
+    """
+
+    granularity: int
+    probabilities: str | None = None
+    width: int | None = None
+
+
+@dataclass(frozen=True)
 class EventTimes:
-    """The columns of event time: of the end, and of the start where events last."""
+    """The columns of event time: of the end, and of the start where events last.
+
+    Where time is imprecise, these are the latest and the earliest time that an event can have.
+    """
 
     end: str
     start: str | None
     type: str
+    imprecise: Imprecision | None = None
 
 
 class Returns(Measures):
@@ -100,6 +119,10 @@ class Returns(Measures):
     def counted(self, exact: bool) -> PlannedMeasure:
         """`matches` of collapsed results."""
         return PlannedMeasure(COUNTED, self._output(FinalMatches(exact)), COUNTED, self.source.span)
+
+    def confidence(self) -> PlannedMeasure:
+        """How probable a match is, where time is imprecise."""
+        return PlannedMeasure(CONFIDENCE, self._output(MatchConfidence()), CONFIDENCE, self.source.span)
 
     def kept(self, conjunct: Conjunct, number: int) -> PlannedMeasure:
         """A conjunct that Spark tests on the finished match; one about each event of a closure, for all of them."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from episode.errors import EpisodeAnalysisError
 from episode.lang.events.parser import parse_event_query
-from episode.lang.events.syntax import EventQuery, Strategy, classes_of
+from episode.lang.events.syntax import EventQuery, Interval, Strategy, classes_of
 from episode.lang.source import Source
 from episode.lang.syntax import Span
 from episode.plan.delays import Delays
@@ -19,10 +19,11 @@ from episode.plan.events.collapsing import Collapsed
 from episode.plan.events.cost import PhysicalPlan, default_statistics, search
 from episode.plan.events.delays import event_pattern_delays
 from episode.plan.events.explain import explain_event_pattern, explain_reports
+from episode.plan.events.imprecise import check_aggregated, duration_of, imprecise_times
 from episode.plan.events.plan import EventPlan, plan_event_pattern
 from episode.plan.events.postponed import AUTO, RUNS
 from episode.plan.events.report import EventReport
-from episode.plan.events.returns import KEEP, EventTimes
+from episode.plan.events.returns import KEEP, EventTimes, Imprecision
 from episode.plan.events.stream import event_time_of
 from episode.plan.events.tables import one_stream_of
 from episode.plan.result import Result
@@ -57,6 +58,7 @@ AGGREGATED_SAMPLES = (
 )
 """The same for aggregates over all matches."""
 
+IMPRECISE_SAMPLE = "PATTERN SEQ(A a, B+ b[], C c) WHERE b[i].v >= a.v WITHIN 9"
 SAMPLE_TYPES = {"k": "bigint", "ts": "bigint", "v": "double", "type": "string"}
 SAY_WHICH = "Say time='ts' (in SQL: ORDER BY ts before PATTERN)."
 
@@ -65,7 +67,9 @@ class EventPatterns(Language[EventQuery]):
     name = "event pattern"
     called = "the event pattern"
     options = frozenset({"step_budget", "match_times", "closure", "results", "counts"})
-    arguments = frozenset({"time", "start", "key", "type_column", "strategy"})
+    arguments = frozenset(
+        {"time", "start", "key", "type_column", "strategy", "interval", "granularity", "probabilities", "width"}
+    )
 
     def source(self, query: EventQuery) -> Source:
         return query.source
@@ -101,20 +105,22 @@ class EventPatterns(Language[EventQuery]):
                 "Leave it out, or give one table of all events: match(df, …), in SQL FROM events.",
             )
         time, start = given.time or query.input.time, given.start or query.input.start
+        interval = self._interval(query, given)
+        if interval is not None:
+            time, start = interval.hi, interval.lo
         return one_stream_of(query, schemas, time, start, given.key or query.input.partition_by)
 
     def bind(self, query: EventQuery, events: Input, given: Given, run: RunOptions) -> BoundPattern:
         schema = events.schema
-        time = time_column(query.source, schema, given.time or query.input.time, SAY_WHICH)
-        start = self._start(query, schema, time, given)
+        times = self._times(query, schema, given)
         keys = key_columns(schema, given.key or query.input.partition_by)
         type_column = given.type_column or query.input.type_column
         if type_column is not None:
             type_column = schema.find(type_column) or type_column
         classes = EventClasses(query, schema, type_column, dict(events.tables))
-        times = EventTimes(time, start, schema.columns[time])
         if query.aggregate is not None:
             self._check_aggregated(query, run)
+            check_aggregated(query, times)
             option = strategy_of(given.strategy)
             return BoundAggregatedPattern(plan_aggregated(query, classes, times, keys, option, not run.exact))
         collapsed = Collapsed(run.collapsed, run.exact)
@@ -138,6 +144,39 @@ class EventPatterns(Language[EventQuery]):
         for name in (name for name, is_given in given.items() if is_given):
             message = f"Options({name}=…) has no meaning for AGGREGATE, which enumerates no matches."
             raise query.source.error(EpisodeAnalysisError, message, query.aggregate.span, "Leave the option out.")
+
+    def _times(self, query: EventQuery, schema: InputSchema, given: Given) -> EventTimes:
+        interval = self._interval(query, given)
+        if interval is not None:
+            return imprecise_times(query, schema, interval)
+        time = time_column(query.source, schema, given.time or query.input.time, SAY_WHICH)
+        return EventTimes(time, self._start(query, schema, time, given), schema.columns[time])
+
+    def _interval(self, query: EventQuery, given: Given) -> Interval | None:
+        """The columns between which imprecise time lies: as the query says, or `match`."""
+        written = query.input.interval
+        if given.interval is not None:
+            if written is not None:
+                raise query.source.error(
+                    EpisodeAnalysisError,
+                    "The query says TIME BETWEEN, and match says time=.",
+                    written.span,
+                    "Leave one of the two out.",
+                )
+            granularity, width = (
+                None if value is None else duration_of(name, value)
+                for name, value in (("granularity", given.granularity), ("width", given.width))
+            )
+            written = Interval(*given.interval, given.probabilities, granularity, width, query.source.pattern)
+        others = given.time or query.input.time or given.start or query.input.start
+        if written is not None and others is not None:
+            raise query.source.error(
+                EpisodeAnalysisError,
+                f"Time lies between {written.lo} and {written.hi}, and {others} is another column of time.",
+                written.span,
+                "Imprecise events are instants: leave ORDER BY, START BY, and start= out.",
+            )
+        return written
 
     def _start(self, query: EventQuery, schema: InputSchema, time: str, given: Given) -> str | None:
         """Where events last, the column of their start."""
@@ -176,6 +215,12 @@ class EventPatterns(Language[EventQuery]):
             query = parse_event_query(text)
             classes = EventClasses(query, InputSchema(SAMPLE_TYPES), "type")
             yield AggregatedSpec(plan_aggregated(query, classes, EventTimes("ts", None, "bigint")), table.schema), table
+        query = parse_event_query(IMPRECISE_SAMPLE)
+        classes = EventClasses(query, InputSchema(SAMPLE_TYPES), "type")
+        plan = plan_event_pattern(query, classes, EventTimes("ts", "ts", "bigint", Imprecision(1, "p")))
+        even = pa.array([[1.0]] * count, pa.list_(pa.float64()))
+        with_times = table.append_column("p", even)
+        yield EventPatternSpec(plan, with_times.schema), with_times
 
 
 @dataclass(frozen=True)
