@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 from episode.lang.events.parser import parse_event_query
+from episode.lang.events.syntax import EventQuery
+from episode.plan.events.aggregated_explain import explain_aggregated
 from episode.plan.events.explain import explain_event_pattern
-from tests.golden.cases import Case, check, parametrized, plan_events
+from tests.golden.cases import Case, check, parametrized, plan_aggregates, plan_events
 
 
 @parametrized("event_plan")
 def test_plan(case: Case) -> None:
-    check(case, lambda text: "\n".join(explain_event_pattern(plan_events(parse_event_query(text)))))
+    check(case, lambda text: "\n".join(explained(parse_event_query(text))))
+
+
+def explained(query: EventQuery) -> list[str]:
+    if query.aggregate is not None:
+        return explain_aggregated(plan_aggregates(query))
+    return explain_event_pattern(plan_events(query))

@@ -260,3 +260,49 @@ def test_engines_agree_on_many_events(drawn: list[tuple[str, int]], window: int,
     found = run_aggregated(sliding, [events])
     for other in others:
         assert run_aggregated(other, [events]) == found
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "SEQ(A a, B b) | SEQ(A a, C c)",
+        "SEQ(A a, B+ b[]) | SEQ(B d, C c)",
+        "SEQ(A a, B{3} b[], C c)",
+        "SEQ(A a, B{2} b[], C c) WHERE b[i].x > b[i-1].x",
+        "A; B; C WHERE B.x < C.x AND A.x <= B.x",
+        "A; (B | C); C d WHERE d.x > A.x",
+        "SEQ(A a, B+ b[], C c) WHERE c.x > b[last].x AND b[1].x >= a.x",
+        "SEQ(B d, A a, B+ b[], C c) WHERE a.x < b[1].x AND b[i].x <> b[i-1].x AND b[last].x >= c.y",
+        "SEQ(A a, B b, C c) WHERE b.x = c.x AND b.y < c.x",
+        "SEQ(A a, B+ b[], C c) WHERE b[i].x > max(b[..i-1].x) AND b[i].y <= a.x + 1",
+        "SEQ(A a, B* b[]) WHERE b[i].x = a.x",
+        "SEQ(B+ b[])",
+        "SEQ(B* b[], C* c[], A a)",
+    ],
+)
+def test_listed_patterns_equal_the_oracle(pattern: str) -> None:
+    where = "" if "WHERE" in pattern else "WHERE [k]"
+    text = f"PATTERN {pattern} {where} WITHIN 6"
+    name, brackets = ("a", "") if "A a" in pattern else ("b", "[]") if "b[]" in pattern else ("A", "")
+    clause = f"AGGREGATE count(*), sum({name}{brackets}.x), max({name}{brackets}.y)"
+    query = parse_event_query(text)
+    aggregates = [TrendAggregate("count"), TrendAggregate("sum", name, "x"), TrendAggregate("max", name, "y")]
+    spec = aggregated_spec(f"{text} {clause}")
+
+    @settings(deadline=None, suppress_health_check=list(HealthCheck), max_examples=40)
+    @given(
+        st.lists(
+            st.tuples(st.sampled_from("ABBC"), st.integers(0, 2), *[st.none() | st.integers(0, 3)] * 2), max_size=9
+        )
+    )
+    def check(drawn: list[tuple[str, int, int | None, int | None]]) -> None:
+        events, time = [], 0
+        for n, (kind, gap, x, y) in enumerate(drawn):
+            time += gap
+            events.append(Event(n, time, time, {"type": kind, "k": n % 2, "x": x, "y": y, "s": ""}))
+        oracle = aggregate_matches(
+            query, events, aggregates, member=lambda place, event: bool(event.values["type"] == place.name)
+        )
+        check_equal(run_aggregated(spec, [events]), oracle)
+
+    check()

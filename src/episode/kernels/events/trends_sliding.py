@@ -104,6 +104,19 @@ def _prepend(matrix, shape, weights, bits, begin, end):
 
 
 @njit(cache=True, nogil=True)
+def _most_in_window(time, from_, window):
+    """The most rows of a partition within a window."""
+    most = 0
+    for part in range(len(from_) - 1):
+        first = from_[part]
+        for row in range(from_[part], from_[part + 1]):
+            while time[first] < window_start(time[row], window):
+                first += 1
+            most = max(most, row + 1 - first)
+    return most
+
+
+@njit(cache=True, nogil=True)
 def slide(shape, weights, one, bits, time, from_, window, slot, total):
     """Adds up the matches of partitions from_[g]:from_[g + 1], whose rows are in order of time.
 
@@ -115,8 +128,9 @@ def slide(shape, weights, one, bits, time, from_, window, slot, total):
     back = _room((places + 1) * (places + 1), total)
     suffix = _room((places + 1) * places + places, total)
     reached = _room(places, total)
-    front = _room(places, total)
-    row_of = np.empty(1024, np.int64)
+    most = _most_in_window(time, from_, window) if windowed else 0
+    front = _room((most + 1) * places, total)
+    row_of = np.empty(2 * most + 2, np.int64)
     for part in range(len(from_) - 1):
         low, high = from_[part], from_[part + 1]
         _identity(back, one, places)
@@ -140,8 +154,6 @@ def slide(shape, weights, one, bits, time, from_, window, slot, total):
                     first = middle = items = 0
                 while first < items and time[row_of[first]] < earliest:
                     if first == middle:
-                        if len(front.low) < (items - first) * places:
-                            front = _room(2 * (items - first) * places, total)
                         _identity(suffix, one, places)
                         for item in range(items - 1, first - 1, -1):
                             end = row_of[item]
@@ -150,7 +162,8 @@ def slide(shape, weights, one, bits, time, from_, window, slot, total):
                             _prepend(suffix, shape, weights, bits, row_of[item], end)
                             for place in range(places):
                                 copy(front, (item - first) * places + place, suffix, places * places + place)
-                        row_of[: items - first] = row_of[first:items].copy()
+                        for item in range(first, items):
+                            row_of[item - first] = row_of[item]
                         items -= first
                         first, middle = 0, items
                         _identity(back, one, places)
@@ -178,7 +191,5 @@ def slide(shape, weights, one, bits, time, from_, window, slot, total):
                             add_taken(total, slot[end], 1, one, 0, 1, 1, weights, place, end)
             _append(back, shape, one, weights, bits, begin, row, windowed)
             if windowed:
-                if items == len(row_of):
-                    row_of = np.concatenate((row_of, np.empty(items, np.int64)))
                 row_of[items] = begin
                 items += 1

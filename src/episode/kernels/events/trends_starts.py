@@ -21,7 +21,7 @@ from episode.kernels.times import window_end
 
 EQ, NE, LT, LE, GT, GE = range(6)
 PLAIN, TREE, TABLE, SCAN = range(4)
-_NONE = np.uint64(0)
+_NONE, _ONE = np.uint64(0), np.uint64(1)
 NO_KEY = -1
 
 
@@ -99,10 +99,13 @@ def _clear(lanes, begin, end):
 def _add(lanes, at, other, begin, end):
     """lanes[at] += lanes[other], of a range of lanes"""
     for kind in range(lanes.low.shape[0]):
-        low, high = lanes.low[kind, at], lanes.high[kind, at]
-        by_low, by_high = lanes.low[kind, other], lanes.high[kind, other]
         for lane in range(begin, end):
-            low[lane], high[lane] = plus(low[lane], high[lane], by_low[lane], by_high[lane])
+            lanes.low[kind, at, lane], lanes.high[kind, at, lane] = plus(
+                lanes.low[kind, at, lane],
+                lanes.high[kind, at, lane],
+                lanes.low[kind, other, lane],
+                lanes.high[kind, other, lane],
+            )
     for kind in range(lanes.real.shape[0]):
         for lane in range(begin, end):
             lanes.real[kind, at, lane] += lanes.real[kind, other, lane]
@@ -279,27 +282,149 @@ def _store(lanes, at, tests, link, bases, sizes, row, offset, rank, stored, begi
 
 
 @njit(cache=True, nogil=True)
+def _place_of(table, keys, known, key):
+    """Where a key is among the known ones; a new one is the next of them, and they have room for it."""
+    spot = _hash(key, len(table))
+    while table[spot] != NO_KEY and keys[table[spot]] != key:
+        spot = (spot + 1) % len(table)
+    if table[spot] == NO_KEY:
+        keys[known[0]] = key
+        table[spot] = known[0]
+        known[0] += 1
+    return table[spot]
+
+
+@njit(cache=True, nogil=True)
+def _sweep(
+    shape, tests, weights, bits, time, window, shared, slot, group, groups, total, keys, table, known, lanes, block,
+    bases, sizes, ranked_from, rank, below, above, stored, buffer, start_of, pairs_of,
+):  # fmt: skip
+    """The events of one block, in order of time. block: its first row, the row after its last start, and its end."""
+    start, next_start, stop, first_bits = block[0], block[1], block[2], np.uint64(block[3])
+    places, links = len(shape.bit), len(tests.source)
+    real = lanes.real.shape[0]
+    # Lanes alive:begun are at work.
+    alive = begun = 0
+    row = start
+    while row < stop:
+        now, begin = time[row], row
+        while row < stop and time[row] == now:
+            row += 1
+        if not shared:
+            while alive < begun and window_end(time[start_of[alive]], window) < now:
+                alive += 1
+        pairs = 0
+        fresh = begun
+        for event in range(begin, row):
+            if bits[event] == _NONE:
+                continue
+            starts = event < next_start and bits[event] & first_bits != _NONE
+            if starts and not shared:
+                start_of[fresh] = event
+                fresh += 1
+            for place in range(places):
+                if bits[event] & shape.bit[place] == _NONE:
+                    continue
+                at = buffer + pairs
+                _clear(lanes, at, at + 1)
+                for link in range(links):
+                    if tests.target[link] != place:
+                        continue
+                    if tests.kind[link] == PLAIN:
+                        _add(lanes, at, tests.source[link], alive, begun)
+                    else:
+                        _add_before(
+                            lanes, at, tests, link, bases, sizes, event, event - ranked_from, below, above, stored,
+                            alive, begun,
+                        )  # fmt: skip
+                for test in range(len(tests.first_operation)):
+                    if tests.first_of[place, test]:
+                        _drop_unlike_first(lanes, at, tests, test, event, start_of, alive, begun)
+                if starts and shape.link[places, place]:
+                    own = 0 if shared else fresh - 1
+                    lanes.low[0, at, own], lanes.high[0, at, own] = plus(
+                        lanes.low[0, at, own], lanes.high[0, at, own], _ONE, _NONE
+                    )
+                    if real > 0:
+                        lanes.real[0, at, own] += 1.0
+                reach = 1 if shared else fresh
+                _take(lanes, at, weights, place, event, alive, reach)
+                if shape.ends[place] and slot[event] >= 0:
+                    for lane in range(alive, reach):
+                        if lanes.low[0, at, lane] != _NONE or lanes.high[0, at, lane] != _NONE:
+                            where = slot[event]
+                            if groups > 1:
+                                where = _place_of(table, keys, known, where * groups + group[start_of[lane]])
+                            _add_total(total, where, lanes, at, lane)
+                if shape.goes_on[place]:
+                    pairs_of[0, pairs], pairs_of[1, pairs] = event, place
+                    pairs += 1
+        begun = 1 if shared else fresh
+        for pair in range(pairs):
+            at, event, place = buffer + pair, pairs_of[0, pair], pairs_of[1, pair]
+            plain = False
+            for link in range(links):
+                if tests.source[link] == place:
+                    if tests.kind[link] == PLAIN:
+                        plain = True
+                    else:
+                        _store(
+                            lanes, at, tests, link, bases, sizes, event, event - ranked_from, rank, stored, alive, begun
+                        )
+            if plain:
+                _add(lanes, place, at, alive, begun)
+
+
+@njit(cache=True, nogil=True)
+def _drop_unlike_first(lanes, at, tests, test, event, start_of, begin, end):
+    """No matches in lanes for whose first event a condition does not hold."""
+    for lane in range(begin, end):
+        first = start_of[lane]
+        if not (
+            tests.first_current_valid[test, event]
+            and tests.first_valid[test, first]
+            and _holds(tests.first_operation[test], tests.first_current[test, event], tests.first[test, first])
+        ):
+            _drop(lanes, at, lane)
+
+
+@njit(cache=True, nogil=True)
+def _most_at_once(time, begin, end):
+    """The most rows of one time."""
+    most, at = 1, begin
+    while at < end:
+        after = at + 1
+        while after < end and time[after] == time[at]:
+            after += 1
+        most = max(most, after - at)
+        at = after
+    return most
+
+
+@njit(cache=True, nogil=True)
 def by_start(shape, tests, weights, bits, time, from_, window, width, shared, slot, group, groups, total):
     """Adds up the matches of partitions from_[g]:from_[g + 1], whose rows are in order of time.
 
     slot int64[n]: to what the matches count that end with a row; negative: to nothing. width: how many starts at once.
     shared: all of them in one lane. group int64[n]: where there is more than one of `groups`, totals are kept by the
     group of the first event, too. Returns the totals, and what they are of: slot * groups + group.
+
+    Arrays grow here, between blocks, and never where events are looked at.
     """
-    places = len(shape.bit)
-    links = len(tests.source)
+    places, links = len(shape.bit), len(tests.source)
     exact, real, least = total.low.shape[1], total.real.shape[1], total.least.shape[1]
-    grouped = groups > 1
-    keys = np.empty(max(len(total.low), 16), np.int64)
+    keys = np.arange(len(total.low))
+    known = np.array([0 if groups > 1 else len(keys)])
     table = np.full(64, NO_KEY, np.int64)
-    known = 0
-    if not grouped:
-        keys = np.arange(len(total.low))
-        known = len(keys)
     bases, sizes = np.zeros(links, np.int64), np.zeros(links, np.int64)
     lanes = _empty(exact, real, least, 1, width)
     start_of = np.empty(width, np.int64)
-    pair_row, pair_place = np.empty(64, np.int64), np.empty(64, np.int64)
+    pairs_of = np.empty((2, 64), np.int64)
+    rank = np.empty((links, 1), np.int64)
+    below, above = np.empty((links, 1), np.int64), np.empty((links, 1), np.int64)
+    stored = np.zeros((links, 1), np.int64)
+    block = np.empty(4, np.int64)
+    ranked_from = buffer = 0
     first_bits = _NONE
     for place in range(places):
         if shape.link[places, place]:
@@ -322,21 +447,20 @@ def by_start(shape, tests, weights, bits, time, from_, window, width, shared, sl
                 next_start += 1
             stop = high
             if not shared:
-                final = window_end(time[last], window)
-                stop = last + np.searchsorted(time[last:high], final, side="right")
-            wanted = False
+                stop = last + np.searchsorted(time[last:high], window_end(time[last], window), side="right")
+            wanted = 0
             for row in range(start, stop):
-                wanted |= slot[row] >= 0
-            if not wanted:
+                wanted += slot[row] >= 0
+            if wanted == 0:
                 start = next_start
                 continue
             # Ranks, for this block and about as many rows after it.
             if stop > ranked_to:
-                ranked_from = start
-                ranked_to = min(high, stop + (stop - start))
+                ranked_from, ranked_to = start, min(high, stop + (stop - start))
                 reach = ranked_to - ranked_from
-                rank = np.empty((links, reach), np.int64)
-                below, above = np.empty((links, reach), np.int64), np.empty((links, reach), np.int64)
+                if rank.shape[1] < reach:
+                    rank = np.empty((links, 2 * reach), np.int64)
+                    below, above = np.empty((links, 2 * reach), np.int64), np.empty((links, 2 * reach), np.int64)
                 scans = 0
                 base = places
                 for link in range(links):
@@ -350,129 +474,33 @@ def by_start(shape, tests, weights, bits, time, from_, window, width, shared, sl
                         sizes[link] = _ranks(shape, tests, link, bits, ranked_from, ranked_to, rank, below, above)
                     twice = tests.kind[link] == TREE and tests.operation[tests.test_from[link]] == NE
                     base += sizes[link] * (2 if twice else 1)
-                most, at = 1, ranked_from
-                while at < ranked_to:
-                    after = at + 1
-                    while after < ranked_to and time[after] == time[at]:
-                        after += 1
-                    most = max(most, after - at)
-                    at = after
                 buffer = base
-                base += most * places
-                if len(pair_row) < most * places:
-                    pair_row, pair_place = np.empty(most * places, np.int64), np.empty(most * places, np.int64)
-                if lanes.low.shape[1] < base:
-                    lanes = _empty(exact, real, least, 2 * base, width)
-                stored = np.zeros((links, scans + 1), np.int64)
+                most = _most_at_once(time, ranked_from, ranked_to) * places
+                if pairs_of.shape[1] < most:
+                    pairs_of = np.empty((2, most), np.int64)
+                if lanes.low.shape[1] < base + most:
+                    lanes = _empty(exact, real, least, 2 * (base + most), width)
+                if stored.shape[1] < scans + 1:
+                    stored = np.zeros((links, 2 * scans + 1), np.int64)
+            if groups > 1:
+                room = known[0] + wanted * count
+                if len(keys) < room:
+                    keys = np.concatenate((keys[: known[0]], np.empty(2 * room - known[0], np.int64)))
+                    table = _rehashed(keys, known[0])
+                if len(total.low) < room:
+                    more = 2 * room - len(total.low)
+                    total = Values(
+                        np.concatenate((total.low, np.zeros((more, exact), np.uint64))),
+                        np.concatenate((total.high, np.zeros((more, exact), np.uint64))),
+                        np.concatenate((total.real, np.zeros((more, real), np.float64))),
+                        np.concatenate((total.least, np.full((more, least), NOTHING, np.int64))),
+                    )
             _clear(lanes, 0, buffer)
             stored[:, 0] = 0
-            # Lanes alive:begun are at work.
-            alive = begun = 0
-            row = start
-            while row < stop:
-                now, begin = time[row], row
-                while row < stop and time[row] == now:
-                    row += 1
-                if not shared:
-                    while alive < begun and window_end(time[start_of[alive]], window) < now:
-                        alive += 1
-                pairs = 0
-                fresh = begun
-                for event in range(begin, row):
-                    starts = begin >= start and event < next_start and bits[event] & first_bits != _NONE
-                    if starts and not shared:
-                        start_of[fresh] = event
-                        fresh += 1
-                    if bits[event] == _NONE:
-                        continue
-                    for place in range(places):
-                        if bits[event] & shape.bit[place] == _NONE:
-                            continue
-                        at = buffer + pairs
-                        _clear(lanes, at, at + 1)
-                        for link in range(links):
-                            if tests.target[link] != place:
-                                continue
-                            if tests.kind[link] == PLAIN:
-                                _add(lanes, at, tests.source[link], alive, begun)
-                            else:
-                                _add_before(
-                                    lanes, at, tests, link, bases, sizes, event, event - ranked_from, below, above,
-                                    stored, alive, begun,
-                                )  # fmt: skip
-                        for test in range(len(tests.first_operation)):
-                            if tests.first_of[place, test]:
-                                for lane in range(alive, begun):
-                                    one = start_of[lane]
-                                    if not (
-                                        tests.first_current_valid[test, event]
-                                        and tests.first_valid[test, one]
-                                        and _holds(
-                                            tests.first_operation[test],
-                                            tests.first_current[test, event],
-                                            tests.first[test, one],
-                                        )
-                                    ):
-                                        _drop(lanes, at, lane)
-                        if starts and shape.link[places, place]:
-                            own = 0 if shared else fresh - 1
-                            lanes.low[0, at, own], lanes.high[0, at, own] = plus(
-                                lanes.low[0, at, own], lanes.high[0, at, own], np.uint64(1), _NONE
-                            )
-                            if real > 0:
-                                lanes.real[0, at, own] += 1.0
-                        reach_to = max(fresh, 1) if shared else fresh
-                        _take(lanes, at, weights, place, event, alive, reach_to)
-                        if shape.ends[place] and slot[event] >= 0:
-                            for lane in range(alive, reach_to):
-                                if lanes.low[0, at, lane] == _NONE and lanes.high[0, at, lane] == _NONE:
-                                    continue
-                                where = slot[event]
-                                if grouped:
-                                    key = slot[event] * groups + group[start_of[lane]]
-                                    spot = _hash(key, len(table))
-                                    while table[spot] != NO_KEY and keys[table[spot]] != key:
-                                        spot = (spot + 1) % len(table)
-                                    if table[spot] == NO_KEY:
-                                        if known == len(keys):
-                                            keys = np.concatenate((keys, np.empty(known, np.int64)))
-                                        if known == len(total.low):
-                                            more = max(known, 1)
-                                            total = Values(
-                                                np.concatenate((total.low, np.zeros((more, exact), np.uint64))),
-                                                np.concatenate((total.high, np.zeros((more, exact), np.uint64))),
-                                                np.concatenate((total.real, np.zeros((more, real), np.float64))),
-                                                np.concatenate(
-                                                    (total.least, np.full((more, least), NOTHING, np.int64))
-                                                ),
-                                            )
-                                        keys[known] = key
-                                        table[spot] = known
-                                        known += 1
-                                        if 2 * known > len(table):
-                                            table = _rehashed(keys, known)
-                                        where = known - 1
-                                    else:
-                                        where = table[spot]
-                                _add_total(total, where, lanes, at, lane)
-                        if shape.goes_on[place]:
-                            pair_row[pairs], pair_place[pairs] = event, place
-                            pairs += 1
-                begun = 1 if shared else fresh
-                for pair in range(pairs):
-                    at, place = buffer + pair, pair_place[pair]
-                    plain = False
-                    for link in range(links):
-                        if tests.source[link] == place:
-                            if tests.kind[link] == PLAIN:
-                                plain = True
-                            else:
-                                event = pair_row[pair]
-                                _store(
-                                    lanes, at, tests, link, bases, sizes, event, event - ranked_from, rank, stored,
-                                    alive, begun,
-                                )  # fmt: skip
-                    if plain:
-                        _add(lanes, place, at, alive, begun)
+            block[0], block[1], block[2], block[3] = start, next_start, stop, np.int64(first_bits)
+            _sweep(
+                shape, tests, weights, bits, time, window, shared, slot, group, groups, total, keys, table, known,
+                lanes, block, bases, sizes, ranked_from, rank, below, above, stored, buffer, start_of, pairs_of,
+            )  # fmt: skip
             start = next_start
-    return total, keys[:known]
+    return total, keys[: known[0]]

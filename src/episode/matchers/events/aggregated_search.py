@@ -108,7 +108,9 @@ class _Run:
         self.time = events.time
         self.bits = prepared.bits
         if plan.same:
-            codes = [events.key, *(column_image(plan, prepared, name)[0] for name in plan.same)]
+            codes = [events.key]
+            for image, valid in (column_image(plan, prepared, name) for name in plan.same):
+                codes += [valid.astype(np.int64), np.where(valid, image, 0)]
             part = _distinct(codes, len(events))[0]
             self.order = np.argsort(part, kind="stable")
             part = part[self.order]
