@@ -5,18 +5,37 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+import pyarrow as pa
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
 from episode.errors import EpisodeUnsupportedError
 from episode.lang.events.parser import parse_event_query
+from episode.lang.events.syntax import classes_of
 from episode.matchers.events.spec import EventPatternSpec
+from episode.matchers.expanding import match_partitions
 from episode.matchers.protocol import END_OF_TIME
 from episode.matchers.running import BEFORE_ALL_TIME, run
+from episode.plan.events.classes import EventClasses
+from episode.plan.events.plan import plan_event_pattern
+from episode.plan.events.returns import EventTimes
+from episode.plan.schema import InputSchema
+from episode.plan.tables import CLASS_COLUMN, PARTITION_COLUMN, EventTable
+from episode.queries.expanding import of_variables
 from tests.property.test_event_pattern_laws import pieces_of
 from tests.reference import event_patterns
 from tests.reference.event_patterns import Event
-from tests.support.events import Bound, _positions, spec_of, table_of
+from tests.support.events import (
+    SCHEMA,
+    TYPES,
+    Bound,
+    _positions,
+    bound,
+    returning_positions,
+    run_whole,
+    spec_of,
+    table_of,
+)
 
 SETTINGS = settings(deadline=None, suppress_health_check=list(HealthCheck))
 
@@ -85,8 +104,8 @@ def oracle(text: str, rows: list[Event]) -> Counter[tuple[tuple[str, int], ...]]
 
 def collapsed(spec: EventPatternSpec, found: list[tuple[Bound, Any]]) -> Counter[tuple[tuple[str, int], ...]]:
     out: Counter[tuple[tuple[str, int], ...]] = Counter()
-    for bound, count in found:
-        single = [(name, rows[0]) for name, rows in bound if name not in spec.plan.closures and rows]
+    for one, count in found:
+        single = [(name, rows[0]) for name, rows in one if name not in spec.plan.closures and rows]
         key = tuple(sorted(single))
         assert key not in out
         out[key] = int(count)
@@ -178,3 +197,41 @@ def test_closures_have_all_events_that_matches_have(text: str, rows: list[Event]
             if not isinstance(chosen, Event):
                 assert {event.position for event in chosen} <= set(found[single][name])
                 assert list(found[single][name]) == sorted(found[single][name])
+
+
+def expanded(text: str, rows: list[Event], at_once: int, cut: int) -> list[Bound]:
+    """What expand makes of the collapsed matches, in process: their rows in batches of `cut`, matched `at_once`."""
+    spec = spec_of(f"{text} RETURN COLLAPSED")
+    query = of_variables(returning_positions(parse_event_query(text)))
+    names = list(dict.fromkeys(one.variable for one in classes_of(query.pattern)))
+    tables = {name: EventTable(number, {column: column for column in TYPES}) for number, name in enumerate(names)}
+    added = [(CLASS_COLUMN, pa.int32()), (PARTITION_COLUMN, pa.int32())]
+    schema = pa.schema([*((field.name, field.type) for field in SCHEMA), *added])
+    events: list[dict[str, Any]] = []
+    for found, _ in whole(spec, rows):
+        several = [(names.index(name), rows[at]) for name, positions in found for at in positions]
+        events += [
+            {"pos": event.position, "ts": event.ts, "te": event.te, **event.values, CLASS_COLUMN: number,
+             PARTITION_COLUMN: place}
+            for place, (number, event) in enumerate(several)
+        ]  # fmt: skip
+    types = {**TYPES, CLASS_COLUMN: "int", PARTITION_COLUMN: "int"}
+    classes = EventClasses(query, InputSchema(types), None, tables)
+    plan = plan_event_pattern(query, classes, EventTimes("te", None, "bigint"), (PARTITION_COLUMN,))
+    plain = EventPatternSpec(plan, schema)
+    pieces = [pa.Table.from_pylist(events[low : low + cut], schema=schema) for low in range(0, len(events), cut)]
+    return bound(
+        plain, pa.concat_tables([plain.output_schema.empty_table(), *match_partitions(plain, pieces, at_once)])
+    )
+
+
+@SETTINGS
+@given(queries(COUNTED + MADE), events(), st.integers(1, 20), st.integers(1, 7))
+def test_expanding_gives_what_the_plain_query_gives(text: str, rows: list[Event], at_once: int, cut: int) -> None:
+    note(text)
+    note("\n".join(map(str, rows)))
+    try:
+        found = expanded(text, rows, at_once, cut)
+    except EpisodeUnsupportedError:
+        return
+    assert sorted(found) == sorted(run_whole(spec_of(text), rows))

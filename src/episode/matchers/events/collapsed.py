@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from episode.matchers.events.counting import count_matches
-from episode.matchers.events.enumerating import Budget, NotCounted
+from episode.matchers.events.enumerating import NotCounted
 from episode.matchers.events.errors import explosion, not_counted, too_many_matches
 from episode.matchers.events.intermediate import intermediate_matches
 from episode.matchers.events.numbers import Numbers
@@ -21,9 +21,6 @@ from episode.matchers.protocol import EventBatch
 
 if TYPE_CHECKING:
     from episode.matchers.events.search import Search
-
-MOST_EVENTS = 1 << 23
-"""Events in the matches that are made at one time where they are counted one by one."""
 
 
 def collapsed_matches(search: Search, events: EventBatch, arrays: EventArrays, round_: Round) -> Iterator[FoundMatches]:
@@ -61,7 +58,7 @@ def _numbers(search: Search, events: EventBatch, run: TreeRun, part: Found) -> N
     plan = search.plan
     assert plan.collapse is not None
     try:
-        numbers = count_matches(plan, run.arrays, run.round, part, Budget(search.step_budget, MOST_EVENTS))
+        numbers = count_matches(plan, run.arrays, run.round, part, search.step_budget)
     except NotCounted as error:
         raise not_counted(plan, events, error) from None
     if plan.collapse.exact and numbers.too_large.any():

@@ -7,7 +7,7 @@ import numpy as np
 from episode.kernels.comparing import UNEQUAL, turned
 from episode.kernels.events import counts as kernel
 from episode.kernels.events import joins
-from episode.matchers.events.enumerating import Budget, NotCounted, enumerated
+from episode.matchers.events.enumerating import NotCounted, enumerated
 from episode.matchers.events.intermediate import NO_ROWS
 from episode.matchers.events.numbers import Numbers
 from episode.matchers.events.prepare import EventArrays, comparison_of
@@ -21,7 +21,7 @@ MOST_PAIRS, PAIRS_AT_ONCE = 1 << 26, 1 << 18
 MOST_STATES = 1 << 24
 
 
-def count_matches(plan: EventPlan, arrays: EventArrays, round_: Round, found: Found, budget: Budget) -> Numbers:
+def count_matches(plan: EventPlan, arrays: EventArrays, round_: Round, found: Found, budget: int) -> Numbers:
     """The final matches of each intermediate match."""
     collapse = plan.collapse
     assert collapse is not None

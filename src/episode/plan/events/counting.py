@@ -17,7 +17,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from episode.plan.events.automaton import AutomatonPlan
 from episode.plan.events.conditions import JoinTest, event_variables
 from episode.plan.events.consistency import NEGATED, ClosurePredicate, adjacent_form
 from episode.plan.events.linear import Loop, Step, Take
@@ -76,12 +75,11 @@ class AlternativeCount:
 
 @dataclass(frozen=True)
 class Collapse:
-    """How final matches are counted. enumerated: conditions for which they are made, by the automaton instead.
+    """How final matches are counted. enumerated: conditions for which they are made instead (plan.construction).
 
     exact: as DECIMAL(38, 0), else as double."""
 
     alternatives: tuple[AlternativeCount, ...]
-    automaton: AutomatonPlan
     enumerated: tuple[str, ...] = ()
     exact: bool = True
 
@@ -91,13 +89,10 @@ class Collapse:
 
     @property
     def expressions(self) -> list[Expression]:
-        checks = [check.expression for check in self.automaton.checks] if self.enumerated else []
-        return [*(test.expression for test in self.tests), *checks]
+        return [test.expression for test in self.tests]
 
 
-def plan_counts(
-    alternatives: list[tuple[Step, ...]], late: list[ClosurePredicate], automaton: AutomatonPlan, exact: bool
-) -> Collapse:
+def plan_counts(alternatives: list[tuple[Step, ...]], late: list[ClosurePredicate], exact: bool) -> Collapse:
     """How the choices of sequences are counted. late: the conditions that intermediate matches need not satisfy."""
     found: list[AlternativeCount] = []
     enumerated: list[str] = []
@@ -108,7 +103,7 @@ def plan_counts(
             if predicate.variables <= names and not _understood(predicate, said):
                 enumerated.append(predicate.text)
         found.append(_alternative(steps, said))
-    return Collapse(() if enumerated else tuple(found), automaton, tuple(dict.fromkeys(enumerated)), exact)
+    return Collapse(() if enumerated else tuple(found), tuple(dict.fromkeys(enumerated)), exact)
 
 
 def _variables(steps: tuple[Step, ...]) -> list[str]:

@@ -20,7 +20,7 @@ def closure_lines(plan: EventPlan, physical: PhysicalPlan | None, statistics: St
     """Lines for the closures of SEQ, if there are any. physical: the plan in use, if there is a tree."""
     if plan.why_runs is not None:
         return [f"  closures: {RUNS} ({WORDS[RUNS]}), as {plan.why_runs}"]
-    if plan.construction is None or physical is None:
+    if plan.construction is None or physical is None or plan.collapse is not None:
         return []
     engine = RUNS if physical.automaton else plan.construction.engine
     lines = [f"  closures: {engine} ({WORDS[engine]})", f"    {cost_line(plan, physical, statistics)}"]

@@ -255,6 +255,8 @@ class EventPlanner:
             tree = logical_tree(query, parted.matching)
             tests, absent_tests, group_tests = self._tree_tests(tree, list(parted.early), kept)
             collapse = self._collapse(parted, local)
+            if collapse.enumerated:
+                construction = self._construction(parted, tests, group_tests)
             automaton = None
         elif uses_automaton:
             automaton = self._automaton(rewriting.pattern, related, same, kept)
@@ -290,7 +292,7 @@ class EventPlanner:
             planned.append(returns.confidence())
         planned += [returns.kept(conjunct, number) for number, conjunct in enumerate(kept)]
         measures = MeasurePlan(planned, returns.atoms)
-        engines = automaton, construction or collapse
+        engines = automaton, construction, collapse
         found = self._expressions(local, tests, absent_tests, group_tests, engines, measures)
         read = columns_read(found, measures)
         needed = [*self.keys, self.times.end, *([self.times.start] if self.times.start else []), *read]
@@ -634,13 +636,12 @@ class EventPlanner:
         return replace(made, tests=tuple(tests), group_tests=group_tests)
 
     def _collapse(self, parted: Parted, local: dict[str, list[Expression]]) -> Collapse:
-        automaton = self._automaton(parted.constructing, list(parted.late), [], [])
         sequences = [steps for group in linear(self.query, parted.constructing, False) for steps in group]
         late = [
             closure_predicate(conjunct, self._compiled(conjunct, conjunct.iterated), self.closures, local)
             for conjunct in parted.late
         ]
-        return plan_counts(sequences, late, automaton, self.collapsed.exact)
+        return plan_counts(sequences, late, self.collapsed.exact)
 
     def _compiled(self, conjunct: Conjunct, current: str | None) -> Expression | None:
         return self.scalars.compile(conjunct.scalar, current)
@@ -701,17 +702,19 @@ class EventPlanner:
         tests: list[JoinTest],
         absent_tests: dict[str, tuple[JoinTest, ...]],
         group_tests: dict[str, tuple[JoinTest, ...]],
-        engines: tuple[AutomatonPlan | None, Construction | Collapse | None],
+        engines: tuple[AutomatonPlan | None, Construction | None, Collapse | None],
         measures: MeasurePlan,
     ) -> list[Expression]:
         found = [part for parts in local.values() for part in parts]
         found += [test.expression for test in tests]
         found += [test.expression for parts in (*absent_tests.values(), *group_tests.values()) for test in parts]
-        automaton, construction = engines
+        automaton, construction, collapse = engines
         if automaton is not None:
             found += [check.expression for check in automaton.checks]
         if construction is not None:
             found += construction.expressions
+        if collapse is not None:
+            found += collapse.expressions
         return expressions_of(found, measures)
 
     # ---- errors ------------------------------------------------------------------------------------------------
