@@ -103,9 +103,9 @@ def test_what_is_missing_is_named(events: DataFrame) -> None:
     few = episode.match(events, f"{QUERY} RETURN COLLAPSED a, b[].x AS b, c", **given)
     with pytest.raises(EpisodeAnalysisError, match=r"column b of the collapsed matches is of type array<int>, not an"):
         episode.expand(few, QUERY, **given)
-    with pytest.raises(EpisodeAnalysisError, match="have no column c: a struct, an event"):
-        episode.expand(few.drop("c"), QUERY, **given)
     whole = episode.match(events, f"{QUERY} RETURN COLLAPSED", **given)
+    with pytest.raises(EpisodeAnalysisError, match="have no column c: a struct, an event"):
+        episode.expand(whole.drop("c"), QUERY, **given)
     with pytest.raises(EpisodeAnalysisError, match="The events of b have no column y"):
         episode.expand(whole, QUERY.replace("b[i].x", "b[i].y"), **given)
 

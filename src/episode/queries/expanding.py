@@ -57,6 +57,18 @@ class ExpandQuery:
             raise EpisodeAnalysisError(
                 "expand is for event patterns, whose results can be collapsed.", hint="Give it the text of the pattern."
             )
+        if query.aggregate is not None:
+            raise query.source.error(
+                EpisodeAnalysisError,
+                "expand gives matches; AGGREGATE has none.",
+                query.aggregate.span,
+                "Write RETURN in its place.",
+            )
+        for name in ("shards", "shard_bytes"):
+            if getattr(self.options, name) is not None:
+                raise EpisodeAnalysisError(
+                    f"Options({name}={getattr(self.options, name)}) has no meaning for expand: nothing is shuffled."
+                )
         language = language_of(query)
         language.check_arguments(self.given)
         self.options.check_use([language])
