@@ -97,13 +97,33 @@ def _check_negated(source: Source, negation: Negation) -> None:
 
 
 def _check_closed(source: Source, closure: Closure) -> None:
+    if isinstance(closure.part, Negation):
+        hint = "Negate an event beside the closure: A; !B; C+."
+        raise source.error(EpisodeSyntaxError, "A negated event cannot be repeated.", closure.part.span, hint)
     for node in nodes_of(closure.part):
-        if isinstance(node, Negation):
-            hint = "Negate an event beside the closure: A; !B; C+."
-            if node is closure.part:
-                raise source.error(EpisodeSyntaxError, "A negated event cannot be repeated.", node.span, hint)
-            message = "A negation inside a closure is not supported."
-            raise source.error(EpisodeUnsupportedError, message, node.span, hint)
+        if not isinstance(node, (Sequence, Conjunction)):
+            continue
+        for number, part in enumerate(node.parts):
+            around = (node.parts[:number], node.parts[number + 1 :])
+            if isinstance(part, Negation) and (
+                isinstance(node, Conjunction) or not all(any(map(_is_certain, side)) for side in around)
+            ):
+                raise source.error(
+                    EpisodeUnsupportedError,
+                    "A negation inside a closure is supported between two events of one repetition.",
+                    part.span,
+                    "Put an event before and one after it: SEQ(A a, ~B b, C c)+.",
+                )
+
+
+def _is_certain(pattern: EventPattern) -> bool:
+    """Does every match of it have an event?"""
+    if isinstance(pattern, (EventClass, Negation)):
+        return isinstance(pattern, EventClass)
+    if isinstance(pattern, Closure):
+        return pattern.minimum > 0 and _is_certain(pattern.part)
+    certain = [_is_certain(part) for part in children(pattern)]
+    return all(certain) if isinstance(pattern, Disjunction) else any(certain)
 
 
 # ---- groups ------------------------------------------------------------------------------------------

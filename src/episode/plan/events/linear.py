@@ -166,6 +166,17 @@ def variables_in(steps: tuple[Step, ...]) -> list[str]:
     return found
 
 
+def nots_in(steps: tuple[Step, ...]) -> list[Not]:
+    """Negations of steps, inside loops too."""
+    found: list[Not] = []
+    for step in steps:
+        if isinstance(step, Not):
+            found.append(step)
+        elif isinstance(step, Loop):
+            found += [one for body in step.bodies for one in nots_in(body)]
+    return found
+
+
 def size_of(steps: tuple[Step, ...]) -> int:
     """Places of the steps, with every repetition that a count asks for."""
     size = 0

@@ -23,7 +23,17 @@ from episode.plan.events.automaton import (
     Transition,
 )
 from episode.plan.events.conditions import Conjunct
-from episode.plan.events.linear import MOST_STEPS, Alternatives, Loop, Not, Step, Take, too_many_places, variables_in
+from episode.plan.events.linear import (
+    MOST_STEPS,
+    Alternatives,
+    Loop,
+    Not,
+    Step,
+    Take,
+    nots_in,
+    too_many_places,
+    variables_in,
+)
 from episode.plan.expressions import Expression
 
 RUN_EACH = "write the alternatives out, SEQ(…) | SEQ(…), to have a run for each."
@@ -95,9 +105,7 @@ class _Alternative:
         self.closed: set[str] = set()
         self.negated: dict[int, frozenset[str]] = {}
         for place, step in enumerate(steps):
-            if isinstance(step, Not):
-                self.negated[place] = frozenset(step.variables)
-                continue
+            self.negated |= {id(one): frozenset(one.variables) for one in nots_in((step,))}
             for name in variables_in((step,)):
                 self.place[name] = place
                 if isinstance(step, Loop):
@@ -110,10 +118,10 @@ class _Alternative:
         self.conjuncts = [conjunct for conjunct in mine if not conjunct.variables & forbidden]
         # What relates events of two negations rests.
         self.about = {
-            place: [one for one in mine if one.variables & own and one.variables & forbidden <= own]
-            for place, own in self.negated.items()
+            step: [one for one in mine if one.variables & own and one.variables & forbidden <= own]
+            for step, own in self.negated.items()
         }
-        self.place_of_negation: dict[int, int] = {}
+        self.step_of_negation: dict[int, int] = {}
         self.nodes: list[_Node] = []
 
     def build(self) -> int:
@@ -307,16 +315,18 @@ class _Alternative:
         """Numbers of the negations, by the identity of their step."""
         numbers: dict[int, int] = {}
         positives = [place for place, step in enumerate(self.steps) if not isinstance(step, Not)]
-        for place in self.negated:
-            step, about = self.steps[place], self.about[place]
-            assert isinstance(step, Not)
+        for place, step in enumerate(self.steps):
             where = FIRST if place < positives[0] else LAST if place > positives[-1] else MIDDLE
-            key = (*self._way_to(place), "not", *(id(conjunct) for conjunct in about))
-            if key not in self.automaton.shared:
-                self.automaton.shared[key] = len(self.automaton.negations)
-                self.automaton.negations.append(self._negation(step, where, about))
-            numbers[id(step)] = self.automaton.shared[key]
-            self.place_of_negation[self.automaton.shared[key]] = place
+            for one in nots_in((step,)):
+                about = self.about[id(one)]
+                key = (*self._way_to(place), "not", id(one), *(id(conjunct) for conjunct in about))
+                if key not in self.automaton.shared:
+                    self.automaton.shared[key] = len(self.automaton.negations)
+                    self.automaton.negations.append(self._negation(one, where, about))
+                number = numbers[id(one)] = self.automaton.shared[key]
+                self.step_of_negation[number] = id(one)
+                if isinstance(step, Loop) and not self._is_known(number, place):
+                    raise self._not_known(about, place)
         return numbers
 
     def _negation(self, step: Not, where: str, about: list[Conjunct]) -> NegationPlan:
@@ -330,11 +340,22 @@ class _Alternative:
 
     def _is_known(self, negation: int, place: int) -> bool:
         """Are all events that its conditions mention known when an event at a place is taken?"""
-        for conjunct in self.about[self.place_of_negation[negation]]:
+        for conjunct in self.about[self.step_of_negation[negation]]:
             for name in conjunct.variables & self.place.keys():
                 if self.place[name] > place or (self.place[name] == place and name in self.closed):
                     return False
         return True
+
+    def _not_known(self, about: list[Conjunct], place: int) -> EpisodeUnsupportedError:
+        """A negation inside a closure is looked at in every repetition, with what is known by then."""
+        later = {name for name, at in self.place.items() if at >= place}
+        conjunct = next(one for one in about if one.variables & later)
+        return self.automaton.query.source.error(
+            EpisodeUnsupportedError,
+            "A negated event inside a closure is compared with events before the closure only.",
+            conjunct.scalar.span,
+            "Leave the comparison out, or put the negation beside the closure.",
+        )
 
     def _unlike(self, crosses: tuple[tuple[int, bool], ...], place: int) -> EpisodeUnsupportedError:
         """A negation that is not the same in all alternatives of a run, where they have not parted yet."""
