@@ -1,0 +1,66 @@
+"""AGGREGATE in process: match_local, sql_local, options."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import episode
+from episode import EpisodeAnalysisError, EpisodeUnsupportedError, Options
+
+EVENTS = pa.table(
+    {"k": [1] * 5, "ts": [0, 1, 2, 3, 4], "x": [0, 10, 20, 40, 0], "type": ["A", "B", "B", "B", "C"]},
+    pa.schema([("k", pa.int32()), ("ts", pa.int64()), ("x", pa.int32()), ("type", pa.string())]),
+)
+PATTERN = "PATTERN SEQ(A a, B+ b[], C c) WITHIN 10"
+
+
+def aggregated(clause: str, **options: Any) -> list[dict[str, Any]]:
+    return episode.match_local(
+        EVENTS, f"{PATTERN} {clause}", time="ts", type_column="type", options=Options(**options)
+    ).to_pylist()  # fmt: skip
+
+
+def test_keys_groups_and_buckets_stand_before_the_aggregates() -> None:
+    found = episode.match_local(
+        EVENTS, f"{PATTERN} AGGREGATE count(*) AS n, max(b[].x) GROUP BY c.x EVERY 3", time="ts", type_column="type",
+        key="k",
+    )  # fmt: skip
+    assert found.to_pylist() == [
+        {"k": 1, "x": 0, "bucket_start": 3, "bucket_end": 6, "n": Decimal(7), "max(b[].x)": 40}
+    ]
+    assert found.schema.field("n").type == pa.decimal128(38, 0)
+
+
+def test_doubles_on_request() -> None:
+    assert aggregated("AGGREGATE count(*) AS n, sum(b[].x) AS s", counts="double") == [{"n": 7.0, "s": 280.0}]
+
+
+def test_in_sql() -> None:
+    text = (
+        f"SELECT n FROM EVENTS (FROM t PARTITION BY k ORDER BY ts TYPE BY type {PATTERN} AGGREGATE count(*) AS n) AS m"
+    )
+    assert episode.sql_local(text, t=EVENTS).to_pylist() == [{"n": Decimal(7)}]
+
+
+def test_times_make_buckets_of_the_clock() -> None:
+    stamps = pa.array([value * 1_000_000 for value in EVENTS.column("ts").to_pylist()], pa.timestamp("us", "UTC"))
+    events = EVENTS.set_column(1, "ts", stamps)
+    found = episode.match_local(
+        events, f"{PATTERN} seconds AGGREGATE count(*) AS n EVERY 3 seconds", time="ts", type_column="type"
+    ).to_pylist()
+    assert [(row["bucket_start"].second, row["bucket_end"].second, row["n"]) for row in found] == [(3, 6, 7)]
+
+
+@pytest.mark.parametrize("option", [{"step_budget": 7}, {"match_times": True}, {"closure": "runs"}])
+def test_options_for_matches_are_refused(option: dict[str, Any]) -> None:
+    with pytest.raises(EpisodeAnalysisError, match="has no meaning for AGGREGATE"):
+        aggregated("AGGREGATE count(*)", **option)
+
+
+def test_what_spark_evaluates_around_aggregates_is_refused_in_process() -> None:
+    with pytest.raises(EpisodeUnsupportedError, match="needs Spark"):
+        aggregated("AGGREGATE sum(b[].x) / count(*) AS mean")
