@@ -36,9 +36,34 @@ def test_output_alone_is_no_error_where_closures_are_postponed(closure: str) -> 
     assert len(run_whole(spec, events("A" + "B" * 10 + "C"))) == 2**10 - 1
 
 
-def test_choices_that_bounds_rule_out_are_not_tried() -> None:
-    text = "PATTERN SEQ(A a, B+ b[], C c) WHERE sum(b[].y) > 1000"
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "sum(b[].y) > 1000",
+        "sum(b[].y) > 50",  # which is what all of them come to
+        "sum(b[].y) < 1",
+        "NOT sum(b[].y) >= c.y",
+        "count(b[]) > 50",
+        "avg(b[].y) < c.y",
+        "min(b[].y) < 1 AND max(b[].y) > a.y",
+        "b[last].y > b[1].y",
+        "avg(b[].y) <> 1",
+        "max(b[].y) = c.y + a.y",
+        "sum(b[].x) > 100000.5",
+    ],
+)
+def test_choices_that_bounds_rule_out_are_not_tried(condition: str) -> None:
+    """y is 1 in all events."""
+    text = f"PATTERN SEQ(A a, B+ b[], C c) WHERE {condition}"
     assert run_whole(spec_of(text, step_budget=100), events("A" + "B" * 50 + "C")) == []
+
+
+def test_the_work_follows_the_matches_where_bounds_cut() -> None:
+    """Of 40 events 39 at the least: 41 matches, with no more than some steps for each event of each."""
+    text = "PATTERN SEQ(A a, B+ b[], C c) WHERE count(b[]) >= 39"
+    assert len(run_whole(spec_of(text, step_budget=200), events("A" + "B" * 40 + "C"))) == 41
+    text = "PATTERN SEQ(A a, B+ b[], C c) WHERE count(b[]) <= 1 AND sum(b[].y) >= 1"
+    assert len(run_whole(spec_of(text, step_budget=200), events("A" + "B" * 1000 + "C"))) == 1000
 
 
 def test_choices_without_a_match_are_an_error_in_the_end() -> None:
