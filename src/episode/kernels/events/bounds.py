@@ -22,7 +22,7 @@ Bounds = namedtuple(
     "Bounds",
     [
         "compare", "left", "right", "need_from", "need", "by_from", "by_variable",
-        "function", "variable", "column", "valid", "floating", "aggregate",
+        "function", "variable", "column", "valid", "floating", "aggregate", "factor",
         "program_from", "program_to", "program_result", "nav_from", "nav_ids", "nav_variable",
     ],
 )  # fmt: skip
@@ -30,12 +30,13 @@ Bounds = namedtuple(
 single events. need[need_from[k]:…]: variables of single events without which nothing is demanded.
 by_variable[by_from[v]:…]: the comparisons about closure v.
 Term t: function (of opcodes, or FIRST, LAST) of a column of a variable, with its validity (-1: never null) and lane;
-aggregate: which one it is of the automaton's, -1 for FIRST and LAST."""
+aggregate: which one it is of the automaton's, -1 for FIRST and LAST; factor: what it is multiplied with."""
 
-Levels = namedtuple("Levels", ["fixed", "known", "least", "greatest", "some", "slack", "rests"])
-"""Of one intermediate match: fixed[p], known[p]: what programs give, and whether it is not null. least, greatest,
-some[t, j]: of the events from the j-th on: for sums, what the negative and the positive values add up to, else
-extremes; and how many have a value. slack[t]: what rounding may change. rests[k]: comparison k decides nothing."""
+Levels = namedtuple("Levels", ["fixed", "known", "least", "greatest", "lowest", "highest", "some", "slack", "rests"])
+"""Of one intermediate match: fixed[p], known[p]: what programs give, and whether it is not null. lowest, highest[t, j]:
+extremes of the events from the j-th on; least, greatest: for sums, what the negative and the positive values add up
+to, else the same; some: how many have a value. slack[t]: what rounding may change. rests[k]: comparison k decides
+nothing."""
 
 FIRST, LAST = 100, 101
 WHOLE = 2.0**53
@@ -84,15 +85,18 @@ def _sum_up(b, lanes, t, first, stop, members, levels):
     """Sums or extremes of a term's values from each candidate on; False where a value is not finite."""
     function, column, check, floating = b.function[t], b.column[t], b.valid[t], b.floating[t]
     least, greatest, some = levels.least[t], levels.greatest[t], levels.some[t]
+    lowest, highest = levels.lowest[t], levels.highest[t]
     valid, whole, real = lanes.valid, lanes.ints, lanes.floats  # out of the tuple, where taking one counts references
     adds = function == oc.SUM or function == oc.COUNT
     adds_up = function == oc.SUM or function == oc.AVG or function == oc.AVG_WHOLE
     size = stop - first
     least[size], greatest[size], some[size] = (0.0, 0.0, 0) if adds else (np.inf, -np.inf, 0)
+    lowest[size], highest[size] = np.inf, -np.inf
     total, exact = 0.0, True
     for j in range(size - 1, -1, -1):
         row = members[first + j]
         least[j], greatest[j], some[j] = least[j + 1], greatest[j + 1], some[j + 1]
+        lowest[j], highest[j] = lowest[j + 1], highest[j + 1]
         if check >= 0 and valid[check, row] == 0:
             continue
         some[j] += 1
@@ -104,33 +108,38 @@ def _sum_up(b, lanes, t, first, stop, members, levels):
             return False
         total = total + abs(value) if adds_up else max(total, abs(value))
         exact &= not floating or value * FRACTION == np.floor(value * FRACTION)
+        lowest[j], highest[j] = min(lowest[j], value), max(highest[j], value)
         if not adds:
-            least[j], greatest[j] = min(least[j], value), max(greatest[j], value)
+            least[j], greatest[j] = lowest[j], highest[j]
         elif value < 0:
             least[j] += value
         else:
             greatest[j] += value
     if adds_up:
-        exact &= total < (MOST_FRACTIONS if floating else WHOLE)
+        exact &= total * b.factor[t] < (MOST_FRACTIONS if floating else WHOLE)
     else:
-        exact = floating or total < WHOLE
-    levels.slack[t] = 0.0 if exact else RELATIVE * total
+        exact = floating or total * b.factor[t] < WHOLE
+    levels.slack[t] = 0.0 if exact else RELATIVE * total * (10000.0 if function == oc.AVG_WHOLE else 1.0)
     return True
 
 
 @njit(cache=True, nogil=True)
-def feasible(b, lanes, v, j, depth, path, first_depth, last_depth, taken, counts, ints, floats, mores, levels):
-    """Can all comparisons about closure v hold with what is taken up to `depth` and some of the j-th candidate on?"""
+def feasible(
+    b, lanes, v, j, left, more, depth, path, first_depth, last_depth, taken, counts, ints, floats, mores, levels
+):
+    """Can all comparisons about closure v hold with what is taken up to `depth` and some of the j-th candidate on?
+
+    left: how many these are; more: at least one of them is taken."""
     for at in range(b.by_from[v], b.by_from[v + 1]):
         k = b.by_variable[at]
         if levels.rests[k]:
             continue
-        possible, low, high = _range(b, lanes, b.left[k], j, depth, path, first_depth, last_depth, taken, counts, ints,
-                                     floats, mores, levels)  # fmt: skip
+        possible, low, high = _range(b, lanes, b.left[k], j, left, more, depth, path, first_depth, last_depth, taken,
+                                     counts, ints, floats, mores, levels)  # fmt: skip
         if not possible:
             return False
-        possible, least, greatest = _range(b, lanes, b.right[k], j, depth, path, first_depth, last_depth, taken, counts,
-                                           ints, floats, mores, levels)  # fmt: skip
+        possible, least, greatest = _range(b, lanes, b.right[k], j, left, more, depth, path, first_depth, last_depth,
+                                           taken, counts, ints, floats, mores, levels)  # fmt: skip
         if not possible:
             return False
         compare = b.compare[k]
@@ -152,46 +161,64 @@ def feasible(b, lanes, v, j, depth, path, first_depth, last_depth, taken, counts
 
 
 @njit(cache=True, nogil=True)
-def _range(b, lanes, side, j, depth, path, first_depth, last_depth, taken, counts, ints, floats, mores, levels):
+def _range(b, lanes, side, j, left, more, depth, path, first_depth, last_depth, taken, counts, ints, floats, mores,
+           levels):  # fmt: skip
     """(can it be anything but null?, least, greatest) of one side."""
     if side < 0:
         value = levels.fixed[-1 - side]
         slack = RELATIVE * abs(value) if abs(value) >= WHOLE else 0.0
         return levels.known[-1 - side] != 0, value - slack, value + slack
-    t, v, function = side, b.variable[side], b.function[side]
+    possible, low, high = _reached(b, lanes, side, j, left, more, depth, path, first_depth, last_depth, taken, counts,
+                                   ints, floats, mores, levels)  # fmt: skip
+    factor, slack = b.factor[side], levels.slack[side]
+    return possible, (low - slack) * factor, (high + slack) * factor
+
+
+@njit(cache=True, nogil=True)
+def _reached(b, lanes, t, j, left, more, depth, path, first_depth, last_depth, taken, counts, ints, floats, mores,
+             levels):  # fmt: skip
+    """(can it be anything but null?, least, greatest) of a term, without slack."""
+    v, function = b.variable[t], b.function[t]
     least, greatest, some = levels.least[t, j], levels.greatest[t, j], levels.some[t, j]
+    valued = more and some == left  # one more event with a value is taken
     if function >= FIRST:
-        if taken[v] > 0:
+        if taken[v] > 0 and (function == FIRST or not more):
             row = path[first_depth[v] if function == FIRST else last_depth[v]]
             check = b.valid[t]
-            null = check >= 0 and lanes.valid[check, row] == 0
             if function == FIRST:
                 least, greatest, some = np.inf, -np.inf, 0
-            if not null:
+            if check < 0 or lanes.valid[check, row] != 0:
                 value = lanes.floats[b.column[t], row] if b.floating[t] else float(lanes.ints[b.column[t], row])
                 least, greatest, some = min(least, value), max(greatest, value), 1
-        return some > 0, least - levels.slack[t], greatest + levels.slack[t]
+        return some > 0, least, greatest
     a = b.aggregate[t]
     count = counts[depth, a] if depth >= 0 else 0
     if function == oc.COUNT:
-        return True, float(count), count + greatest
-    if count == 0:
-        if function == oc.AVG_WHOLE:
-            least, greatest = least * 10000.0, greatest * 10000.0
-            return some > 0, least - 1.0 - 10000.0 * levels.slack[t], greatest + 1.0 + 10000.0 * levels.slack[t]
-        return some > 0, least - levels.slack[t], greatest + levels.slack[t]
-    now = floats[depth, a] if b.floating[t] else float(ints[depth, a])
-    if function == oc.SUM or function == oc.AVG_WHOLE:
-        if not b.floating[t]:
+        return True, count + (1.0 if valued else 0.0), count + greatest
+    now = 0.0
+    if count > 0:
+        now = floats[depth, a] if b.floating[t] else float(ints[depth, a])
+        if (function == oc.SUM or function == oc.AVG_WHOLE) and not b.floating[t]:
             now += mores[depth, a] * 2.0**64
-    slack = levels.slack[t]
     if function == oc.SUM:
-        return True, now + least - slack, now + greatest + slack
+        if count == 0 or valued:  # at least one value is added
+            if some > 0 and least == 0.0:
+                least = levels.lowest[t, j]
+            if some > 0 and greatest == 0.0:
+                greatest = levels.highest[t, j]
+        return count > 0 or some > 0, now + least, now + greatest
+    scale = 10000.0 if function == oc.AVG_WHOLE else 1.0
+    rounding = 1.0 if function == oc.AVG_WHOLE else 0.0
+    if count == 0:
+        return some > 0, least * scale - rounding, greatest * scale + rounding
     if function == oc.MIN:
-        return True, min(now, least) - slack, now + slack
+        return True, min(now, least), min(now, greatest) if valued else now
     if function == oc.MAX:
-        return True, now - slack, max(now, greatest) + slack
-    now /= count
-    if function == oc.AVG_WHOLE:
-        now, least, greatest, slack = now * 10000.0, least * 10000.0, greatest * 10000.0, 10000.0 * slack + 1.0
-    return True, min(now, least) - slack, max(now, greatest) + slack
+        return True, max(now, least) if valued else now, max(now, greatest)
+    mean = now / count
+    low, high = min(mean, least), max(mean, greatest)
+    if valued and greatest < mean:
+        high = (now + greatest) / (count + 1)
+    if valued and least > mean:
+        low = (now + least) / (count + 1)
+    return True, low * scale - rounding, high * scale + rounding

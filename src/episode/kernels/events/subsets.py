@@ -86,8 +86,8 @@ def subsets(m, lanes, b, levels, walk, work, low, high, members, place_from, pla
                     v = place_variable[p]
                     fits = fits and (
                         by_from[v] == by_from[v + 1]
-                        or bounds.feasible(b, lanes, v, 0, -1, path, first_depth, last_depth, taken, counts, ints,
-                                           floats, mores, levels)
+                        or bounds.feasible(b, lanes, v, 0, tops[v] - low[i, v], place_needed[p], -1, path, first_depth,
+                                           last_depth, taken, counts, ints, floats, mores, levels)
                     )  # fmt: skip
             if fits:
                 depth = -1
@@ -115,8 +115,8 @@ def subsets(m, lanes, b, levels, walk, work, low, high, members, place_from, pla
                     c += 1
                 if c < tops[v] and (
                     by_from[v] == by_from[v + 1]
-                    or bounds.feasible(b, lanes, v, c - low[i, v], depth, path, first_depth, last_depth, taken,
-                                       counts, ints, floats, mores, levels)
+                    or bounds.feasible(b, lanes, v, c - low[i, v], tops[v] - c, True, depth, path, first_depth,
+                                       last_depth, taken, counts, ints, floats, mores, levels)
                 ):  # fmt: skip
                     pushed = o
                     break

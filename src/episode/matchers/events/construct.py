@@ -139,8 +139,8 @@ class Constructing:
         terms, programs = len(self.bounds.function), len(self.bounds.program_from)
         shape = (terms, longest + 1)
         return bounds_kernel.Levels(
-            np.zeros(programs), np.zeros(programs, np.uint8), np.zeros(shape), np.zeros(shape),
-            np.zeros(shape, np.int64), np.zeros(terms), np.zeros(len(self.bounds.compare), np.uint8),
+            np.zeros(programs), np.zeros(programs, np.uint8), np.zeros(shape), np.zeros(shape), np.zeros(shape),
+            np.zeros(shape), np.zeros(shape, np.int64), np.zeros(terms), np.zeros(len(self.bounds.compare), np.uint8),
         )  # fmt: skip
 
 
@@ -177,6 +177,7 @@ def bound_arrays(plan: EventPlan, construction: Construction, arrays: EventArray
     return bounds_kernel.Bounds(
         np.array([COMPARE[bound.comparison] for bound in bounds], np.int64), np.array(left, np.int64),
         np.array(right, np.int64), need_from, need, by_from, by, function, variable, column, valid, floating, aggregate,
+        np.array([term.factor for term in terms], np.float64),
         program_columns[0], program_columns[1], program_columns[2], nav_from, nav_ids, np.array(nav_variable, np.int64),
     )  # fmt: skip
 

@@ -8,7 +8,7 @@ events that are left, or depend on single events alone, which one intermediate m
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Union
 
 from episode.plan.events.conditions import event_variables
@@ -32,10 +32,12 @@ OPPOSITE = {"eq": "ne", "ne": "eq", "lt": "ge", "ge": "lt", "gt": "le", "le": "g
 
 @dataclass(frozen=True)
 class Term:
-    """What a choice of events comes to: an aggregate over all of them, or a value of the first or last one."""
+    """What a choice of events comes to: an aggregate over all of them, or a value of the first or last one; times
+    `factor`, where decimals of different scales are compared."""
 
     variable: str
     of: Running | Load
+    factor: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -91,12 +93,17 @@ def _bound(part: Expression, closures: frozenset[str], singles: frozenset[str], 
 
 
 def _side(expression: Expression, closures: frozenset[str], singles: frozenset[str]) -> Side | None:
-    inner = expression
-    while isinstance(inner, Apply) and inner.operation in ("to_float", "widen"):
-        (inner,) = inner.operands
+    inner, factor = expression, 1.0
+    while isinstance(inner, Apply) and inner.operation in ("to_float", "widen", "scale"):
+        if inner.operation == "scale":
+            digits = inner.operands[1]
+            if not isinstance(digits, Constant) or not isinstance(digits.value, int):
+                return None
+            factor *= 10.0**digits.value
+        inner = inner.operands[0]
     term = _term(inner, closures)
     if term is not None:
-        return term
+        return replace(term, factor=factor)
     for node in walk(expression):
         if not isinstance(node, (Load, Constant, Apply)):
             return None
