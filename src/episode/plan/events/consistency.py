@@ -71,20 +71,21 @@ class ClosurePredicate:
 
     @property
     def consequence(self) -> str:
-        """What follows from the class where every choice of events is a match."""
+        """What follows from the class where every choice of events is a match. Candidates: all events that a closure
+        may choose from; a condition on b[i] is held against those before it."""
         one = self.consistency
         of_each = self.iterated is not None
         if one.true and one.false:
-            return "decides at once: an event is SAFE or discarded" if of_each else "decided once, for every choice"
-        unsafe = "otherwise tested again in result construction"
+            return "decides each event at once: SAFE or discarded" if of_each else "decided once for every choice"
+        otherwise = "else tested for each choice"
         if one.true:
-            return f"checked on the fly, SAFE where it holds; {unsafe}"
+            return f"SAFE where it holds for all candidates, {otherwise}"
         if one.false and of_each and one.exempt:
-            first = "the first event" if one.exempt == 1 else f"one of the first {one.exempt}"
-            return f"checked on the fly: an event that fails can only be {first} of {self.iterated}; {unsafe}"
+            first = "first" if one.exempt == 1 else f"one of the first {one.exempt}"
+            return f"an event for which it fails with all candidates can only be the {first} of a choice, {otherwise}"
         if one.false:
-            return f"checked on the fly, discards at once where it fails; {unsafe}"
-        return "postponed to result construction"
+            return f"discards at once where it fails for all candidates, {otherwise}"
+        return "postponed: tested for each choice"
 
 
 def closure_predicate(

@@ -274,13 +274,14 @@ def test_other_closures_have_no_classes() -> None:
 @pytest.mark.parametrize(
     ("condition", "words"),
     [
-        ("b[i].price > 5", "true- and false-value consistent; decides at once: an event is SAFE or discarded"),
-        ("count(b[]) <= 5", "true-value consistent; checked on the fly, SAFE where it holds"),
-        ("c.price < max(b[].price)", "false-value consistent; checked on the fly, discards at once where it fails"),
-        ("b[i].price < max(b[..i-1].price)", "an event that fails can only be the first event of b"),
-        ("avg(b[].price) > 3", "inconsistent; postponed to result construction"),
-        ("b[i].price > max(b[..i-1].price)", "true-value consistent unless price is null; checked"),
-        ("c.price - max(b[].price) > 1", "consistent unless price is null or not finite; checked"),
+        ("b[i].price > 5", "true- and false-value consistent; decides each event at once: SAFE or discarded"),
+        ("count(b[]) >= 1", "true- and false-value consistent; decided once for every choice"),
+        ("count(b[]) <= 5", "true-value consistent; SAFE where it holds for all candidates, else tested"),
+        ("c.price < max(b[].price)", "false-value consistent; discards at once where it fails for all candidates"),
+        ("b[i].price < max(b[..i-1].price)", "fails with all candidates can only be the first of a choice"),
+        ("avg(b[].price) > 3", "inconsistent; postponed: tested for each choice"),
+        ("b[i].price > max(b[..i-1].price)", "true-value consistent unless price is null; SAFE"),
+        ("c.price - max(b[].price) > 1", "consistent unless price is null or not finite; SAFE"),
     ],
 )
 def test_what_follows(condition: str, words: str) -> None:
