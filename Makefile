@@ -3,7 +3,7 @@
 
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-live coverage test-long test-kafka lint types unit bench-rows bench-kernel bench-local bench-flink bench-growth bench-stream bench-zstream bench-zstream-selectivity bench-zstream-rates bench-zstream-plans bench-zstream-adaptation bench-zstream-negation bench-zstream-web bench-zstream-speed bench-tpstream bench-tpstream-drivers bench-tpstream-window bench-tpstream-patterns bench-tpstream-latency bench-tpstream-plans bench-tpstream-adaptation bench-tpstream-speed bench-tpstream-spark test-kill clean
+.PHONY: help setup demo test test-live coverage test-long test-kafka lint types unit bench-rows bench-kernel bench-local bench-flink bench-growth bench-stream bench-zstream bench-zstream-selectivity bench-zstream-rates bench-zstream-plans bench-zstream-adaptation bench-zstream-negation bench-zstream-web bench-zstream-speed bench-sase bench-sase-selectivity bench-sase-window bench-sase-classes bench-sase-breakdown bench-sase-collapsed bench-sase-aggregates bench-sase-imprecise bench-sase-study bench-sase-spark bench-tpstream bench-tpstream-drivers bench-tpstream-window bench-tpstream-patterns bench-tpstream-latency bench-tpstream-plans bench-tpstream-adaptation bench-tpstream-speed bench-tpstream-spark test-kill clean
 
 BIN := .venv/bin
 # Spark's workers use the interpreter of .venv, and Java is found where it usually lives.
@@ -89,6 +89,36 @@ bench-zstream-web: setup  ## Figure 17: a month of web accesses
 
 bench-zstream-speed: setup  ## against a tree in plain Python; where matches are rare
 	$(RUN) $(BIN)/python -m bench.zstream speed
+
+bench-sase: setup  ## SASE++'s evaluation again: all of the following
+	$(RUN) $(BIN)/python -m bench.sase
+
+bench-sase-selectivity: setup  ## Figure 4 (a): selectivity
+	$(RUN) $(BIN)/python -m bench.sase selectivity
+
+bench-sase-window: setup  ## Figures 4 (b, c): windows, and runs created
+	$(RUN) $(BIN)/python -m bench.sase window
+
+bench-sase-classes: setup  ## Figure 4 (d): classes of predicates
+	$(RUN) $(BIN)/python -m bench.sase classes
+
+bench-sase-breakdown: setup  ## Figures 4 (e, f): where the time goes
+	$(RUN) $(BIN)/python -m bench.sase breakdown
+
+bench-sase-collapsed: setup  ## collapsed results, by the number of matches
+	$(RUN) $(BIN)/python -m bench.sase collapsed
+
+bench-sase-aggregates: setup  ## aggregates over all matches
+	$(RUN) $(BIN)/python -m bench.sase aggregates
+
+bench-sase-imprecise: setup  ## Figures 5 (a, b): imprecise time
+	$(RUN) $(BIN)/python -m bench.sase imprecise
+
+bench-sase-study: setup  ## Figure 5 (h): the case study on one core
+	$(RUN) $(BIN)/python -m bench.sase study
+
+bench-sase-spark: setup  ## the case study against Spark's sort
+	$(RUN) $(BIN)/python -m bench.sase spark
 
 bench-tpstream: setup  ## TPStream's evaluation again: all of the following
 	$(RUN) $(BIN)/python -m bench.tpstream

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 import episode
 from episode.spark.session import session
@@ -85,10 +86,11 @@ class ClusterLog:
     uneven: list[int]
 
 
-def cluster_log(jobs: int = 40, *, jobs_per_hour: int = 60, seed: int = 2014) -> ClusterLog:
+def cluster_log(jobs: int = 40, *, jobs_per_hour: int = 60, seed: int = 2014, first_job: int = 0) -> ClusterLog:
     """The log of some jobs, the same every time; about 280 events for each.
 
     An event has a time, and an interval lo .. hi in which it surely happened: that of a reading is 15 seconds long.
+    first_job: jobs and tasks are numbered from there on, and are later by as many jobs.
     """
     rng = np.random.default_rng(seed)
     begin = np.sort(rng.integers(0, jobs * 3600 * SECOND // jobs_per_hour, jobs))
@@ -119,7 +121,17 @@ def cluster_log(jobs: int = 40, *, jobs_per_hour: int = 60, seed: int = 2014) ->
     ]
     table = pa.concat_tables(parts)
     order = np.argsort(table.column("ts").to_numpy(), kind="stable")
-    return ClusterLog(table.take(order), reducer[straggles].tolist(), reducer[uneven].tolist())
+    table = table.take(order)
+    if first_job:
+        later = np.timedelta64(first_job * 3600 * SECOND // jobs_per_hour, "us")
+        for at, name in enumerate(("ts", "lo", "hi")):
+            table = table.set_column(at, SCHEMA.field(name), pc.add(table.column(name), pa.scalar(later)))
+        for name in ("job_id", "task_id"):
+            more = pc.add(table.column(name), first_job * 100)
+            table = table.set_column(table.column_names.index(name), SCHEMA.field(name), more)
+    return ClusterLog(
+        table, (reducer[straggles] + first_job * 100).tolist(), (reducer[uneven] + first_job * 100).tolist()
+    )
 
 
 def _planted(rng: np.random.Generator, job: np.ndarray, share: float) -> np.ndarray:
@@ -135,7 +147,9 @@ def _loads(
     which, number, at = _readings(started, ended)
     count = np.bincount(which, minlength=len(task))[which]
     rising = 0.3 + 0.5 * (number + 1) / count
-    return _events("LoadStd", at, None, task[which], val=np.where(uneven[which], rising, rng.uniform(0.1, 0.4, len(at))))
+    return _events(
+        "LoadStd", at, None, task[which], val=np.where(uneven[which], rising, rng.uniform(0.1, 0.4, len(at)))
+    )
 
 
 def _queues(
@@ -203,7 +217,9 @@ def main() -> None:
         print(title)
         episode.match(events, query, **precise).drop("match_start", "match_end").orderBy("job_id").show(3)
     print("Q3: reducers that pull their data slowly; planted:", sorted(log.stragglers))
-    episode.match(events, STRAGGLERS, **precise).select("job_id", "task_id", "period").distinct().orderBy("task_id").show()
+    episode.match(events, STRAGGLERS, **precise).select("job_id", "task_id", "period").distinct().orderBy(
+        "task_id"
+    ).show()
     print("Q4: data that waits for reducers")
     episode.match(events, QUEUES, **precise).orderBy("job_id").select("job_id", "peak", "sizes").show(3)
     print("Q5: reducers with uneven load; planted:", sorted(log.uneven))
