@@ -75,9 +75,9 @@ def window(options: argparse.Namespace) -> None:
     page = _page(options, "window", "Windows and runs (Figures 4 b and c)", TRUE)
     page.text(
         "A and C are one event in 50 up to a window of 100, then so rare that a window has about two of each; B is "
-        "40 % of the events; values of C are below 0.01. Runs of SASE+: partial matches that its automaton would create, "
-        "counted without creating them by AGGREGATE over SEQ(A a, B* b[]). Intermediate matches: what the shared "
-        "pattern matching gives."
+        "40 % of the events; values of C are below 0.01. Runs of SASE+: partial matches that its automaton would "
+        "create, counted without creating them by AGGREGATE over SEQ(A a, B* b[]). Intermediate matches: what the "
+        "shared pattern matching gives."
     )
     lines, curves, best = [], [], 0.0
     for within in (25, 50, 100, 1_000, 10_000, 100_000):
