@@ -96,6 +96,13 @@ def test_situation_patterns(
     check_document(document, spark, {"plant": plant}, tmp_path, capsys)
 
 
+def test_cluster_monitoring(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(DOCS.parent))  # it imports from the examples
+    check_document("cluster-monitoring.md", spark, {}, tmp_path, capsys)
+
+
 def check_document(
     document: str, spark: SparkSession, tables: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

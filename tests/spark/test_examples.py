@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import runpy
+from collections.abc import Callable
+from itertools import groupby
 from pathlib import Path
 
 import pytest
@@ -26,6 +28,7 @@ def test_there_is_a_test_for_every_example() -> None:
         "stream.py",
         "event_patterns.py",
         "situations.py",
+        "cluster_monitoring.py",
         "local.py",  # in tests/unit/queries/test_local.py: it needs no Spark
     }
 
@@ -79,3 +82,30 @@ def test_situations(capsys: pytest.CaptureFixture[str], rocksdb: None) -> None:
         ["3", "115.29166666666667", "2026-01-01 00:02:40", "2026-01-01 00:03:08"],
     ]
     assert run("situations.py", capsys) == [*expected, *expected]
+
+
+def test_cluster_monitoring(capsys: pytest.CaptureFixture[str]) -> None:
+    """Slow and uneven reducers are found, those that were planted and no others."""
+    log = runpy.run_path(str(EXAMPLES / "cluster_monitoring.py"))["cluster_log"]()
+    cells = run("cluster_monitoring.py", capsys)
+    tables = [list(rows) for _, rows in groupby(cells, key=_number_of_table(cells))]
+    assert [table[0][:2] for table in tables] == [
+        ["job_id", "mappers"], ["job_id", "reducers"], ["job_id", "task_id"], ["job_id", "peak"], ["task_id", "count"],
+        ["task_id", "series"],
+    ]  # fmt: skip
+    assert [int(row[1]) for row in tables[2][1:]] == sorted(log.stragglers)
+    assert [int(row[0]) for row in tables[4][1:]] == sorted(log.uneven)
+    assert sorted(int(row[0]) for row in tables[5][1:]) == sorted(log.uneven)
+
+
+def _number_of_table(cells: list[list[str]]) -> Callable[[list[str]], int]:
+    """Rows of one table after the other: a table begins with the names of its columns."""
+    begun = {id(row): number for number, row in enumerate(row for row in cells if row[0] in ("job_id", "task_id"))}
+    current = -1
+
+    def number(row: list[str]) -> int:
+        nonlocal current
+        current = begun.get(id(row), current)
+        return current
+
+    return number
