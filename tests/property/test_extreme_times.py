@@ -56,6 +56,12 @@ def test_negations_and_groups_at_extreme_times() -> None:
     assert found("PATTERN A & B WITHIN 5", ("A", LEAST), ("B", LEAST)) == 1
 
 
+@pytest.mark.parametrize("text", ["PATTERN A WITHIN 0", "PATTERN A; !B WITHIN 0"])
+def test_an_event_at_the_least_time_is_kept_for_the_next_piece(text: str) -> None:
+    pieces = [[at(LEAST, "A", 0)], [at(LEAST + 1, "A", 1)]]
+    assert len(run_in_pieces(spec_of(text), pieces, False)) == 2
+
+
 @st.composite
 def images(draw: st.DrawFn, least: int, most: int) -> dict[int, int]:
     """The times, in their order, spread over all of 64 bits: pieces of them begin at one anchor each."""

@@ -91,7 +91,7 @@ class AggregatedMatcher:
             return
         keep = bits != 0
         decided = max(decided, self.done)
-        if self.plan.within is not None and decided >= NEVER + self.plan.within:
+        if self.plan.within is not None and decided > NEVER and decided >= NEVER + self.plan.within:
             keep &= events.time > decided - self.plan.within
         self.held.keep(events, self._within_limit(events, np.flatnonzero(keep)))
 

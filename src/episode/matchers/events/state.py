@@ -39,7 +39,7 @@ class EventState:
             return
         horizon = self.horizon
         keep = np.ones(len(events), np.bool_)
-        if horizon.window < EVER and until >= NEVER + horizon.back:
+        if horizon.window < EVER and until > NEVER and until >= NEVER + horizon.back:  # at NEVER nothing is out yet
             keep = events.time > until - horizon.back
         if self.plan.strategy in (Strategy.ANY, Strategy.NEXT):
             bits = arrays.bits
