@@ -89,7 +89,7 @@ def run(task: Task, table: pa.Table) -> Result | None:
     gc.collect()
     begin = time.process_time()
     rows, value = 0, 0.0
-    names = {one.name: one.sql.strip("`") for one in bound.result.columns if one.name in ("matches", "trends")}
+    names = {one.name: one.sql.strip(" `") for one in bound.result.columns if one.name in ("matches", "trends")}
     try:
         for part in (running.matcher.feed, None):
             for out in running.matcher.finish() if part is None else part(events, int(events.time.max())):
