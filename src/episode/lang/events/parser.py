@@ -47,7 +47,7 @@ from episode.lang.source import Source
 from episode.lang.syntax import ReturnItem, Scalar, Span
 
 INPUT_WORDS = ("FROM", "PARTITION", "ORDER", "START", "TIME", "TYPE")
-ORDER_HINT = "The parts, in order: PATTERN, WHERE, WITHIN, CONFIDENCE, RETURN."
+ORDER_HINT = "The parts, in order: PATTERN, WHERE, WITHIN, CONFIDENCE, RETURN or AGGREGATE."
 EXAMPLE = "Write for example PATTERN A; B WHERE A.x = B.x WITHIN 10 seconds."
 GRAMMAR = Grammar(
     name="an event pattern",
