@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from episode.lang.events.syntax import EventColumn, Index
+from episode.lang.events.syntax import EventColumn, Index, Reach
 from episode.plan.events.conditions import Conjunct, all_atoms
 from episode.plan.events.trends import CONSTANT, FLIPPED, Facts, Trend, facts_of, together, trend_of, without_casts
 from episode.plan.expressions import Apply, Constant, Current, Expression, Load, Navigated, Running, render
@@ -142,9 +142,9 @@ def _class_of(
             return Consistency(true, false, known, frozenset[Expression]().union(*(part.finite for part in parts)))
         if operation in FLIPPED:
             operation = NEGATED[operation] if negated else operation
-            counted = _class_of_count(operation, operands, closures)
-            if counted is not None:
-                return counted
+            apart = _class_of_count(operation, operands, closures) or _class_of_own_extreme(operation, operands)
+            if apart is not None:
+                return apart
             left, right = (trend_of(operand, closures, facts) for operand in operands)
             return _class_of_comparison(operation, left, right)
         if operation == "is_null":
@@ -194,6 +194,28 @@ def _class_of_count(operation: str, operands: tuple[Expression, ...], closures: 
     if number == 1 and operation in ("eq", "ne"):
         return Consistency(operation == "eq", operation == "ne")
     return Consistency(operation in ("lt", "le"), operation in ("gt", "ge"))
+
+
+OWN_EXTREME = {
+    "max": {"le": (True, True), "gt": (True, True), "ge": (True, False), "eq": (True, False), "lt": (False, True),
+            "ne": (False, True)},
+    "min": {"ge": (True, True), "lt": (True, True), "le": (True, False), "eq": (True, False), "gt": (False, True),
+            "ne": (False, True)},
+}  # fmt: skip
+"""`b[i].x op max(b[..i].x)`: (true-, false-value consistent). The event is itself one of those compared with."""
+
+
+def _class_of_own_extreme(operation: str, operands: tuple[Expression, ...]) -> Consistency | None:
+    left, right = (without_casts(operand) for operand in operands)
+    if isinstance(left, Running):
+        left, right, operation = right, left, FLIPPED[operation]
+    if not (isinstance(left, Load) and left.at == Current(0) and isinstance(right, Running)):
+        return None
+    if right.function not in OWN_EXTREME or right.reach != Reach.CURRENT.value or right.argument is None:
+        return None
+    if without_casts(right.argument) != left:
+        return None
+    return Consistency(*OWN_EXTREME[right.function][operation])
 
 
 # ---- forms that help -------------------------------------------------------------------------------------------
