@@ -16,19 +16,15 @@ import numpy as np
 import pyarrow as pa
 
 from episode.kernels.times import NEVER
-from episode.matchers.columns import from_bytes
 from episode.matchers.events.aggregated_arrays import aggregated_needs, prepare_aggregated
 from episode.matchers.events.aggregated_output import AggregatedOutput, bucket_of
 from episode.matchers.events.aggregated_search import search
-from episode.matchers.events.errors import too_many_held
-from episode.matchers.held import HeldRows, by_name, chunk_of
+from episode.matchers.events.state import HeldEvents
 from episode.matchers.protocol import END_OF_TIME, EventBatch, Snapshot, StateChunk
 from episode.plan.events.aggregated import AggregatedPlan
 
 if TYPE_CHECKING:
     from episode.matchers.events.aggregated_spec import AggregatedSpec
-
-_PARTITIONS = "partitions"
 
 
 @dataclass
@@ -48,25 +44,23 @@ class AggregatedReport:
 
 
 class AggregatedMatcher:
-    """Aggregates over all matches of one event pattern, at work on one shard. done: what ends up to then is out."""
+    """Aggregates over all matches of one event pattern, at work on one shard."""
 
     def __init__(self, spec: AggregatedSpec) -> None:
         self.spec = spec
         self.plan: AggregatedPlan = spec.plan
         self.needs = aggregated_needs(self.plan)
         self.output = AggregatedOutput(self.plan, spec.output_schema)
-        self.held = HeldRows(spec.input_columns)
-        self.done: int = NEVER
-        self.given_up = 0
+        self.state = HeldEvents(self.plan, spec.input_columns, spec.limit)
         self._report = AggregatedReport()
 
     def feed(self, events: EventBatch, until: int) -> Iterator[pa.Table]:
-        together = self.held.joined(events)
+        together = self.state.held.joined(events)
         decided = self._decided(until)
         if len(together):
             prepared = prepare_aggregated(self.plan, self.needs, together.table, together.key)
-            if decided > self.done:
-                found = search(self.plan, together, prepared, self.done, decided)
+            if decided > self.state.done:
+                found = search(self.plan, together, prepared, self.state.done, decided)
                 self._report.passes += 1
                 self._report.events += len(together)
                 self._report.rows += len(found.last)
@@ -74,7 +68,7 @@ class AggregatedMatcher:
                     yield self.output.table(together, found)
             self._hold(together, prepared.bits, decided, until)
         if until != END_OF_TIME:
-            self.done = max(self.done, decided)
+            self.state.done = max(self.state.done, decided)
 
     def _decided(self, until: int) -> int:
         """The last time of buckets that are over. (NEVER: there is none.)"""
@@ -87,61 +81,43 @@ class AggregatedMatcher:
     def _hold(self, events: EventBatch, bits: np.ndarray, decided: int, until: int) -> None:
         """Keep the events that a later match can have."""
         if until == END_OF_TIME:
-            self.held.forget()
+            self.state.held.forget()
             return
         keep = bits != 0
-        decided = max(decided, self.done)
+        decided = max(decided, self.state.done)
         if self.plan.within is not None and decided > NEVER and decided >= NEVER + self.plan.within:
             keep &= events.time > decided - self.plan.within
-        self.held.keep(events, self._within_limit(events, np.flatnonzero(keep)))
-
-    def _within_limit(self, events: EventBatch, rows: np.ndarray) -> np.ndarray:
-        limit = self.spec.limit
-        if limit is None or len(rows) == 0:
-            return rows
-        over, counts = limit.keys_beyond(events.key[rows])
-        if len(over) == 0:
-            return rows
-        if not limit.give_up:
-            first = int(rows[np.argmax(events.key[rows] == over[0])])
-            raise too_many_held(self.plan, events, first, int(counts[0]), limit)
-        self.given_up += len(over)
-        return rows[~np.isin(events.key[rows], over)]
+        self.state.keep(events, np.flatnonzero(keep))
 
     def finish(self) -> Iterator[pa.Table]:
         yield from self.feed(EventBatch.empty(self.spec.input_schema, self.spec.input_columns), END_OF_TIME)
 
     def snapshot(self) -> Snapshot:
-        keys, counts = np.unique(self.held.key, return_counts=True)
-        partitions = pa.table({"key": keys, "held": counts.astype(np.int64)})
-        partitions = partitions.replace_schema_metadata({"done": str(self.done)})
-        put, removed = self.held.changes()
-        return Snapshot((chunk_of(_PARTITIONS, partitions), *put), removed)
+        return self.state.snapshot()
 
     def restore(self, chunks: Sequence[StateChunk]) -> None:
-        known = by_name(chunks)
-        if _PARTITIONS not in known:
-            return
-        table = from_bytes(known[_PARTITIONS].data)
-        self.done = int((table.schema.metadata or {})[b"done"])
-        self.held.restore(chunks, table.column("key").to_numpy(), table.column("held").to_numpy())
+        self.state.restore(chunks)
 
     def report(self) -> AggregatedReport:
         return self._report
 
     @property
     def state_rows(self) -> int:
-        return len(self.held)
+        return len(self.state.held)
+
+    @property
+    def given_up(self) -> int:
+        return self.state.given_up
 
     @property
     def live_keys(self) -> np.ndarray:
-        return np.unique(self.held.key)
+        return np.unique(self.state.held.key)
 
     @property
     def wakes_at(self) -> int | None:
         """When the first bucket with an event is over."""
-        held = self.held.rows
+        held = self.state.held.rows
         if held is None or self.plan.every is None:
             return None
-        times = held.time[held.time > self.done]
+        times = held.time[held.time > self.state.done]
         return int(bucket_of(times.min(keepdims=True), self.plan.every)[1][0]) - 1 if len(times) else None

@@ -16,40 +16,26 @@ from episode.matchers.events.rounds import Horizon
 from episode.matchers.held import HeldRows, by_name, chunk_of
 from episode.matchers.limits import StateLimit
 from episode.matchers.protocol import END_OF_TIME, EventBatch, Snapshot, StateChunk
+from episode.plan.events.aggregated import AggregatedPlan
 from episode.plan.events.plan import EventPlan, Strategy
 
 _PARTITIONS = "partitions"
 
 
-class EventState:
-    """The held events of one shard. done: matches decided up to this time have been handed out."""
+class HeldEvents:
+    """The held events of one shard. done: what is decided up to this time has been handed out. given_up: keys that held
+    more than they may."""
 
-    def __init__(self, plan: EventPlan, horizon: Horizon, columns: Sequence[str], limit: StateLimit | None) -> None:
+    def __init__(self, plan: EventPlan | AggregatedPlan, columns: Sequence[str], limit: StateLimit | None) -> None:
         self.plan = plan
-        self.horizon = horizon
         self.limit = limit
         self.held = HeldRows(columns)
         self.done = NEVER
         self.given_up = 0
 
-    def hold(self, events: EventBatch, start: np.ndarray, arrays: EventArrays, until: int) -> None:
-        """Keep the events that a later match can have."""
-        if until == END_OF_TIME:
-            self.held.forget()
-            return
-        horizon = self.horizon
-        keep = np.ones(len(events), np.bool_)
-        if horizon.window < EVER and until > NEVER and until >= NEVER + horizon.back:  # at NEVER nothing is out yet
-            keep = events.time > until - horizon.back
-        if self.plan.strategy in (Strategy.ANY, Strategy.NEXT):
-            bits = arrays.bits
-            if horizon.any_match and len(horizon.chain) > 1:
-                bits = np.empty_like(arrays.bits)
-                joins.viable(
-                    arrays.bits, horizon.chain, events.bounds, start, events.time, horizon.window, False, bits
-                )  # fmt: skip
-            keep &= bits != 0
-        self.held.keep(events, self._within_limit(events, np.flatnonzero(keep)))
+    def keep(self, events: EventBatch, rows: np.ndarray) -> None:
+        """Hold these rows of a batch and no others, as far as the limit allows."""
+        self.held.keep(events, self._within_limit(events, rows))
 
     def _within_limit(self, events: EventBatch, rows: np.ndarray) -> np.ndarray:
         if self.limit is None or len(rows) == 0:
@@ -77,3 +63,32 @@ class EventState:
         table = from_bytes(known[_PARTITIONS].data)
         self.done = int((table.schema.metadata or {})[b"done"])
         self.held.restore(chunks, table.column("key").to_numpy(), table.column("held").to_numpy())
+
+
+class EventState(HeldEvents):
+    """The events that a match to come may still have."""
+
+    plan: EventPlan
+
+    def __init__(self, plan: EventPlan, horizon: Horizon, columns: Sequence[str], limit: StateLimit | None) -> None:
+        super().__init__(plan, columns, limit)
+        self.horizon = horizon
+
+    def hold(self, events: EventBatch, start: np.ndarray, arrays: EventArrays, until: int) -> None:
+        """Keep the events that a later match can have."""
+        if until == END_OF_TIME:
+            self.held.forget()
+            return
+        horizon = self.horizon
+        keep = np.ones(len(events), np.bool_)
+        if horizon.window < EVER and until > NEVER and until >= NEVER + horizon.back:  # at NEVER nothing is out yet
+            keep = events.time > until - horizon.back
+        if self.plan.strategy in (Strategy.ANY, Strategy.NEXT):
+            bits = arrays.bits
+            if horizon.any_match and len(horizon.chain) > 1:
+                bits = np.empty_like(arrays.bits)
+                joins.viable(
+                    arrays.bits, horizon.chain, events.bounds, start, events.time, horizon.window, False, bits
+                )  # fmt: skip
+            keep &= bits != 0
+        self.keep(events, np.flatnonzero(keep))
