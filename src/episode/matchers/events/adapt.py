@@ -19,6 +19,7 @@ from episode.matchers.events.prepare import EventArrays
 from episode.matchers.events.rounds import Round
 from episode.matchers.events.tree import Counted
 from episode.plan.events.actual import Actual, Done
+from episode.plan.events.conditions import JoinTest
 from episode.plan.events.cost import (
     PhysicalPlan,
     Statistics,
@@ -26,7 +27,7 @@ from episode.plan.events.cost import (
     search,
     tests_between,
 )
-from episode.plan.events.plan import EventPlan, JoinTest
+from episode.plan.events.plan import EventPlan
 from episode.plan.events.report import Change, EventReport, Moved
 
 CHANGE, GAIN = 0.5, 0.1

@@ -13,7 +13,8 @@ from episode.kernels.events import joins
 from episode.matchers.encoding import Lanes, encode
 from episode.matchers.lowering import COMPARE, Assembler, is_float_lane
 from episode.matchers.prepare import Needs, compute_lane, loads_in, running_argument
-from episode.plan.events.plan import EventPlan, JoinTest, event_variables
+from episode.plan.events.conditions import JoinTest, event_variables
+from episode.plan.events.plan import EventPlan
 from episode.plan.expressions import (
     Apply,
     Constant,

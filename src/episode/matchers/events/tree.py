@@ -11,8 +11,9 @@ from episode.kernels.times import EVER, NEVER, is_after, window_ends, window_sta
 from episode.matchers.events.gaps import GapItem, gap_items, has_leading_group
 from episode.matchers.events.prepare import EventArrays
 from episode.matchers.events.rounds import Round
+from episode.plan.events.conditions import JoinTest
 from episode.plan.events.cost import PhysicalPlan, Shape, first_place, is_equality, last_place, left_deep
-from episode.plan.events.plan import EventPlan, JoinTest
+from episode.plan.events.plan import EventPlan
 from episode.plan.events.tree import Absent, Gap, Group, InSequence, Leaf, Node, OneOf, Together, variables_of
 
 NO_LIMIT = np.iinfo(np.int64).max

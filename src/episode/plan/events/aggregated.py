@@ -27,16 +27,18 @@ from episode.lang.events.syntax import (
 from episode.lang.syntax import ReturnItem, Span
 from episode.plan.event_time import in_units_of_time
 from episode.plan.events.aggregated_conditions import FirstTest, Link, LinkTest, Place, Tested, related_tests
+from episode.plan.events.binding import BoundQuery
+from episode.plan.events.checks import check_size
 from episode.plan.events.classes import EventClasses
 from episode.plan.events.collapsing import Collapsed
 from episode.plan.events.conditions import conjunct_of
 from episode.plan.events.linear import Loop, Step, Take, linear, variables_in
-from episode.plan.events.plan import EventPlanner
+from episode.plan.events.local import members, pull_local
 from episode.plan.events.postponed import RUNS
 from episode.plan.events.returns import EventTimes
+from episode.plan.events.same import same_attributes
 from episode.plan.events.tree import simplify
 from episode.plan.expressions import Condition, Expression, Load, walk
-from episode.plan.labels import Labels
 from episode.plan.measures import substitute
 from episode.plan.native import to_float
 from episode.plan.output import ATOM_PREFIX, MeasurePlan, Output, OutputAtom, PlannedMeasure
@@ -183,7 +185,7 @@ def _check_pattern(query: EventQuery, times: EventTimes, option: Strategy | None
         )
 
 
-class _Planner(EventPlanner):
+class _Planner(BoundQuery):
     def __init__(
         self,
         query: EventQuery,
@@ -198,24 +200,19 @@ class _Planner(EventPlanner):
         self.clause: MatchAggregates = query.aggregate
         self.doubles = doubles
         self.atoms: dict[OverMatches, str] = {}
-        self.members = Labels(self.variables, {name: frozenset(new) for name, new in self.renamed.items()})
 
     def aggregated(self) -> AggregatedPlan:
         query = self.query
-        self._check_size()
+        check_size(self)
         self.classes.check()
-        within = self._within()
+        within = self.within()
         every = self._every()
         conjuncts = [conjunct_of(scalar, self.closures) for scalar in query.conditions]
-        local: dict[str, list[Expression]] = {name: [] for name in self.variables}
-        for name in self.variables:
-            member = self.classes.member(name)
-            if member is not None:
-                local[name].append(member)
+        local = members(self)
         given = tuple(self.keys)
-        self._same_attributes(conjuncts, local)
+        same_attributes(self, conjuncts, local)
         equal = tuple(name for name in self.keys if name not in given)
-        related = self._pull_local(conjuncts, local)
+        related = pull_local(self, conjuncts, local)
         rewriting = simplify(query.pattern)
         self.notes += [f"rewritten: {step}" for step in rewriting.steps]
         groups = linear(query, rewriting.pattern, together=False)
@@ -238,10 +235,9 @@ class _Planner(EventPlanner):
             for node in walk(expression):
                 if isinstance(node, Load):
                     needed += [node.column] if node.missing is None else [node.column, node.missing]
-        derived_types = {name: type_ for _, (name, type_) in self.derived.by_sql.items()}
         plan = AggregatedPlan(
             source=query.source,
-            output=Output(self.members, measures),
+            output=Output(self.labels, measures),
             order=(OrderColumn(self.times.end),),
             keys=keys,
             times=self.times,
@@ -250,7 +246,7 @@ class _Planner(EventPlanner):
             conditions={name: Condition(name, tuple(parts), ()) for name, parts in local.items()},
             input_columns=tuple(dict.fromkeys(needed)),
             derived=tuple((sql, name) for sql, name in self.derived.selections() if name in set(needed)),
-            types={**self.schema.columns, **derived_types},
+            types=self.types,
             variables=self.variables,
             same=same,
             alternatives=tuple(alternatives),
@@ -307,9 +303,9 @@ class _Planner(EventPlanner):
 
     def _group(self, attribute: GroupAttribute, equal: tuple[str, ...], alternatives: list[Alternative]) -> GroupColumn:
         name = attribute.column.variable
-        column = self._plain_column(self.classes.column(name, attribute.column.path, attribute.column.span))
-        if lane_of(self._type_of(column)) is None:
-            message = f"{attribute.name} is of type {self._type_of(column)}: matches are not grouped by it."
+        column = self.plain_column(self.classes.column(name, attribute.column.path, attribute.column.span))
+        if lane_of(self.type_of(column)) is None:
+            message = f"{attribute.name} is of type {self.type_of(column)}: matches are not grouped by it."
             raise self._fail(
                 EpisodeUnsupportedError, message, attribute.span, "Group by an attribute of an atomic type."
             )
@@ -346,7 +342,7 @@ class _Planner(EventPlanner):
         if isinstance(atom, MatchCount):
             return self._output(OverMatches("count", None, None, count))
         assert isinstance(atom, EventAggregate)
-        members = self.members.members(atom.variable)
+        members = self.labels.members(atom.variable)
         if not atom.arguments:
             return self._output(OverMatches("count", members, None, count))
         argument = self.scalars.argument(atom.arguments[0])

@@ -13,7 +13,8 @@ from functools import cache
 from typing import Union
 
 from episode.plan.events.closure_cost import RUN_WEIGHT, SCAN_WEIGHT, construction_cost, runs_cost
-from episode.plan.events.plan import EventPlan, JoinTest
+from episode.plan.events.conditions import JoinTest
+from episode.plan.events.plan import EventPlan
 from episode.plan.events.tree import Absent, Gap, Group, InSequence, Leaf, Node, OneOf, Together, variables_of
 from episode.plan.expressions import Apply, Load, is_comparison
 

@@ -1,0 +1,183 @@
+"""A query bound to its input: variables with unique names, the schema, how columns and conditions are compiled.
+
+Planning goes step by step over one `BoundQuery`: steps may add keys (columns that are equal in all events), derived
+columns that Spark computes, and notes for `explain`. `plan` makes the plan of matches of it, `aggregated` that of
+aggregates over all matches.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
+from episode.lang.events.syntax import (
+    Closure,
+    EventPattern,
+    EventQuery,
+    Negation,
+    Strategy,
+    children,
+    classes_of,
+)
+from episode.lang.syntax import ColumnRef
+from episode.plan.derived import DerivedColumns
+from episode.plan.event_time import in_units_of_time
+from episode.plan.events.classes import EventClasses
+from episode.plan.events.closures import check_repeated_variables
+from episode.plan.events.collapsing import Collapsed
+from episode.plan.events.conditions import Conjunct, EventScalars
+from episode.plan.events.imprecise import (
+    ImprecisePlan,
+    check_confidence_has_meaning,
+    check_imprecise,
+    check_results,
+    plan_imprecise,
+)
+from episode.plan.events.names import MARK, with_first_events, with_groups_between_places, with_unique_variables
+from episode.plan.events.postponed import AUTO
+from episode.plan.events.returns import EventTimes
+from episode.plan.expressions import Current, Expression, Load
+from episode.plan.labels import Labels
+from episode.plan.parameters import bound_duration
+from episode.plan.scalars import RowLocalScalars
+from episode.plan.types import is_event_time
+
+
+class BoundQuery:
+    """What all steps of planning read.
+
+    variables: all of them, negated ones too. closures, negated: those inside a closure, or a negation. alone: closures
+    that are a whole alternative. renamed: the unique names of a variable that stands in several alternatives. keys: the
+    partition, to which steps add.
+    """
+
+    def __init__(
+        self,
+        query: EventQuery,
+        classes: EventClasses,
+        times: EventTimes,
+        keys: tuple[str, ...],
+        strategy: Strategy | None,
+        closure: str,
+        collapsed: Collapsed,
+    ) -> None:
+        self.collapsed = replace(collapsed, asked=collapsed.asked or query.collapsed is not None)
+        self.closure = closure
+        self.strategy = _strategy(query, strategy)
+        self.imprecise: ImprecisePlan | None = None
+        if times.imprecise is None:
+            check_confidence_has_meaning(query)
+        else:
+            check_imprecise(query, self.strategy)
+            self.imprecise = plan_imprecise(query, classes.schema)
+            check_results(query, closure != AUTO, self.collapsed.asked)
+        if self.strategy is not Strategy.NEXT:  # there are no groups, and alternatives have a run in common
+            query = replace(query, pattern=with_groups_between_places(query.pattern))
+        check_repeated_variables(query)
+        pattern, self.alone = query.pattern, frozenset[str]()
+        if self.strategy is Strategy.ANY:
+            pattern, self.alone = with_first_events(query.pattern)
+        _check_alone(query, self.alone)
+        query, self.renamed = with_unique_variables(replace(query, pattern=pattern), self.alone)
+        every = {one.variable: one for one in classes_of(query.pattern)}
+        classes = replace(classes, query=query, by_variable=every)
+        self.query = query
+        self.classes = classes
+        self.schema = classes.schema
+        self.times = times
+        self.keys = list(keys)
+        self.derived = DerivedColumns(self.schema)
+        self.variables = tuple(every)
+        self.rows = RowLocalScalars(query.source, self.schema, self.derived)
+        self.closures = frozenset(_inside(query.pattern, Closure))
+        self.negated = frozenset(_inside(query.pattern, Negation))
+        self.scalars = EventScalars(classes, self.rows, self.closures)
+        self.notes: list[str] = []
+
+    @property
+    def positives(self) -> list[str]:
+        """The variables whose events are in a match."""
+        return [name for name in self.variables if name not in self.negated]
+
+    @property
+    def labels(self) -> Labels:
+        return Labels(self.variables, {name: frozenset(new) for name, new in self.renamed.items()})
+
+    @property
+    def closure_names(self) -> frozenset[str]:
+        """Closures as the user calls them."""
+        return self.closures | {name.split(MARK)[0] for name in self.closures}
+
+    @property
+    def types(self) -> dict[str, str]:
+        """The types of the input's columns, and of those that Spark derives."""
+        return {**self.schema.columns, **dict(self.derived.by_sql.values())}
+
+    def type_of(self, column: str) -> str:
+        """The type of a column of the input, or of one that Spark derives."""
+        if column in self.schema.columns:
+            return self.schema.columns[column]
+        return next(type_ for name, type_ in self.derived.by_sql.values() if name == column)
+
+    def plain_column(self, reference: ColumnRef) -> str:
+        load = self.rows.load(reference, Current(0))
+        assert isinstance(load, Load)
+        return load.column
+
+    def compiled(self, conjunct: Conjunct, current: str | None) -> Expression | None:
+        return self.scalars.compile(conjunct.scalar, current)
+
+    def within(self) -> int | None:
+        """The window in units of event time."""
+        within = self.query.within
+        if within is None:
+            return None
+        if not is_event_time(self.times.type):
+            raise self.query.source.error(
+                EpisodeAnalysisError,
+                f"The event time {self.times.end} is of type {self.times.type}.",
+                within.span,
+                "Event time is a timestamp, a date or an integer.",
+            )
+        within = bound_duration(within, self.schema.arguments, self.query.source)
+        return in_units_of_time(
+            within,
+            self.query.source,
+            self.times.end,
+            self.times.type,
+            what="WITHIN",
+            plain="Write a plain number, in the unit of the time itself: WITHIN 200.",
+            with_unit=f"Write for example WITHIN {within.amount} seconds.",
+        )
+
+
+def _strategy(query: EventQuery, option: Strategy | None) -> Strategy:
+    written = query.strategy
+    if written is not None and option is not None and written is not option:
+        raise query.source.error(
+            EpisodeAnalysisError,
+            f"The query says {written.value}, and strategy= says {option.value}.",
+            query.strategy_span,
+            "Leave one of the two out.",
+        )
+    return written or option or Strategy.ANY
+
+
+def _check_alone(query: EventQuery, alone: frozenset[str]) -> None:
+    """A closure that stands alone has its variable for itself."""
+    for name in sorted(alone):
+        places = [one for one in classes_of(query.pattern) if one.variable == name]
+        if len(places) > 1:
+            raise query.source.error(
+                EpisodeUnsupportedError,
+                f"{name} is the variable of a closure that stands alone, and of another alternative.",
+                places[-1].span,
+                "Give each its own variable.",
+            )
+
+
+def _inside(pattern: EventPattern, kind: type) -> list[str]:
+    """Variables under nodes of a kind."""
+    if isinstance(pattern, kind):
+        return [one.variable for one in classes_of(pattern)]
+    return [name for part in children(pattern) for name in _inside(part, kind)]

@@ -1,0 +1,203 @@
+"""How a pattern is evaluated: by a tree of joins, by the automaton, or from intermediate matches.
+
+Two engines: trees of joins (skip-till-any-match without SASE's closures) and the automaton (everything else). A plain
+sequence can run on either; the matcher chooses by cost. Closures that choose their events are postponed where they
+can be: the tree has intermediate matches, of which final ones are constructed, or only counted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from episode.errors import EpisodeUnsupportedError
+from episode.lang.events.syntax import EventPattern, Strategy
+from episode.plan.events.automaton import AutomatonPlan
+from episode.plan.events.binding import BoundQuery
+from episode.plan.events.bounds import bounds_of
+from episode.plan.events.checks import check_tree
+from episode.plan.events.closures import chooses
+from episode.plan.events.collapsing import check_collapsed, check_parted
+from episode.plan.events.conditions import Conjunct
+from episode.plan.events.consistency import closure_predicate
+from episode.plan.events.counting import Collapse, plan_counts
+from episode.plan.events.linear import is_linear, linear
+from episode.plan.events.postponed import (
+    AUTO,
+    ON_THE_FLY,
+    POSTPONED,
+    RUNS,
+    Construction,
+    Parted,
+    part_query,
+    places_of,
+    reason_for_runs,
+    whole_conditions,
+)
+from episode.plan.events.states import plan_automaton
+from episode.plan.events.tree import Node, logical_tree
+from episode.plan.events.tree_tests import TreeTests, tree_tests
+from episode.plan.expressions import Apply, Current, Expression, Load, Navigated
+
+
+@dataclass(frozen=True)
+class Engines:
+    """What evaluates a pattern. kept: conditions that Spark tests on the matches; the others as in `EventPlan`."""
+
+    tree: Node | None = None
+    tests: TreeTests = field(default_factory=TreeTests)
+    automaton: AutomatonPlan | None = None
+    construction: Construction | None = None
+    why_runs: str | None = None
+    collapse: Collapse | None = None
+    kept: tuple[Conjunct, ...] = ()
+
+    @property
+    def expressions(self) -> list[Expression]:
+        """All that is evaluated while matching."""
+        found = [test.expression for test in self.tests.all]
+        if self.automaton is not None:
+            found += [check.expression for check in self.automaton.checks]
+        if self.construction is not None:
+            found += self.construction.expressions
+        if self.collapse is not None:
+            found += self.collapse.expressions
+        return found
+
+
+def choose_engines(
+    bound: BoundQuery,
+    pattern: EventPattern,
+    related: list[Conjunct],
+    same: list[str],
+    local: dict[str, list[Expression]],
+) -> Engines:
+    """How a pattern is evaluated with the conditions that relate events.
+
+    same: columns that strict contiguity tests event by event. local: what each event satisfies by itself."""
+    if bound.collapsed.asked:
+        return _intermediate(bound, pattern, related, same, local)
+    postpones = chooses(pattern) and bound.imprecise is None
+    if bound.imprecise is not None or bound.strategy is not Strategy.ANY or postpones:
+        return _runs(bound, pattern, related, same, postpones)
+    tree, kept = logical_tree(bound.query, pattern), list[Conjunct]()
+    check_tree(bound, tree)
+    tests = tree_tests(bound, tree, related, kept)
+    automaton = _automaton(bound, pattern, related, same, []) if is_linear(pattern) and not kept else None
+    return Engines(tree, tests, automaton, kept=tuple(kept))
+
+
+def _intermediate(
+    bound: BoundQuery,
+    pattern: EventPattern,
+    related: list[Conjunct],
+    same: list[str],
+    local: dict[str, list[Expression]],
+) -> Engines:
+    """The tree of intermediate matches, and how many final ones each stands for."""
+    kept = list[Conjunct]()
+    check_collapsed(bound.query, pattern, bound.strategy, bound.closure)
+    _automaton(bound, pattern, related, same, kept)  # its errors are those of the matches enumerated
+    parted = part_query(pattern, _without(related, kept), bound.closures)
+    check_parted(bound.query, parted, kept, bound.closures)
+    tree = logical_tree(bound.query, parted.matching)
+    tests = tree_tests(bound, tree, list(parted.early), kept)
+    collapse = _collapse(bound, parted, local)
+    construction = _construction(bound, parted, tests) if collapse.enumerated else None
+    return Engines(tree, tests, construction=construction, collapse=collapse, kept=tuple(kept))
+
+
+def _runs(
+    bound: BoundQuery, pattern: EventPattern, related: list[Conjunct], same: list[str], postpones: bool
+) -> Engines:
+    """The automaton, and for closures that choose their events the tree of all that they choose from."""
+    kept = list[Conjunct]()
+    automaton = _automaton(bound, pattern, related, same, kept)
+    why = _why_runs(bound, pattern) if postpones else None
+    if why is not None or not postpones:
+        return Engines(automaton=automaton, why_runs=why, kept=tuple(kept))
+    parted = part_query(pattern, _without(related, kept), bound.closures)
+    tree = logical_tree(bound.query, parted.matching)
+    tests = tree_tests(bound, tree, list(parted.early), kept)
+    construction = _construction(bound, parted, tests)
+    if construction.engine == POSTPONED:
+        tests = TreeTests((), tests.absent, dict.fromkeys(tests.group, ()))
+    other = automaton if bound.closure == AUTO else None
+    return Engines(tree, tests, other, construction, kept=tuple(kept))
+
+
+def _without(conjuncts: list[Conjunct], kept: list[Conjunct]) -> list[Conjunct]:
+    return [conjunct for conjunct in conjuncts if not any(conjunct is one for one in kept)]
+
+
+def _automaton(
+    bound: BoundQuery, pattern: EventPattern, related: list[Conjunct], same: list[str], kept: list[Conjunct]
+) -> AutomatonPlan:
+    inside = []
+    for conjunct in related:
+        if bound.compiled(conjunct, conjunct.iterated) is not None:
+            inside.append(conjunct)
+        elif bound.strategy is Strategy.NEXT or conjunct.variables & bound.negated:
+            raise bound.scalars.not_evaluated(conjunct.scalar)
+        else:
+            kept.append(conjunct)
+
+    def compile_(conjunct: Conjunct, current: str | None) -> Expression:
+        expression = bound.compiled(conjunct, current)
+        assert expression is not None
+        return expression
+
+    def equal(variable: str) -> list[Expression]:
+        out: list[Expression] = []
+        for column in same:
+            type_ = bound.type_of(column)
+            start = Load(column, Navigated(None, True, 0, 0), type_)
+            out.append(Apply("eq", (Load(column, Current(0), type_), start), "boolean"))
+        return out
+
+    forks = bound.strategy is Strategy.NEXT
+    return plan_automaton(bound.query, linear(bound.query, pattern, together=forks), inside, compile_, equal, forks)
+
+
+def _why_runs(bound: BoundQuery, pattern: EventPattern) -> str | None:
+    """Why the closures of SEQ are evaluated by runs, one for each choice; None if they are postponed."""
+    if bound.closure == RUNS:
+        return "asked for by Options(closure='runs')"
+    reason = reason_for_runs(pattern)
+    if bound.strategy is not Strategy.ANY:
+        reason = f"{bound.strategy.value} follows each run by itself"
+    if reason is not None and bound.closure != AUTO:
+        raise bound.query.source.error(
+            EpisodeUnsupportedError,
+            f"Options(closure={bound.closure!r}): this pattern cannot be postponed: {reason}.",
+            bound.query.source.pattern,
+            "Leave closure= out, or write Options(closure='runs').",
+        )
+    return reason
+
+
+def _construction(bound: BoundQuery, parted: Parted, tests: TreeTests) -> Construction:
+    automaton = _automaton(bound, parted.constructing, list(parted.late), [], [])
+    places = [places_of(steps) for group in linear(bound.query, parted.constructing, False) for steps in group]
+    early = bool(tests.related) or any(tests.group.values())
+    engine = bound.closure
+    if engine == AUTO:
+        engine = ON_THE_FLY if early else POSTPONED
+    made = Construction(
+        engine,
+        automaton,
+        tuple(places),
+        postponed=tuple(dict.fromkeys(conjunct.text for conjunct in parted.late)),
+        bounds=bounds_of(whole_conditions(automaton), bound.closures, frozenset(bound.variables) - bound.closures),
+    )
+    if bound.closure != POSTPONED:
+        return made
+    return replace(made, tests=tests.related, group_tests=tests.group)
+
+
+def _collapse(bound: BoundQuery, parted: Parted, local: dict[str, list[Expression]]) -> Collapse:
+    sequences = [steps for group in linear(bound.query, parted.constructing, False) for steps in group]
+    late = [
+        closure_predicate(conjunct, bound.compiled(conjunct, conjunct.iterated), bound.closures, local)
+        for conjunct in parted.late
+    ]
+    return plan_counts(sequences, late, bound.collapsed.exact)
