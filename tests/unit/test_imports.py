@@ -40,7 +40,7 @@ ALLOWED_LAZILY = {
 
 # In these packages what languages share stands at the root, and a folder holds what is one language's own.
 SHARED = ("lang", "plan", "kernels", "matchers")
-LANGUAGES = ("rows", "events", "situations")
+LANGUAGES = ("rows", "events", "situations", "correlation")
 # Root modules that know all languages, because someone has to: (module, why).
 COMPOSED = {
     "lang/statement.py": "finds MATCH_RECOGNIZE in a statement",

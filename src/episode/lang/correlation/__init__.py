@@ -1,0 +1,1 @@
+"""Pattern correlation (RECENCY): text to syntax trees."""

@@ -1,0 +1,1 @@
+"""The Matcher of pattern correlation."""

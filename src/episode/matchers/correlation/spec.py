@@ -1,0 +1,91 @@
+"""A planned pattern correlation, shipped to the workers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import pyarrow as pa
+
+from episode.matchers.correlation.history import History
+from episode.matchers.correlation.matcher import CorrelationMatcher
+from episode.matchers.fingerprint import column_types, fingerprint
+from episode.matchers.protocol import InputOrder, MatcherSpec, OrderKey
+from episode.plan.correlation.plan import CorrelationPlan
+from episode.plan.output import MATCH_END, MATCH_START
+
+LIVE_PREFIX, ARCHIVE_PREFIX = "__live_", "__archive_"
+SIDE_COLUMN = "__episode_side"
+LIVE_ROW, ARCHIVE_ROW, ROW_OF_BOTH = 1, 2, 3
+"""Values of the side column: what an event is an event of."""
+
+
+@dataclass(frozen=True)
+class SidePlan:
+    """One of the two patterns.
+
+    spec: of its own matcher, of any language. columns: (its input column, the correlation's input column) for each of
+    its input columns. start, end: the columns of its output that hold the times of a match; a match without them (an
+    empty one) is passed over.
+    """
+
+    spec: MatcherSpec
+    columns: tuple[tuple[str, str], ...]
+    start: str
+    end: str
+
+
+@dataclass(frozen=True)
+class CorrelationSpec:
+    """Two patterns correlated by recency (PCQ, Definition 9): opens matchers on the workers.
+
+    recency: in units of event time. keys: input columns that both sides of a pair have equal; none: any two matches may
+    be a pair. order: of the input, event time first, ascending. side: the input column that says whose event a row is
+    (int8: LIVE_ROW, ARCHIVE_ROW, ROW_OF_BOTH); None: every row is of both. history: events of the archive pattern from
+    before those that are fed.
+    """
+
+    live: SidePlan
+    archive: SidePlan
+    recency: int
+    keys: tuple[str, ...]
+    order: tuple[OrderKey, ...]
+    input_schema: pa.Schema
+    plan: CorrelationPlan
+    side: str | None = None
+    history: History | None = None
+
+    @property
+    def time(self) -> str:
+        """The column of event time."""
+        return self.order[0].column
+
+    @cached_property
+    def input_columns(self) -> tuple[str, ...]:
+        mapped = [outer for one in (self.live, self.archive) for _, outer in one.columns]
+        own = [*self.keys, *(key.column for key in self.order), *([self.side] if self.side is not None else [])]
+        return tuple(dict.fromkeys([*own, *mapped]))
+
+    @property
+    def input_order(self) -> InputOrder:
+        return InputOrder(self.keys, self.order, needs_time=True)
+
+    @cached_property
+    def output_schema(self) -> pa.Schema:
+        time = self.input_schema.field(self.time).type
+        fields = [
+            field.with_name(prefix + field.name)
+            for prefix, one in ((LIVE_PREFIX, self.live), (ARCHIVE_PREFIX, self.archive))
+            for field in one.spec.output_schema
+        ]
+        return pa.schema([*fields, pa.field(MATCH_START, time), pa.field(MATCH_END, time)])
+
+    @property
+    def fingerprint(self) -> str:
+        """Not of the strategy: every strategy can go on with the state of every other."""
+        of_sides = [f"{one.spec.fingerprint} {one.columns} {one.start} {one.end}" for one in (self.live, self.archive)]
+        own = [f"recency {self.recency}", f"keys {self.keys}", f"ordered {self.plan.ordered}"]
+        return fingerprint("\n".join(of_sides), *own, *column_types(self.input_schema, self.input_columns))
+
+    def open(self) -> CorrelationMatcher:
+        return CorrelationMatcher(self)

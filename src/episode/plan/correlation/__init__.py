@@ -1,0 +1,1 @@
+"""Pattern correlation: plans, and what they cost."""
