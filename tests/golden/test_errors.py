@@ -9,8 +9,10 @@ import pytest
 from episode.errors import EpisodeError
 from episode.lang.events.syntax import EventQuery
 from episode.lang.statement import parse_statement
+from episode.lang.streams import CreateStream
 from episode.plan.rows.plan import plan_row_pattern
 from episode.plan.schema import InputSchema
+from episode.plan.streams import plan_stream_store
 from tests.golden.cases import SCHEMA, Case, check, parametrized, plan_aggregates, plan_events, plan_situations
 
 LEAKS = re.compile(r"sqlglot|__episode|__derived|__atom|<class|Token\(|Traceback|object at 0x|None\b|exp\.")
@@ -18,6 +20,8 @@ LEAKS = re.compile(r"sqlglot|__episode|__derived|__atom|<class|Token\(|Traceback
 
 def plan(query: str) -> None:
     statement = parse_statement(query)
+    if isinstance(statement.streams, CreateStream):
+        plan_stream_store(statement.streams)
     for pattern in statement.patterns:
         names = tuple(name for name in (pattern.alias or pattern.name,) if name)
         plan_row_pattern(pattern.clause, InputSchema(SCHEMA), names)

@@ -15,6 +15,7 @@ from episode.lang.lexer import Kind, Token, tokenize
 from episode.lang.rows.parser import parse_clause_tokens
 from episode.lang.rows.syntax import MatchRecognize
 from episode.lang.source import Source
+from episode.lang.streams import StreamStatement, stream_statement
 from episode.lang.syntax import Span
 from episode.lang.table_patterns import PatternQuery, TableQuery, may_precede_table, table_patterns, whole_pattern
 
@@ -104,6 +105,7 @@ class Statement:
     patterns: every MATCH_RECOGNIZE. tables: every pattern that stands in the place of a table.
     body: from its first to its last word, without comments around them.
     whole: the pattern that the text is, where it is nothing else.
+    streams: the statement of stream stores that the text is (CREATE STREAM …).
     """
 
     source: str
@@ -114,6 +116,7 @@ class Statement:
     tokens: tuple[Token, ...] = field(repr=False, compare=False, default=())
     tables: tuple[TableQuery, ...] = ()
     whole: PatternQuery | None = None
+    streams: StreamStatement | None = None
 
     def with_lists(self, position: int) -> tuple[tuple[CommonTable, ...], ...]:
         """What a table at a position sees of the WITH lists around it, outermost first."""
@@ -137,6 +140,9 @@ def parse_statement(source: str) -> Statement:
     if len(tokens) == 1:
         hint = "Write SELECT … FROM table MATCH_RECOGNIZE ( … )."
         raise EpisodeSyntaxError("The query is empty.", source=source, position=0, hint=hint)
+    streams = stream_statement(source, tokens)
+    if streams is not None:
+        return Statement(source, (), (), tokens[0].upper, _body(tokens), tuple(tokens), streams=streams)
     partners = _bracket_partners(source, tokens)
     tables = table_patterns(source, tokens, partners)
     inside = [table.span for table in tables]

@@ -1,0 +1,195 @@
+"""Declarations of stream stores, checked: names, types of time and key, durations in units of event time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from episode.errors import EpisodeAnalysisError
+from episode.lang.cursor import closest
+from episode.lang.streams import CreateStream, Named, StreamColumn
+from episode.lang.syntax import Duration
+from episode.plan.event_time import in_units_of_time
+from episode.plan.schema import OWN
+from episode.plan.types import is_event_time, lane_of
+
+STORE_OPTIONS = ("lanes", "log_retain")
+"""Options of the embedded store."""
+
+SERVERS, TOPIC = "kafka.bootstrap.servers", "topic"
+KAFKA_OPTIONS = (
+    TOPIC, "startingOffsets", "startingTimestamp", "startingOffsetsByTimestamp",
+    "startingOffsetsByTimestampStrategy", "maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay",
+    "minPartitions", "failOnDataLoss", "kafkaConsumer.pollTimeoutMs", "fetchOffset.numRetries",
+    "fetchOffset.retryIntervalMs", "groupIdPrefix",
+)  # fmt: skip
+"""Options of Spark's Kafka connector that a declaration may have, beside those that begin with `kafka.`."""
+
+
+@dataclass(frozen=True)
+class StreamPlan:
+    """A declaration that can be stored. delay, retain: in units of event time (microseconds, or the number itself).
+
+    columns: names and Spark's simple names of their types.
+    """
+
+    name: str
+    columns: tuple[tuple[str, str], ...]
+    time: str
+    key: tuple[str, ...]
+    delay: int
+    archive: str | None
+    retain: int | None
+    location: str | None
+    using: str
+    options: tuple[tuple[str, str], ...]
+
+
+def plan_stream_store(created: CreateStream) -> StreamPlan:
+    """Check a declaration by itself; whether its names are free, the catalog knows."""
+    _check_columns(created)
+    time = _column(created, created.time, "the event time")
+    if not is_event_time(time.type):
+        raise created.source.error(
+            EpisodeAnalysisError,
+            f"{time.name} is of type {time.type} and cannot be the event time.",
+            created.time.span,
+            "Event time is TIMESTAMP, TIMESTAMP_NTZ, DATE or an integer.",
+        )
+    keys = _keys(created)
+    _check_names(created)
+    _check_options(created)
+    return StreamPlan(
+        created.name.text,
+        tuple((column.name, column.type) for column in created.columns),
+        time.name,
+        keys,
+        _units(created, created.delay, time, "DELAY", 10) or 0,
+        None if created.archive is None else created.archive.text,
+        _units(created, created.retain, time, "RETAIN", 30),
+        None if created.location is None else created.location.text,
+        created.using.text,
+        tuple((name.text, value) for name, value in created.options),
+    )
+
+
+def _check_columns(created: CreateStream) -> None:
+    seen: set[str] = set()
+    for column in created.columns:
+        if column.name.lower() in seen:
+            message = f"There are two columns named {column.name}."
+            raise created.source.error(EpisodeAnalysisError, message, column.span, "Give one of them another name.")
+        if column.name.lower().startswith(OWN):
+            message = f"A column of a stream cannot be called {column.name}."
+            raise created.source.error(
+                EpisodeAnalysisError,
+                message,
+                column.span,
+                "Names that begin with __episode_ are taken.",
+            )
+        seen.add(column.name.lower())
+
+
+def _column(created: CreateStream, name: Named, what: str) -> StreamColumn:
+    found = next((column for column in created.columns if column.name.lower() == name.text.lower()), None)
+    if found is not None:
+        return found
+    names = [column.name for column in created.columns]
+    meant = closest(name.text, names)
+    guess = f"Did you mean {meant}? " if meant is not None else ""
+    raise created.source.error(
+        EpisodeAnalysisError,
+        f"There is no column {name.text} for {what}.",
+        name.span,
+        f"{guess}Columns of the stream: {', '.join(names)}.",
+    )
+
+
+def _keys(created: CreateStream) -> tuple[str, ...]:
+    keys: list[str] = []
+    for name in created.key:
+        column = _column(created, name, "the key")
+        if lane_of(column.type) is None:
+            raise created.source.error(
+                EpisodeAnalysisError,
+                f"{column.name} is of type {column.type} and cannot be a key.",
+                name.span,
+                "Keys are columns of atomic types.",
+            )
+        if column.name in keys:
+            message = f"{column.name} is there twice in the key."
+            raise created.source.error(EpisodeAnalysisError, message, name.span, "Name each column once.")
+        keys.append(column.name)
+    return tuple(keys)
+
+
+def _check_names(created: CreateStream) -> None:
+    for named, what in ((created.name, "stream"), (created.archive, "archive")):
+        if named is not None and not is_store_name(named.text):
+            raise created.source.error(
+                EpisodeAnalysisError,
+                f"{named.text!r} is no name for a {what}.",
+                named.span,
+                "Use letters, digits and underscores, and begin with a letter or an underscore.",
+            )
+    if created.archive is not None and created.archive.text.lower() == created.name.text.lower():
+        raise created.source.error(
+            EpisodeAnalysisError,
+            "The stream and its archive have the same name.",
+            created.archive.span,
+            f"Write for example ARCHIVE AS {created.name.text}Archive.",
+        )
+    if created.retain is not None and created.archive is None:
+        raise created.source.error(
+            EpisodeAnalysisError,
+            "RETAIN says how long the archive keeps events, and there is no archive.",
+            created.retain.span,
+            f"Add ARCHIVE AS {created.name.text}Archive, or leave RETAIN out.",
+        )
+
+
+def is_store_name(name: str) -> bool:
+    """Names of streams are names of files as well: letters, digits and underscores."""
+    return name.isidentifier() and len(name) <= 100
+
+
+def _units(created: CreateStream, duration: Duration | None, time: StreamColumn, what: str, example: int) -> int | None:
+    """A duration in units of event time."""
+    if duration is None:
+        return None
+    return in_units_of_time(
+        duration,
+        created.source,
+        time.name,
+        time.type,
+        what=what,
+        plain=f"Write for example {what} {example}, in the unit of that column.",
+        with_unit=f"Write for example {what} {duration.amount or example} seconds.",
+    )
+
+
+def _check_options(created: CreateStream) -> None:
+    kafka = created.using.text == "kafka"
+    known = KAFKA_OPTIONS if kafka else STORE_OPTIONS
+    for name, _ in created.options:
+        if name.text in known or (kafka and name.text.startswith("kafka.")):
+            continue
+        meant = closest(name.text, [*known, SERVERS] if kafka else known)
+        guess = f"Did you mean {meant}? " if meant is not None else ""
+        options = [SERVERS, "further kafka.…", *known] if kafka else known
+        raise created.source.error(
+            EpisodeAnalysisError,
+            f"There is no option {name.text} of a stream USING {created.using.text}.",
+            name.span,
+            f"{guess}Options: {', '.join(options)}.",
+        )
+    if not kafka:
+        return
+    given = {name.text for name, _ in created.options}
+    missing = next((name for name in (SERVERS, TOPIC) if name not in given), None)
+    if missing is not None:
+        raise created.source.error(
+            EpisodeAnalysisError,
+            f"A stream USING kafka needs the option {missing}.",
+            created.using.span,
+            "Write OPTIONS (kafka.bootstrap.servers 'host:9092', topic 'ticks').",
+        )
