@@ -14,6 +14,7 @@ implementations agree bit for bit on every condition.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -48,6 +49,16 @@ PATH_DEPENDENT = Weights(row_local=1, offset=0, relating=4, aggregate=3, naming=
 @st.composite
 def tables(draw: st.DrawFn, max_rows: int = 8, *, numbers: bool = False) -> list[dict[str, Any]]:
     """Rows in order of arrival: mostly in order of ts, with equal times, sometimes shuffled. numbers: with NUMBERS."""
+    row = one_row(numbers=numbers)
+    fewest = draw(st.sampled_from([max_rows - 3, max_rows // 2, max_rows // 2, 0]))
+    rows = draw(st.lists(row, min_size=fewest, max_size=max_rows))
+    if draw(st.sampled_from([True, True, True, False])):
+        rows.sort(key=lambda row: row["ts"])
+    return rows
+
+
+def one_row(*, numbers: bool = False) -> st.SearchStrategy[dict[str, Any]]:
+    """A row with COLUMNS. numbers: with NUMBERS."""
     further = {
         "b": st.sampled_from([2**62, 1, -(2**62), 2**63 - 1, -(2**63), 0, 2**62, None]),
         "m": _decimals(["1.00", "2.50", "-0.01", "0.00", "9999999999.99", "2.00"]),
@@ -56,7 +67,7 @@ def tables(draw: st.DrawFn, max_rows: int = 8, *, numbers: bool = False) -> list
         "z": _decimals(["99999999999999999999.999999999999999999", "1.000000000000000000",
                         "-99999999999999999999.999999999999999999", "-2.500000000000000000"]),
     }  # fmt: skip
-    row = st.fixed_dictionaries(
+    return st.fixed_dictionaries(
         {
             **(further if numbers else {}),
             "k": st.sampled_from([1, 1, 1, 1, 2, None]),
@@ -66,11 +77,6 @@ def tables(draw: st.DrawFn, max_rows: int = 8, *, numbers: bool = False) -> list
             "s": st.sampled_from(["a", "b", "ab", "", None]),
         }
     )
-    fewest = draw(st.sampled_from([max_rows - 3, max_rows // 2, max_rows // 2, 0]))
-    rows = draw(st.lists(row, min_size=fewest, max_size=max_rows))
-    if draw(st.sampled_from([True, True, True, False])):
-        rows.sort(key=lambda row: row["ts"])
-    return rows
 
 
 def _decimals(texts: list[str]) -> st.SearchStrategy[Decimal | None]:
@@ -79,15 +85,37 @@ def _decimals(texts: list[str]) -> st.SearchStrategy[Decimal | None]:
 
 # ---- clauses --------------------------------------------------------------------------------------
 
+ROWS_PER_MATCH = [
+    "ONE ROW PER MATCH",
+    "ALL ROWS PER MATCH",
+    "ALL ROWS PER MATCH SHOW EMPTY MATCHES",
+    "ALL ROWS PER MATCH OMIT EMPTY MATCHES",
+    "ALL ROWS PER MATCH WITH UNMATCHED ROWS",
+]
+ORDERS = ["ts", "ts", "ts", "ts ASC, v", "ts, f DESC NULLS LAST", "ts DESC", "v NULLS LAST, ts", "f DESC", "s, ts", ""]
+
+
+@dataclass(frozen=True)
+class Given:
+    """What the clauses of a clause are drawn from."""
+
+    rows: Sequence[str] = ("", *ROWS_PER_MATCH)
+    modes: Sequence[str] = ("", "", "", "MAXIMAL MATCH", "INCREMENTAL MATCH", "ALL MATCHES")
+    orders: Sequence[str] = tuple(ORDERS)
+    partitions: Sequence[str] = ("", "", "", "PARTITION BY k", "PARTITION BY k", "PARTITION BY s, k")
+
 
 @st.composite
-def clauses(draw: st.DrawFn, weights: Weights | None = None, *, numbers: bool = False) -> str:
+def clauses(
+    draw: st.DrawFn, weights: Weights | None = None, *, numbers: bool = False, given: Given | None = None
+) -> str:
     """The inside of MATCH_RECOGNIZE ( … ). numbers: many conditions and measures are on NUMBERS."""
+    given = given or Given()
     if weights is None:
         weights = draw(st.sampled_from([PATH_INDEPENDENT, PATH_DEPENDENT, MIXED]))
-    rows = draw(st.sampled_from(["", *ROWS_PER_MATCH]))
-    mode = draw(st.sampled_from(["", "", "", "MAXIMAL MATCH", "INCREMENTAL MATCH", "ALL MATCHES"]))
-    order = draw(st.sampled_from(ORDERS))
+    rows = draw(st.sampled_from(given.rows))
+    mode = draw(st.sampled_from(given.modes))
+    order = draw(st.sampled_from(given.orders))
 
     pool = list("ABCDE"[: draw(st.sampled_from([3, 2, 4, 5, 3, 1]))])
     # Exclusion and unmatched rows do not go together.
@@ -106,7 +134,7 @@ def clauses(draw: st.DrawFn, weights: Weights | None = None, *, numbers: bool = 
     definitions = draw(_definitions(labels, names, weights, numbered=mode != "INCREMENTAL MATCH", numbers=numbers))
 
     parts = [
-        draw(st.sampled_from(["", "", "", "PARTITION BY k", "PARTITION BY k", "PARTITION BY s, k"])),
+        draw(st.sampled_from(given.partitions)),
         f"ORDER BY {order}" if order else "",
         _listed("MEASURES", [f"{measure} AS m{i}" for i, measure in enumerate(measures)]),
         rows,
@@ -118,16 +146,6 @@ def clauses(draw: st.DrawFn, weights: Weights | None = None, *, numbers: bool = 
         _listed("DEFINE", [f"{label} AS {condition}" for label, condition in definitions.items()]),
     ]
     return " ".join(part for part in parts if part)
-
-
-ROWS_PER_MATCH = [
-    "ONE ROW PER MATCH",
-    "ALL ROWS PER MATCH",
-    "ALL ROWS PER MATCH SHOW EMPTY MATCHES",
-    "ALL ROWS PER MATCH OMIT EMPTY MATCHES",
-    "ALL ROWS PER MATCH WITH UNMATCHED ROWS",
-]
-ORDERS = ["ts", "ts", "ts", "ts ASC, v", "ts, f DESC NULLS LAST", "ts DESC", "v NULLS LAST, ts", "f DESC", "s, ts", ""]
 
 
 def _listed(keyword: str, items: list[str]) -> str:
