@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from episode import streams
 from episode.api import (
     Options,
     aggregate,
@@ -43,4 +44,5 @@ __all__ = [
     "match_local",
     "sql",
     "sql_local",
+    "streams",
 ]

@@ -22,9 +22,11 @@ ALLOWED = {
     "plan": {"episode.errors", "episode.lang"},
     "kernels": set(),
     "matchers": {"episode.errors", "episode.plan", "episode.kernels"},
-    "spark": {"episode.errors", "episode.plan", "episode.matchers"},
-    "queries": {"episode.errors", "episode.lang", "episode.plan", "episode.matchers"},
+    "store": {"episode.errors", "episode.plan", "episode.matchers"},
+    "spark": {"episode.errors", "episode.plan", "episode.matchers", "episode.store"},
+    "queries": {"episode.errors", "episode.lang", "episode.plan", "episode.matchers", "episode.store"},
     "api": {"episode.lang", "episode.queries"},
+    "streams": {"episode.errors", "episode.queries", "episode.store"},
     "samples": set(),
     "report": PUBLIC,
     "demo": PUBLIC | {"episode.report", "episode.samples"},
@@ -51,7 +53,14 @@ COMPOSED = {
 TO_BE_PARTED: set[tuple[str, str]] = set()
 
 FREE = {"__init__"}  # the public names
-LAZY_SPARK = {"queries", "api", "cli", "demo", "follow"}  # may name pyspark, but not load it when they are loaded
+LAZY_SPARK = {
+    "queries",
+    "api",
+    "streams",
+    "cli",
+    "demo",
+    "follow",
+}  # may name pyspark, but not load it when they are loaded
 
 
 @dataclass(frozen=True)

@@ -82,15 +82,32 @@ def watermark_milliseconds(option: str | int, time: EventTime) -> int:
     """The delay that `Options(watermark=…)` says: a duration, or a number where time is one."""
     if isinstance(option, bool) or not isinstance(option, (str, int)):
         raise EpisodeAnalysisError(f"Options(watermark={option!r}): a duration is needed.", hint=_examples(time))
-    text = str(option)
-    cursor = Cursor(text, tokenize(text))
-    duration = parse_duration(cursor)
-    if not cursor.at_end or (duration.unit is None) != is_integer(time.type):
+    duration = _duration(option)
+    if duration is None or (duration.unit is None) != is_integer(time.type):
         raise EpisodeAnalysisError(
             f"Options(watermark={option!r}) does not fit the event time {time.column} of type {time.type}.",
             hint=_examples(time),
         )
     return -(-duration.amount // time.units_per_millisecond)
+
+
+def duration_in_units(option: str | int, time: EventTime, what: str) -> int:
+    """A duration that is given as an option, in units of event time; what: its name in errors."""
+    if isinstance(option, bool) or not isinstance(option, (str, int)):
+        raise EpisodeAnalysisError(f"{what} {option!r}: a duration is needed.", hint=_examples(time))
+    duration = _duration(option)
+    if duration is None or (duration.unit is None) != is_integer(time.type):
+        fitting = f" the event time {time.column} of type {time.type}" if time.column else " the clock"
+        raise EpisodeAnalysisError(f"{what} {option} does not fit{fitting}.", hint=_examples(time))
+    return duration.amount
+
+
+def _duration(option: str | int) -> Duration | None:
+    """The duration in a text; None where more stands there."""
+    text = str(option)
+    cursor = Cursor(text, tokenize(text))
+    duration = parse_duration(cursor)
+    return duration if cursor.at_end else None
 
 
 def _examples(time: EventTime) -> str:

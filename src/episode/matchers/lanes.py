@@ -1,0 +1,60 @@
+"""Rows by lane and by key: how stream stores spread events over lanes, and sort them for an archive."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from episode.kernels import hashing, partition
+from episode.matchers.columns import key_hashes, take
+from episode.matchers.keys import KeyCoder
+from episode.matchers.ordering import order_image
+from episode.matchers.protocol import OrderKey
+
+
+def event_times(table: pa.Table, column: str) -> np.ndarray:
+    """The rows' times as int64: microseconds, or the integers themselves. No time is null."""
+    if table.num_rows == 0:
+        return np.empty(0, np.int64)
+    return order_image(table, OrderKey(column)).values
+
+
+def lanes_of(table: pa.Table, keys: tuple[str, ...], lanes: int) -> np.ndarray:
+    """The lane of each row (int32): a stable hash of its key; without keys, lane 0."""
+    if not keys or lanes == 1 or table.num_rows == 0:
+        return np.zeros(table.num_rows, np.int32)
+    return hashing.shards_of(key_hashes(table, keys), lanes)
+
+
+def split_by_lane(table: pa.Table, keys: tuple[str, ...], lanes: int) -> list[tuple[int, pa.Table]]:
+    """(lane, its rows in order of arrival) for each lane that has rows."""
+    numbers = lanes_of(table, keys, lanes)
+    order, starts = partition.group(numbers, lanes)
+    used = np.flatnonzero(np.diff(starts))
+    if len(used) <= 1:
+        return [(int(lane), table) for lane in used]
+    grouped = take(table, order)
+    return [(int(lane), grouped.slice(starts[lane], starts[lane + 1] - starts[lane])) for lane in used]
+
+
+def order_by_key_and_time(table: pa.Table, keys: tuple[str, ...], time: str) -> np.ndarray | None:
+    """The rows in order of key values, then time, then arrival (int64[n]); None where they are in this order."""
+    images = np.ascontiguousarray(event_times(table, time))[np.newaxis, :]
+    coded = KeyCoder(keys).encode(table)
+    codes = _ranks(table, keys, coded.local, coded.count)[coded.local] if keys else coded.local
+    if partition.is_ordered(codes, images):
+        return None
+    order, starts, disordered = partition.group_and_check(codes, coded.count, images)
+    partition.order_within(order, starts, disordered, images)
+    return order
+
+
+def _ranks(table: pa.Table, keys: tuple[str, ...], local: np.ndarray, count: int) -> np.ndarray:
+    """The place of each key among the keys in order of their values (int32[count])."""
+    first = np.empty(count, np.int64)
+    first[local[::-1]] = np.arange(len(local) - 1, -1, -1)
+    values = take(table.select(list(keys)), first)
+    ranks = np.empty(count, np.int32)
+    ranks[pc.sort_indices(values, [(key, "ascending") for key in keys]).to_numpy()] = np.arange(count, dtype=np.int32)
+    return ranks

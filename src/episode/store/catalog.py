@@ -1,0 +1,122 @@
+"""The catalog: a directory with one JSON file for each declared stream, so that every process finds it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+from episode.errors import EpisodeAnalysisError, EpisodeDataError
+from episode.store.declaration import Declaration, declare, is_name
+from episode.store.files import locked, publish_new
+
+__all__ = ["Catalog", "Declaration", "catalog_directory", "declare"]
+
+VARIABLE = "EPISODE_CATALOG"
+WAREHOUSE = "spark-warehouse"
+
+
+def catalog_directory(setting: str | None = None, warehouse: str | None = None) -> Path:
+    """Where the catalog is: EPISODE_CATALOG, else the setting `spark.episode.catalog`, else under the warehouse."""
+    place = os.environ.get(VARIABLE) or setting or os.path.join(warehouse or WAREHOUSE, "episode")
+    return Path(place.removeprefix("file://").removeprefix("file:")).expanduser().absolute()
+
+
+class Catalog:
+    """The declared streams of a directory. Names are found in large and small letters alike."""
+
+    def __init__(self, directory: str | Path | None = None) -> None:
+        self.directory = catalog_directory() if directory is None else Path(directory).expanduser().absolute()
+
+    def create(self, declaration: Declaration, *, if_not_exists: bool = False) -> Declaration:
+        """Declare a stream; where its name is taken, an error or (if_not_exists) what there is."""
+        self.directory.mkdir(parents=True, exist_ok=True)
+        with locked(self.directory / ".lock"):
+            for name in filter(None, (declaration.name, declaration.archive)):
+                found = self.lookup(name)
+                if found is None:
+                    continue
+                if if_not_exists and name == declaration.name and found.name.lower() == name.lower():
+                    return found
+                what = "stream" if found.name.lower() == name.lower() else f"archive of the stream {found.name}"
+                raise EpisodeAnalysisError(
+                    f"There is a {what} called {name} already."
+                    if what == "stream"
+                    else f"{name} is the {what} already.",
+                    hint=f"CREATE STREAM IF NOT EXISTS, or DROP STREAM {found.name} first. Catalog: {self.directory}.",
+                )
+            if not declaration.location:
+                place = self.directory / declaration.name.lower()
+                declaration = replace(declaration, location=str(place), managed=True)
+            text = json.dumps(declaration.as_json(), indent=2, ensure_ascii=False)
+            if not publish_new(self._path(declaration.name), text.encode()):
+                raise EpisodeAnalysisError(f"There is a stream called {declaration.name} already.")
+        return declaration
+
+    def drop(self, name: str, *, if_exists: bool = False) -> bool:
+        """Forget a stream. Its log and archive go with it, unless it was declared with a LOCATION."""
+        with suppress(FileNotFoundError), locked(self.directory / ".lock"):
+            found = self._read(name)
+            if found is not None:
+                self._path(found.name).unlink()
+                if found.managed and found.location:
+                    shutil.rmtree(found.location, ignore_errors=True)
+                return True
+        if not if_exists:
+            raise self._missing(name)
+        return False
+
+    def names(self) -> list[str]:
+        """The names of the streams, as they were declared."""
+        return [declaration.name for declaration in self.declarations()]
+
+    def declarations(self) -> list[Declaration]:
+        """All streams, in order of their names."""
+        found = []
+        for path in sorted(self.directory.glob("*.json")) if self.directory.is_dir() else []:
+            declaration = self._read(path.stem)
+            if declaration is not None:
+                found.append(declaration)
+        return found
+
+    def find(self, name: str) -> Declaration:
+        """The stream of a name."""
+        found = self._read(name)
+        if found is None:
+            raise self._missing(name)
+        return found
+
+    def archive_of(self, name: str) -> Declaration | None:
+        """The stream whose archive has this name; None where there is none."""
+        lower = name.lower()
+        return next((one for one in self.declarations() if one.archive and one.archive.lower() == lower), None)
+
+    def lookup(self, name: str) -> Declaration | None:
+        """The stream that has this name, or whose archive has; None where there is none."""
+        return self._read(name) or self.archive_of(name)
+
+    def _read(self, name: str) -> Declaration | None:
+        if not is_name(name):
+            return None
+        path = self._path(name)
+        try:
+            text = path.read_text(encoding="utf-8")
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        try:
+            return Declaration.of_json(json.loads(text), str(path))
+        except (ValueError, KeyError, TypeError) as error:
+            raise EpisodeDataError(f"{path} is not a declaration of a stream: {error}.") from None
+
+    def _path(self, name: str) -> Path:
+        return self.directory / f"{name.lower()}.json"
+
+    def _missing(self, name: str) -> EpisodeAnalysisError:
+        names = ", ".join(self.names())
+        return EpisodeAnalysisError(
+            f"There is no stream {name}.",
+            hint=f"Streams: {names}." if names else f"The catalog {self.directory} is empty: CREATE STREAM makes one.",
+        )

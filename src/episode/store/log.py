@@ -1,0 +1,274 @@
+"""The live log of a stream: one segment for each committed batch, numbered 1, 2, 3, …
+
+The numbers are the positions of readers. A batch is written aside, in `tmp`, and becomes visible by one rename under a
+lock: a killed producer leaves nothing that a reader could see. Segments are removed from the oldest on, and never the
+last, so that a number that is missing between two others has not been removed but lost.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pyarrow as pa
+
+from episode.errors import EpisodeDataError
+from episode.store import segment
+from episode.store.declaration import Declaration
+from episode.store.files import aside, locked, space_needed, sync_directory
+from episode.store.segment import Block, CorruptSegment, Footer, Head, Tally
+
+SUFFIX = ".seg"
+BLOCK_ROWS = 1 << 20
+REMEMBERED = 256
+"""Producers whose last batch is remembered."""
+ABANDONED = 86_400.0
+"""Seconds after which a file that was written aside belongs to nobody."""
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Who appends, and the number of the batch: one whose number is not new for its producer is not stored again."""
+
+    producer: str
+    batch: int
+
+
+@dataclass(frozen=True)
+class Staged:
+    """A batch that is written aside and not yet visible; another process may commit it."""
+
+    path: str
+    head: Head
+    blocks: tuple[Block, ...]
+
+    @property
+    def rows(self) -> int:
+        return sum(block.rows for block in self.blocks)
+
+
+class Log:
+    """The segments of a stream, in the directory `log` of its location."""
+
+    def __init__(self, declaration: Declaration) -> None:
+        root = Path(declaration.location)
+        self.declaration = declaration
+        self.directory, self.temporary, self.lock = root / "log", root / "tmp", root / "lock"
+        self.sync = declaration.options.get("sync", "true").lower() == "true"
+        self._head = 0
+        self._last: Footer | None = None
+
+    # ---- reading ----------------------------------------------------------------------------------
+
+    def path(self, number: int) -> Path:
+        """The segment of a commit."""
+        return self.directory / f"{number:020d}{SUFFIX}"
+
+    def numbers(self) -> list[int]:
+        """The commits that are in the log, in order."""
+        try:
+            with os.scandir(self.directory) as entries:
+                names = [entry.name for entry in entries if entry.name.endswith(SUFFIX)]
+        except FileNotFoundError:
+            return []
+        return sorted(int(name.removesuffix(SUFFIX)) for name in names)
+
+    def head(self) -> int:
+        """The number of the last commit; 0 where there is none."""
+        number = self._head
+        while self.path(number + 1).exists():
+            number += 1
+        # Where `number` is still there, no later one has been removed: there was none when we looked.
+        if number == 0 or not self.path(number).exists():
+            number = max(self.numbers(), default=0)
+        self._head = number
+        return number
+
+    def oldest(self) -> int | None:
+        """The number of the first commit that is in the log; None where the log is empty."""
+        return min(self.numbers(), default=None)
+
+    def footer(self, number: int) -> Footer:
+        """What a segment says of itself; FileNotFoundError where it has been removed."""
+        if self._last is not None and self._last.commit == number:
+            return self._last
+        found = segment.read_footer(self.path(number))
+        if found.commit != number:
+            raise segment.corrupt(self.path(number), f"it is that of commit {found.commit}")
+        return found
+
+    def tally(self) -> Tally:
+        """What was ever appended: by the last segment that can be read."""
+        return self._tally(self.head())
+
+    def _tally(self, head: int) -> Tally:
+        """Where the last segment is corrupt, it counts as lost: what a producer repeats of it is stored again."""
+        if head == 0:
+            return Tally()
+        first: CorruptSegment | None = None
+        for number in range(head, 0, -1):
+            try:
+                found = self.footer(number)
+            except CorruptSegment as error:
+                first = first or error
+            except FileNotFoundError:
+                break
+            else:
+                self._last = found if number == head else self._last
+                return found.tally
+        assert first is not None
+        raise first
+
+    def batches(
+        self, number: int, lanes: Collection[int] | None = None, columns: Sequence[str] | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows of a commit; FileNotFoundError where its segment has been removed."""
+        footer = self.footer(number)
+        yield from segment.read_blocks(self.path(number), footer, lanes, columns)
+
+    # ---- appending --------------------------------------------------------------------------------
+
+    def stage(self, table: pa.Table) -> Staged:
+        """Write rows that conform to the declaration aside."""
+        from episode.matchers.lanes import event_times, split_by_lane
+
+        declaration = self.declaration
+        self.temporary.mkdir(parents=True, exist_ok=True)
+        path = aside(self.temporary, SUFFIX)
+        try:
+            with space_needed(f"what was appended to {declaration.name}"), open(path, "xb") as file:
+                head = segment.write_head(file, declaration.schema)
+                blocks = []
+                for start in range(0, table.num_rows, BLOCK_ROWS):
+                    part = table.slice(start, BLOCK_ROWS)
+                    for lane, rows in split_by_lane(part, declaration.key, declaration.lanes):
+                        times = event_times(rows, declaration.time)
+                        batch = rows.combine_chunks().to_batches()[0]
+                        blocks.append(segment.write_block(file, batch, lane, int(times.min()), int(times.max())))
+                self._flush(file)
+        except BaseException:
+            _remove(path)
+            raise
+        return Staged(str(path), head, tuple(blocks))
+
+    def commit(self, staged: Sequence[Staged], origin: Origin | None = None) -> int:
+        """Make staged batches visible, all at once; the number of their commit.
+
+        Without rows nothing is committed, nor for an origin that has been: the number is then that of the last commit
+        before, or of the one that stored them.
+        """
+        whole = self._joined([one for one in staged if one.blocks], staged)
+        self.directory.mkdir(parents=True, exist_ok=True)
+        with locked(self.lock):
+            head = self.head()
+            if whole is None:
+                return head
+            tally = self._tally(head)
+            if origin is not None and origin.batch <= tally.origins.get(origin.producer, (-1, 0))[0]:
+                _remove(Path(whole.path))
+                return tally.origins[origin.producer][1]
+            number = head + 1
+            footer = Footer(number, whole.blocks, _added(tally, whole, origin, number), whole.head)
+            try:
+                with space_needed(f"what was appended to {self.declaration.name}"), open(whole.path, "ab") as file:
+                    segment.write_footer(file, footer)
+                    self._flush(file)
+                os.rename(whole.path, self.path(number))
+            except BaseException:
+                _remove(Path(whole.path))
+                raise
+            if self.sync:
+                sync_directory(self.directory)
+            self._head, self._last = number, footer
+            return number
+
+    def discard(self, staged: Sequence[Staged]) -> None:
+        """Forget batches that were written aside."""
+        for one in staged:
+            _remove(Path(one.path))
+
+    def _joined(self, full: Sequence[Staged], all_of_them: Sequence[Staged]) -> Staged | None:
+        """Several staged batches as one; None where there are no rows."""
+        self.discard([one for one in all_of_them if not one.blocks])
+        if len(full) <= 1:
+            return full[0] if full else None
+        path = aside(self.temporary, SUFFIX)
+        blocks: list[Block] = []
+        try:
+            with space_needed(f"what was appended to {self.declaration.name}"), open(path, "xb") as file:
+                head = segment.write_head(file, self.declaration.schema)
+                for one in full:
+                    start = one.blocks[0].offset
+                    shift = file.tell() - start
+                    _copy(one.path, start, file)
+                    blocks += [replace(block, offset=block.offset + shift) for block in one.blocks]
+                self._flush(file)
+        except BaseException:
+            _remove(path)
+            raise
+        self.discard(full)
+        return Staged(str(path), head, tuple(blocks))
+
+    def _flush(self, file) -> None:  # type: ignore[no-untyped-def]
+        file.flush()
+        if self.sync:
+            os.fsync(file.fileno())
+
+    # ---- removing ---------------------------------------------------------------------------------
+
+    def remove_to(self, number: int, older_than: float) -> int:
+        """Remove segments from the oldest on up to a number, as far as they were committed before a moment (seconds of
+        the clock), but never the last one. Gives back how many."""
+        removed = 0
+        for one in self.numbers()[:-1]:
+            path = self.path(one)
+            if one > number:
+                break
+            with suppress(FileNotFoundError):
+                if path.stat().st_mtime > older_than:
+                    break
+                path.unlink()
+                removed += 1
+        return removed
+
+    def tidy(self) -> None:
+        """Remove what killed producers have left."""
+        with suppress(FileNotFoundError):
+            for path in self.temporary.iterdir():
+                with suppress(FileNotFoundError):
+                    if path.stat().st_mtime < time.time() - ABANDONED:
+                        path.unlink()
+
+    def lost(self, number: int) -> EpisodeDataError:
+        """The error of a segment that should be there."""
+        return EpisodeDataError(
+            f"The segment {self.path(number)} is missing: it was neither archived nor expired.",
+            hint="Restore the file, or read on after it.",
+        )
+
+
+def _added(tally: Tally, staged: Staged, origin: Origin | None, number: int) -> Tally:
+    greatest = max([block.greatest for block in staged.blocks] + ([] if tally.greatest is None else [tally.greatest]))
+    origins = dict(tally.origins)
+    if origin is not None:
+        origins.pop(origin.producer, None)
+        origins[origin.producer] = (origin.batch, number)
+        for oldest in list(origins)[: len(origins) - REMEMBERED]:
+            del origins[oldest]
+    return Tally(tally.rows + staged.rows, greatest, origins)
+
+
+def _copy(path: str, start: int, file) -> None:  # type: ignore[no-untyped-def]
+    with open(path, "rb") as source:
+        source.seek(start)
+        while chunk := source.read(1 << 22):
+            file.write(chunk)
+
+
+def _remove(path: Path) -> None:
+    with suppress(FileNotFoundError):
+        path.unlink()

@@ -1,0 +1,174 @@
+"""A segment: one committed batch of a log in one file.
+
+    magic, length of schema, schema | block | block | … | footer | checksum and length of footer, magic
+
+A block is an Arrow IPC message: rows of one lane, in order of arrival. The footer, in JSON, says where blocks are,
+their lanes, rows, checksums, least and greatest times, and what the log as a whole holds up to here (`Tally`), so that
+only the last segment need be read to know it.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+import zlib
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import BinaryIO
+
+import pyarrow as pa
+
+from episode.errors import EpisodeDataError
+
+MAGIC = b"EPISLOG1"
+_LENGTH = struct.Struct("<I")
+_END = struct.Struct("<II8s")
+_TAIL = 64 * 1024
+"""Bytes from the end that are read at once: most footers are in them."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """Rows of one lane: where they are in the file, their checksum, their least and greatest time."""
+
+    lane: int
+    offset: int
+    length: int
+    rows: int
+    crc: int
+    least: int
+    greatest: int
+
+
+@dataclass(frozen=True)
+class Tally:
+    """What a log holds up to a commit: rows, the greatest event time, and the last batch of each producer.
+
+    origins: producer → (batch, commit), the most recent last.
+    """
+
+    rows: int = 0
+    greatest: int | None = None
+    origins: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Head:
+    """The schema at the beginning of a segment: how long it is, and its checksum."""
+
+    length: int
+    crc: int
+
+
+@dataclass(frozen=True)
+class Footer:
+    """What a segment says of itself."""
+
+    commit: int
+    blocks: tuple[Block, ...]
+    tally: Tally
+    head: Head
+
+    @property
+    def rows(self) -> int:
+        return sum(block.rows for block in self.blocks)
+
+    @property
+    def least(self) -> int | None:
+        return min((block.least for block in self.blocks), default=None)
+
+    @property
+    def greatest(self) -> int | None:
+        return max((block.greatest for block in self.blocks), default=None)
+
+
+class CorruptSegment(EpisodeDataError):
+    """A segment whose bytes are not those that were written."""
+
+    kind = "corrupt"
+
+
+def corrupt(path: Path, what: str) -> CorruptSegment:
+    return CorruptSegment(
+        f"The segment {path} is corrupt: {what}.",
+        hint="Restore the file, or read with skip_corrupt=True, which leaves out such segments and counts them.",
+    )
+
+
+def write_head(file: BinaryIO, schema: pa.Schema) -> Head:
+    """The beginning of a segment."""
+    message = schema.serialize().to_pybytes()
+    file.write(MAGIC + _LENGTH.pack(len(message)) + message)
+    return Head(len(message), zlib.crc32(message))
+
+
+def write_block(file: BinaryIO, batch: pa.RecordBatch, lane: int, least: int, greatest: int) -> Block:
+    """Add the rows of a lane at the end of the file."""
+    message = batch.serialize()
+    offset = file.tell()
+    file.write(message)
+    return Block(lane, offset, message.size, batch.num_rows, zlib.crc32(message), least, greatest)
+
+
+def write_footer(file: BinaryIO, footer: Footer) -> None:
+    """The end of a segment."""
+    text = json.dumps(
+        {
+            "commit": footer.commit,
+            "head": list(asdict(footer.head).values()),
+            "blocks": [list(asdict(block).values()) for block in footer.blocks],
+            "tally": asdict(footer.tally),
+        }
+    ).encode()
+    file.write(text + _END.pack(zlib.crc32(text), len(text), MAGIC))
+
+
+def read_footer(path: Path) -> Footer:
+    """The footer of a segment; FileNotFoundError where the segment has gone."""
+    with open(path, "rb") as file:
+        size = file.seek(0, 2)
+        start = max(0, size - _TAIL)
+        file.seek(start)
+        tail = file.read()
+        if len(tail) < _END.size:
+            raise corrupt(path, "it is too short")
+        crc, length, magic = _END.unpack(tail[-_END.size :])
+        if magic != MAGIC or length + _END.size > size:
+            raise corrupt(path, "its end is missing")
+        if length + _END.size > len(tail):
+            file.seek(size - _END.size - length)
+            tail = file.read()
+    text = tail[-_END.size - length : -_END.size]
+    if zlib.crc32(text) != crc:
+        raise corrupt(path, "the checksum of its footer is wrong")
+    found = json.loads(text)
+    tally = found["tally"]
+    origins = {name: (batch, commit) for name, (batch, commit) in tally["origins"].items()}
+    blocks = tuple(Block(*values) for values in found["blocks"])
+    return Footer(found["commit"], blocks, Tally(tally["rows"], tally["greatest"], origins), Head(*found["head"]))
+
+
+def read_blocks(
+    path: Path, footer: Footer, lanes: Collection[int] | None = None, columns: Sequence[str] | None = None
+) -> Iterator[pa.RecordBatch]:
+    """The rows of some lanes (None: of all), checked; memory is that of the file's pages."""
+    wanted = [block for block in footer.blocks if lanes is None or block.lane in lanes]
+    with pa.memory_map(str(path)) as file:
+        whole = file.read_buffer()
+    schema = None
+    for block in wanted:
+        message = whole.slice(block.offset, block.length)
+        if message.size != block.length or zlib.crc32(message) != block.crc:
+            raise corrupt(path, f"the checksum of lane {block.lane} is wrong")
+        if schema is None:
+            schema = _schema(path, whole, footer.head)
+        batch = pa.ipc.read_record_batch(message, schema)
+        yield batch if columns is None else batch.select(list(columns))
+
+
+def _schema(path: Path, whole: pa.Buffer, head: Head) -> pa.Schema:
+    message = whole.slice(len(MAGIC) + _LENGTH.size, head.length)
+    if message.size != head.length or zlib.crc32(message) != head.crc:
+        raise corrupt(path, "the checksum of its schema is wrong")
+    return pa.ipc.read_schema(message)

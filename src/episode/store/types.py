@@ -1,0 +1,129 @@
+"""Spark's types, as a declaration writes them, and the Arrow types that stores hold their values in."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Union
+
+import pyarrow as pa
+
+from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
+from episode.matchers.spark_types import held_as, spark_name
+
+Columns = Union[str, Mapping[str, str], Iterable[tuple[str, str]], pa.Schema]
+"""Columns of a stream: as in a statement (`symbol STRING, price DOUBLE`), names with types, or an Arrow schema."""
+
+_ATOMS = {
+    "boolean": pa.bool_(), "tinyint": pa.int8(), "smallint": pa.int16(), "int": pa.int32(), "bigint": pa.int64(),
+    "float": pa.float32(), "double": pa.float64(), "string": pa.string(), "binary": pa.binary(), "date": pa.date32(),
+    "timestamp": pa.timestamp("us", tz="UTC"), "timestamp_ntz": pa.timestamp("us"), "time(6)": pa.time64("us"),
+    "interval day to second": pa.duration("us"),
+}  # fmt: skip
+_ALIASES = {
+    "bool": "boolean", "byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint", "real": "float",
+    "timestamp_ltz": "timestamp", "time": "time(6)", "dec": "decimal(10,0)", "decimal": "decimal(10,0)",
+    "numeric": "decimal(10,0)", "text": "string",
+}  # fmt: skip
+_KNOWN = (
+    "Types are those of Spark SQL: BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE, DECIMAL(p, s), STRING, "
+    "BINARY, DATE, TIMESTAMP, TIMESTAMP_NTZ, ARRAY<…>, MAP<…>, STRUCT<…>."
+)
+
+
+def spark_type(text: str) -> str:
+    """The simple name of a type that is written in SQL: `LONG` is `bigint`."""
+    return spark_name(arrow_type(text))
+
+
+def arrow_type(text: str) -> pa.DataType:
+    """The Arrow type that holds the values of a Spark type."""
+    name = re.sub(r"\s+", " ", text.strip()).lower()
+    name = _ALIASES.get(name, name)
+    if name in _ATOMS:
+        return _ATOMS[name]
+    if re.fullmatch(r"(varchar|char|character) ?\( ?\d+ ?\)", name):
+        return pa.string()
+    decimal = re.fullmatch(r"(?:decimal|dec|numeric) ?\( ?(\d+) ?(?:, ?(\d+) ?)?\)", name)
+    if decimal:
+        return _decimal(text, int(decimal.group(1)), int(decimal.group(2) or 0))
+    nested = re.fullmatch(r"\s*(array|map|struct)\s*<(.*)>\s*", text, re.IGNORECASE | re.DOTALL)
+    if nested:
+        return _nested(text, nested.group(1).lower(), nested.group(2))
+    raise EpisodeAnalysisError(f"{text.strip()} is not a type.", hint=_KNOWN)
+
+
+def _decimal(text: str, precision: int, scale: int) -> pa.DataType:
+    if not 1 <= precision <= 38 or scale > precision:
+        raise EpisodeAnalysisError(f"{text.strip()} is not a type.", hint="A decimal has at most 38 digits.")
+    return pa.decimal128(precision, scale)
+
+
+def _nested(text: str, kind: str, inside: str) -> pa.DataType:
+    parts = list(split(inside))
+    if kind == "array" and len(parts) == 1:
+        return pa.list_(arrow_type(parts[0]))
+    if kind == "map" and len(parts) == 2:
+        return pa.map_(arrow_type(parts[0]), arrow_type(parts[1]))
+    if kind == "struct" and parts:
+        fields = [_field(part) for part in parts]
+        return pa.struct([pa.field(name, arrow_type(type_)) for name, type_ in fields])
+    raise EpisodeAnalysisError(f"{text.strip()} is not a type.", hint=_KNOWN)
+
+
+def _field(text: str) -> tuple[str, str]:
+    """`name: type` or `name type`; a name of other signs stands in back quotes."""
+    found = re.fullmatch(r"\s*(`(?:[^`]|``)+`|[^\W\d]\w*)\s*:?\s*(.+?)\s*", text, re.DOTALL)
+    if found is None or (not found.group(1).startswith("`") and not re.match(r"\s*\w+[\s:`]", text)):
+        raise EpisodeAnalysisError(
+            f"{text.strip()!r} is not a column: a name and its type are needed.", hint="Write for example price DOUBLE."
+        )
+    name = found.group(1)
+    return (name[1:-1].replace("``", "`") if name.startswith("`") else name), found.group(2)
+
+
+def split(text: str) -> Iterator[str]:
+    """The parts of a list, at the commas outside brackets and back quotes."""
+    depth, quoted, start = 0, False, 0
+    for i, sign in enumerate(text):
+        if sign == "`":
+            quoted = not quoted
+        elif quoted:
+            continue
+        elif sign in "<(":
+            depth += 1
+        elif sign in ">)":
+            depth -= 1
+        elif sign == "," and depth == 0:
+            yield text[start:i]
+            start = i + 1
+    if text[start:].strip() or start:
+        yield text[start:]
+
+
+def columns_of(columns: Columns) -> tuple[tuple[str, str], ...]:
+    """Columns as names with simple Spark types; nothing but their types is checked."""
+    if isinstance(columns, str):
+        pairs: Iterable[tuple[str, str]] = [_field(part) for part in split(columns)]
+    elif isinstance(columns, pa.Schema):
+        return tuple((field.name, _declared(field)) for field in columns)
+    elif isinstance(columns, Mapping):
+        pairs = columns.items()
+    else:
+        pairs = columns
+    found = []
+    for pair in pairs:
+        if not (isinstance(pair, (tuple, list)) and len(pair) == 2 and all(isinstance(part, str) for part in pair)):
+            raise EpisodeAnalysisError(
+                f"{pair!r} is not a column: a name and its type are needed.",
+                hint="Write for example ('price', 'DOUBLE').",
+            )
+        found.append((pair[0], spark_type(pair[1])))
+    return tuple(found)
+
+
+def _declared(field: pa.Field) -> str:
+    try:
+        return spark_type(spark_name(held_as(field.type)))
+    except (EpisodeUnsupportedError, EpisodeAnalysisError):
+        raise EpisodeAnalysisError(f"The column {field.name} of type {field.type} has no type of Spark.") from None

@@ -1,0 +1,189 @@
+"""Declared streams: create, append, read, count, archive. The public module `episode.streams`.
+
+A stream has a durable log, to which any process on the machine appends, and an archive of Parquet files. Its
+declaration is in a catalog: the directory EPISODE_CATALOG, else `spark-warehouse/episode`; `catalog=` names another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from os import PathLike, fspath
+from typing import Any, Union
+
+import pyarrow as pa
+
+from episode.errors import EpisodeDataError
+from episode.queries.frames import arrow_table
+from episode.store.catalog import Catalog, Declaration, declare
+from episode.store.declaration import Length
+from episode.store.log import Origin
+from episode.store.stream import StreamStore, open_store
+from episode.store.types import Columns
+
+__all__ = [
+    "Declaration",
+    "Origin",
+    "append",
+    "count",
+    "create",
+    "describe",
+    "drop",
+    "names",
+    "read",
+]
+
+Place = Union[str, "PathLike[str]", None]
+
+
+def create(
+    name: str,
+    columns: Columns,
+    *,
+    time: str | None = None,
+    key: str | Sequence[str] = (),
+    delay: Length | None = None,
+    archive: str | None = None,
+    retain: Length | None = None,
+    location: str | None = None,
+    using: str = "episode",
+    options: Mapping[str, str] | None = None,
+    lanes: int | None = None,
+    if_not_exists: bool = False,
+    catalog: Place = None,
+) -> Declaration:
+    """Declare a stream, as CREATE STREAM does.
+
+    columns: `"symbol STRING, ts TIMESTAMP, price DOUBLE"`, names with types, or an Arrow schema. time: the column of
+    event time. key: column or columns whose equal values are one key. delay: how late events may come; retain: how long
+    they are kept ('30 days', or a number where time is one). archive: the name of the archive. location: a directory
+    for log and archive, which then stays when the stream is dropped.
+    """
+    declaration = declare(
+        name,
+        columns,
+        time=time,
+        key=key,
+        delay=delay,
+        archive=archive,
+        retain=retain,
+        location=location,
+        using=using,
+        options=options,
+        lanes=lanes,
+    )
+    return _catalog(catalog).create(declaration, if_not_exists=if_not_exists)
+
+
+def drop(name: str, *, if_exists: bool = False, catalog: Place = None) -> bool:
+    """Forget a stream, with its events unless it was declared with a location; whether there was one."""
+    return _catalog(catalog).drop(name, if_exists=if_exists)
+
+
+def names(*, catalog: Place = None) -> list[str]:
+    """The names of the declared streams."""
+    return _catalog(catalog).names()
+
+
+def describe(name: str, *, catalog: Place = None) -> Declaration:
+    """The declaration of a stream, by its name or that of its archive."""
+    return _declaration(name, catalog)
+
+
+def append(name: str, rows: Any, *, origin: Origin | None = None, catalog: Place = None) -> int:
+    """Store rows, all or none, and give back the position after them.
+
+    rows: an Arrow table, a pandas or Polars frame, a Spark DataFrame, or dictionaries, one for each row. origin: a
+    batch of a producer that is stored once, however often it is appended.
+    """
+    store = store_of(name, catalog)
+    return store.append(table_of(rows, store.declaration), origin)
+
+
+def read(
+    name: str,
+    after: int = 0,
+    *,
+    until: int | None = None,
+    limit: int | None = None,
+    columns: Sequence[str] | None = None,
+    lanes: Collection[int] | None = None,
+    skip_corrupt: bool = False,
+    catalog: Place = None,
+) -> tuple[pa.Table, int]:
+    """The events after a position, in order of arrival for each key, and the position from which to read on.
+
+    limit: about how many rows; batches are not cut, and at least one is read.
+    """
+    store = store_of(name, catalog)
+    if until is None and limit is not None:
+        until = store.advance(after, limit)
+    return store.read(after, until, columns=columns, lanes=lanes, skip_corrupt=skip_corrupt)
+
+
+def count(name: str, *, catalog: Place = None) -> int:
+    """How many events a stream holds."""
+    return store_of(name, catalog).count()
+
+
+def store_of(name: str, catalog: Place = None) -> StreamStore:
+    """The store of a stream, by its name or that of its archive."""
+    return open_store(_declaration(name, catalog))
+
+
+def table_of(rows: Any, declaration: Declaration) -> pa.Table:
+    """Rows of any kind as an Arrow table."""
+    if type(rows).__module__.split(".")[0] == "pyspark":
+        return rows.toArrow()
+    if isinstance(rows, Mapping):
+        rows = [rows]
+    if isinstance(rows, (list, tuple)) or (isinstance(rows, Iterator) and not hasattr(rows, "__arrow_c_stream__")):
+        return _table_of_dictionaries(rows, declaration)
+    return arrow_table(declaration.name, rows)
+
+
+def _table_of_dictionaries(rows: Iterable[Any], declaration: Declaration) -> pa.Table:
+    rows = list(rows)
+    by_lower = {name.lower(): name for name, _ in declaration.columns}
+    for number, row in enumerate(rows, 1):
+        if not isinstance(row, Mapping):
+            raise EpisodeDataError(
+                f"Row {number} is a {type(row).__name__}.",
+                hint="Give dictionaries, or an Arrow, pandas or Polars table.",
+            )
+        beyond = next((name for name in row if str(name).lower() not in by_lower), None)
+        if beyond is not None:
+            known = ", ".join(by_lower.values())
+            raise EpisodeDataError(
+                f"Row {number} has a column {beyond}, which {declaration.name} does not have.",
+                hint=f"Columns: {known}.",
+            )
+    arrays = []
+    lowered = [{str(name).lower(): value for name, value in row.items()} for row in rows]
+    for lower, field in zip(by_lower, declaration.schema, strict=True):
+        arrays.append(_array([row.get(lower) for row in lowered], field, declaration))
+    return pa.Table.from_arrays(arrays, schema=declaration.schema)
+
+
+def _array(values: list[Any], field: pa.Field, declaration: Declaration) -> pa.Array:
+    try:
+        return pa.array(values, field.type)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, TypeError):
+        for number, value in enumerate(values, 1):
+            try:
+                pa.array([value], field.type)
+            except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, TypeError):
+                type_ = dict(declaration.columns)[field.name].upper()
+                raise EpisodeDataError(
+                    f"Row {number}: {field.name} = {value!r} does not fit the type {type_} of {declaration.name}. "
+                    "Nothing of what was appended is stored."
+                ) from None
+        raise
+
+
+def _declaration(name: str, catalog: Place) -> Declaration:
+    found = _catalog(catalog)
+    return found.lookup(name) or found.find(name)
+
+
+def _catalog(place: Place) -> Catalog:
+    return Catalog(None if place is None else fspath(place))
