@@ -89,7 +89,7 @@ def test_events_that_last_equal_the_oracle(case: Case) -> None:
 @pytest.mark.parametrize("lasting", [False, True], ids=["moments", "lasting"])
 def test_closures_alone_equal_the_oracle(lasting: bool) -> None:
     """Whole, in rounds of few rows, and in chunks with restarts between them."""
-    features = Features(closure_alone=True, intervals=lasting)
+    features = Features(closure_alone=True, groups_of_alternatives=True, shared_in_closure=True, intervals=lasting)
 
     @SETTINGS
     @given(cases(features, max_events=10, strategy=Strategy.ANY), st.integers(1, 4), st.data())
@@ -103,8 +103,16 @@ def test_closures_alone_equal_the_oracle(lasting: bool) -> None:
     check()
 
 
+NEIGHBOURS = Features(neighbouring_groups=True)
+OF_ALTERNATIVES = Features(neighbouring_groups=True, groups_of_alternatives=True, shared_in_closure=True)
+
+
 @SETTINGS
-@given(cases(Features(neighbouring_groups=True), strategy=Strategy.ANY), st.integers(1, 4), st.data())
+@given(
+    st.one_of(cases(NEIGHBOURS, strategy=Strategy.ANY), cases(OF_ALTERNATIVES, max_events=6, strategy=Strategy.ANY)),
+    st.integers(1, 4),
+    st.data(),
+)
 def test_groups_side_by_side_equal_the_oracle(case: Case, rows: int, data: st.DataObject) -> None:
     spec = planned(case)
     oracle = expected(case, spec)

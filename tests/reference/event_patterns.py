@@ -399,14 +399,18 @@ class _Search:
     ) -> Iterator[Filled]:
         """Groups side by side bound each other: every choice of events for all of them that has each group complete.
 
-        Complete: all events that qualify between its neighbours, where a group counts with its events, if it has any.
+        Complete: all events that qualify between its neighbours, where a group counts with its events, if it has any;
+        of `^n`, any n successive ones of them.
         """
         for chosen in itertools.product(*(list(_subsets(ones)) for ones in qualifying)):
             whole = _grouped(places, iter(chosen))
             bounded = [hole for hole in _holes(whole, around.left, around.right) if isinstance(hole.filled, Group)]
             if all(
-                hole.filled.ones == tuple(one for one in ones if hole.encloses([one.event], span, self.within))
-                and len(hole.filled.ones) >= _needed(hole.filled.closure)
+                hole.filled.ones
+                in _groups(
+                    hole.filled.closure,
+                    tuple(one for one in ones if hole.encloses([one.event], span, self.within)),
+                )
                 for hole, ones in zip(bounded, qualifying, strict=True)
             ):
                 yield whole
@@ -534,13 +538,22 @@ class _Search:
 
 
 def _have_neighbours(filled: Filled) -> bool:
+    """Does nothing but negations stand between two groups?"""
     match filled:
-        case Ordered(parts):
+        case Ordered():
+            parts = [part for part in _in_line(filled) if not isinstance(part, Absent)]
             side_by_side = (isinstance(a, Group) and isinstance(b, Group) for a, b in itertools.pairwise(parts))
             return any(side_by_side) or any(_have_neighbours(part) for part in parts)
         case Unordered(parts) | Repeated(_, parts):
             return any(_have_neighbours(part) for part in parts)
     return False
+
+
+def _in_line(filled: Filled) -> list[Filled]:
+    """The parts of a sequence, and of sequences in it."""
+    if isinstance(filled, Ordered):
+        return [one for part in filled.parts for one in _in_line(part)]
+    return [filled]
 
 
 def _subsets(ones: tuple[One, ...]) -> Iterator[tuple[One, ...]]:

@@ -70,7 +70,8 @@ class Features:
     huge: bool = False  # integers near the limits of bigint
     alternatives: bool = False  # most parts of a sequence are alternatives
     closure_alone: bool = False  # the pattern is a closure, or has one as an alternative
-    neighbouring_groups: bool = False  # the pattern is A; B*; C*; D, perhaps with more around it
+    neighbouring_groups: bool = False  # the pattern is A; B*; C*; D, perhaps with more groups and more around them
+    shared_in_closure: bool = False  # (B e | C e)+
     nested_closures: bool = False  # SEQ(SEQ(A, B+)+, C), and closures of alternatives that have closures
     groups_of_alternatives: bool = False  # A; (B | C)+; D
     rich_negations: bool = False  # ~SEQ(A, B+), ~(SEQ(A, B) | C)
@@ -86,6 +87,7 @@ CLOSED = Features(
     groups_of_alternatives=True,
     rich_negations=True,
     negation_in_closure=True,
+    shared_in_closure=True,
 )
 EVERYTHING = Features(
     closure_of_disjunction=True,
@@ -238,16 +240,34 @@ class _Maker:
         return self.sequence(zstream=zstream, depth=2, most=4)
 
     def neighbours(self) -> EventPattern:
-        groups = [closure(self.one(), self.any_of("*", "*", "+"), groups=True) for _ in range(2)]
+        def group() -> EventPattern:
+            inside = self.alternatives() if self.features.groups_of_alternatives else self.one()
+            return closure(inside, self.any_of("*", "*", "+", "+", "^2"), groups=True)
+
+        groups: list[EventPattern] = [group() for _ in range(self.any_of(2, 2, 3))]
+        if self.any_of(True, *[False] * 4):
+            groups.insert(1, Negation(self.one()))
         sequence = Sequence((self.one(), *groups, self.one()))
-        match self.any_of("plain", "plain", "after", "not", "either"):
+        match self.any_of("plain", "plain", "after", "not", "either", "first", "last", "nested"):
             case "after":
                 return Sequence((*sequence.parts, self.one()))
             case "not":
                 return Sequence((*sequence.parts, self.negation()))
             case "either":
                 return Disjunction((sequence, self.one()))
+            case "first":
+                return Sequence(sequence.parts[1:])
+            case "last":
+                return Sequence(sequence.parts[:-1])
+            case "nested":
+                return Sequence((Sequence(sequence.parts[:2]), *sequence.parts[2:]))
         return sequence
+
+    def alternatives(self) -> EventPattern:
+        """Of a closure: of one variable, or of one each."""
+        first = self.one()
+        shared = self.features.shared_in_closure and self.any_of(True, False)
+        return Disjunction((first, self.one(first.variable if shared else None)))
 
     def choosing(self) -> EventPattern:
         def loop() -> Closure:
@@ -341,7 +361,7 @@ class _Maker:
             case "sequence":
                 inside = Sequence((self.one(), self.one()))
             case "either":
-                inside = Disjunction((self.one(), self.one()))
+                inside = self.alternatives()
             case "nested":
                 return closure(self.with_closure(), self.any_of("+", "+", "*", "^2"), groups=False)
             case "negation":

@@ -150,30 +150,29 @@ def check_groups(source: Source, pattern: EventPattern) -> None:
 
 
 def _check_neighbours(source: Source, sequence: Sequence) -> None:
-    places = [part for part in sequence.parts if not isinstance(part, Negation)]
+    """Groups of one sequence may stand side by side; where one is part of an alternative, an event is between them."""
+    places = [part for part in _flat(sequence) if not isinstance(part, Negation)]
     for left, right in pairwise(places):
-        if _is_pair(sequence, left):
+        if isinstance(left, Closure) and isinstance(right, Closure):
             continue
         ends, begins = any(last for _, last in _ends(left)), any(first for first, _ in _ends(right))
         if ends and begins:
             raise source.error(
                 EpisodeUnsupportedError,
-                "Closures side by side are supported as two, with * or +, between single events: A; B*; C+; D.",
+                "Closures side by side are supported as parts of one sequence: A; B*; C+; D.",
                 Span(left.span.start, right.span.end),
-                "Put an event between them, or write SEQ(A a, B+ b[], C+ c[], D d) for every choice of events.",
+                "Put an event between them, write the alternatives out, or write SEQ(A a, B+ b[], C+ c[], D d) for "
+                "every choice of events.",
             )
 
 
-def _is_pair(sequence: Sequence, left: EventPattern) -> bool:
-    """`A; B*; C*; D`: two groups with nothing but single events around them, where one ends as the other begins."""
-    at = next(number for number, part in enumerate(sequence.parts) if part is left)
-    around = sequence.parts[max(at - 1, 0) : at + 3]
-    return len(around) == 4 and all(
-        isinstance(part, EventClass)
-        if number in (0, 3)
-        else isinstance(part, Closure) and part.groups and part.count is None and isinstance(part.part, EventClass)
-        for number, part in enumerate(around)
-    )
+def _flat(sequence: Sequence) -> Iterator[EventPattern]:
+    """Its parts, and those of sequences in it."""
+    for part in sequence.parts:
+        if isinstance(part, Sequence):
+            yield from _flat(part)
+        else:
+            yield part
 
 
 def _has_single(pattern: EventPattern) -> bool:

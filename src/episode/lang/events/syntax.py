@@ -29,12 +29,20 @@ class Strategy(str, Enum):
 
 @dataclass(frozen=True)
 class EventClass:
-    """One event. `variable` is what conditions call it: the name given, else the name of the class."""
+    """One event. `variable` is what conditions call it: the name given, else the name of the class.
+
+    others: further classes that it may be of, where planning has made one of several alternatives.
+    """
 
     name: str
     variable: str
     span: Span = field(default=NOWHERE, compare=False)
     variable_span: Span = field(default=NOWHERE, compare=False)
+    others: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (self.name, *self.others)
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,9 @@ from episode.matchers.events.intermediate import intermediate_matches
 from episode.matchers.events.numbers import Numbers
 from episode.matchers.events.output import FoundMatches, flattened
 from episode.matchers.events.prepare import EventArrays
+from episode.matchers.events.records import Found, TooManyRecords
 from episode.matchers.events.rounds import Round
-from episode.matchers.events.tree import Found, TooManyRecords, TreeRun
+from episode.matchers.events.tree import TreeRun
 from episode.matchers.protocol import EventBatch
 
 if TYPE_CHECKING:

@@ -16,9 +16,9 @@ from episode.kernels.events import bounds as bounds_kernel
 from episode.kernels.events import checks, subsets
 from episode.matchers.events.output import FoundMatches
 from episode.matchers.events.prepare import EventArrays
+from episode.matchers.events.records import Found
 from episode.matchers.events.rounds import Round
 from episode.matchers.events.runs import automaton_arrays, ragged
-from episode.matchers.events.tree import Found
 from episode.matchers.lowering import COMPARE, is_float_lane
 from episode.matchers.prepare import function_code
 from episode.plan.events.bounds import Side, Term

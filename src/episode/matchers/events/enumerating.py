@@ -9,8 +9,8 @@ from episode.matchers.events.construct import BudgetSpent, Constructing
 from episode.matchers.events.numbers import Numbers
 from episode.matchers.events.output import FoundMatches
 from episode.matchers.events.prepare import EventArrays
+from episode.matchers.events.records import Found
 from episode.matchers.events.rounds import Round
-from episode.matchers.events.tree import Found
 from episode.plan.events.plan import EventPlan
 
 

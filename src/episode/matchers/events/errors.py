@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from episode.errors import EpisodeDataError
 from episode.matchers.events.enumerating import NotCounted
-from episode.matchers.events.tree import TooManyRecords
+from episode.matchers.events.records import TooManyRecords
 from episode.matchers.limits import StateLimit
 from episode.matchers.protocol import EventBatch
 from episode.plan.events.aggregated import AggregatedPlan

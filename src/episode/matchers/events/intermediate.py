@@ -12,7 +12,8 @@ import numpy as np
 
 from episode.kernels.events import joins
 from episode.matchers.events.prepare import EventArrays
-from episode.matchers.events.tree import NO_LIMIT, Found, TooManyRecords, TreeRun
+from episode.matchers.events.records import NO_LIMIT, Found, TooManyRecords
+from episode.matchers.events.tree import TreeRun
 from episode.plan.events.postponed import Construction
 
 NO_ROWS = np.zeros((1, 1), np.int32)

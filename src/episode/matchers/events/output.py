@@ -12,7 +12,7 @@ import pyarrow as pa
 from episode.kernels.outcomes import MATCHED
 from episode.matchers.assembly import Matches, PathLabels, output_tables
 from episode.matchers.columns import take
-from episode.matchers.events.tree import Found
+from episode.matchers.events.records import Found
 from episode.matchers.prepare import Needs, needs_of, prepare
 from episode.matchers.protocol import EventBatch
 from episode.plan.events.plan import EventPlan

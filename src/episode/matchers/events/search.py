@@ -17,9 +17,10 @@ from episode.matchers.events.errors import budget_spent, explosion, fruitless
 from episode.matchers.events.intermediate import intermediate_matches
 from episode.matchers.events.output import FoundMatches, flattened
 from episode.matchers.events.prepare import EventArrays
+from episode.matchers.events.records import Found, TooManyRecords
 from episode.matchers.events.rounds import Horizon, Round, Rounds
 from episode.matchers.events.runs import automaton_arrays
-from episode.matchers.events.tree import Found, TooManyRecords, TreeRun
+from episode.matchers.events.tree import TreeRun
 from episode.matchers.protocol import EventBatch
 from episode.plan.events.plan import EventPlan, Strategy
 

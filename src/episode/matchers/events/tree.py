@@ -2,97 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 import numpy as np
 
-from episode.kernels.events import joins, neighbours
+from episode.kernels.events import joins
 from episode.kernels.times import EVER, NEVER, is_after, window_ends, window_starts
 from episode.matchers.events.gaps import GapItem, gap_items, has_leading_group
+from episode.matchers.events.groups import add_groups
 from episode.matchers.events.prepare import EventArrays
+from episode.matchers.events.records import NO_LIMIT, Buffer, Counted, Found, TooManyRecords
 from episode.matchers.events.rounds import Round
 from episode.plan.events.conditions import JoinTest
 from episode.plan.events.cost import PhysicalPlan, Shape, first_place, is_equality, last_place, left_deep
 from episode.plan.events.plan import EventPlan
 from episode.plan.events.tree import Absent, Gap, Group, InSequence, Leaf, Node, OneOf, Together, variables_of
-
-NO_LIMIT = np.iinfo(np.int64).max
-
-
-class TooManyRecords(Exception):
-    """A buffer has outgrown its limit: the round must be smaller. what: what there are more than `limit` of."""
-
-    def __init__(self, limit: int, what: str = "matches or partial matches") -> None:
-        super().__init__(limit, what)
-        self.limit = limit
-        self.what = what
-
-
-@dataclass(frozen=True)
-class Buffer:
-    """Records of a node, sorted by (partition, end): see kernels/events/joins.py.
-
-    variables: what the columns of rows hold.
-    start, end: empty for matches of whose times nobody asks."""
-
-    variables: tuple[str, ...]
-    from_: np.ndarray
-    start: np.ndarray
-    end: np.ndarray
-    rows: np.ndarray
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    @property
-    def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        return self.from_, self.start, self.end, self.rows
-
-
-@dataclass(frozen=True)
-class Counted:
-    """What a node did in a round, for explain. variables: of its records, if it is a join; hashed: were pairs looked up
-    by their equality?"""
-
-    name: str
-    tried: int
-    records: int
-    variables: tuple[str, ...] = ()
-    hashed: bool = False
-
-
-@dataclass
-class Found:
-    """Matches: single events in `rows` (columns: variables), groups as lists. from_: where each partition's begin, as
-    long as none has been left out."""
-
-    variables: tuple[str, ...]
-    from_: np.ndarray
-    start: np.ndarray
-    end: np.ndarray
-    rows: np.ndarray
-    groups: dict[str, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
-    _group: np.ndarray | None = None
-
-    @property
-    def group(self) -> np.ndarray:
-        """The partition of each match."""
-        if self._group is None:
-            self._group = np.repeat(np.arange(len(self.from_) - 1), np.diff(self.from_))
-        return self._group
-
-    def select(self, which: np.ndarray) -> None:
-        self._group, self.start, self.end = self.group[which], self.start[which], self.end[which]
-        self.rows = self.rows[which]
-        self.groups = {name: select_lists(lists, which) for name, lists in self.groups.items()}
-
-    def part(self, low: int, high: int) -> Found:
-        """Some successive matches, before they have groups."""
-        assert not self.groups
-        which = slice(low, high)
-        return Found(
-            self.variables, self.from_, self.start[which], self.end[which], self.rows[which], {}, self.group[which]
-        )
 
 
 class TreeRun:
@@ -146,7 +68,7 @@ class TreeRun:
 
     def complete(self, found: Found) -> None:
         """Groups, and negations that the joins have not looked at."""
-        self._groups(found)
+        add_groups(self, found)
         self._absences(found)
 
     def _surely_decided(self) -> bool:
@@ -304,7 +226,7 @@ class TreeRun:
         for item in gap:
             if isinstance(item, Absent) and (not alone or self.physical.on_top):
                 continue
-            if isinstance(item, Group) and item.minimum == 0 and item.count is None:
+            if isinstance(item, Group) and (item.others or (item.minimum == 0 and item.count is None)):
                 continue
             between, tests = self._between(item)
             outside = frozenset(name for test in tests for name in test.variables) - set(between.variables)
@@ -351,134 +273,26 @@ class TreeRun:
 
     # ---- on finished matches ------------------------------------------------------------------
 
-    def _groups(self, found: Found) -> None:
-        for place in self.items:
-            if not isinstance(place.item, Group):
-                continue
-            item = place.item
-            if not item.chosen and _is_group(place.around.items_before[-1:]):
-                continue  # found together with the group before it
-            if not item.chosen and _is_group(place.around.items_after[:1]):
-                self._side_by_side(place, found)
-                continue
-            if item.follows:
-                self._following(place, item, found)
-                self._stretch(place, found)
-                continue
-            offsets, rows = self._all_between(place, item, found)
-            applies = self._applies(place, found)
-            counts = np.where(applies, np.diff(offsets), 0)
-            if item.count is None:
-                found.groups[item.variable] = _filtered_lists(offsets, rows, counts)
-                found.select(np.flatnonzero(~applies | (counts >= item.minimum)))
-            else:
-                self._runs_of(found, item, offsets, rows, applies)
-            self._stretch(place, found)
-
-    def _side_by_side(self, place: GapItem, found: Found) -> None:
-        """Two groups between two places: a match for every way to part their events."""
-        applies = self._applies(place, found)
-        lists = []
-        for item in (place.item, place.around.items_after[0]):
-            assert isinstance(item, Group)
-            offsets, rows = self._all_between(place, item, found)
-            lists.append((item, *_filtered_lists(offsets, rows, np.where(applies, np.diff(offsets), 0))))
-        (one, b_from, b_rows), (other, c_from, c_rows) = lists
-        which, ends, begins = neighbours.splits(
-            b_from, b_rows, one.minimum, c_from, c_rows, other.minimum, self.round.end, self.limit
-        )
-        if len(which) > self.limit:
-            raise TooManyRecords(self.limit)
-        mine = applies[which]
-        which, ends, begins = which[mine], ends[mine], begins[mine]
-        absent = np.flatnonzero(~applies)
-        kept = np.concatenate([which, absent])
-        order = np.argsort(kept, kind="stable")
-        none = np.zeros(len(absent), np.int64)
-        found.select(kept[order])
-        parts = ((one, b_rows, b_from[which], ends), (other, c_rows, begins, c_from[1:][which]))
-        for item, rows, first, last in parts:
-            low, high = np.concatenate([first, none])[order], np.concatenate([last, none])[order]
-            lengths = high - low
-            at = np.repeat(low - (np.cumsum(lengths) - lengths), lengths) + np.arange(lengths.sum())
-            found.groups[item.variable] = np.concatenate([[0], np.cumsum(lengths)]), rows[at]
-
-    def _all_between(self, place: GapItem, item: Group, found: Found) -> tuple[np.ndarray, np.ndarray]:
-        """All events that qualify for a group between the places around it."""
-        low, high = self._bounds(place, found)
-        buffer, tests = self._between(item)
-        status, offsets, rows = joins.all_between(
-            found.group, found.rows, low, high, *buffer.arrays,
-            self.arrays.tests(tests, found.variables, buffer.variables), self.arrays.kernel_lanes, self.limit,
-        )  # fmt: skip
-        if status != joins.FINE:
-            raise TooManyRecords(self.limit, "events in the closures of its matches")
-        return offsets, rows
-
-    def _following(self, place: GapItem, item: Group, found: Found) -> None:
-        """The rest of a closure that stands alone: what comes after its first event, within the window."""
-        (name,) = place.around.place_before
-        first = found.rows[:, found.variables.index(name)]
-        newest = window_ends(found.start, self.window)
-        most = NO_LIMIT if item.count is None else item.count
-        status, offsets, rows = joins.all_following(
-            found.group, first, found.start, newest, *self.leaf(item.variable).arrays, most, self.limit
-        )
-        if status != joins.FINE:
-            raise TooManyRecords(self.limit, "events in the closures of its matches")
-        found.groups[item.variable] = offsets, rows
-        found.select(np.flatnonzero((first < 0) | (np.diff(offsets) >= item.minimum)))
-
-    def _runs_of(self, found: Found, item: Group, offsets: np.ndarray, rows: np.ndarray, applies: np.ndarray) -> None:
-        """`^n`: a match for every run of n successive events."""
-        n = item.count
-        assert n is not None
-        runs = np.where(applies, np.maximum(np.diff(offsets) - n + 1, 0), 1)
-        which = np.repeat(np.arange(len(runs)), runs)
-        if len(which) > self.limit:
-            raise TooManyRecords(self.limit)
-        within = np.arange(len(which)) - np.repeat(np.cumsum(runs) - runs, runs)
-        found.select(which)
-        lengths = np.where(applies[which], n, 0)
-        begins = offsets[:-1][which] + within
-        at = np.repeat(begins - (np.cumsum(lengths) - lengths), lengths) + np.arange(lengths.sum())
-        found.groups[item.variable] = (np.concatenate([[0], np.cumsum(lengths)]), rows[at])
-
-    def _stretch(self, place: GapItem, found: Found) -> None:
-        """A group at the edge of the pattern moves the match's start or end, and must fit its window."""
-        assert isinstance(place.item, Group)
-        if place.around.place_before and place.around.place_after:
-            return
-        offsets, rows = found.groups[place.item.variable]
-        some = np.diff(offsets) > 0
-        if not place.around.place_before:
-            found.start = found.start.copy()
-            found.start[some] = np.minimum(found.start[some], self.round.start[rows[offsets[:-1][some]]])
-        else:
-            found.end = found.end.copy()
-            found.end[some] = np.maximum(found.end[some], self.round.end[rows[offsets[1:][some] - 1]])
-        found.select(np.flatnonzero(found.start >= window_starts(found.end, self.window)))
-
     def _absences(self, found: Found) -> None:
         for place in self.items:
             if not isinstance(place.item, Absent) or place.item.name in self.pushed or len(found.rows) == 0:
                 continue
-            low, high = self._bounds(place, found)
+            low, high = self.bounds(place, found)
             buffer, tests = self._between(place.item)
             negated = joins.any_between(
                 found.group, found.rows, low, high, *buffer.arrays,
                 self.arrays.tests(tests, found.variables, buffer.variables), self.arrays.kernel_lanes,
             )  # fmt: skip
             self.counted.append(Counted(f"{place.item.name} on top", len(negated), int(np.count_nonzero(~negated))))
-            found.select(np.flatnonzero(~(negated & self._applies(place, found))))
+            found.select(np.flatnonzero(~(negated & self.applies(place, found))))
 
-    def _applies(self, place: GapItem, found: Found) -> np.ndarray:
+    def applies(self, place: GapItem, found: Found) -> np.ndarray:
         applies = np.zeros(len(found.end), np.bool_)
         for name in place.owner:
             applies |= found.rows[:, found.variables.index(name)] >= 0
         return applies
 
-    def _bounds(self, place: GapItem, found: Found) -> tuple[np.ndarray, np.ndarray]:
+    def bounds(self, place: GapItem, found: Found) -> tuple[np.ndarray, np.ndarray]:
         """Between these, both included, lies what the item is about; nothing does where the first is the later one."""
         around = place.around
         low, high = window_starts(found.end, self.window), window_ends(found.start, self.window)
@@ -487,18 +301,16 @@ class TreeRun:
         if around.place_after:
             low, high = _before(self._reach(around.place_after, found, last=False), low, high)
         if isinstance(place.item, Absent):
-            for item in around.items_before:
-                if isinstance(item, Group):
-                    offsets, rows = found.groups[item.variable]
-                    some = np.diff(offsets) > 0
-                    ends = self.round.end[rows[offsets[1:][some] - 1]]
-                    low[some], high[some] = _after(ends, low[some], high[some])
-            for item in around.items_after:
-                if isinstance(item, Group):
-                    offsets, rows = found.groups[item.variable]
-                    some = np.diff(offsets) > 0
-                    starts = self.round.start[rows[offsets[:-1][some]]]
-                    low[some], high[some] = _before(starts, low[some], high[some])
+            for name in _in_groups(around.items_before):
+                offsets, rows = found.groups[name]
+                some = np.diff(offsets) > 0
+                ends = self.round.end[rows[offsets[1:][some] - 1]]
+                low[some], high[some] = _after(ends, low[some], high[some])
+            for name in _in_groups(around.items_after):
+                offsets, rows = found.groups[name]
+                some = np.diff(offsets) > 0
+                starts = self.round.start[rows[offsets[:-1][some]]]
+                low[some], high[some] = _before(starts, low[some], high[some])
         return low, high
 
     def _reach(self, names: tuple[str, ...], found: Found, last: bool) -> np.ndarray:
@@ -524,25 +336,10 @@ def _before(starts: np.ndarray, low: np.ndarray, high: np.ndarray) -> tuple[np.n
     return np.where(some, low, EVER), np.where(some, np.minimum(high, np.maximum(starts, NEVER + 1) - 1), NEVER)
 
 
-def _is_group(items: Gap) -> bool:
-    return bool(items) and isinstance(items[0], Group)
+def _in_groups(items: Gap) -> list[str]:
+    return [name for item in items if isinstance(item, Group) for name in item.variables]
 
 
 def _may_be_absent(left: Buffer, right: Buffer) -> bool:
     """Where an alternative left an event out, equality says nothing, and a hash table would."""
     return bool((len(left) and left.rows.min() < 0) or (len(right) and right.rows.min() < 0))
-
-
-def select_lists(lists: tuple[np.ndarray, np.ndarray], which: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    offsets, rows = lists
-    lengths = np.diff(offsets)[which]
-    at = np.repeat(offsets[:-1][which] - (np.cumsum(lengths) - lengths), lengths) + np.arange(lengths.sum())
-    return np.concatenate([[0], np.cumsum(lengths)]), rows[at]
-
-
-def _filtered_lists(offsets: np.ndarray, rows: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The lists, cut to `counts` (all or nothing)."""
-    if (counts == np.diff(offsets)).all():
-        return offsets, rows
-    keep = np.repeat(counts > 0, np.diff(offsets))
-    return np.concatenate([[0], np.cumsum(counts)]), rows[keep]

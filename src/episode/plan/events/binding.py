@@ -22,6 +22,7 @@ from episode.lang.events.syntax import (
 from episode.lang.syntax import ColumnRef
 from episode.plan.derived import DerivedColumns
 from episode.plan.event_time import in_units_of_time
+from episode.plan.events.alternatives import with_united_classes
 from episode.plan.events.classes import EventClasses
 from episode.plan.events.closures import check_repeated_variables
 from episode.plan.events.collapsing import Collapsed
@@ -73,6 +74,7 @@ class BoundQuery:
             check_results(query, closure != AUTO, self.collapsed.asked)
         if self.strategy is not Strategy.NEXT:  # there are no groups, and alternatives have a run in common
             query = replace(query, pattern=with_groups_between_places(query.pattern))
+        query = replace(query, pattern=with_united_classes(query.pattern, classes, self.strategy))
         check_repeated_variables(query)
         pattern, self.alone = query.pattern, frozenset[str]()
         if self.strategy is Strategy.ANY:

@@ -31,20 +31,27 @@ class EventClasses:
 
     def member(self, variable: str) -> Expression | None:
         """The condition under which a row is an event of the variable's class; None: always."""
-        name = self.by_variable[variable].name
+        if not self.exclude_each_other:
+            return None
+        members = [self._of_class(name) for name in self.by_variable[variable].names]
+        return members[0] if len(members) == 1 else Apply("or", tuple(members), "boolean")
+
+    def _of_class(self, name: str) -> Expression:
         if self.tables:
             column = Load(CLASS_COLUMN, Current(0), "int")
             return Apply("eq", (column, Constant(self.tables[name].number, "int")), "boolean")
-        if self.type_column is not None:
-            type_ = self.schema.columns[self.type_column]
-            return Apply("eq", (Load(self.type_column, Current(0), type_), Constant(name, "string")), "boolean")
-        return None
+        assert self.type_column is not None
+        type_ = self.schema.columns[self.type_column]
+        return Apply("eq", (Load(self.type_column, Current(0), type_), Constant(name, "string")), "boolean")
+
+    @property
+    def exclude_each_other(self) -> bool:
+        """Is no row an event of two classes?"""
+        return bool(self.tables) or self.type_column is not None
 
     def exclusive(self, one: str, other: str) -> bool:
         """Can no row be an event of both variables?"""
-        if not self.tables and self.type_column is None:
-            return False
-        return self.by_variable[one].name != self.by_variable[other].name
+        return self.exclude_each_other and not set(self.by_variable[one].names) & set(self.by_variable[other].names)
 
     def column(self, variable: str, path: tuple[str, ...], span: Span) -> ColumnRef:
         """The column of the input after an attribute of a variable."""
@@ -71,10 +78,10 @@ class EventClasses:
 
     def _class_of(self, variable: str) -> EventClass:
         """The class of a variable, or of all places of a variable that has several."""
-        if variable in self.by_variable:
+        if variable in self.by_variable and not self.by_variable[variable].others:
             return self.by_variable[variable]
-        found = [one for name, one in self.by_variable.items() if name.split(MARK)[0] == variable]
-        tables = {one.name for one in found}
+        found = [one for name, one in self.by_variable.items() if variable in (name, name.split(MARK)[0])]
+        tables = {name for one in found for name in one.names}
         if len({tuple(self.tables[name].columns.values()) for name in tables}) > 1:
             raise self.query.source.error(
                 EpisodeAnalysisError,
@@ -86,12 +93,13 @@ class EventClasses:
 
     def check(self) -> None:
         """Every class must be there."""
-        for one in self.by_variable.values():
-            if self.tables and one.name not in self.tables:
-                guess = closest(one.name, self.tables)
+        named = [(name, one) for one in self.by_variable.values() for name in one.names]
+        for name, one in named:
+            if self.tables and name not in self.tables:
+                guess = closest(name, self.tables)
                 raise self.query.source.error(
                     EpisodeAnalysisError,
-                    f"There is no table {one.name} for the class {one.name}.",
+                    f"There is no table {name} for the class {name}.",
                     one.span,
                     (f"Did you mean {guess}? " if guess else "") + f"Tables: {', '.join(self.tables)}.",
                 )

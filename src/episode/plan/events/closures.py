@@ -19,6 +19,7 @@ from episode.lang.events.syntax import (
     nodes_of,
 )
 from episode.plan.events.conditions import Conjunct, is_per_event
+from episode.plan.events.names import is_of_classes
 
 CHOICES = "Write SEQ(…) around the whole pattern for every choice of events."
 
@@ -55,12 +56,12 @@ def check_groups_and_choices(query: EventQuery, pattern: EventPattern) -> None:
     """Under skip-till-any-match: groups are of one class, and the pattern has nothing but groups or choices."""
     groups = groups_in(pattern)
     for group in groups:
-        if not isinstance(group.part, EventClass):
+        if not is_of_classes(group.part):
             raise query.source.error(
                 EpisodeUnsupportedError,
-                "A group of alternatives is not evaluated.",
+                "A group is of one class or of alternatives of single classes.",
                 group.span,
-                "Inside SEQ, for every choice of events, it is: SEQ((A a | B b)+).",
+                "Inside SEQ, for every choice of events, closures may be of anything: SEQ((A a | B+ b[])+).",
             )
     if groups and chooses(pattern):
         raise query.source.error(

@@ -290,16 +290,17 @@ class TreeCosts:
 
     def _survives(self, item: Absent | Group) -> float:
         """The share of neighbours with none (negation) or some (closure) of the events between them."""
-        between = self.cheapest(item.node).card if isinstance(item, Absent) else self.statistics.card(item.variable)
-        between *= self._share(item)
+        if isinstance(item, Absent):
+            between = self.cheapest(item.node).card * self._share(item.name)
+        else:
+            between = sum(self.statistics.card(name) * self._share(name) for name in item.variables)
         none = (1.0 - math.exp(-between)) / between if between > 0 else 1.0
         if isinstance(item, Absent):
             return none
         return 1.0 if item.minimum == 0 and item.count is None else 1.0 - none
 
-    def _share(self, item: Absent | Group) -> float:
-        """The share of what lies between two neighbours that its conditions let through."""
-        name = item.name if isinstance(item, Absent) else item.variable
+    def _share(self, name: str) -> float:
+        """The share of what lies between two neighbours that the conditions of a negation or group let through."""
         assumed = math.prod(assumed_selectivity(test) for test in tests_between(self.plan).get(name, ()))
         return self.statistics.between.get(name, assumed)
 

@@ -217,7 +217,7 @@ def _sign(item: Absent | Group) -> str:
     if isinstance(item, Absent):
         return item.name
     sign = f"^{item.count}" if item.count is not None else "+" if item.minimum else "*"
-    return f"{item.variable}{sign}"
+    return f"({' | '.join(item.variables)}){sign}" if item.others else f"{item.variable}{sign}"
 
 
 def automaton_lines(automaton: AutomatonPlan) -> list[str]:

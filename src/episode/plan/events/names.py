@@ -21,6 +21,7 @@ from episode.lang.events.syntax import (
     Sequence,
     classes_of,
     event_atoms,
+    nodes_of,
 )
 from episode.lang.syntax import Scalar
 
@@ -59,17 +60,35 @@ def _has_no_place(pattern: EventPattern) -> bool:
 
 def with_first_events(pattern: EventPattern) -> tuple[EventPattern, frozenset[str]]:
     """`A+` alone → `A; A*`, of one variable: a group's first event is a place, and the group is what comes after it.
+    `(A | B)+` → `(A | B); (A | B)*`.
 
     Also where it is an alternative of a union. Returns the variables of such groups, too."""
     if isinstance(pattern, Disjunction):
         parts = [with_first_events(part) for part in pattern.parts]
         names = frozenset[str]().union(*(found for _, found in parts))
         return replace(pattern, parts=tuple(part for part, _ in parts)), names
-    if not (isinstance(pattern, Closure) and pattern.groups and isinstance(pattern.part, EventClass)):
+    if not (isinstance(pattern, Closure) and pattern.groups and is_of_classes(pattern.part)):
         return pattern, frozenset()
     count = None if pattern.count is None else pattern.count - 1
     rest = replace(pattern, minimum=count or 0, count=count)
-    return Sequence((pattern.part, rest), pattern.span), frozenset((pattern.part.variable,))
+    return Sequence((pattern.part, rest), pattern.span), frozenset(one.variable for one in classes_of(pattern.part))
+
+
+def first_places(pattern: EventPattern, alone: frozenset[str]) -> list[tuple[str, ...]]:
+    """The variables of the first events of groups that stand alone, of those of several alternatives."""
+    return [
+        tuple(one.variable for one in classes_of(node.parts[0]))
+        for node in nodes_of(pattern)
+        if isinstance(node, Sequence) and isinstance(node.parts[0], Disjunction)
+        if all(one.variable.split(MARK)[0] in alone for one in classes_of(node))
+    ]
+
+
+def is_of_classes(pattern: EventPattern) -> bool:
+    """A class, or a choice of classes."""
+    if isinstance(pattern, Disjunction):
+        return all(is_of_classes(part) for part in pattern.parts)
+    return isinstance(pattern, EventClass)
 
 
 def with_unique_variables(

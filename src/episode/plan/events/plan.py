@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from episode.errors import EpisodeUnsupportedError
 from episode.lang.events.syntax import Closure, EventPattern, EventQuery, Strategy, children, classes_of
+from episode.plan.events.alternatives import take_first_alternatives
 from episode.plan.events.automaton import AutomatonPlan
 from episode.plan.events.binding import BoundQuery
 from episode.plan.events.checks import check_closure, check_conjuncts, check_size
@@ -18,7 +19,7 @@ from episode.plan.events.counting import Collapse
 from episode.plan.events.engines import Engines, choose_engines
 from episode.plan.events.imprecise import ImprecisePlan
 from episode.plan.events.local import members, pull_local
-from episode.plan.events.names import MARK
+from episode.plan.events.names import MARK, first_places
 from episode.plan.events.postponed import AUTO, Construction
 from episode.plan.events.presence import presences
 from episode.plan.events.returns import EventTimes, Returns
@@ -106,6 +107,7 @@ def _plan(bound: BoundQuery) -> EventPlan:
     local = members(bound)
     same = same_attributes(bound, conjuncts, local)
     related = pull_local(bound, conjuncts, local)
+    take_first_alternatives(first_places(query.pattern, bound.alone), local, bound.classes)
     predicates = _predicates(bound, conjuncts, local) if bound.imprecise is None else ()
     pattern = with_negated_closures(query, query.pattern, conjuncts)
     gone = set(bound.variables) - {one.variable for one in classes_of(pattern)}

@@ -45,6 +45,7 @@ class Group:
     follows: the rest of a closure that stands alone, in the order of events after the place before it, which is the
     first event of the closure. Of these, `count` are the first ones.
     chosen: of a closure in SASE's meaning, all events that a choice may have; groups beside it do not bound it.
+    others: of a group of alternatives, their further variables; an event is of the first that it qualifies for.
     """
 
     variable: str
@@ -52,6 +53,11 @@ class Group:
     count: int | None
     follows: bool = False
     chosen: bool = False
+    others: tuple[str, ...] = ()
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        return (self.variable, *self.others)
 
 
 Gap = tuple[Union[Absent, Group], ...]
@@ -83,8 +89,10 @@ Node = Union[Leaf, InSequence, Together, OneOf]
 
 def variables_of(node: Node | Absent | Group) -> tuple[str, ...]:
     """Variables of single events in a node, in order; negated ones and groups are not among them."""
-    if isinstance(node, (Leaf, Group)):
+    if isinstance(node, Leaf):
         return (node.variable,)
+    if isinstance(node, Group):
+        return node.variables
     if isinstance(node, Absent):
         return variables_of(node.node)
     parts = node.places if isinstance(node, InSequence) else node.parts
@@ -295,9 +303,9 @@ class _Builder:
         return Absent(self.node(inner), "!" + _shown(inner))
 
     def _group(self, closure: Closure, before: list[Node]) -> Group:
-        assert isinstance(closure.part, EventClass)
-        name = closure.part.variable
+        name, *others = (one.variable for one in classes_of(closure.part))
         if not closure.groups:
+            assert not others
             return Group(name, closure.count or closure.minimum, None, chosen=True)
-        follows = bool(before) and isinstance(before[-1], Leaf) and are_copies(before[-1].variable, name)
-        return Group(name, closure.minimum, closure.count, follows)
+        follows = bool(before) and are_copies(variables_of(before[-1])[0], name)
+        return Group(name, closure.minimum, closure.count, follows, others=tuple(others))

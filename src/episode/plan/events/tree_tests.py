@@ -29,7 +29,7 @@ def tree_tests(bound: BoundQuery, tree: Node, related: list[Conjunct], kept: lis
     tests: list[JoinTest] = []
     by_absent: dict[str, list[JoinTest]] = {absent.name: [] for absent in absences(tree)}
     owner = {name: absent for absent in absences(tree) for name in variables_of(absent)}
-    by_group: dict[str, list[JoinTest]] = {group.variable: [] for group in groups_of(tree)}
+    by_group: dict[str, list[JoinTest]] = {name: [] for group in groups_of(tree) for name in group.variables}
     for conjunct in related:
         negated = conjunct.variables & bound.negated
         if negated:
