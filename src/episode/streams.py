@@ -6,6 +6,7 @@ declaration is in a catalog: the directory EPISODE_CATALOG, else `spark-warehous
 
 from __future__ import annotations
 
+import time as time_module
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from os import PathLike, fspath
 from typing import Any, Union
@@ -24,12 +25,16 @@ __all__ = [
     "Declaration",
     "Origin",
     "append",
+    "archive",
+    "compact",
     "count",
     "create",
     "describe",
     "drop",
+    "expire",
     "names",
     "read",
+    "tail",
 ]
 
 Place = Union[str, "PathLike[str]", None]
@@ -110,14 +115,65 @@ def read(
     skip_corrupt: bool = False,
     catalog: Place = None,
 ) -> tuple[pa.Table, int]:
-    """The events after a position, in order of arrival for each key, and the position from which to read on.
+    """The events after a position (0: all), and the position from which to read on.
 
-    limit: about how many rows; batches are not cut, and at least one is read.
+    They come batch by batch as they were appended, and within a batch in order of time. limit: about how many rows;
+    batches are not cut, and at least one is read. skip_corrupt: leave out corrupt segments, with a warning for each.
     """
     store = store_of(name, catalog)
-    if until is None and limit is not None:
+    if until is None:
         until = store.advance(after, limit)
-    return store.read(after, until, columns=columns, lanes=lanes, skip_corrupt=skip_corrupt)
+    schema = store.selected(columns)
+    pages = store.pages(after, until, columns=_with_time(schema.names, store), lanes=lanes, skip_corrupt=skip_corrupt)
+    tables = [store.by_time(batches).select(schema.names) for _, batches in pages if batches]
+    return (pa.concat_tables(tables) if tables else schema.empty_table()), max(after, until)
+
+
+def tail(
+    name: str,
+    after: int | None = None,
+    *,
+    columns: Sequence[str] | None = None,
+    follow: bool = True,
+    poll: float = 0.1,
+    skip_corrupt: bool = False,
+    catalog: Place = None,
+) -> Iterator[tuple[pa.Table, int]]:
+    """Batches of events as they are appended, each with the position after it; without an end, unless follow=False.
+
+    after: the position to begin at (None: now). poll: seconds between two looks.
+    """
+    store = store_of(name, catalog)
+    position = store.head() if after is None else after
+    names = store.selected(columns).names
+    while True:
+        head = store.head()
+        pages = store.pages(position, head, columns=_with_time(names, store), skip_corrupt=skip_corrupt)
+        for position, batches in pages:
+            if batches:
+                yield store.by_time(batches).select(names), position
+        if not follow:
+            return
+        if store.head() == head:
+            time_module.sleep(poll)
+
+
+def archive(name: str, *, skip_corrupt: bool = False, catalog: Place = None) -> int:
+    """Move the events that have come into the archive, and let go what RETAIN no longer keeps; how many were moved."""
+    store = store_of(name, catalog)
+    moved = store.archive(skip_corrupt=skip_corrupt)
+    store.expire()
+    return moved
+
+
+def compact(name: str, *, catalog: Place = None) -> int:
+    """Join the small files of an archive to large ones; how many files were replaced."""
+    return store_of(name, catalog).compact()
+
+
+def expire(name: str, *, catalog: Place = None) -> int:
+    """Let go events that are older than RETAIN says; how many."""
+    return store_of(name, catalog).expire()
 
 
 def count(name: str, *, catalog: Place = None) -> int:
@@ -128,6 +184,10 @@ def count(name: str, *, catalog: Place = None) -> int:
 def store_of(name: str, catalog: Place = None) -> StreamStore:
     """The store of a stream, by its name or that of its archive."""
     return open_store(_declaration(name, catalog))
+
+
+def _with_time(names: Sequence[str], store: StreamStore) -> list[str]:
+    return list(dict.fromkeys([*names, store.declaration.time]))
 
 
 def table_of(rows: Any, declaration: Declaration) -> pa.Table:

@@ -150,10 +150,14 @@ def read_footer(path: Path) -> Footer:
 
 
 def read_blocks(
-    path: Path, footer: Footer, lanes: Collection[int] | None = None, columns: Sequence[str] | None = None
+    path: Path,
+    footer: Footer,
+    lanes: Collection[int] | None = None,
+    columns: Sequence[str] | None = None,
+    blocks: Sequence[Block] | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of some lanes (None: of all), checked; memory is that of the file's pages."""
-    wanted = [block for block in footer.blocks if lanes is None or block.lane in lanes]
+    """The rows of some lanes (None: of all), or of some blocks, checked; memory is that of the file's pages."""
+    wanted = [block for block in blocks or footer.blocks if lanes is None or block.lane in lanes]
     with pa.memory_map(str(path)) as file:
         whole = file.read_buffer()
     schema = None

@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
+import time
 import warnings
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError, EpisodeWarning
+from episode.store import archive_reading
+from episode.store.archive import Archive, Arrival, MissingFile
 from episode.store.conforming import conform
 from episode.store.declaration import Declaration, find_column
+from episode.store.expiry import Expired, expire_log, read_expired
+from episode.store.history import StoreHistory
 from episode.store.log import Log, Origin, Staged
+from episode.store.manifest import Manifest
+from episode.store.partitioning import Partitioning, chosen
 from episode.store.segment import CorruptSegment
+from episode.store.snapshot import FilePart, LogPart, Part, Snapshot
+
+ATTEMPTS = 20
+RATED = 1_000
+"""Commits whose rate decides how an archive is partitioned."""
 
 
 def open_store(declaration: Declaration) -> StreamStore:
@@ -31,6 +45,7 @@ class StreamStore:
     def __init__(self, declaration: Declaration) -> None:
         self.declaration = declaration
         self.log = Log(declaration)
+        self.archived = Archive(declaration)
         self.skipped: set[Path] = set()
         """Corrupt segments that readers with skip_corrupt=True have left out."""
 
@@ -66,15 +81,33 @@ class StreamStore:
     def advance(self, after: int, rows: int | None = None) -> int:
         """How far a reader at a position goes on if it takes this many rows: at least one commit, or to the end."""
         head = self.head()
-        if rows is None:
-            return head
+        if rows is None or after >= head:
+            return max(head, after)
         position, taken = after, 0
         while position < head:
-            taken += self.log.footer(position + 1).rows
+            try:
+                taken += self.log.footer(position + 1).rows
+            except FileNotFoundError:
+                return position if position > after else self._advance_before_log(after, rows)
+            except CorruptSegment:
+                taken += 0  # whoever reads it learns of it
             if taken > rows and position > after:
                 break
             position += 1
         return position
+
+    def _advance_before_log(self, after: int, rows: int) -> int:
+        manifest = self.archived.manifest()
+        if after < manifest.archived_to:
+            return archive_reading.advance(manifest, after, rows)
+        return self._first_after(after) - 1
+
+    def _first_after(self, after: int) -> int:
+        """The first commit after a position that is in the log still, where those before it have expired."""
+        oldest = self.log.oldest()
+        if oldest is None or not after < oldest <= self.expired().to + 1:
+            raise self.log.lost(after + 1)
+        return oldest
 
     def read(
         self,
@@ -101,11 +134,106 @@ class StreamStore:
         skip_corrupt: bool = False,
     ) -> Iterator[pa.RecordBatch]:
         """As `read`, batch by batch."""
-        for number in range(after + 1, until + 1):
+        for _, batches in self.pages(after, until, lanes=lanes, columns=columns, skip_corrupt=skip_corrupt):
+            yield from batches
+
+    def pages(
+        self,
+        after: int,
+        until: int,
+        *,
+        lanes: Collection[int] | None = None,
+        columns: Sequence[str] | None = None,
+        skip_corrupt: bool = False,
+    ) -> Iterator[tuple[int, list[pa.RecordBatch]]]:
+        """As `read`, commit by commit: (position after it, its rows). What has left the log is read from the archive,
+        then several commits at a time."""
+        names = self.selected(columns).names
+        position = after
+        while position < until:
+            found: list[pa.RecordBatch] = []
             try:
-                yield from self.log.batches(number, lanes, columns)
+                for batch in self.log.batches(position + 1, lanes, names):
+                    found.append(batch)
             except CorruptSegment as error:
-                self._skip(number, error, skip_corrupt)
+                self._skip(position + 1, error, skip_corrupt)
+            except FileNotFoundError:
+                for position, found in self._before_log(position, until, lanes, names):  # noqa: B020
+                    yield position, found
+                continue
+            position += 1
+            yield position, found
+
+    def _before_log(
+        self, after: int, until: int, lanes: Collection[int] | None, names: Sequence[str]
+    ) -> Iterator[tuple[int, list[pa.RecordBatch]]]:
+        """Commits that have left the log, as far as they go: (position after them, their rows)."""
+        for attempt in range(ATTEMPTS):
+            manifest = self.archived.manifest()
+            if manifest.archived_to <= after:
+                yield self._first_after(after) - 1, []
+                return
+            end = min(until, manifest.archived_to, (self.log.oldest() or until + 1) - 1)
+            try:
+                for reached, found in archive_reading.commits(self.archived, manifest, after, end, lanes, names):
+                    yield reached, found
+                    after = reached
+                return
+            except MissingFile:  # replaced between two looks, by a store that keeps nothing for readers
+                if attempt + 1 == ATTEMPTS:
+                    raise
+
+    def snapshot(self) -> Snapshot:
+        """The whole stream as of now: the archive, and what is not archived yet."""
+        manifest = self.archived.manifest()
+        return Snapshot(manifest.files, manifest.archived_to, max(self.head(), manifest.archived_to))
+
+    def parts(self, snapshot: Snapshot, most_rows: int = 1 << 20) -> list[Part]:
+        """The parts of a snapshot, with the log cut into parts of about this many rows."""
+        parts: list[Part] = [FilePart(file) for file in snapshot.files]
+        position = snapshot.archived_to
+        while position < snapshot.head:
+            end = min(snapshot.head, self.advance(position, most_rows))
+            parts.append(LogPart(position, end))
+            position = end
+        return parts
+
+    def read_part(
+        self, part: Part, columns: Sequence[str] | None = None, *, skip_corrupt: bool = False
+    ) -> Iterator[pa.RecordBatch]:
+        """The events of a part of a snapshot."""
+        names = self.selected(columns).names
+        if isinstance(part, LogPart):
+            yield from self.batches(part.after, part.until, columns=names, skip_corrupt=skip_corrupt)
+        else:
+            yield from self.archived.read(part.file, names).to_batches()
+
+    def table(self, columns: Sequence[str] | None = None, *, skip_corrupt: bool = False) -> pa.Table:
+        """All events, archived or not, each once."""
+        schema = self.selected(columns)
+        for attempt in range(ATTEMPTS):
+            parts = self.snapshot().parts
+            try:
+                found = [self.read_part(part, schema.names, skip_corrupt=skip_corrupt) for part in parts]
+                return pa.Table.from_batches([batch for batches in found for batch in batches], schema)
+            except MissingFile:
+                if attempt + 1 == ATTEMPTS:
+                    raise
+        raise AssertionError
+
+    def history(self) -> StoreHistory:
+        """What correlation reads of the past: rows of keys between two times."""
+        return StoreHistory(self.declaration)
+
+    def by_time(self, batches: Sequence[pa.RecordBatch]) -> pa.Table:
+        """A batch whose lanes are put together again: in order of time, and where times are equal by lane."""
+        from episode.matchers.columns import take
+        from episode.matchers.lanes import event_times
+
+        table = pa.Table.from_batches(batches)
+        if len(batches) == 1:
+            return table
+        return take(table, np.argsort(event_times(table, self.declaration.time), kind="stable"))
 
     def selected(self, columns: Sequence[str] | None) -> pa.Schema:
         """The schema of some columns, whose names may be in large or small letters."""
@@ -120,7 +248,79 @@ class StreamStore:
 
     def count(self) -> int:
         """How many events the stream holds, archived or not."""
-        return self.log.tally().rows
+        manifest = self.archived.manifest()
+        logged = self.log.tally().rows
+        if manifest.version:
+            return manifest.rows + logged - manifest.logged
+        return logged - self.expired().rows
+
+    # ---- archiving --------------------------------------------------------------------------------
+
+    def archive(self, *, skip_corrupt: bool = False) -> int:
+        """Move what has come into the archive; how many events. Segments go once they have been archived a while."""
+        self._check_archive()
+        added = self.archived.extend(lambda manifest: self._arrivals(manifest, skip_corrupt), self._partitioning)
+        self.archived.compact()
+        self.log.remove_to(self.archived.manifest().archived_to, time.time() - self.archived.grace)
+        self.tidy()
+        return added
+
+    def compact(self) -> int:
+        """Join small files of the archive to large ones; how many files were replaced."""
+        self._check_archive()
+        return self.archived.compact(whole=True)
+
+    def expire(self) -> int:
+        """Let go events that are older than RETAIN says; how many. Those in one file, or one batch, go together."""
+        retain = self.declaration.retain
+        limit = None if retain is None else self.archived.limit(retain, self.log.tally().greatest)
+        if limit is None:
+            return 0
+        if self.declaration.archive is not None:
+            return self.archived.expire(limit)
+        return expire_log(self.log, limit)
+
+    def expired(self) -> Expired:
+        """What has left a log that has no archive."""
+        return read_expired(self.log)
+
+    def tidy(self) -> None:
+        """Remove what killed processes have left, and what nobody can want any more."""
+        self.log.tidy()
+        self.archived.tidy()
+
+    def _check_archive(self) -> None:
+        if self.declaration.archive is None:
+            raise EpisodeAnalysisError(
+                f"The stream {self.declaration.name} has no archive.",
+                hint="Declare it with ARCHIVE AS and a name; without, its events stay in the log.",
+            )
+
+    def _arrivals(self, manifest: Manifest, skip_corrupt: bool) -> Iterator[Arrival]:
+        logged = manifest.logged
+        for number in range(manifest.archived_to + 1, self.head() + 1):
+            try:
+                footer = self.log.footer(number)
+                logged = footer.tally.rows
+                batches = list(self.log.batches(number))
+            except CorruptSegment as error:
+                self._skip(number, error, skip_corrupt)
+                yield Arrival(number, self.schema.empty_table(), True, logged, skipped=True)
+                continue
+            except FileNotFoundError:
+                raise self.log.lost(number) from None
+            for i, batch in enumerate(batches, 1):
+                yield Arrival(number, pa.Table.from_batches([batch]), i == len(batches), logged)
+
+    def _partitioning(self) -> Partitioning:
+        """By the rate of the first commits."""
+        footers = []
+        for number in self.log.numbers()[:RATED]:
+            with suppress(CorruptSegment, FileNotFoundError):
+                footers.append(self.log.footer(number))
+        least = min((footer.least for footer in footers if footer.least is not None), default=0)
+        greatest = max((footer.greatest for footer in footers if footer.greatest is not None), default=0)
+        return chosen(self.declaration, sum(footer.rows for footer in footers), least, greatest)
 
     def _skip(self, number: int, error: CorruptSegment, wanted: bool) -> None:
         if not wanted:

@@ -1,0 +1,274 @@
+"""The archive of a stream: every event once, as Parquet files in partitions by time.
+
+Files are written in `_staging`; a manifest that names them makes them part of the archive; then they move to their
+place, and files that it no longer names to `_trash`. Whoever is killed between two steps leaves either nothing of the
+change (what is staged and not named is removed) or all of it (the moves are made up for), so that tools which see plain
+Parquet files and no manifest see each event once, too. One process changes an archive at a time.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar, Union
+
+import pyarrow as pa
+
+from episode.errors import EpisodeDataError
+from episode.plan.event_time import EventTime, duration_in_units
+from episode.plan.types import is_integer
+from episode.store import parquet
+from episode.store.compaction import runs_of
+from episode.store.declaration import Declaration
+from episode.store.files import locked, sync_directory
+from episode.store.manifest import ArchivedFile, Manifest, Manifests
+from episode.store.partitioning import Partitioning
+
+CHUNK_ROWS = 1 << 21
+"""Events that are sorted and written at once."""
+LOG_RETAIN = 3_600.0
+"""Seconds that archived segments, and files that were replaced, stay for readers that have planned to read them."""
+
+Origin = Union[Mapping[str, Any], None]
+Opened = TypeVar("Opened")
+
+
+class MissingFile(EpisodeDataError):
+    """A file that a manifest names is not there: it was replaced or has expired, or is lost."""
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """Rows of one commit (a commit may come in several parts). last: no more of it come; logged: see Manifest.
+
+    skipped: the commit's segment is corrupt and left out.
+    """
+
+    commit: int
+    table: pa.Table
+    last: bool
+    logged: int
+    skipped: bool = False
+
+
+@dataclass
+class _Change:
+    """Events on their way into the archive: those in hand, and the files that are written of others."""
+
+    scheme: Partitioning
+    files: list[ArchivedFile] = field(default_factory=list)
+    held: list[pa.Table] = field(default_factory=list)
+    rows: int = 0
+    skipped: int = 0
+    latest: Arrival | None = None
+
+
+class Archive:
+    """The archive below a stream's location."""
+
+    def __init__(self, declaration: Declaration) -> None:
+        self.declaration = declaration
+        self.directory = Path(declaration.location) / "archive"
+        self.staging, self.trash = self.directory / "_staging", self.directory / "_trash"
+        self.manifests = Manifests(self.directory / "_manifest")
+        wish = declaration.options.get("log_retain")
+        self.grace = LOG_RETAIN if wish is None else duration_in_units(wish, EventTime("", "timestamp"), "") / 1e6
+
+    def manifest(self) -> Manifest:
+        """The version of the archive that holds."""
+        return self.manifests.current()
+
+    def read(
+        self, file: ArchivedFile, columns: Sequence[str], after: int | None = None, until: int | None = None
+    ) -> pa.Table:
+        """Columns of a file; of the commits after one and up to another, where they are given."""
+        return self.opened(file, lambda path: parquet.read(path, self.declaration, columns, after, until))
+
+    def opened(self, file: ArchivedFile, open_: Callable[[Path], Opened]) -> Opened:
+        """What a function makes of a file, wherever it is now: files only move from staging to their place, and from
+        there to the trash."""
+        for place in (self._staged(file.name), self.directory / file.path, self._thrown(file.name)):
+            with suppress(FileNotFoundError):
+                return open_(place)
+        raise MissingFile(
+            f"The file {self.directory / file.path} of the archive is missing.",
+            hint="If it was replaced or has expired since the query began, run the query again.",
+        )
+
+    # ---- changes ----------------------------------------------------------------------------------
+
+    @contextmanager
+    def changing(self) -> Iterator[Manifest]:
+        """The archive is ours to change; what a killed process has left is put right first."""
+        self.staging.mkdir(parents=True, exist_ok=True)
+        with locked(self.directory / "_lock"):
+            manifest = self.manifest()
+            self._put_in_place(manifest)
+            for path in self.staging.iterdir():  # those of the manifest are in their places now
+                path.unlink()
+            yield manifest
+
+    def extend(
+        self,
+        arrivals: Callable[[Manifest], Iterable[Arrival]],
+        scheme: Callable[[], Partitioning],
+        origin: Origin = None,
+    ) -> int:
+        """Add the events that have come since a manifest, in order of commits; how many.
+
+        Each time that enough of them are in hand and their last commit is complete, they become part of the archive.
+        scheme: the partitioning of an archive that has none yet. origin: kept in the manifest, if it is given.
+        """
+        with self.changing() as manifest:
+            before = manifest.rows
+            change = _Change(manifest.partitioning or scheme())
+            for arrival in arrivals(manifest):
+                change.held.append(parquet.with_commit(arrival.table, arrival.commit))
+                change.rows += arrival.table.num_rows
+                change.skipped += arrival.skipped
+                change.latest = arrival
+                if change.rows >= CHUNK_ROWS:
+                    self._write_held(change)
+                    if arrival.last:
+                        manifest = self._extended(manifest, change, origin)
+                        change = _Change(change.scheme)
+            if change.latest is not None:
+                self._write_held(change)
+                manifest = self._extended(manifest, change, origin)
+            return manifest.rows - before
+
+    def _write_held(self, change: _Change) -> None:
+        change.files += self._write(change.held, change.scheme)
+        change.held, change.rows = [], 0
+
+    def _extended(self, manifest: Manifest, change: _Change, origin: Origin) -> Manifest:
+        assert change.latest is not None
+        return self._publish(
+            manifest.changed(
+                archived_to=change.latest.commit,
+                logged=change.latest.logged,
+                partitioning=change.scheme,
+                files=(*manifest.files, *change.files),
+                skipped=manifest.skipped + change.skipped,
+                origin=manifest.origin if origin is None else origin,
+            )
+        )
+
+    def compact(self, *, whole: bool = False) -> int:
+        """Join small files of a partition to larger ones; how many files were replaced.
+
+        Of files that are written as events come, each event is copied a few times at most, however often this is
+        called. whole: join all that are small.
+        """
+        replaced = 0
+        with self.changing() as manifest:
+            for run in list(runs_of(manifest.files, whole=whole)):
+                parts = [self.read(file, self._columns()) for file in run]
+                merged = self._write_one(pa.concat_tables(parts), run[0].partition)
+                files: list[ArchivedFile] = []
+                gone = {file.path for file in run}
+                for file in manifest.files:
+                    if file.path == run[0].path:
+                        files.append(merged)
+                    if file.path not in gone:
+                        files.append(file)
+                manifest = self._publish(manifest.changed(files=tuple(files), removed=tuple(file.path for file in run)))
+                replaced += len(run)
+        return replaced
+
+    def expire(self, before: int) -> int:
+        """Let files go whose events are all before a time; how many events."""
+        with self.changing() as manifest:
+            gone = [file for file in manifest.files if file.greatest < before]
+            if gone:
+                kept = tuple(file for file in manifest.files if file.greatest >= before)
+                self._publish(manifest.changed(files=kept, removed=tuple(file.path for file in gone)))
+            return sum(file.rows for file in gone)
+
+    def tidy(self) -> None:
+        """Remove replaced files that no reader can still want."""
+        with suppress(FileNotFoundError):
+            for path in self.trash.iterdir():
+                with suppress(FileNotFoundError):
+                    if path.stat().st_mtime <= time.time() - self.grace:
+                        path.unlink()
+
+    def limit(self, retain: int, greatest: int | None) -> int | None:
+        """The time before which events are not kept: counted from the latest event, but not from one in the future."""
+        if greatest is None:
+            return None
+        if not is_integer(self.declaration.time_type):
+            greatest = min(greatest, time.time_ns() // 1000)
+        return greatest - retain
+
+    # ---- steps ------------------------------------------------------------------------------------
+
+    def _columns(self) -> list[str]:
+        return parquet.file_schema(self.declaration).names
+
+    def _write(self, held: Sequence[pa.Table], scheme: Partitioning) -> list[ArchivedFile]:
+        from episode.matchers.lanes import event_times
+
+        if not held:
+            return []
+        table = pa.concat_tables(held)
+        times = event_times(table, self.declaration.time)
+        return [self._write_one(part, directory) for directory, part in scheme.split(table, times)]
+
+    def _write_one(self, table: pa.Table, directory: str) -> ArchivedFile:
+        from episode.matchers.lanes import event_times
+
+        times = event_times(table, self.declaration.time)
+        commits = event_times(table, parquet.COMMIT)
+        first, last = int(commits.min()), int(commits.max())
+        name = f"{first:012d}-{last:012d}-{uuid.uuid4().hex[:12]}.parquet"
+        path = self._staged(name)
+        try:
+            size = parquet.write(parquet.sort(table, self.declaration), path, self.declaration)
+        except BaseException:
+            with suppress(FileNotFoundError):
+                path.unlink()
+            raise
+        return ArchivedFile(
+            f"{directory}/{name}", table.num_rows, size, int(times.min()), int(times.max()), first, last
+        )
+
+    def _publish(self, manifest: Manifest) -> Manifest:
+        sync_directory(self.staging)
+        if not self.manifests.publish(manifest):
+            raise EpisodeDataError(f"Another process has changed the archive of {self.declaration.name} meanwhile.")
+        self._put_in_place(manifest)
+        return manifest
+
+    def _put_in_place(self, manifest: Manifest) -> None:
+        """Move files as a manifest says: what it replaces goes first, so that nobody sees an event twice."""
+        for gone in manifest.removed:
+            self._throw_away(self.directory / gone)
+        staged = {path.name for path in self.staging.iterdir()}
+        for file in manifest.files if staged else ():
+            path = self._staged(file.name)
+            if path.name in staged:
+                place = self.directory / file.path
+                place.parent.mkdir(exist_ok=True)
+                os.rename(path, place)
+                sync_directory(place.parent)
+
+    def _throw_away(self, path: Path) -> None:
+        if path.exists():
+            self.trash.mkdir(exist_ok=True)
+            os.utime(path)
+            os.rename(path, self._thrown(path.name))
+            with suppress(OSError):
+                path.parent.rmdir()  # where it was the last one
+
+    def _staged(self, name: str) -> Path:
+        """Other suffixes than those of data, for tools that read all Parquet files below a directory."""
+        return self.staging / f"{name}.staged"
+
+    def _thrown(self, name: str) -> Path:
+        return self.trash / f"{name}.gone"

@@ -1,0 +1,305 @@
+"""The past of a stream for correlation: rows of some keys between two times, and no more is read than they need.
+
+Files are chosen by the manifest or by partition directories, row groups by their statistics, segments of the log by
+their lanes and times. Whoever holds a history may be sent to other processes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from episode.errors import EpisodeDataError
+from episode.store import segment
+from episode.store.archive import Archive, MissingFile
+from episode.store.declaration import Declaration
+from episode.store.expiry import read_expired
+from episode.store.log import Log
+from episode.store.row_groups import FileIndex, groups_of, index_of, wanted_of
+from episode.store.segment import Footer
+
+ATTEMPTS = 20
+
+
+@dataclass
+class Scanned:
+    """What reading has cost: row groups and segments that were read, of those that there are, and rows."""
+
+    groups: int = 0
+    groups_of: int = 0
+    rows: int = 0
+
+
+@dataclass(frozen=True)
+class StoreHistory:
+    """The past of a declared stream: its archive, and what is not archived yet."""
+
+    declaration: Declaration
+    indexes: dict[str, FileIndex] = field(default_factory=dict, compare=False, repr=False)
+    footers: dict[int, Footer] = field(default_factory=dict, compare=False, repr=False)
+    scanned: Scanned = field(default_factory=Scanned, compare=False, repr=False)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return StoreHistory, (self.declaration,)
+
+    @cached_property
+    def log(self) -> Log:
+        return Log(self.declaration)
+
+    def read(self, keys: pa.Table | None, lo: int, hi: int, columns: Sequence[str]) -> pa.Table:
+        """The rows of these keys (None: of all) with lo <= time <= hi, in order of time and arrival."""
+        schema = pa.schema([self.declaration.schema.field(name) for name in columns])
+        for attempt in range(ATTEMPTS):
+            try:
+                return _finished(list(self._parts(keys, lo, hi, schema)), schema, self.declaration.time)
+            except (MissingFile, FileNotFoundError):  # moved between two looks
+                if attempt + 1 == ATTEMPTS:
+                    raise
+        raise AssertionError
+
+    def _parts(self, keys: pa.Table | None, lo: int, hi: int, schema: pa.Schema) -> Iterator[_Part]:
+        archive = Archive(self.declaration)
+        manifest = archive.manifest()
+        files = [file for file in manifest.files if file.least <= hi and file.greatest >= lo]
+        known = {file.name for file in manifest.files}
+        for name in [name for name in self.indexes if name not in known]:
+            del self.indexes[name]
+        chooser = _Chooser(self.declaration.time, keys, lo, hi)
+        for file in files:
+            yield from archive.opened(file, partial(self._of_file, file.name, chooser, schema))
+        yield from self._of_log(manifest.archived_to, chooser, schema)
+
+    def _of_file(self, name: str, chooser: _Chooser, schema: pa.Schema, path: Path) -> list[_Part]:
+        if name not in self.indexes:
+            self.indexes[name] = index_of(path, self.declaration.time, self.declaration.key)
+        return chooser.of_file(path, self.indexes[name], schema, self.scanned)
+
+    def _of_log(self, after: int, chooser: _Chooser, schema: pa.Schema) -> Iterator[_Part]:
+        log = self.log
+        lanes = self._lanes(chooser.keys)
+        after = max(after, read_expired(log).to)
+        for number in [number for number in self.footers if number <= after]:
+            del self.footers[number]
+        for number in range(after + 1, log.head() + 1):
+            if number not in self.footers:
+                self.footers[number] = log.footer(number)
+            footer = self.footers[number]
+            blocks = tuple(
+                block
+                for block in footer.blocks
+                if block.least <= chooser.hi and block.greatest >= chooser.lo and (lanes is None or block.lane in lanes)
+            )
+            self.scanned.groups_of += len(footer.blocks)
+            self.scanned.groups += len(blocks)
+            if blocks:
+                names = chooser.names(schema)
+                for batch in segment.read_blocks(log.path(number), footer, columns=names, blocks=blocks):
+                    yield chooser.of_rows(pa.Table.from_batches([batch]), schema)
+
+    def _lanes(self, keys: pa.Table | None) -> set[int] | None:
+        """The lanes of these keys; None where the lanes do not depend on them alone."""
+        from episode.matchers.lanes import lanes_of
+
+        declared = self.declaration.key
+        if keys is None or not declared or not set(declared) <= set(keys.column_names):
+            return None
+        schema = pa.schema([self.declaration.schema.field(name) for name in declared])
+        numbers = lanes_of(keys.select(list(declared)).cast(schema), declared, self.declaration.lanes)
+        return set(np.unique(numbers).tolist())
+
+
+@dataclass(frozen=True)
+class ParquetHistory:
+    """The past in plain Parquet files: of files or directories, hive partitions included.
+
+    schema: the columns' types where they are not those of the files, and the types of partition columns.
+    """
+
+    paths: tuple[str, ...]
+    time: str
+    keys: tuple[str, ...] = ()
+    schema: pa.Schema | None = None
+    indexes: dict[str, FileIndex] = field(default_factory=dict, compare=False, repr=False)
+    scanned: Scanned = field(default_factory=Scanned, compare=False, repr=False)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ParquetHistory, (self.paths, self.time, self.keys, self.schema)
+
+    def read(self, keys: pa.Table | None, lo: int, hi: int, columns: Sequence[str]) -> pa.Table:
+        """The rows of these keys (None: of all) with lo <= time <= hi, in order of time, files and rows."""
+        files = [(path, root) for root in self.paths for path in _files(Path(root))]
+        if not files:
+            raise EpisodeDataError(f"There are no Parquet files in {', '.join(self.paths)}.")
+        full = self.schema or _schema_of(files[0][0], Path(files[0][1]))
+        schema = pa.schema([full.field(name) for name in columns])
+        chooser = _Chooser(self.time, keys, lo, hi)
+        parts: list[_Part] = []
+        for path, root in files:
+            constants = _partition_values(path, Path(root), full)
+            if not chooser.may_have(constants):
+                continue
+            name = str(path)
+            if name not in self.indexes:
+                self.indexes[name] = index_of(path, self.time, self.keys)
+            parts += chooser.of_file(path, self.indexes[name], schema, self.scanned, constants, full)
+        return _finished(parts, schema, self.time)
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Rows that were asked for, with their times, in order of arrival."""
+
+    table: pa.Table
+    times: np.ndarray
+
+
+class _Chooser:
+    """Chooses row groups by statistics, then rows by their values."""
+
+    def __init__(self, time: str, keys: pa.Table | None, lo: int, hi: int) -> None:
+        from episode.matchers.keys import KeyCoder
+
+        self.time, self.keys, self.lo, self.hi = time, keys, lo, hi
+        self.wanted = {} if keys is None else wanted_of(keys)
+        self.coder = None if keys is None else KeyCoder(tuple(keys.column_names))
+        self.typed = False
+
+    def names(self, schema: pa.Schema) -> list[str]:
+        """The columns to be read: those asked for, time and keys."""
+        keys = [] if self.keys is None else self.keys.column_names
+        return list(dict.fromkeys([*schema.names, self.time, *keys]))
+
+    def may_have(self, constants: dict[str, pa.Scalar]) -> bool:
+        """Whether a file whose rows all have these values may have one of the keys, and times in between."""
+        for name, value in constants.items():
+            one = self.wanted.get(name)
+            if one is not None and not (one.null if not value.is_valid else value.as_py() in one.values):
+                return False
+        if self.time in constants:
+            from episode.matchers.lanes import event_times
+
+            value = constants[self.time]
+            return value.is_valid and self.lo <= event_times(pa.table({"t": [value]}), "t")[0] <= self.hi
+        return True
+
+    def of_file(
+        self,
+        path: Path,
+        index: FileIndex,
+        schema: pa.Schema,
+        scanned: Scanned,
+        constants: dict[str, pa.Scalar] | None = None,
+        types: pa.Schema | None = None,
+    ) -> list[_Part]:
+        """The rows of a file that are asked for. constants: columns that are not in the file but one value."""
+        groups = groups_of(index, self.wanted, self.lo, self.hi)
+        scanned.groups_of += len(index.least)
+        scanned.groups += len(groups)
+        if not groups:
+            return []
+        names = self.names(schema)
+        with pq.ParquetFile(path) as file:
+            table = file.read_row_groups(groups, [name for name in names if name in index.names])
+        for name, value in (constants or {}).items():
+            if name in names and name not in index.names:
+                table = table.append_column(name, pa.repeat(value, table.num_rows))
+        if types is not None:
+            table = _retyped(table, types)
+        scanned.rows += table.num_rows
+        return [self.of_rows(table, schema)]
+
+    def of_rows(self, table: pa.Table, schema: pa.Schema) -> _Part:
+        """Those of the rows that are asked for."""
+        from episode.matchers.lanes import event_times
+
+        valid = table.column(self.time).is_valid()
+        if table.column(self.time).null_count:
+            table = table.filter(valid)
+        times = event_times(table, self.time)
+        chosen = (times >= self.lo) & (times <= self.hi)
+        if self.keys is not None and chosen.any():
+            chosen &= self._of_keys(table)
+        if chosen.all():
+            return _Part(table.select(schema.names), times)
+        return _Part(table.select(schema.names).filter(pa.array(chosen)), times[chosen])
+
+    def _of_keys(self, table: pa.Table) -> np.ndarray:
+        assert self.keys is not None
+        assert self.coder is not None
+        if not self.typed:
+            fields = [table.schema.field(name) for name in self.keys.column_names]
+            self.count = int(self.coder.encode(self.keys.cast(pa.schema(fields))).code.max(initial=-1)) + 1
+            self.typed = True
+        coded = self.coder.encode(table)
+        return (coded.code < self.count)[coded.local]
+
+
+def _finished(parts: Sequence[_Part], schema: pa.Schema, time: str) -> pa.Table:
+    """All rows in order of time; equal times in the order of the parts."""
+    from episode.matchers.columns import one_chunk_each, take
+
+    if not parts:
+        return schema.empty_table()
+    table = pa.concat_tables([part.table.cast(schema) for part in parts])
+    times = np.concatenate([part.times for part in parts])
+    if len(times) < 2 or (np.diff(times) >= 0).all():
+        return one_chunk_each(table) if len(times) else schema.empty_table()
+    return take(table, np.argsort(times, kind="stable"))
+
+
+# ---- plain files -----------------------------------------------------------------------------------
+
+
+def _files(root: Path) -> list[Path]:
+    """Data files below a directory, in order of their paths; a path may be a file itself."""
+    if root.is_file():
+        return [root]
+    found = (path for path in root.rglob("*") if path.is_file() and path.suffix in (".parquet", ".parq", ""))
+    return sorted(
+        path for path in found if not any(part.startswith((".", "_")) for part in path.relative_to(root).parts)
+    )
+
+
+def _schema_of(path: Path, root: Path) -> pa.Schema:
+    from episode.matchers.spark_types import held_as
+
+    with pq.ParquetFile(path) as file:
+        fields = [pa.field(field.name, held_as(field.type)) for field in file.schema_arrow]
+    known = {field.name for field in fields}
+    fields += [pa.field(name, pa.string()) for name, _ in _directories(path, root) if name not in known]
+    return pa.schema(fields)
+
+
+def _directories(path: Path, root: Path) -> list[tuple[str, str]]:
+    from urllib.parse import unquote
+
+    if root.is_file():
+        return []
+    parts = [part.partition("=") for part in path.relative_to(root).parts[:-1]]
+    return [(unquote(name), unquote(value)) for name, sign, value in parts if sign]
+
+
+def _partition_values(path: Path, root: Path, schema: pa.Schema) -> dict[str, pa.Scalar]:
+    found: dict[str, pa.Scalar] = {}
+    for name, text in _directories(path, root):
+        if name in schema.names:
+            kind = schema.field(name).type
+            value = None if text == "__HIVE_DEFAULT_PARTITION__" else text
+            found[name] = pa.scalar(value, pa.string()).cast(kind)
+    return found
+
+
+def _retyped(table: pa.Table, types: pa.Schema) -> pa.Table:
+    """Columns in the types that a query has for them; nanoseconds are cut off."""
+    for i, one in enumerate(table.schema):
+        kind = types.field(one.name).type if one.name in types.names else one.type
+        if kind != one.type:
+            table = table.set_column(i, pa.field(one.name, kind), table.column(i).cast(kind, safe=False))
+    return table

@@ -1,0 +1,77 @@
+"""The Parquet files of an archive: sorted by key and time, in row groups that their statistics prune by both."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from episode.plan.schema import OWN
+from episode.store.declaration import Declaration
+from episode.store.files import space_needed
+
+COMMIT = f"{OWN}commit"
+"""The column of an archive that says in which commit an event came."""
+ROW_GROUP = 1 << 16
+
+
+def with_commit(table: pa.Table, number: int) -> pa.Table:
+    """The rows of a commit, with its number."""
+    return table.append_column(COMMIT, pa.chunked_array([pa.repeat(number, table.num_rows).cast(pa.int64())]))
+
+
+def file_schema(declaration: Declaration) -> pa.Schema:
+    """The columns of an archive's files."""
+    return declaration.schema.append(pa.field(COMMIT, pa.int64()))
+
+
+def sort(table: pa.Table, declaration: Declaration) -> pa.Table:
+    """The rows in order of key, time and arrival; they come in order of arrival."""
+    from episode.matchers.columns import one_chunk_each, take
+    from episode.matchers.lanes import order_by_key_and_time
+
+    table = one_chunk_each(table)
+    order = order_by_key_and_time(table, declaration.key, declaration.time)
+    return table if order is None else take(table, order)
+
+
+def write(table: pa.Table, path: Path, declaration: Declaration) -> int:
+    """Write sorted rows to a file, down to the disk; its size."""
+    names = [*declaration.key, declaration.time]
+    sorting = [pq.SortingColumn(table.schema.get_field_index(name)) for name in names]
+    with space_needed(f"the archive of {declaration.name}"):
+        pq.write_table(
+            table,
+            path,
+            row_group_size=ROW_GROUP,
+            compression="zstd",
+            compression_level=1,
+            use_dictionary=[name for name in table.column_names if name != declaration.time],
+            write_page_index=True,
+            sorting_columns=sorting,
+        )
+        handle = os.open(path, os.O_RDWR)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+    return path.stat().st_size
+
+
+def read(
+    path: Path, declaration: Declaration, columns: Sequence[str], after: int | None = None, until: int | None = None
+) -> pa.Table:
+    """Columns of a file; of the commits after one and up to another, and with the commits, where they are given."""
+    wanted = list(columns) if after is None else [*columns, COMMIT]
+    with pq.ParquetFile(path) as file:
+        table = file.read(wanted)
+    table = table.cast(pa.schema([file_schema(declaration).field(name) for name in wanted]))
+    if after is None:
+        return table
+    commits = table.column(COMMIT)
+    kept = pc.and_(pc.greater(commits, after), pc.less_equal(commits, until))
+    return table.filter(kept)
