@@ -18,6 +18,7 @@ from episode.kernels.outcomes import TIMED_OUT, UNMATCHED
 from episode.kernels.user_aggregates import code_of
 from episode.matchers.columns import one_chunk, raw_values, take_array, valid_mask
 from episode.matchers.prepare import FUNCTIONS, Prepared, measure_argument, membership
+from episode.matchers.protocol import KEY_COLUMN
 from episode.plan.expressions import Expression, Load
 from episode.plan.output import (
     MATCHED_COLUMN,
@@ -121,7 +122,7 @@ def atom_field(atom: OutputAtom, input_schema: pa.Schema) -> pa.Field:
 class Matches:
     """What the kernel found, in output order; see kernels.measures. part_lo, part_hi: partition bounds by match.
     final: of collapsed matches, how many matches each stands for. confidence: how probable each match is, where time is
-    imprecise."""
+    imprecise. key: codes of their keys, where the output is keyed."""
 
     kind: np.ndarray
     start: np.ndarray
@@ -133,6 +134,7 @@ class Matches:
     part_hi: np.ndarray
     final: pa.Array | None = None
     confidence: np.ndarray | None = None
+    key: np.ndarray | None = None
 
 
 def output_tables(
@@ -158,10 +160,16 @@ def output_tables(
     while at < len(out_match):
         before = int(through[at - 1]) if at else 0
         end = max(at + 1, int(np.searchsorted(through, before + MOST_VALUES, side="right")))
-        yield OutputAssembler(
+        found = OutputAssembler(
             plan, schema, program, table, prepared, matches, out_match[at:end], out_position[at:end]
         ).table_of_matches()
+        yield found if matches.key is None else with_keys(found, matches.key[out_match[at:end]])
         at = end
+
+
+def with_keys(matches: pa.Table, key: np.ndarray) -> pa.Table:
+    """The matches of a keyed matcher."""
+    return matches.append_column(KEY_COLUMN, pa.array(key, pa.int64()))
 
 
 class OutputAssembler:

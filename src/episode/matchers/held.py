@@ -115,6 +115,13 @@ def ranges(starts: np.ndarray, counts: np.ndarray) -> np.ndarray:
     return np.repeat(starts - (np.cumsum(counts) - counts), counts) + np.arange(counts.sum())
 
 
+def least_by_key(key: np.ndarray, time: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The keys, in order, and the least time of each."""
+    order = np.argsort(key, kind="stable")
+    keys, first = np.unique(key[order], return_index=True)
+    return keys, np.minimum.reduceat(time[order], first) if len(keys) else np.zeros(0, np.int64)
+
+
 class HeldRows:
     """The rows that a matcher holds, contiguous by key, with the columns that its query reads."""
 
@@ -133,7 +140,7 @@ class HeldRows:
     def joined(self, events: EventBatch) -> EventBatch:
         """Held rows and new rows together, contiguous by key, held rows first. `keep` or `forget` must follow."""
         self._kept.extend(len(events))
-        events = EventBatch(events.table, _owned(events.key), _owned(events.time))
+        events = EventBatch(events.table, owned(events.key), owned(events.time))
         if len(self) == 0:
             return events
         assert self.rows is not None
@@ -164,6 +171,6 @@ class HeldRows:
         self.rows = self._kept.restore(chunks, keys, counts)
 
 
-def _owned(array: np.ndarray) -> np.ndarray:
+def owned(array: np.ndarray) -> np.ndarray:
     """A writable int64 array: kernels are compiled for those, and read-only ones would be compiled for again."""
     return array if array.flags.writeable and array.flags.c_contiguous else array.copy()

@@ -16,6 +16,8 @@ import pyarrow as pa
 
 END_OF_TIME = np.iinfo(np.int64).max
 """`until` of a feed after which no event can come before the end of input."""
+KEY_COLUMN = "__episode_key"
+"""The column of key codes of a keyed matcher's matches."""
 
 
 @dataclass(frozen=True)
@@ -112,7 +114,13 @@ class Snapshot:
 
 @runtime_checkable
 class Matcher(Protocol):
-    """One engine at work on one shard."""
+    """One engine at work on one shard.
+
+    keyed: do tables of matches have one more column at the end, KEY_COLUMN, the codes (int64) of the matches' keys? It
+    is set before the first feed.
+    """
+
+    keyed: bool
 
     def feed(self, events: EventBatch, until: int) -> Iterator[pa.Table]:
         """Take new events; all events with time <= until are in. Yields the matches that are now certain.
@@ -154,6 +162,14 @@ class Matcher(Protocol):
         """The least `until` at which a feed without events could give a match; None if none could."""
         ...
 
+    @property
+    def open_from(self) -> tuple[np.ndarray, np.ndarray]:
+        """Of each key (int64 codes, ascending) that holds something: no match to come starts before this time (int64).
+
+        Matches to come of other keys have events to come alone.
+        """
+        ...
+
 
 class Report(Protocol):
     """What a matcher has done: counts of its language, which its words are made of where the query was planned."""
@@ -168,6 +184,41 @@ class Reports(Protocol):
     """A Matcher that can say what it has done, for explain."""
 
     def report(self) -> Report: ...
+
+
+@dataclass(frozen=True)
+class Traits:
+    """What is known of the matches of a pattern, whatever the events are.
+
+    prompt: a match comes with the feed that completes the time of its last event. early: how long before the first of
+    its events that are still to come a match may start, because events last; None: any time. dependent: why a match may
+    depend on other matches, or on rows far from it; None: it depends on its own rows and `lookback` rows before them,
+    and on those after it only as far as they could belong to it. Then `Partial` is there, and: by_end: for each end the
+    longest match is reported, otherwise matches by their start; longest: the most rows that a match can have; within:
+    the longest time; walls: may there be rows that can only be the first of a match?
+    """
+
+    prompt: bool = False
+    early: int | None = 0
+    dependent: str | None = "its language does not say on which events a match depends"
+    lookback: int = 0
+    by_end: bool = False
+    longest: int | None = None
+    within: int | None = None
+    walls: bool = False
+
+
+@runtime_checkable
+class Partial(Protocol):
+    """A Matcher whose matches can be found in any stretch of a key's rows, apart from the others."""
+
+    def forget(self, keys: np.ndarray) -> None:
+        """Hold nothing more of these keys (codes, ascending)."""
+        ...
+
+    def walls(self, events: EventBatch) -> np.ndarray:
+        """bool: the rows that can only be the first of a match; at the beginning of a key some may be left out."""
+        ...
 
 
 class MatcherSpec(Protocol):
@@ -191,6 +242,9 @@ class MatcherSpec(Protocol):
     def fingerprint(self) -> str:
         """What a state belongs to: equal for specs whose matchers can go on with each other's state."""
         ...
+
+    @property
+    def traits(self) -> Traits: ...
 
     def open(self) -> Matcher:
         """A new matcher with empty state."""

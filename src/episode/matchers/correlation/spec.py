@@ -8,16 +8,14 @@ from functools import cached_property
 import pyarrow as pa
 
 from episode.matchers.correlation.history import History
-from episode.matchers.correlation.matcher import CorrelationMatcher
+from episode.matchers.correlation.matcher import ARCHIVE_ROW, LIVE_ROW, ROW_OF_BOTH, CorrelationMatcher
 from episode.matchers.fingerprint import column_types, fingerprint
-from episode.matchers.protocol import InputOrder, MatcherSpec, OrderKey
+from episode.matchers.protocol import InputOrder, MatcherSpec, OrderKey, Traits
 from episode.plan.correlation.plan import CorrelationPlan
 from episode.plan.output import MATCH_END, MATCH_START
 
 LIVE_PREFIX, ARCHIVE_PREFIX = "__live_", "__archive_"
 SIDE_COLUMN = "__episode_side"
-LIVE_ROW, ARCHIVE_ROW, ROW_OF_BOTH = 1, 2, 3
-"""Values of the side column: what an event is an event of."""
 
 
 @dataclass(frozen=True)
@@ -87,5 +85,12 @@ class CorrelationSpec:
         own = [f"recency {self.recency}", f"keys {self.keys}", f"ordered {self.plan.ordered}"]
         return fingerprint("\n".join(of_sides), *own, *column_types(self.input_schema, self.input_columns))
 
+    @property
+    def traits(self) -> Traits:
+        return Traits(dependent="a pair depends on all matches of both patterns")
+
     def open(self) -> CorrelationMatcher:
         return CorrelationMatcher(self)
+
+
+__all__ = ["ARCHIVE_ROW", "LIVE_ROW", "ROW_OF_BOTH", "CorrelationSpec", "SidePlan"]

@@ -20,6 +20,7 @@ from episode.matchers.events.aggregated_arrays import aggregated_needs, prepare_
 from episode.matchers.events.aggregated_output import AggregatedOutput, bucket_of
 from episode.matchers.events.aggregated_search import search
 from episode.matchers.events.state import HeldEvents
+from episode.matchers.held import least_by_key
 from episode.matchers.protocol import END_OF_TIME, EventBatch, Snapshot, StateChunk
 from episode.plan.events.aggregated import AggregatedPlan
 
@@ -102,6 +103,14 @@ class AggregatedMatcher:
         return self._report
 
     @property
+    def keyed(self) -> bool:
+        return self.output.keyed
+
+    @keyed.setter
+    def keyed(self, keyed: bool) -> None:
+        self.output.keyed = keyed
+
+    @property
     def state_rows(self) -> int:
         return len(self.state.held)
 
@@ -121,3 +130,9 @@ class AggregatedMatcher:
             return None
         times = held.time[held.time > self.state.done]
         return int(bucket_of(times.min(keepdims=True), self.plan.every)[1][0]) - 1 if len(times) else None
+
+    @property
+    def open_from(self) -> tuple[np.ndarray, np.ndarray]:
+        """The first of the events that are held."""
+        held = self.state.held.rows
+        return least_by_key(self.state.held.key, np.zeros(0, np.int64) if held is None else held.time)

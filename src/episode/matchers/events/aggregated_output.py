@@ -8,7 +8,7 @@ import pyarrow as pa
 from episode.errors import EpisodeDataError
 from episode.kernels.events.trends import NOTHING, Values
 from episode.kernels.times import EVER, NEVER
-from episode.matchers.assembly import arrow_type, gather, typed
+from episode.matchers.assembly import arrow_type, gather, typed, with_keys
 from episode.matchers.events.aggregated_arrays import ValueLanes, floats_of
 from episode.matchers.events.aggregated_search import Found
 from episode.matchers.lowering import is_float_lane
@@ -43,6 +43,7 @@ class AggregatedOutput:
     def __init__(self, plan: AggregatedPlan, schema: pa.Schema) -> None:
         self.plan = plan
         self.schema = schema
+        self.keyed = False
 
     def table(self, events: EventBatch, found: Found) -> pa.Table:
         plan = self.plan
@@ -56,13 +57,14 @@ class AggregatedOutput:
             kind = self.schema.field(BUCKET_START).type
             columns += [_times(start, kind), _times(end, kind)]
         columns += [self._value(value, events, found) for value in plan.values]
-        return pa.Table.from_arrays(
+        totals = pa.Table.from_arrays(
             [
                 column if column.type == field.type else column.cast(field.type)
                 for column, field in zip(columns, self.schema, strict=True)
             ],
             schema=self.schema,
         )
+        return with_keys(totals, events.key[found.last]) if self.keyed else totals
 
     def _value(self, value: OverMatches, events: EventBatch, found: Found) -> pa.Array:
         total, lanes = found.total, found.lanes

@@ -10,7 +10,7 @@ from episode.matchers.events.aggregated_matcher import AggregatedMatcher
 from episode.matchers.events.aggregated_output import aggregated_schema
 from episode.matchers.fingerprint import column_types, fingerprint
 from episode.matchers.limits import StateLimit
-from episode.matchers.protocol import InputOrder, OrderKey
+from episode.matchers.protocol import InputOrder, OrderKey, Traits
 from episode.plan.events.aggregated import AggregatedPlan
 
 
@@ -41,6 +41,10 @@ class AggregatedSpec:
         columns = column_types(self.input_schema, self.input_columns)
         local = [f"{name}: {condition.row_local}" for name, condition in plan.conditions.items()]
         return fingerprint(text, str(plan.doubles), *plan.keys, plan.times.end, *columns, *local)
+
+    @property
+    def traits(self) -> Traits:
+        return Traits(dependent="aggregates are of all matches together")
 
     def open(self) -> AggregatedMatcher:
         return AggregatedMatcher(self)

@@ -22,6 +22,7 @@ from episode.matchers.events.prepare import event_needs, prepare_events
 from episode.matchers.events.rounds import Rounds, horizon_of
 from episode.matchers.events.search import Search
 from episode.matchers.events.state import EventState
+from episode.matchers.held import least_by_key
 from episode.matchers.ordering import start_image
 from episode.matchers.prepare import Needs
 from episode.matchers.protocol import END_OF_TIME, EventBatch, Snapshot, StateChunk
@@ -89,6 +90,14 @@ class EventPatternMatcher:
         return self.adaptation.report()
 
     @property
+    def keyed(self) -> bool:
+        return self.output.keyed
+
+    @keyed.setter
+    def keyed(self, keyed: bool) -> None:
+        self.output.keyed = keyed
+
+    @property
     def state_rows(self) -> int:
         return len(self.state.held)
 
@@ -109,6 +118,12 @@ class EventPatternMatcher:
         ends = window_ends(self._starts(held), window)
         ends = ends[is_after(ends, self.state.done) & (ends < END_OF_TIME)]
         return int(ends.min()) if len(ends) else None
+
+    @property
+    def open_from(self) -> tuple[np.ndarray, np.ndarray]:
+        """The first of the events that are held."""
+        held = self.state.held.rows
+        return least_by_key(self.state.held.key, np.zeros(0, np.int64) if held is None else self._starts(held))
 
     def _starts(self, events: EventBatch) -> np.ndarray:
         starts = start_image(events.table, self.spec.input_order)

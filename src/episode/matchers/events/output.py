@@ -107,6 +107,7 @@ class Output:
         self.needs: Needs = needs_of(plan)
         labels = np.arange(len(plan.variables), dtype=np.int64)
         self.path = PathLabels(labels, np.zeros(len(labels), np.bool_))
+        self.keyed = False
 
     def tables(self, events: EventBatch, found: FoundMatches) -> Iterator[pa.Table]:
         """Matches as rows, in tables of bounded size."""
@@ -130,5 +131,6 @@ class Output:
             offsets[1:],
             found.final,
             found.confidence,
+            events.key[rows[offsets[:-1]]] if self.keyed else None,
         )
         yield from output_tables(self.plan, self.schema, self.path, table, prepared, matches)

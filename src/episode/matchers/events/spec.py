@@ -13,7 +13,7 @@ from episode.matchers.events.rounds import ROUND_ROWS
 from episode.matchers.events.search import MOST_RECORDS
 from episode.matchers.fingerprint import column_types, fingerprint
 from episode.matchers.limits import STEP_BUDGET, StateLimit
-from episode.matchers.protocol import InputOrder, OrderKey
+from episode.matchers.protocol import InputOrder, OrderKey, Traits
 from episode.plan.events.cost import PhysicalPlan
 from episode.plan.events.plan import EventPlan
 
@@ -65,6 +65,15 @@ class EventPatternSpec:
             times += [repr(plan.times.imprecise), repr(plan.imprecise.threshold)]
         collapsed = [] if plan.collapse is None else ["collapsed"]
         return fingerprint(text, plan.strategy.value, *plan.keys, *times, *columns, *local, *collapsed)
+
+    @property
+    def traits(self) -> Traits:
+        precise = self.plan.times.imprecise is None
+        return Traits(
+            prompt=precise and not self.plan.waits,
+            early=0 if self.plan.times.start is None else self.plan.within,
+            dependent="event patterns take their events from the whole of a partition",
+        )
 
     def open(self) -> EventPatternMatcher:
         return EventPatternMatcher(self)

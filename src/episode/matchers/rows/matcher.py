@@ -8,6 +8,7 @@ is tried again with them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,12 +16,13 @@ import pyarrow as pa
 
 from episode.kernels.rows import matching as kernel
 from episode.kernels.rows.arrays import Partitions, Program, Rows, Rules
+from episode.matchers.held import ranges
 from episode.matchers.prepare import Needs, Prepared, needs_of, prepare
 from episode.matchers.protocol import END_OF_TIME, EventBatch, Snapshot, StateChunk
 from episode.matchers.rows.errors import matching_failed
 from episode.matchers.rows.output import Output
 from episode.matchers.rows.prepare import lower_residuals
-from episode.matchers.rows.program import lower_program
+from episode.matchers.rows.program import later_labels, lower_program
 from episode.matchers.rows.state import Here, RowState
 from episode.matchers.rows.work import WorkArrays
 from episode.plan.output import RowMode
@@ -69,6 +71,14 @@ class RowPatternMatcher:
         self.state.restore(chunks)
 
     @property
+    def keyed(self) -> bool:
+        return self.output.keyed
+
+    @keyed.setter
+    def keyed(self, keyed: bool) -> None:
+        self.output.keyed = keyed
+
+    @property
     def state_rows(self) -> int:
         return len(self.state.held)
 
@@ -87,6 +97,33 @@ class RowPatternMatcher:
         if self.plan.within is None or self.state.held.rows is None or len(starts) == 0:
             return None
         return min(int(self.state.held.rows.time[starts].min()) + self.plan.within, END_OF_TIME - 1)
+
+    @property
+    def open_from(self) -> tuple[np.ndarray, np.ndarray]:
+        """The start rows at which keys wait."""
+        held, starts = self.state.held.rows, self.state.waiting_starts()
+        if held is None:
+            return starts, starts
+        order = np.argsort(held.key[starts], kind="stable")
+        return held.key[starts][order], held.time[starts][order]
+
+    def forget(self, keys: np.ndarray) -> None:
+        """What `Partial` says."""
+        self.state.forget_keys(keys)
+
+    @cached_property
+    def _later(self) -> np.uint64:
+        """Bits of the labels that a row after the first of a match may have."""
+        later = later_labels(self.plan.program)
+        return np.uint64(sum(1 << number for number, label in enumerate(self.plan.labels.names) if label in later))
+
+    def walls(self, events: EventBatch) -> np.ndarray:
+        """What `Partial` says: rows that offer no label that may come after the first row of a match."""
+        bits = prepare(self.plan, self.needs, events.table, events.key).bits
+        wall: np.ndarray = bits & self._later == 0
+        first, lengths = events.bounds[:-1], np.diff(events.bounds)
+        wall[ranges(first, np.minimum(lengths, self.plan.lookback))] = False  # PREV may look further back
+        return wall
 
     # ---- one step ------------------------------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -23,10 +24,13 @@ class Output:
         self.schema = schema
         excluded = np.array([instruction.excluded for instruction in plan.program.instructions], np.bool_)
         self.path = PathLabels(label_of, excluded)
+        self.keyed = False
 
     def tables(self, events: EventBatch, prepared: Prepared, work: WorkArrays, here: Here) -> Iterator[pa.Table]:
         """What the kernel has found, as rows, in tables of bounded size."""
         matches = self._in_order(work, here)
+        if self.keyed:
+            matches = replace(matches, key=events.key[matches.part_lo])
         yield from output_tables(self.plan, self.schema, self.path, events.table, prepared, matches)
 
     def _in_order(self, work: WorkArrays, here: Here) -> Matches:

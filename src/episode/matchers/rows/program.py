@@ -117,3 +117,18 @@ def _openings(program: PatternProgram, number: dict[str, int]) -> tuple[int, int
         for other in following:
             follow_bits |= 1 << number[program.instructions[other].label]
     return first_bits, follow_bits, one_row_enough, nullable
+
+
+def later_labels(program: PatternProgram) -> frozenset[str]:
+    """Labels that a row after the first of a match may have."""
+    pending = list(_reachable(program, 0)[0])
+    seen: set[int] = set()
+    found: set[int] = set()
+    while pending:
+        at = pending.pop()
+        if at not in seen:
+            seen.add(at)
+            following, _ = _reachable(program, at + 1)
+            found |= following
+            pending += following
+    return frozenset(program.instructions[at].label for at in found)

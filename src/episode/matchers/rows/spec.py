@@ -9,8 +9,9 @@ import pyarrow as pa
 from episode.matchers.assembly import output_schema
 from episode.matchers.fingerprint import column_types, fingerprint
 from episode.matchers.limits import STEP_BUDGET, StateLimit
-from episode.matchers.protocol import InputOrder, OrderKey
+from episode.matchers.protocol import InputOrder, OrderKey, Traits
 from episode.matchers.rows.matcher import RowPatternMatcher
+from episode.matchers.rows.traits import traits_of
 from episode.plan.rows.plan import RowPatternPlan
 
 
@@ -40,6 +41,10 @@ class RowPatternSpec:
     def fingerprint(self) -> str:
         text = self.plan.source.written(self.plan.source.span)
         return fingerprint(text, *column_types(self.input_schema, self.input_columns))
+
+    @property
+    def traits(self) -> Traits:
+        return traits_of(self.plan)
 
     def open(self) -> RowPatternMatcher:
         return RowPatternMatcher(self)

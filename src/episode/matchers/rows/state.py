@@ -123,6 +123,13 @@ class RowState:
         self.held.forget()
         self.partitions = Partitions()
 
+    def forget_keys(self, keys: np.ndarray) -> None:
+        """Nothing more is wanted of these keys (in order)."""
+        held = self.held.rows
+        if held is not None and np.isin(held.key, keys).any():
+            self.held.keep(held, np.flatnonzero(~np.isin(held.key, keys)))
+        self.partitions = self.partitions.select(np.flatnonzero(~np.isin(self.partitions.key, keys)))
+
     def _within_limit(self, limit: StateLimit, events: EventBatch, here: Here, keep_from: np.ndarray) -> np.ndarray:
         """The first rows to keep, where keys that hold too many give up what they wait for; or an error."""
         lo, hi, now = here.lo, here.hi, here.now

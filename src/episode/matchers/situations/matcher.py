@@ -92,6 +92,14 @@ class SituationPatternMatcher:
         return self.orders.report()
 
     @property
+    def keyed(self) -> bool:
+        return self.output.keyed
+
+    @keyed.setter
+    def keyed(self, keyed: bool) -> None:
+        self.output.keyed = keyed
+
+    @property
     def state_rows(self) -> int:
         return len(self.state)
 
@@ -110,3 +118,8 @@ class SituationPatternMatcher:
         if pending is None or len(pending) == 0:
             return None
         return int(pending.time.min())
+
+    @property
+    def open_from(self) -> tuple[np.ndarray, np.ndarray]:
+        """The first of the situations and events that are held."""
+        return self.state.starts()

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
+from episode.matchers.assembly import with_keys
 from episode.matchers.situations.prepare import Feed
 from episode.matchers.situations.symbols import Symbol
 from episode.matchers.situations.values import result, state_fields
@@ -25,6 +26,7 @@ class Output:
         self.plan = plan
         self.schema = schema
         self.input_schema = input_schema
+        self.keyed = False
 
     def table(self, feed: Feed, symbols: Sequence[Symbol], found: np.ndarray, rows: np.ndarray) -> pa.Table:
         """found int64[matches, symbols + 1]: slots, and bits of those that last. rows int64[matches, 2]: the row with
@@ -59,7 +61,8 @@ class Output:
             array if array.type == one.type else array.cast(one.type)
             for array, one in zip(arrays, self.schema, strict=True)
         ]
-        return pa.Table.from_arrays(cast, schema=self.schema)
+        matches = pa.Table.from_arrays(cast, schema=self.schema)
+        return with_keys(matches, feed.keys[group]) if self.keyed else matches
 
     def _results(self, symbol: Symbol, columns: list[pa.Array], index: np.ndarray) -> dict[str, pa.Array]:
         """The atoms of a symbol, from their state columns."""

@@ -9,7 +9,7 @@ import pyarrow as pa
 from episode.matchers.assembly import atom_field
 from episode.matchers.fingerprint import column_types, fingerprint
 from episode.matchers.limits import StateLimit
-from episode.matchers.protocol import InputOrder, OrderKey
+from episode.matchers.protocol import InputOrder, OrderKey, Traits
 from episode.matchers.situations.matcher import SituationPatternMatcher
 from episode.plan.situations.plan import SituationPlan
 from episode.plan.situations.returns import MatchMoment, SituationMoment
@@ -47,6 +47,10 @@ class SituationPatternSpec:
         text = plan.source.written(plan.source.span)
         columns = column_types(self.input_schema, self.input_columns)
         return fingerprint(text, plan.detect, plan.time, *plan.keys, *columns)
+
+    @property
+    def traits(self) -> Traits:
+        return Traits(dependent="a situation may have begun long before")
 
     def open(self) -> SituationPatternMatcher:
         return SituationPatternMatcher(self)

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from episode.kernels.times import EVER, NEVER
 from episode.matchers.columns import from_bytes, one_chunk_each, take
-from episode.matchers.held import HeldRows, by_name, chunk_of, ranges
+from episode.matchers.held import HeldRows, by_name, chunk_of, least_by_key, ranges
 from episode.matchers.limits import StateLimit
 from episode.matchers.protocol import END_OF_TIME, EventBatch, Snapshot, StateChunk
 from episode.matchers.situations.errors import too_many_held
@@ -47,6 +47,15 @@ class SituationState:
     def keys(self) -> np.ndarray:
         known = [one.finished.key for one in self.symbols] + [one.lasting_key for one in self.symbols]
         return np.unique(np.concatenate([*known, self.pending.key]))
+
+    def starts(self) -> tuple[np.ndarray, np.ndarray]:
+        """Of each key the least start of a situation, or time of an event, that is held."""
+        pending = self.pending.rows
+        key, start = [self.pending.key], [np.zeros(0, np.int64) if pending is None else pending.time]
+        for symbol in self.symbols:
+            key += [symbol.finished.key, symbol.lasting_key]
+            start += [integers(symbol.finished.table, START), integers(symbol.lasting, START)]
+        return least_by_key(np.concatenate(key), np.concatenate(start))
 
     # ---- after a feed ----------------------------------------------------------------------------------------------
 

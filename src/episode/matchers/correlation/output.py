@@ -1,0 +1,60 @@
+"""Pairs of matches as tables of output columns, of bounded size."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pyarrow as pa
+
+from episode.kernels.correlation import joining
+from episode.matchers.assembly import with_keys
+from episode.matchers.columns import one_chunk, take_array
+from episode.matchers.correlation.matches import Matches
+
+MOST_PAIRS = 1 << 18
+"""Rows of one table."""
+
+Kernel = Callable[..., int]
+
+
+class Output:
+    """Makes the tables of a matcher's pairs. start, end: the columns of the archive's and the live matches' times."""
+
+    def __init__(self, schema: pa.Schema, start: str, end: str) -> None:
+        self.schema = schema
+        self.start, self.end = start, end
+        self.keyed = False
+
+    def table(self, live: Matches, archive: Matches, of_live: np.ndarray, of_archive: np.ndarray) -> pa.Table:
+        """The pairs (of_live[i], of_archive[i])."""
+        columns = [take_array(one_chunk(column), of_live) for column in live.table.columns]
+        columns += [take_array(one_chunk(column), of_archive) for column in archive.table.columns]
+        columns.append(columns[live.table.num_columns + archive.table.schema.get_field_index(self.start)])
+        columns.append(columns[live.table.schema.get_field_index(self.end)])
+        cast = [
+            column if column.type == field.type else column.cast(field.type)
+            for column, field in zip(columns, self.schema, strict=True)
+        ]
+        table = pa.Table.from_arrays(cast, schema=self.schema)
+        return with_keys(table, live.key[of_live]) if self.keyed else table
+
+
+def pairs(kernel: Kernel, live: Matches, archive: Matches, recency: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """(live, archive) of the pairs, as numbers of matches, as many at one time as a table may have.
+
+    kernel: `joining.by_live` or `joining.by_archive`. Live matches are in order of key and end, archive matches in
+    order of key and start.
+    """
+    if len(live) == 0 or len(archive) == 0:
+        return
+    place = joining.beginning()
+    while True:
+        of_live, of_archive = np.empty(MOST_PAIRS, np.int64), np.empty(MOST_PAIRS, np.int64)
+        count = kernel(
+            live.key, live.start, live.end, archive.key, archive.start, archive.end, recency, place, of_live, of_archive
+        )
+        if count:
+            yield of_live[:count], of_archive[:count]
+        if count < MOST_PAIRS:
+            return
