@@ -88,7 +88,7 @@ class Events:
             self._coder.restore(chunks)
             known = by_name([chunk for chunk in chunks if chunk.name == "outer"])
             if known:
-                self._outer_of = np.array(from_bytes(known["outer"].data).column("outer"), np.int64)
+                self._outer_of = from_bytes(known["outer"].data).column("outer").to_numpy().copy()
 
 
 class Side:

@@ -114,7 +114,7 @@ class KeptMatches:
         sizes = list(self._sizes.values())
         self._chunk = np.repeat(list(self._sizes), sizes)[rows]
         self._place = np.concatenate([np.arange(size) for size in sizes])[rows]
-        times = [np.array(table.column(name), np.int64) for name in (_KEY, _START, _END)]
+        times = [table.column(name).to_numpy().copy() for name in (_KEY, _START, _END)]
         self.matches = Matches(table.drop_columns([_KEY, _START, _END]), *times).select(rows)
         order = self.matches.by_start() if self._by_start else self.matches.by_end()
         self.matches = self.matches.select(order)

@@ -1,0 +1,103 @@
+"""Every strategy of correlation, with and without cache, in any chunks: the pairs of the oracle (row patterns)."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, Phase, assume, given, note, settings
+from hypothesis import strategies as st
+
+from episode.errors import EpisodeAnalysisError, EpisodeDataError, EpisodeUnsupportedError
+from episode.matchers.correlation.spec import CorrelationSpec
+from episode.matchers.protocol import OrderKey
+from episode.matchers.running import run
+from episode.plan.correlation.plan import CorrelationPlan
+from tests.reference.correlation import Pair
+from tests.reference.generate_correlation import ARCHIVE, LIVE, ROWS, Case, cases
+from tests.reference.row_patterns import Exploded
+from tests.support.correlation import side_of
+
+TYPES = {"k": "int", "ts": "bigint", "v": "int", "f": "double", "s": "string"}
+SETTINGS = settings(deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
+PLANS = [CorrelationPlan()]
+NAMES = ["auto"]
+
+
+def spec_of(case: Case, plan: CorrelationPlan) -> CorrelationSpec:
+    arrow = {"k": pa.int32(), "ts": pa.int64(), "v": pa.int32(), "f": pa.float64(), "s": pa.string()}
+    fields = [pa.field(case.column(of, name), kind) for of in (LIVE, ARCHIVE) for name, kind in arrow.items()]
+    if case.apart:
+        fields.append(pa.field("side", pa.int8()))
+    sides = []
+    for of, side in ((LIVE, case.live), (ARCHIVE, case.archive)):
+        sides.append(side_of(side.text, TYPES, {name: case.column(of, name) for name in arrow}))
+    schema = pa.schema(list(dict.fromkeys(fields)))
+    return CorrelationSpec(
+        *sides, case.recency, case.on, (OrderKey("ts"),), schema, plan, side="side" if case.apart else None
+    )
+
+
+def expected(case: Case) -> list[Pair]:
+    try:
+        return case.pairs()
+    except (Exploded, NotImplementedError, ArithmeticError, RecursionError, EpisodeDataError):
+        assume(False)
+        raise
+
+
+def planned(case: Case, plan: CorrelationPlan) -> CorrelationSpec:
+    try:
+        return spec_of(case, plan)
+    except (EpisodeAnalysisError, EpisodeUnsupportedError) as error:
+        note(str(error))
+        assume(False)
+        raise
+
+
+def times(pairs: list[Pair]) -> list[tuple[Any, ...]]:
+    """What is compared: the times of both matches."""
+    return sorted((pair.live.start, pair.live.end, pair.archive.start, pair.archive.end) for pair in pairs)
+
+
+def found(spec: CorrelationSpec, output: pa.Table) -> list[tuple[Any, ...]]:
+    live, archive = spec.live, spec.archive
+    names = [f"__live_{live.start}", f"__live_{live.end}", f"__archive_{archive.start}", f"__archive_{archive.end}"]
+    return [tuple(row.values()) for row in output.select(names).to_pylist()]
+
+
+def pieces_of(case: Case, spec: CorrelationSpec, cuts: list[int]) -> list[pa.Table]:
+    table = pa.Table.from_pylist(case.rows, schema=spec.input_schema)
+    bounds = [0, *cuts, len(case.rows)]
+    return [table.slice(low, high - low) for low, high in pairwise(bounds)]
+
+
+@st.composite
+def cut(draw: st.DrawFn) -> tuple[Case, list[int]]:
+    """A case, and cuts between rows of different times."""
+    case = draw(cases(live=[ROWS], archive=[ROWS]))
+    rows = case.rows
+    places = [at for at in range(1, len(rows)) if rows[at]["ts"] != rows[at - 1]["ts"]]
+    cuts = draw(st.lists(st.sampled_from(places), unique=True)) if places else []
+    return case, sorted(cuts)
+
+
+@pytest.mark.parametrize("plan", PLANS, ids=NAMES)
+@SETTINGS
+@given(cases(live=[ROWS], archive=[ROWS], max_rows=24))
+def test_whole(plan: CorrelationPlan, case: Case) -> None:
+    wanted = expected(case)
+    spec = planned(case, plan)
+    assert sorted(found(spec, run(spec, pa.Table.from_pylist(case.rows, schema=spec.input_schema)))) == times(wanted)
+
+
+@pytest.mark.parametrize("plan", PLANS, ids=NAMES)
+@SETTINGS
+@given(cut(), st.booleans())
+def test_in_pieces(plan: CorrelationPlan, drawn: tuple[Case, list[int]], restore: bool) -> None:
+    case, cuts = drawn
+    wanted = expected(case)
+    spec = planned(case, plan)
+    assert sorted(found(spec, run(spec, pieces_of(case, spec, cuts), restore=restore))) == times(wanted)
