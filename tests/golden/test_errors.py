@@ -11,8 +11,11 @@ from episode.lang.events.syntax import EventQuery
 from episode.lang.statement import parse_statement
 from episode.lang.streams import CreateStream
 from episode.plan.rows.plan import plan_row_pattern
+from episode.plan.run_options import RunOptions
 from episode.plan.schema import InputSchema
 from episode.plan.streams import plan_stream_store
+from episode.queries.language import Given, Input
+from episode.queries.languages.correlation import Correlations, correlation_of
 from tests.golden.cases import SCHEMA, Case, check, parametrized, plan_aggregates, plan_events, plan_situations
 
 LEAKS = re.compile(r"sqlglot|__episode|__derived|__atom|<class|Token\(|Traceback|object at 0x|None\b|exp\.")
@@ -22,6 +25,9 @@ def plan(query: str) -> None:
     statement = parse_statement(query)
     if isinstance(statement.streams, CreateStream):
         plan_stream_store(statement.streams)
+    for recency in statement.recencies:
+        correlation, _ = correlation_of(statement, recency)
+        Correlations().bind(correlation, Input(InputSchema(SCHEMA)), Given(), RunOptions())
     for pattern in statement.patterns:
         names = tuple(name for name in (pattern.alias or pattern.name,) if name)
         plan_row_pattern(pattern.clause, InputSchema(SCHEMA), names)

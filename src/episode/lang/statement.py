@@ -1,7 +1,8 @@
 """Where patterns stand in a Spark SQL statement.
 
 MATCH_RECOGNIZE: its input table, its clause, and the CTEs in its scope. EVENTS ( … ) and SITUATIONS ( … ): an event
-pattern or a situation pattern where a table may stand. The whole text may be one of these two as well.
+pattern or a situation pattern where a table may stand. The whole text may be one of these two as well. RECENCY: the two
+patterns that it correlates.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from dataclasses import dataclass, field
 from itertools import groupby
 
 from episode.errors import EpisodeSyntaxError, EpisodeUnsupportedError
+from episode.lang.correlation.parser import recencies
+from episode.lang.correlation.syntax import Recency
 from episode.lang.cursor import describe
 from episode.lang.lexer import Kind, Token, tokenize
 from episode.lang.rows.parser import parse_clause_tokens
@@ -102,7 +105,8 @@ class TablePattern:
 class Statement:
     """A statement with its patterns in order of appearance, and its common tables.
 
-    patterns: every MATCH_RECOGNIZE. tables: every pattern that stands in the place of a table.
+    patterns: every MATCH_RECOGNIZE. tables: every pattern that stands in the place of a table. recencies: every two of
+    them that are correlated.
     body: from its first to its last word, without comments around them.
     whole: the pattern that the text is, where it is nothing else.
     streams: the statement of stream stores that the text is (CREATE STREAM …).
@@ -117,6 +121,12 @@ class Statement:
     tables: tuple[TableQuery, ...] = ()
     whole: PatternQuery | None = None
     streams: StreamStatement | None = None
+    recencies: tuple[Recency, ...] = ()
+
+    def pattern_at(self, span: Span) -> TablePattern | TableQuery:
+        """The pattern that stands at a place."""
+        every: list[TablePattern | TableQuery] = [*self.patterns, *self.tables]
+        return next(one for one in every if one.span == span)
 
     def with_lists(self, position: int) -> tuple[tuple[CommonTable, ...], ...]:
         """What a table at a position sees of the WITH lists around it, outermost first."""
@@ -177,6 +187,7 @@ def parse_statement(source: str) -> Statement:
         _body(tokens),
         tuple(tokens),
         tables,
+        recencies=recencies(source, tokens, partners, [*(pattern.span for pattern in patterns), *inside]),
     )
 
 

@@ -13,8 +13,8 @@ from episode.plan.event_time import EventTime
 from episode.plan.result import Result
 
 
-class BoundPattern(Protocol):
-    """One pattern over one input, with nothing left to resolve."""
+class Bound(Protocol):
+    """What is matched over one input, with nothing left to resolve."""
 
     @property
     def input_columns(self) -> tuple[str, ...]: ...
@@ -23,9 +23,6 @@ class BoundPattern(Protocol):
     def derived(self) -> tuple[tuple[str, str], ...]:
         """(SQL, name) of input columns that are to be computed before matching."""
         ...
-
-    @property
-    def result(self) -> Result: ...
 
     def spec(self, schema: pa.Schema, limit: StateLimit | None = None) -> MatcherSpec:
         """What workers open matchers from, for input columns of an Arrow schema. limit: of the rows held for a key."""
@@ -48,4 +45,31 @@ class BoundPattern(Protocol):
 
     def explain_reports(self, reports: list[str]) -> list[str]:
         """What the matchers of a run did, in words, from their reports (JSON)."""
+        ...
+
+
+class BoundPattern(Bound, Protocol):
+    """One pattern."""
+
+    @property
+    def result(self) -> Result: ...
+
+
+class BoundPair(Bound, Protocol):
+    """Two patterns that are correlated, over their events as one input."""
+
+    @property
+    def live(self) -> BoundPattern: ...
+
+    @property
+    def archive(self) -> BoundPattern: ...
+
+    @property
+    def shared(self) -> bool:
+        """Is every row of the input an event of both?"""
+        ...
+
+    @property
+    def selections(self) -> tuple[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]]:
+        """(SQL, column of the input) over the table of either, where rows are of one of them."""
         ...

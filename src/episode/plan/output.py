@@ -17,6 +17,8 @@ TIMED_OUT_COLUMN = "timed_out"
 """The last output column with EMIT TIMED OUT MATCHES."""
 
 MATCH_START, MATCH_END = "match_start", "match_end"
+HIDDEN_START, HIDDEN_END = "__episode_match_start", "__episode_match_end"
+"""The same times of a match that is correlated with others, where they are no columns of its output."""
 """The times of a match: the first and the last of its events."""
 
 

@@ -36,6 +36,7 @@ class RunOptions:
     arguments: the values of the query's parameters.
     closure: how the closures of event patterns are evaluated; 'auto': by cost.
     counters: the name under which the counters of a stream are observed.
+    correlated: is the pattern one of two that are correlated? correlation, result_cache, recent_buffer: how they are.
     collapsed: are intermediate matches asked for? exact: are matches counted exactly?
     """
 
@@ -50,3 +51,7 @@ class RunOptions:
     live: LiveOptions = field(default_factory=LiveOptions)
     collapsed: bool = False
     exact: bool = True
+    correlated: bool = False
+    correlation: str = "auto"
+    result_cache: bool = True
+    recent_buffer: int | None = None

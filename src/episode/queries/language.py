@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from episode.matchers.protocol import MatcherSpec
 
 Query = TypeVar("Query")
+LIVE, ARCHIVE = "live", "archive"
+"""What either of two correlated patterns is."""
+
 Length = Union[str, int, timedelta]
 """A duration: a text, a timedelta, or a number where event time is one."""
 
@@ -56,13 +59,15 @@ class Language(ABC, Generic[Query]):
     """One kind of patterns.
 
     name: what patterns of it are. called: how a message speaks of the one in the query. options: names of public
-    options that it uses and other languages may not. arguments: those of `match` that it uses.
+    options that it uses and other languages may not. arguments: those of `match` that it uses. times: the measures that
+    hold the start and the end of a match that is correlated with others.
     """
 
     name: ClassVar[str]
     called: ClassVar[str]
     options: ClassVar[frozenset[str]] = frozenset()
     arguments: ClassVar[frozenset[str]] = frozenset()
+    times: ClassVar[tuple[str, str]]
 
     @property
     def one(self) -> str:
@@ -95,6 +100,14 @@ class Language(ABC, Generic[Query]):
 
     def check_given_events(self, query: Query) -> None:
         """Where the events are given to a query (in `match`): whether it may still name a table."""
+        return
+
+    def role(self, query: Query) -> str | None:
+        """Which of two correlated patterns it says it is, LIVE or ARCHIVE; None where it may be either."""
+        return None
+
+    def check_correlated(self, query: Query, role: str) -> None:
+        """Can it be this one of two correlated patterns? An error that says what to write where it cannot."""
         return
 
     def check_arguments(self, given: Given) -> None:

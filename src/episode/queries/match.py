@@ -15,7 +15,7 @@ from episode.queries.language import Given, Length
 from episode.queries.languages import language_of
 from episode.queries.languages.events import strategy_of
 from episode.queries.options import Options
-from episode.queries.planning import plan_over, plan_over_classes
+from episode.queries.planning import Events, events_of_classes, plan_over
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -65,7 +65,7 @@ class MatchQuery:
 
     def _over_one(self, query: object) -> PlannedQuery:
         session, frame = one_table(self.spark, self.events)
-        return plan_over(session, query, frame, self.given, self._run)
+        return plan_over(session, query, Events(frame, self.given), self._run)
 
     def _over_classes(self, query: object) -> PlannedQuery:
         language = language_of(query)
@@ -76,7 +76,7 @@ class MatchQuery:
             )
         session = session_of(self.spark, self.tables)
         frames = keyword_tables(session, self.tables)
-        return plan_over_classes(session, query, frames, self.given, self._run)
+        return plan_over(session, query, events_of_classes(session, query, frames, self.given), self._run)
 
 
 def given_of(

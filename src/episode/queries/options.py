@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Protocol
 
 from episode.errors import EpisodeAnalysisError
+from episode.plan.correlation.plan import Strategy
 from episode.plan.events.postponed import AUTO, ENGINES
 from episode.plan.run_options import COLLAPSED, DOUBLE, EXACT, MATCHES, STEP_BUDGET, LiveOptions, RunOptions
 from episode.plan.situations.plan import COMPLETE, EARLIEST
@@ -66,6 +67,13 @@ class Options:
         choice of events), 'postponed' (matching shared by all choices, conditions tested when they are made), or
         'on the fly' (the same, with conditions tested as early as they can be). For event patterns.
 
+    correlation: how two patterns that RECENCY correlates are evaluated: 'auto' (by cost, while running), 'eager' (all
+        matches of both), 'live first' (those of the archive that live ones ask for) or 'archive first' (live ones that
+        those of the archive ask for). The result is the same.
+    result_cache: whether matches that were asked for once are remembered for further ones. For correlations.
+    recent_buffer: how many rows of a key are kept for matches that may be asked for (None: as many as recency needs);
+        older ones are read from the archive. For correlations.
+
     For streams:
     watermark: how late events may come after later ones: a duration ('10 seconds'), or a number where event time is
         one. Not needed where the DataFrame has a watermark, nor over matches of another pattern, unless nothing bounds
@@ -99,6 +107,9 @@ class Options:
     closure: str = AUTO
     results: str = MATCHES
     counts: str = EXACT
+    correlation: str = AUTO
+    result_cache: bool = True
+    recent_buffer: int | None = None
 
     def run(self, number: int = 1, arguments: Mapping[str, object] | None = None) -> RunOptions:
         """The options as a planned query takes them. number: which pattern of its statement it is.
@@ -121,6 +132,9 @@ class Options:
             live=live,
             collapsed=self.results == COLLAPSED,
             exact=self.counts == EXACT,
+            correlation=self.correlation,
+            result_cache=self.result_cache,
+            recent_buffer=self.recent_buffer,
         )
 
     def check_streams(self, planned: Iterable[Planned]) -> None:
@@ -170,7 +184,7 @@ class Options:
                 )
 
     def __post_init__(self) -> None:
-        for name in ("step_budget", "shards", "shard_bytes", "max_state_rows"):
+        for name in ("step_budget", "shards", "shard_bytes", "max_state_rows", "recent_buffer"):
             value = getattr(self, name)
             if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
                 raise EpisodeAnalysisError(f"Options({name}={value!r}): a whole number of at least 1 is needed.")
@@ -190,6 +204,12 @@ class Options:
             raise EpisodeAnalysisError(f"Options(results={self.results!r}): 'matches' or 'collapsed' is needed.")
         if self.counts not in (EXACT, DOUBLE):
             raise EpisodeAnalysisError(f"Options(counts={self.counts!r}): 'exact' or 'double' is needed.")
+        strategies = [AUTO, *(strategy.value for strategy in Strategy)]
+        if self.correlation not in strategies:
+            shown = ", ".join(repr(name) for name in strategies)
+            raise EpisodeAnalysisError(f"Options(correlation={self.correlation!r}): one of {shown} is needed.")
+        if not isinstance(self.result_cache, bool):
+            raise EpisodeAnalysisError(f"Options(result_cache={self.result_cache!r}): True or False is needed.")
         if self.late not in ("drop", "keep"):
             raise EpisodeAnalysisError(f"Options(late={self.late!r}): 'drop' or 'keep' is needed.")
         if (self.late == "keep") != (self.late_path is not None):

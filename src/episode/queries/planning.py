@@ -3,43 +3,74 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from episode.errors import EpisodeAnalysisError
+from episode.lang.correlation.syntax import Correlation
 from episode.queries.language import Given, Input
-from episode.queries.languages import language_of
+from episode.queries.languages import LANGUAGES, language_of
+from episode.queries.languages.correlation import Correlations
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from episode.plan.run_options import RunOptions
     from episode.plan.tables import EventTable
+    from episode.spark.correlation import PlannedCorrelation
     from episode.spark.query import PlannedQuery
 
 
-def plan_over(
-    spark: SparkSession,
-    query: object,
-    frame: DataFrame,
-    given: Given,
-    run: RunOptions,
-    *,
-    names: tuple[str, ...] = (),
-    tables: Mapping[str, EventTable] | None = None,
-) -> PlannedQuery:
-    """Over one DataFrame of all events. names: of its table. tables: of the classes that it was made of, if it was."""
+@dataclass(frozen=True)
+class Events:
+    """The events of one pattern on Spark. names: of their table. tables: of the classes that they were made of, if they
+    were."""
+
+    frame: DataFrame
+    given: Given = field(default_factory=Given)
+    names: tuple[str, ...] = ()
+    tables: Mapping[str, EventTable] = field(default_factory=dict)
+
+    def input(self, spark: SparkSession, query: object, run: RunOptions) -> Input:
+        """As a pattern is bound to them."""
+        from episode.spark.schema import input_schema
+
+        language = language_of(query)
+        schema = input_schema(spark, self.frame, language.source(query), language.called, run.arguments)
+        return Input(schema, self.names, self.tables)
+
+
+def plan_over(spark: SparkSession, query: object, events: Events, run: RunOptions) -> PlannedQuery:
+    """One pattern over its events."""
     from episode.spark.query import plan_query
-    from episode.spark.schema import input_schema
 
-    language = language_of(query)
-    schema = input_schema(spark, frame, language.source(query), language.called, run.arguments)
-    return plan_query(spark, frame, language.bind(query, Input(schema, names, tables or {}), given, run), run)
+    bound = language_of(query).bind(query, events.input(spark, query, run), events.given, run)
+    return plan_query(spark, events.frame, bound, run)
 
 
-def plan_over_classes(
-    spark: SparkSession, query: object, frames: Mapping[str, DataFrame], given: Given, run: RunOptions
-) -> PlannedQuery:
-    """Over a DataFrame per class, as one stream of events."""
+def plan_pair(
+    spark: SparkSession, query: Correlation, live: Events, archive: Events, run: RunOptions
+) -> PlannedCorrelation:
+    """Two correlated patterns over their events."""
+    from episode.spark.correlation import one_table, plan_correlation
+
+    if archive.frame.isStreaming and not live.frame.isStreaming:
+        raise query.source.error(
+            EpisodeAnalysisError,
+            "The live pattern is over a table, and the archive pattern over a stream.",
+            query.duration.span,
+            "Read both as streams, both as tables, or the live one as a stream.",
+        )
+    language = LANGUAGES[Correlation]
+    assert isinstance(language, Correlations)
+    same = one_table(live.frame, archive.frame)
+    inputs = (live.input(spark, query.live, run), archive.input(spark, query.archive, run))
+    bound = language.correlate(query, inputs, (live.given, archive.given), run, same)
+    return plan_correlation(spark, live.frame, archive.frame, bound, run)
+
+
+def events_of_classes(spark: SparkSession, query: object, frames: Mapping[str, DataFrame], given: Given) -> Events:
+    """The DataFrames of classes as one stream of events."""
     from episode.spark.schema import input_schema
     from episode.spark.union import one_stream
 
@@ -55,4 +86,4 @@ def plan_over_classes(
         )
     schemas = {name: input_schema(spark, frame, source, f"the class {name}") for name, frame in frames.items()}
     tables = language.unite(query, schemas, given)
-    return plan_over(spark, query, one_stream(frames, tables), given, run, tables=tables)
+    return Events(one_stream(frames, tables), given, tables=tables)

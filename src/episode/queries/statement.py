@@ -1,36 +1,49 @@
 """A statement, evaluated from the inside out.
 
 Every MATCH_RECOGNIZE, EVENTS and SITUATIONS becomes a DataFrame; in the statement's text a reference to that DataFrame
-stands in its place, and Spark does the rest.
+stands in its place, and Spark does the rest. Two patterns that RECENCY correlates become one DataFrame, of pairs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from episode.errors import EpisodeAnalysisError
+from episode.lang.correlation.syntax import Correlation, Recency, Star
 from episode.lang.lexer import tokenize
 from episode.lang.statement import Statement, TablePattern
 from episode.lang.syntax import Span
 from episode.lang.table_patterns import PatternQuery, TableQuery
+from episode.plan.correlation.plan import ARCHIVE_PREFIX, LIVE_PREFIX
 from episode.plan.parameters import check_arguments
 from episode.plan.run_options import RunOptions
 from episode.plan.schema import quote
 from episode.queries.inputs import Table, keyword_tables
 from episode.queries.language import Given, Language
-from episode.queries.languages import language_of
+from episode.queries.languages import LANGUAGES, language_of
+from episode.queries.languages.correlation import correlation_of
 from episode.queries.options import Options
-from episode.queries.planning import plan_over, plan_over_classes
+from episode.queries.pairs import escaped, hidden_columns, lateral, tables_text
+from episode.queries.planning import Events, events_of_classes, plan_over, plan_pair
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from episode.spark.query import PlannedQuery
+    from episode.spark.query import Planned
 
-_PATTERN = "__pattern_"
+_PATTERN, _PAIRS = "__pattern_", "__pairs_"
+
+
+@dataclass(frozen=True)
+class _Replacement:
+    """A part of the statement that another text stands for."""
+
+    span: Span
+    text: Callable[[], str]
 
 
 @dataclass
@@ -42,7 +55,7 @@ class StatementQuery:
     options: Options
     tables: dict[str, Table]
     arguments: Mapping[str, object] = field(default_factory=dict)
-    planned: dict[int, PlannedQuery] = field(default_factory=dict)
+    planned: dict[int, Planned] = field(default_factory=dict)
     frames: dict[str, DataFrame] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -56,7 +69,8 @@ class StatementQuery:
             body = self._text(statement.body)
             self._check_options()  # before an INSERT is run
             return self._run(self._with_keyword_tables(body))
-        found = self._evaluate(statement.whole, statement.body.start)
+        position = statement.body.start
+        found = self._plan(statement.whole, self._named_events(statement.whole, position), position)
         self._check_options()
         return found
 
@@ -69,7 +83,9 @@ class StatementQuery:
         """The languages of the patterns in the statement."""
         statement = self.statement
         whole = [] if statement.whole is None else [statement.whole]
-        return [language_of(query) for query in (*(pattern.query for pattern in self._patterns()), *whole)]
+        correlated = [LANGUAGES[Correlation]] if statement.recencies else []
+        patterns = (*(pattern.query for pattern in self._patterns()), *whole)
+        return [*(language_of(query) for query in patterns), *correlated]
 
     def _patterns(self) -> list[TablePattern | TableQuery]:
         return [*self.statement.patterns, *self.statement.tables]
@@ -78,28 +94,65 @@ class StatementQuery:
 
     def _text(self, span: Span) -> str:
         """The statement's text in a span, with references in place of the patterns in it."""
-        inside = [p for p in self._patterns() if span.start <= p.span.start and p.span.end <= span.end]
-        inside.sort(key=lambda p: p.span.start)
+        inside = [one for one in self._replacements() if span.start <= one.span.start and one.span.end <= span.end]
+        inside.sort(key=lambda one: one.span.start)
         outermost = [
-            p
-            for p in inside
-            if not any(o is not p and o.span.start <= p.span.start and p.span.end <= o.span.end for o in inside)
+            one
+            for one in inside
+            if not any(o is not one and o.span.start <= one.span.start and one.span.end <= o.span.end for o in inside)
         ]
         pieces, at = [], span.start
-        for pattern in outermost:
-            pieces += [_escape(self.statement.source[at : pattern.span.start]), f"{{{self._reference(pattern)}}}"]
-            at = pattern.span.end
-        pieces.append(_escape(self.statement.source[at : span.end]))
+        for replaced in outermost:
+            pieces += [escaped(self.statement.source[at : replaced.span.start]), replaced.text()]
+            at = replaced.span.end
+        pieces.append(escaped(self.statement.source[at : span.end]))
         return "".join(pieces)
+
+    def _replacements(self) -> list[_Replacement]:
+        """What stands in the text for patterns, for correlated ones, and for the `*` of the latter."""
+        found = [_Replacement(one.span, partial(self._reference_text, one)) for one in self._patterns()]
+        for recency in self.statement.recencies:
+            found.append(_Replacement(recency.span, partial(self._pairs_text, recency)))
+            for star in recency.stars:
+                at = star.span if star.excepted is None else Span(star.excepted, star.excepted)
+                found.append(_Replacement(at, partial(self._star_text, recency, star)))
+        return found
+
+    def _reference_text(self, pattern: TablePattern | TableQuery) -> str:
+        return f"{{{self._reference(pattern)}}}"
+
+    def _pairs_text(self, recency: Recency) -> str:
+        """Two correlated patterns, and the condition beside RECENCY."""
+        name, live_first = self._pairs(recency)
+        columns = self.frames[name].columns
+        prefixes = (LIVE_PREFIX, ARCHIVE_PREFIX) if live_first else (ARCHIVE_PREFIX, LIVE_PREFIX)
+        first, second = (
+            lateral(columns, prefix, self._text(table.naming))
+            for prefix, table in zip(prefixes, recency.tables, strict=True)
+        )
+        return tables_text(name, first, second, [self._text(condition) for condition in recency.conditions])
+
+    def _star_text(self, recency: Recency, star: Star) -> str:
+        hidden = hidden_columns(self.frames[self._pairs(recency)[0]].columns)
+        return f"* EXCEPT ({hidden})" if star.excepted is None else f"{hidden}, "
 
     def _reference(self, pattern: TablePattern | TableQuery) -> str:
         name = f"{_PATTERN}{pattern.span.start}"
         if name not in self.frames:
-            if isinstance(pattern, TablePattern):
-                self.frames[name] = self._evaluate_clause(pattern)
-            else:
-                self.frames[name] = self._evaluate(pattern.query, pattern.span.start)
+            self.frames[name] = self._plan(pattern.query, self._events(pattern), pattern.span.start)
         return name
+
+    def _pairs(self, recency: Recency) -> tuple[str, bool]:
+        """The name of the frame of pairs, and whether the live pattern stands first."""
+        name, position = f"{_PAIRS}{recency.span.start}", recency.span.start
+        query, live_first = correlation_of(self.statement, recency)
+        if name not in self.frames:
+            tables = recency.tables if live_first else recency.tables[::-1]
+            live, archive = (self._events(self.statement.pattern_at(table.span)) for table in tables)
+            planned = plan_pair(self.spark, query, live, archive, self._options())
+            self.planned[position] = planned
+            self.frames[name] = planned.frame()
+        return name, live_first
 
     def _with_keyword_tables(self, query: str) -> str:
         """The query with the keyword tables as common tables around it; its own common tables may hide them."""
@@ -126,36 +179,36 @@ class StatementQuery:
 
     # ---- patterns ------------------------------------------------------------------------------------
 
-    def _evaluate_clause(self, pattern: TablePattern) -> DataFrame:
-        """A pattern with its table before it."""
+    def _events(self, pattern: TablePattern | TableQuery) -> Events:
+        """Those of a pattern of the statement."""
+        if isinstance(pattern, TableQuery):
+            return self._named_events(pattern.query, pattern.span.start)
         frame = self._keyword_table(pattern.name, pattern.span.start) if pattern.plain else None
         if frame is None:
             query = self._with_common_tables(f"SELECT * FROM {self._text(pattern.input)}", pattern.span.start)
             frame = self._run(self._with_keyword_tables(query))
-        names = tuple(name for name in (pattern.alias or pattern.name,) if name)
-        planned = plan_over(self.spark, pattern.query, frame, Given(), self._options(), names=names)
-        self.planned[pattern.span.start] = planned
+        return Events(frame, names=tuple(name for name in (pattern.alias or pattern.name,) if name))
+
+    def _plan(self, query: object, events: Events, position: int) -> DataFrame:
+        planned = plan_over(self.spark, query, events, self._options())
+        self.planned[position] = planned
         return planned.frame()
 
-    def _evaluate(self, query: PatternQuery, position: int) -> DataFrame:
-        """A pattern that names one table of all events (FROM), or has one per class."""
+    def _named_events(self, query: PatternQuery, position: int) -> Events:
+        """Those of a pattern that names one table of all events (FROM), or has one per class."""
         language = language_of(query)
         named, classes = language.table(query), language.classes(query)
         if named is not None:
-            frame = self._table(named[0], position)
-            planned = plan_over(self.spark, query, frame, Given(), self._options())
-        elif classes:
+            return Events(self._table(named[0], position))
+        if classes:
             frames = {name: self._class_table(query, name, place, position) for name, place in classes.items()}
-            planned = plan_over_classes(self.spark, query, frames, Given(), self._options())
-        else:
-            raise query.source.error(
-                EpisodeAnalysisError,
-                f"The events of the {language.name} are missing.",
-                query.source.span.beginning,
-                "Write FROM table before DEFINE.",
-            )
-        self.planned[position] = planned
-        return planned.frame()
+            return events_of_classes(self.spark, query, frames, Given())
+        raise query.source.error(
+            EpisodeAnalysisError,
+            f"The events of the {language.name} are missing.",
+            query.source.span.beginning,
+            "Write FROM table before DEFINE.",
+        )
 
     def _options(self) -> RunOptions:
         """Those of the next pattern."""
@@ -176,7 +229,7 @@ class StatementQuery:
         given = self._keyword_table(parts[0].identifier, position) if len(parts) == 1 else None
         if given is not None:
             return given
-        query = self._with_common_tables(f"SELECT * FROM {_escape(name)}", position)
+        query = self._with_common_tables(f"SELECT * FROM {escaped(name)}", position)
         return self._run(self._with_keyword_tables(query))
 
     def _class_table(self, query: PatternQuery, name: str, place: Span, position: int) -> DataFrame:
@@ -192,8 +245,3 @@ class StatementQuery:
                 place,
                 "Give it as a keyword, or name the table of all events: FROM events TYPE BY column PATTERN …",
             ) from None
-
-
-def _escape(text: str) -> str:
-    """Braces stand for DataFrames in `spark.sql`; the statement's own are doubled."""
-    return text.replace("{", "{{").replace("}", "}}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -10,7 +11,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from episode.errors import EpisodeAnalysisError
-from episode.matchers.bound import BoundPattern
+from episode.matchers.bound import Bound, BoundPattern
 from episode.matchers.limits import StateLimit
 from episode.matchers.protocol import MatcherSpec
 from episode.plan.run_options import RunOptions
@@ -23,12 +24,16 @@ from episode.spark.stream import Stream, plan_stream
 
 
 @dataclass(frozen=True)
-class PlannedQuery:
-    """A pattern on its input: lazily a DataFrame, and in words for `explain`."""
+class Planned(ABC):
+    """What is matched on its input: lazily a DataFrame, and in words for `explain`."""
 
-    pattern: BoundPattern
+    pattern: Bound
     run: Batch | Stream | Expansion
     arguments: Mapping[str, object] = field(default_factory=dict)
+
+    @abstractmethod
+    def frame(self) -> DataFrame:
+        """The columns of the output."""
 
     @property
     def is_stream(self) -> bool:
@@ -66,6 +71,18 @@ class PlannedQuery:
         assert isinstance(self.run, Batch)  # expand has no explain
         return self.pattern.explain_reports(self.run.reports())
 
+    def _column(self, column: Column, name: str) -> Column:
+        """A column of the result, with what a further pattern over a stream must know of it."""
+        metadata = self.run.metadata(name) if isinstance(self.run, Stream) else None
+        return column.alias(name) if metadata is None else column.alias(name, metadata=metadata)
+
+
+@dataclass(frozen=True)
+class PlannedQuery(Planned):
+    """One pattern on its input."""
+
+    pattern: BoundPattern
+
     def frame(self) -> DataFrame:
         """The columns of the output: those of the matcher, and around them what Spark computes from its values."""
         result = self.pattern.result
@@ -79,11 +96,6 @@ class PlannedQuery:
             matched = select(matched, [*before, *measures, *after], self.arguments)
             measures = [(quote(name), name) for _, name in measures]
         return matched.select(*(self._column(F.expr(sql), name) for sql, name in (*before, *measures, *after)))
-
-    def _column(self, column: Column, name: str) -> Column:
-        """A column of the result, with what a further pattern over a stream must know of it."""
-        metadata = self.run.metadata(name) if isinstance(self.run, Stream) else None
-        return column.alias(name) if metadata is None else column.alias(name, metadata=metadata)
 
 
 def plan_query(spark: SparkSession, frame: DataFrame, pattern: BoundPattern, run: RunOptions) -> PlannedQuery:

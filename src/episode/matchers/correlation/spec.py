@@ -11,10 +11,9 @@ from episode.matchers.correlation.history import History
 from episode.matchers.correlation.matcher import ARCHIVE_ROW, LIVE_ROW, ROW_OF_BOTH, CorrelationMatcher
 from episode.matchers.fingerprint import column_types, fingerprint
 from episode.matchers.protocol import InputOrder, MatcherSpec, OrderKey, Traits
-from episode.plan.correlation.plan import CorrelationPlan
+from episode.plan.correlation.plan import ARCHIVE_PREFIX, LIVE_PREFIX, CorrelationPlan
 from episode.plan.output import MATCH_END, MATCH_START
 
-LIVE_PREFIX, ARCHIVE_PREFIX = "__live_", "__archive_"
 SIDE_COLUMN = "__episode_side"
 
 

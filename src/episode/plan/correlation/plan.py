@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+LIVE_PREFIX, ARCHIVE_PREFIX = "__live_", "__archive_"
+"""Before the names of columns of a pair: whose they are."""
+
 
 class Strategy(Enum):
     """Which matches are computed (PCQ, sections 3.2, 3.3 and 4.4).

@@ -1,4 +1,4 @@
-"""What a row pattern needs to run over a stream, checked at plan time."""
+"""What a row pattern needs to run over a stream or to be correlated with another pattern, checked at plan time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from episode.lang.rows.scalar import scalar_of
 from episode.lang.rows.syntax import MatchRecognize, Measure, Navigation, RowsPerMatch
 from episode.lang.syntax import ColumnRef, Mode, Scalar
 from episode.plan.event_time import EventTime
-from episode.plan.output import MATCH_END, MATCH_START
+from episode.plan.output import HIDDEN_END, HIDDEN_START, MATCH_END, MATCH_START
 from episode.plan.rows.explain import state_bound
 from episode.plan.rows.plan import RowPatternPlan
 from episode.plan.types import is_event_time
@@ -71,6 +71,28 @@ def with_match_times(clause: MatchRecognize, columns: Iterable[str]) -> MatchRec
     if not first.ascending:
         earliest, latest = latest, earliest
     return replace(clause, measures=(*clause.measures, Measure(earliest, MATCH_START), Measure(latest, MATCH_END)))
+
+
+def with_hidden_times(clause: MatchRecognize) -> MatchRecognize:
+    """The clause with the same times as measures that do not come out, for a correlation with another pattern."""
+    if not clause.order_by:
+        raise clause.source.error(
+            EpisodeAnalysisError,
+            "A pattern that RECENCY correlates needs an ORDER BY: its first column is the event time.",
+            clause.source.span.beginning,
+            "Write for example ORDER BY ts after PARTITION BY.",
+        )
+    first = clause.order_by[0]
+    if not first.ascending:
+        raise clause.source.error(
+            EpisodeAnalysisError,
+            "A pattern that RECENCY correlates is ordered by event time, ascending.",
+            first.column.span,
+            "Leave DESC out.",
+        )
+    earliest, latest = _time_of("FIRST", first.column, None), _time_of("LAST", first.column, Mode.FINAL)
+    times = (Measure(earliest, HIDDEN_START), Measure(latest, HIDDEN_END))
+    return replace(clause, measures=(*clause.measures, *times))
 
 
 def _time_of(logical: str, column: ColumnRef, mode: Mode | None) -> Scalar:

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from episode.lang.correlation.syntax import Correlation
 from episode.lang.events.syntax import EventQuery
 from episode.lang.rows.syntax import MatchRecognize
 from episode.lang.situations.syntax import SituationQuery
 from episode.queries.language import Language
+from episode.queries.languages.correlation import Correlations
 from episode.queries.languages.events import EventPatterns
 from episode.queries.languages.rows import RowPatterns
 from episode.queries.languages.situations import SituationPatterns
@@ -19,6 +21,7 @@ LANGUAGES: dict[type, Language[Any]] = {
     MatchRecognize: RowPatterns(),
     EventQuery: EventPatterns(),
     SituationQuery: SituationPatterns(),
+    Correlation: Correlations(),
 }
 """Each language by the class of its parsed queries."""
 

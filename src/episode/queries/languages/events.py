@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from episode.errors import EpisodeAnalysisError
+from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
 from episode.lang.events.parser import parse_event_query
 from episode.lang.events.syntax import EventQuery, Interval, Strategy, classes_of
 from episode.lang.source import Source
@@ -23,7 +23,7 @@ from episode.plan.events.imprecise import check_aggregated, duration_of, impreci
 from episode.plan.events.plan import EventPlan, plan_event_pattern
 from episode.plan.events.postponed import AUTO, RUNS
 from episode.plan.events.report import EventReport
-from episode.plan.events.returns import KEEP, EventTimes, Imprecision
+from episode.plan.events.returns import KEEP, MATCH_END, MATCH_START, EventTimes, Imprecision
 from episode.plan.events.stream import event_time_of
 from episode.plan.events.tables import one_stream_of
 from episode.plan.result import Result
@@ -65,6 +65,7 @@ SAY_WHICH = "Say time='ts' (in SQL: ORDER BY ts before PATTERN)."
 
 class EventPatterns(Language[EventQuery]):
     name = "event pattern"
+    times = (MATCH_START, MATCH_END)
     called = "the event pattern"
     options = frozenset({"step_budget", "match_times", "closure", "results", "counts"})
     arguments = frozenset(
@@ -118,6 +119,8 @@ class EventPatterns(Language[EventQuery]):
         if type_column is not None:
             type_column = schema.find(type_column) or type_column
         classes = EventClasses(query, schema, type_column, dict(events.tables))
+        if run.correlated:
+            self._check_correlated(query, times)
         if query.aggregate is not None:
             self._check_aggregated(query, run)
             check_aggregated(query, times)
@@ -131,6 +134,24 @@ class EventPatterns(Language[EventQuery]):
                 hint="RETURN COLLAPSED and AGGREGATE count them.",
             )
         return BoundEventPattern(plan, run.step_budget)
+
+    def _check_correlated(self, query: EventQuery, times: EventTimes) -> None:
+        """A correlation joins matches by their times."""
+        if query.aggregate is not None:
+            raise query.source.error(
+                EpisodeAnalysisError,
+                "AGGREGATE gives no matches that could be correlated.",
+                query.aggregate.span,
+                "Write RETURN in its place.",
+            )
+        if times.start is not None:
+            what = "imprecise events" if times.imprecise is not None else "events that last"
+            raise query.source.error(
+                EpisodeUnsupportedError,
+                f"A pattern of {what} cannot be correlated: an event has one time there.",
+                query.source.pattern,
+                "Give one column of event time.",
+            )
 
     def _check_aggregated(self, query: EventQuery, run: RunOptions) -> None:
         """Options for matches have no meaning where no match is enumerated."""

@@ -6,20 +6,21 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from episode.errors import EpisodeAnalysisError
 from episode.lang.rows.parser import parse_clause
-from episode.lang.rows.syntax import MatchRecognize
+from episode.lang.rows.syntax import MatchMode, MatchRecognize, RowsPerMatch
 from episode.lang.source import Source
 from episode.plan.delays import Delays
 from episode.plan.event_time import EventTime
-from episode.plan.output import TIMED_OUT_COLUMN
+from episode.plan.output import HIDDEN_END, HIDDEN_START, TIMED_OUT_COLUMN
 from episode.plan.result import Result
 from episode.plan.rows.delays import row_pattern_delays
 from episode.plan.rows.explain import explain_row_pattern
 from episode.plan.rows.plan import RowPatternPlan, plan_row_pattern
-from episode.plan.rows.stream import event_time_of, warn_if_unbounded, with_match_times
+from episode.plan.rows.stream import event_time_of, warn_if_unbounded, with_hidden_times, with_match_times
 from episode.plan.run_options import RunOptions
 from episode.plan.schema import InputSchema
-from episode.queries.language import Given, Input, Language
+from episode.queries.language import ARCHIVE, LIVE, Given, Input, Language
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -36,6 +37,13 @@ SAMPLE = """
 """
 """A query that needs every kernel."""
 
+MODES = {LIVE: MatchMode.INCREMENTAL, ARCHIVE: MatchMode.MAXIMAL}
+UNIQUE = {
+    LIVE: "reports the longest match that ends at each row, so that ends are unique",
+    ARCHIVE: "reports the longest match that begins at each row, so that starts are unique",
+}
+"""The match mode of either of two correlated row patterns, and what it is for."""
+
 SAMPLE_TYPES = {"k": "bigint", "ts": "bigint", "v": "double"}
 
 
@@ -43,6 +51,7 @@ class RowPatterns(Language[MatchRecognize]):
     name = "row pattern"
     called = "MATCH_RECOGNIZE"
     options = frozenset({"step_budget", "match_times"})
+    times = (HIDDEN_START, HIDDEN_END)
 
     def source(self, query: MatchRecognize) -> Source:
         return query.source
@@ -50,8 +59,32 @@ class RowPatterns(Language[MatchRecognize]):
     def bind(self, query: MatchRecognize, events: Input, given: Given, run: RunOptions) -> BoundPattern:
         if run.match_times:
             query = with_match_times(query, events.schema.columns)
+        if run.correlated:
+            query = with_hidden_times(query)
         plan = plan_row_pattern(query, events.schema, events.names)
         return BoundRowPattern(plan, events.schema, run.step_budget)
+
+    def role(self, query: MatchRecognize) -> str | None:
+        return next((role for role, mode in MODES.items() if query.match_mode is mode), None)
+
+    def check_correlated(self, query: MatchRecognize, role: str) -> None:
+        mode = MODES[role]
+        if query.match_mode is not mode:
+            written = query.match_mode is not MatchMode.PREFERRED
+            raise query.source.error(
+                EpisodeAnalysisError,
+                f"The {role} pattern of a correlation must be {mode.value}"
+                f"{', not ' + query.match_mode.value if written else ''}: it {UNIQUE[role]}.",
+                query.mode_span if written else query.source.pattern,
+                f"Write {mode.value} {'in its place' if written else 'before PATTERN'}.",
+            )
+        if query.rows_per_match is not RowsPerMatch.ONE_ROW:
+            raise query.source.error(
+                EpisodeAnalysisError,
+                f"{query.rows_per_match.value}: a correlation joins matches, not their rows.",
+                query.rows_span,
+                "Write ONE ROW PER MATCH; array_agg in MEASURES collects values of the rows.",
+            )
 
     def samples(self) -> Iterator[tuple[MatcherSpec, pa.Table]]:
         import pyarrow as pa
@@ -85,7 +118,7 @@ class BoundRowPattern:
         return Result(
             source=plan.source,
             measures=plan.measures,
-            columns=tuple(plan.measures.measures),
+            columns=tuple(one for one in plan.measures.measures if one.name not in (HIDDEN_START, HIDDEN_END)),
             before=plan.output.columns[: plan.output.before],
             after=(*plan.output.columns[plan.output.before :], *flag),
             what="The measure ",

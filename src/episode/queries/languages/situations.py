@@ -19,6 +19,7 @@ from episode.plan.situations.delays import situation_pattern_delays
 from episode.plan.situations.explain import explain_searches, explain_situation_pattern
 from episode.plan.situations.plan import SituationPlan, plan_situation_pattern
 from episode.plan.situations.report import SituationReport
+from episode.plan.situations.returns import DETECTED_AT, MATCH_START
 from episode.plan.situations.stream import event_time_of
 from episode.queries.language import Given, Input, Language
 
@@ -43,6 +44,7 @@ SAY_WHICH = "Say time='ts' (in SQL: ORDER BY ts before DEFINE)."
 
 class SituationPatterns(Language[SituationQuery]):
     name = "situation pattern"
+    times = (MATCH_START, DETECTED_AT)
     called = "the situation pattern"
     options = frozenset({"detect"})
     arguments = frozenset({"time", "key", "detect"})

@@ -1,0 +1,28 @@
+"""A correlation in words: which rows it reads, what is equal, how it is evaluated."""
+
+from __future__ import annotations
+
+from episode.plan.correlation.inputs import JointInput
+from episode.plan.correlation.plan import CorrelationPlan
+
+STRATEGIES = {
+    None: "chosen by cost while running",
+    "eager": "eager: all matches of both patterns",
+    "live first": "live first: matches of the archive that live ones ask for",
+    "archive first": "archive first: live matches that those of the archive ask for",
+}
+
+
+def explain_correlation(plan: CorrelationPlan, inputs: JointInput, recency: str) -> list[str]:
+    """Lines for one correlation, without its two patterns. recency: as written."""
+    strategy = None if plan.strategy is None else plan.strategy.value
+    rows = "every row is an event of both patterns" if inputs.shared else "rows of two inputs, each of one pattern"
+    keys = ", ".join(inputs.keys) or "none: matches of all partitions are joined in one place"
+    buffer = "as recency needs" if plan.recent_buffer is None else f"{plan.recent_buffer:,} rows of a key"
+    return [
+        f"Correlation: RECENCY {recency}{', ORDERED' if plan.ordered else ''}",
+        f"  input: {rows}; event time {inputs.time}",
+        f"  equal in both: {keys}",
+        f"  strategy: {STRATEGIES[strategy]}",
+        f"  result cache: {'on' if plan.result_cache else 'off'}; recent buffer: {buffer}",
+    ]

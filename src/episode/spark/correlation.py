@@ -1,0 +1,106 @@
+"""Correlated patterns on Spark: the events of both as one frame, and the pairs of matches with the columns of both."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+from pyspark.errors import AnalysisException, PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from episode.matchers.bound import BoundPair, BoundPattern
+from episode.matchers.correlation.spec import (
+    ARCHIVE_ROW,
+    LIVE_ROW,
+    SIDE_COLUMN,
+)
+from episode.matchers.limits import StateLimit
+from episode.plan.correlation.plan import ARCHIVE_PREFIX, LIVE_PREFIX
+from episode.plan.output import HIDDEN_END, HIDDEN_START, MATCH_END, MATCH_START
+from episode.plan.run_options import RunOptions
+from episode.plan.schema import quote
+from episode.spark.batch import plan_batch
+from episode.spark.expressions import Arguments, select, where
+from episode.spark.measures import check_measures
+from episode.spark.query import Planned
+from episode.spark.stream import plan_stream
+from episode.spark.tables import spark_error
+
+_TIMES = {MATCH_START: HIDDEN_START, MATCH_END: HIDDEN_END}
+"""How the times of a pair are called while the columns of its matches are computed."""
+
+
+@dataclass(frozen=True)
+class PlannedCorrelation(Planned):
+    """Two patterns on their inputs: lazily a DataFrame of pairs."""
+
+    pattern: BoundPair
+
+    def frame(self) -> DataFrame:
+        """The pairs: columns of the live match, of the archive match (either with its prefix), and their times."""
+        matched = self.run.frame()
+        names = list(matched.columns)
+        for time, hidden in _TIMES.items():
+            matched = matched.withColumnRenamed(time, hidden)
+        live = [name for name in names if name.startswith(LIVE_PREFIX)]
+        archive = [name for name in names if name.startswith(ARCHIVE_PREFIX)]
+        half = _finished(matched, self.pattern.live, LIVE_PREFIX, live, self.arguments)
+        done = _finished(half, self.pattern.archive, ARCHIVE_PREFIX, archive, self.arguments)
+        columns = [F.col(quote(name)) for name in done.columns if name not in _TIMES.values()]
+        return done.select(*columns, *(self._column(F.col(quote(own)), name) for name, own in _TIMES.items()))
+
+
+def _finished(
+    matched: DataFrame, pattern: BoundPattern, prefix: str, columns: list[str], arguments: Arguments
+) -> DataFrame:
+    """The pairs with the columns of one pattern's output in place of its matcher's columns, which have its prefix."""
+    others = [(quote(name), name) for name in matched.columns if name not in columns]
+    own = matched.select(
+        *(F.col(quote(name)).alias(name.removeprefix(prefix)) for name in columns),
+        *(F.col(sql) for sql, _ in others),
+    )
+    result = pattern.result
+    check_measures(own, result, arguments)
+    for condition in result.conditions:
+        own = where(own, condition.sql, arguments)
+    before, after = ([(quote(name), f"{prefix}{name}") for name in names] for names in (result.before, result.after))
+    measures = [(measure.sql, f"{prefix}{measure.name}") for measure in result.columns]
+    return select(own, [*before, *measures, *after, *others], arguments)
+
+
+def plan_correlation(
+    spark: SparkSession, live: DataFrame, archive: DataFrame, pattern: BoundPair, run: RunOptions
+) -> PlannedCorrelation:
+    """Plan a run of correlated patterns over the DataFrames that they were bound to."""
+    frame = live if pattern.shared else _united(live, archive, pattern, run.arguments)
+    if not frame.isStreaming:
+        batch = plan_batch(spark, frame, pattern.input_columns, pattern.derived, pattern.spec, run)
+        return PlannedCorrelation(pattern, batch, run.arguments)
+    limit = StateLimit(run.live.max_state_rows, run.live.gives_up) if run.live.max_state_rows else None
+    time = pattern.event_time(limit is not None)
+    columns, derived, spec_of = pattern.input_columns, pattern.derived, partial(pattern.spec, limit=limit)
+    stream = plan_stream(spark, frame, columns, derived, spec_of, time, pattern.delays(), run)
+    return PlannedCorrelation(pattern, stream, run.arguments)
+
+
+def _united(live: DataFrame, archive: DataFrame, pattern: BoundPair, arguments: Arguments) -> DataFrame:
+    """The rows of both tables, each with whose event it is."""
+    parts = []
+    for frame, selections, side in zip((live, archive), pattern.selections, (LIVE_ROW, ARCHIVE_ROW), strict=True):
+        own = select(frame, selections, arguments)
+        parts.append(own.withColumn(SIDE_COLUMN, F.lit(side).cast("tinyint")))
+    try:
+        return parts[0].unionByName(parts[1], allowMissingColumns=True)
+    except AnalysisException as error:
+        raise spark_error(error) from None
+
+
+def one_table(live: DataFrame, archive: DataFrame) -> bool:
+    """Are both frames the same rows?"""
+    if live is archive:
+        return True
+    try:
+        return live.sameSemantics(archive)
+    except PySparkException:
+        return False
