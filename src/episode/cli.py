@@ -1,4 +1,4 @@
-"""The command line: episode run, explain, demo, samples.
+"""The command line: episode run, explain, demo, samples; push, tail, archive, streams.
 
 Results go to standard output, everything else to standard error. Exit codes: 0 done, 1 failed, 2 the query or the
 arguments are wrong. pyspark is imported only when a query is about to run, so that help is quick.
@@ -22,7 +22,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from episode import cli_inputs
+from episode import cli_inputs, cli_streams
 from episode.errors import EpisodeDataError, EpisodeError
 from episode.report.quiet import quiet_spark
 
@@ -203,6 +203,103 @@ def samples(
     files = generator.write(directory, seed=seed)
     typer.echo(f"{files.ticks_path}: {files.ticks.table.num_rows:,} rows")
     typer.echo(f"{files.clicks_path}: {files.clicks.table.num_rows:,} rows")
+
+
+# ---- declared streams ------------------------------------------------------------------------------
+
+NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="A declared stream, or its archive.")]
+CatalogOption = Annotated[
+    Path | None,
+    typer.Option("--catalog", metavar="DIRECTORY", help="Where streams are declared, in place of EPISODE_CATALOG."),
+]
+SkipCorruptOption = Annotated[
+    bool, typer.Option("--skip-corrupt", help="Leave out corrupt segments, with a warning for each.")
+]
+
+
+class EventFormat(str, Enum):
+    """How events are written in a file."""
+
+    json = "json"
+    csv = "csv"
+    parquet = "parquet"
+
+
+@app.command()
+def push(
+    name: NameArgument,
+    source: Annotated[
+        str,
+        typer.Option("--from", "-i", metavar="PATH", help="JSON lines, CSV with a header or Parquet; - is the pipe."),
+    ],
+    format: Annotated[
+        EventFormat | None, typer.Option("--format", "-f", help="Default: by the suffix; JSON lines for a pipe.")
+    ] = None,
+    batch: Annotated[
+        int, typer.Option("--batch", min=1, metavar="N", help="Events that are stored at once.")
+    ] = 100_000,
+    producer: Annotated[
+        str | None,
+        typer.Option("--producer", metavar="ID", help="Pushed again under this name, the same file is stored once."),
+    ] = None,
+    catalog: CatalogOption = None,
+) -> None:
+    """Append events to a stream. A batch is stored whole or not at all."""
+    kind = cli_streams.kind_of(source, None if format is None else format.value)
+    place = cli_streams.use_catalog(catalog)
+    notes = Console(stderr=True)
+    with _errors_reported(notes):
+        cli_streams.push(name, source, kind, batch, producer, place, notes)
+
+
+@app.command()
+def tail(
+    name: NameArgument,
+    lines: Annotated[int, typer.Option("--lines", "-n", min=0, metavar="N", help="Begin with the last N events.")] = 10,
+    after: Annotated[
+        int | None, typer.Option("--after", min=0, metavar="POSITION", help="Begin after a position; 0 is before all.")
+    ] = None,
+    follow: Annotated[bool, typer.Option("--follow/--no-follow", help="Go on with events that come.")] = True,
+    csv: Annotated[bool, typer.Option("--csv", help="CSV in place of JSON lines.")] = False,
+    skip_corrupt: SkipCorruptOption = False,
+    catalog: CatalogOption = None,
+) -> None:
+    """Print the last events of a stream, and those that come, as JSON lines."""
+    place = cli_streams.use_catalog(catalog)
+    with _errors_reported(Console(stderr=True)):
+        cli_streams.tail(name, lines, after, follow, csv, skip_corrupt, place)
+
+
+@app.command()
+def archive(
+    names: Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", help="Default: all that have one.")] = None,
+    every: Annotated[
+        str | None, typer.Option("--every", metavar="DURATION", help="Go on, with such pauses: '10 seconds'.")
+    ] = None,
+    compact: Annotated[bool, typer.Option("--compact", help="Join all small files, too.")] = False,
+    skip_corrupt: SkipCorruptOption = False,
+    catalog: CatalogOption = None,
+) -> None:
+    """Move the events of streams into their archives, and let go what RETAIN no longer keeps."""
+    pause = cli_streams.read_every(every)
+    place = cli_streams.use_catalog(catalog)
+    notes = Console(stderr=True)
+    with _errors_reported(notes):
+        cli_streams.archive(names or [], pause, compact, skip_corrupt, place, notes)
+
+
+@app.command()
+def streams(
+    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="Describe this one.")] = None,
+    catalog: CatalogOption = None,
+) -> None:
+    """List the declared streams, or describe one."""
+    place = cli_streams.use_catalog(catalog)
+    with _errors_reported(Console(stderr=True)):
+        if name is None:
+            cli_streams.show(place, Console())
+        else:
+            cli_streams.describe(name, place, Console())
 
 
 # ---- results ---------------------------------------------------------------------------------------

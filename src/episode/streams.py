@@ -7,17 +7,19 @@ declaration is in a catalog: the directory EPISODE_CATALOG, else `spark-warehous
 from __future__ import annotations
 
 import time as time_module
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from os import PathLike, fspath
 from typing import Any, Union
 
 import pyarrow as pa
 
-from episode.errors import EpisodeDataError
+from episode.plan.event_time import EventTime, duration_in_units
 from episode.queries.frames import arrow_table
 from episode.store.catalog import Catalog, Declaration, declare
 from episode.store.declaration import Length
 from episode.store.log import Origin
+from episode.store.rows import table_of_dictionaries
+from episode.store.sources import events_of as events_of
 from episode.store.stream import StreamStore, open_store
 from episode.store.types import Columns
 
@@ -181,6 +183,11 @@ def count(name: str, *, catalog: Place = None) -> int:
     return store_of(name, catalog).count()
 
 
+def seconds(duration: str) -> float:
+    """A duration by the clock, such as '10 seconds'."""
+    return duration_in_units(duration, EventTime("", "timestamp"), "The duration") / 1e6
+
+
 def store_of(name: str, catalog: Place = None) -> StreamStore:
     """The store of a stream, by its name or that of its archive."""
     return open_store(_declaration(name, catalog))
@@ -197,47 +204,8 @@ def table_of(rows: Any, declaration: Declaration) -> pa.Table:
     if isinstance(rows, Mapping):
         rows = [rows]
     if isinstance(rows, (list, tuple)) or (isinstance(rows, Iterator) and not hasattr(rows, "__arrow_c_stream__")):
-        return _table_of_dictionaries(rows, declaration)
+        return table_of_dictionaries(rows, declaration)
     return arrow_table(declaration.name, rows)
-
-
-def _table_of_dictionaries(rows: Iterable[Any], declaration: Declaration) -> pa.Table:
-    rows = list(rows)
-    by_lower = {name.lower(): name for name, _ in declaration.columns}
-    for number, row in enumerate(rows, 1):
-        if not isinstance(row, Mapping):
-            raise EpisodeDataError(
-                f"Row {number} is a {type(row).__name__}.",
-                hint="Give dictionaries, or an Arrow, pandas or Polars table.",
-            )
-        beyond = next((name for name in row if str(name).lower() not in by_lower), None)
-        if beyond is not None:
-            known = ", ".join(by_lower.values())
-            raise EpisodeDataError(
-                f"Row {number} has a column {beyond}, which {declaration.name} does not have.",
-                hint=f"Columns: {known}.",
-            )
-    arrays = []
-    lowered = [{str(name).lower(): value for name, value in row.items()} for row in rows]
-    for lower, field in zip(by_lower, declaration.schema, strict=True):
-        arrays.append(_array([row.get(lower) for row in lowered], field, declaration))
-    return pa.Table.from_arrays(arrays, schema=declaration.schema)
-
-
-def _array(values: list[Any], field: pa.Field, declaration: Declaration) -> pa.Array:
-    try:
-        return pa.array(values, field.type)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, TypeError):
-        for number, value in enumerate(values, 1):
-            try:
-                pa.array([value], field.type)
-            except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, TypeError):
-                type_ = dict(declaration.columns)[field.name].upper()
-                raise EpisodeDataError(
-                    f"Row {number}: {field.name} = {value!r} does not fit the type {type_} of {declaration.name}. "
-                    "Nothing of what was appended is stored."
-                ) from None
-        raise
 
 
 def _declaration(name: str, catalog: Place) -> Declaration:

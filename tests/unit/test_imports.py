@@ -26,13 +26,22 @@ ALLOWED = {
     "spark": {"episode.errors", "episode.plan", "episode.matchers", "episode.store"},
     "queries": {"episode.errors", "episode.lang", "episode.plan", "episode.matchers", "episode.store"},
     "api": {"episode.lang", "episode.queries"},
-    "streams": {"episode.errors", "episode.queries", "episode.store"},
+    "streams": {"episode.errors", "episode.plan", "episode.queries", "episode.store"},
     "samples": set(),
     "report": PUBLIC,
     "demo": PUBLIC | {"episode.report", "episode.samples"},
     "follow": PUBLIC | {"episode.report"},
     "cli_inputs": PUBLIC,
-    "cli": PUBLIC | {"episode.cli_inputs", "episode.report", "episode.demo", "episode.samples", "episode.follow"},
+    "cli_streams": PUBLIC | {"episode.cli_inputs", "episode.streams"},
+    "cli": PUBLIC
+    | {
+        "episode.cli_inputs",
+        "episode.cli_streams",
+        "episode.report",
+        "episode.demo",
+        "episode.samples",
+        "episode.follow",
+    },
 }
 # Beyond that, inside functions only.
 ALLOWED_LAZILY = {

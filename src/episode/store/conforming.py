@@ -67,7 +67,7 @@ def _fitted(
     try:
         return column.cast(wanted.type)
     except pa.ArrowInvalid:
-        row = _first_wrong(column, wanted.type)
+        row = first_wrong(column, wanted.type)
         raise EpisodeDataError(
             f"Row {first_row + row}: {wanted.name} = {column[row].as_py()} does not fit the type {type_.upper()} of "
             f"{declaration.name}. Nothing of what was appended is stored."
@@ -100,7 +100,7 @@ def _fits(given: pa.DataType, wanted: pa.DataType) -> bool:
     return False
 
 
-def _first_wrong(column: pa.ChunkedArray, wanted: pa.DataType) -> int:
+def first_wrong(column: pa.ChunkedArray, wanted: pa.DataType) -> int:
     """The first row whose value cannot be cast, by halving."""
     low, high = 0, len(column)
     while high - low > 1:

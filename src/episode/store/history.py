@@ -58,11 +58,18 @@ class StoreHistory:
         schema = pa.schema([self.declaration.schema.field(name) for name in columns])
         for attempt in range(ATTEMPTS):
             try:
-                return _finished(list(self._parts(keys, lo, hi, schema)), schema, self.declaration.time)
+                return _finished(list(self._parts(keys, lo, hi, schema)), schema)
             except (MissingFile, FileNotFoundError):  # moved between two looks
                 if attempt + 1 == ATTEMPTS:
                     raise
         raise AssertionError
+
+    def earliest(self) -> int | None:
+        """The time of the first event; None where there is none."""
+        found = [file.least for file in Archive(self.declaration).manifest().files]
+        for footer in self._footers(Archive(self.declaration).manifest().archived_to):
+            found += [block.least for block in footer.blocks]
+        return min(found, default=None)
 
     def _parts(self, keys: pa.Table | None, lo: int, hi: int, schema: pa.Schema) -> Iterator[_Part]:
         archive = Archive(self.declaration)
@@ -82,15 +89,8 @@ class StoreHistory:
         return chooser.of_file(path, self.indexes[name], schema, self.scanned)
 
     def _of_log(self, after: int, chooser: _Chooser, schema: pa.Schema) -> Iterator[_Part]:
-        log = self.log
         lanes = self._lanes(chooser.keys)
-        after = max(after, read_expired(log).to)
-        for number in [number for number in self.footers if number <= after]:
-            del self.footers[number]
-        for number in range(after + 1, log.head() + 1):
-            if number not in self.footers:
-                self.footers[number] = log.footer(number)
-            footer = self.footers[number]
+        for footer in self._footers(after):
             blocks = tuple(
                 block
                 for block in footer.blocks
@@ -100,8 +100,18 @@ class StoreHistory:
             self.scanned.groups += len(blocks)
             if blocks:
                 names = chooser.names(schema)
-                for batch in segment.read_blocks(log.path(number), footer, columns=names, blocks=blocks):
+                for batch in segment.read_blocks(self.log.path(footer.commit), footer, columns=names, blocks=blocks):
                     yield chooser.of_rows(pa.Table.from_batches([batch]), schema)
+
+    def _footers(self, after: int) -> list[Footer]:
+        """Of the commits that are not archived."""
+        after = max(after, read_expired(self.log).to)
+        for number in [number for number in self.footers if number <= after]:
+            del self.footers[number]
+        for number in range(after + 1, self.log.head() + 1):
+            if number not in self.footers:
+                self.footers[number] = self.log.footer(number)
+        return [self.footers[number] for number in sorted(self.footers)]
 
     def _lanes(self, keys: pa.Table | None) -> set[int] | None:
         """The lanes of these keys; None where the lanes do not depend on them alone."""
@@ -143,13 +153,20 @@ class ParquetHistory:
         parts: list[_Part] = []
         for path, root in files:
             constants = _partition_values(path, Path(root), full)
-            if not chooser.may_have(constants):
-                continue
-            name = str(path)
-            if name not in self.indexes:
-                self.indexes[name] = index_of(path, self.time, self.keys)
-            parts += chooser.of_file(path, self.indexes[name], schema, self.scanned, constants, full)
-        return _finished(parts, schema, self.time)
+            if chooser.may_have(constants):
+                parts += chooser.of_file(path, self._index(path), schema, self.scanned, constants, full)
+        return _finished(parts, schema)
+
+    def earliest(self) -> int | None:
+        """The time of the first event; None where there is none."""
+        least = [self._index(path).least for root in self.paths for path in _files(Path(root))]
+        return min((int(times.min()) for times in least if len(times)), default=None)
+
+    def _index(self, path: Path) -> FileIndex:
+        name = str(path)
+        if name not in self.indexes:
+            self.indexes[name] = index_of(path, self.time, self.keys)
+        return self.indexes[name]
 
 
 @dataclass(frozen=True)
@@ -241,7 +258,7 @@ class _Chooser:
         return (coded.code < self.count)[coded.local]
 
 
-def _finished(parts: Sequence[_Part], schema: pa.Schema, time: str) -> pa.Table:
+def _finished(parts: Sequence[_Part], schema: pa.Schema) -> pa.Table:
     """All rows in order of time; equal times in the order of the parts."""
     from episode.matchers.columns import one_chunk_each, take
 

@@ -109,6 +109,19 @@ class StreamStore:
             raise self.log.lost(after + 1)
         return oldest
 
+    def back(self, rows: int) -> int:
+        """A position before the last so many rows, as far as the log has them."""
+        position = self.head()
+        while position > 0 and rows > 0:
+            try:
+                rows -= self.log.footer(position).rows
+            except FileNotFoundError:
+                break
+            except CorruptSegment:
+                rows -= 0  # whoever reads it learns of it
+            position -= 1
+        return position
+
     def read(
         self,
         after: int = 0,

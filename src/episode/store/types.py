@@ -17,13 +17,11 @@ Columns = Union[str, Mapping[str, str], Iterable[tuple[str, str]], pa.Schema]
 _ATOMS = {
     "boolean": pa.bool_(), "tinyint": pa.int8(), "smallint": pa.int16(), "int": pa.int32(), "bigint": pa.int64(),
     "float": pa.float32(), "double": pa.float64(), "string": pa.string(), "binary": pa.binary(), "date": pa.date32(),
-    "timestamp": pa.timestamp("us", tz="UTC"), "timestamp_ntz": pa.timestamp("us"), "time(6)": pa.time64("us"),
-    "interval day to second": pa.duration("us"),
+    "timestamp": pa.timestamp("us", tz="UTC"), "timestamp_ntz": pa.timestamp("us"),
 }  # fmt: skip
 _ALIASES = {
     "bool": "boolean", "byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint", "real": "float",
-    "timestamp_ltz": "timestamp", "time": "time(6)", "dec": "decimal(10,0)", "decimal": "decimal(10,0)",
-    "numeric": "decimal(10,0)", "text": "string",
+    "timestamp_ltz": "timestamp", "dec": "decimal(10,0)", "decimal": "decimal(10,0)", "numeric": "decimal(10,0)",
 }  # fmt: skip
 _KNOWN = (
     "Types are those of Spark SQL: BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE, DECIMAL(p, s), STRING, "
@@ -42,8 +40,6 @@ def arrow_type(text: str) -> pa.DataType:
     name = _ALIASES.get(name, name)
     if name in _ATOMS:
         return _ATOMS[name]
-    if re.fullmatch(r"(varchar|char|character) ?\( ?\d+ ?\)", name):
-        return pa.string()
     decimal = re.fullmatch(r"(?:decimal|dec|numeric) ?\( ?(\d+) ?(?:, ?(\d+) ?)?\)", name)
     if decimal:
         return _decimal(text, int(decimal.group(1)), int(decimal.group(2) or 0))

@@ -1,0 +1,216 @@
+"""Events from files: JSON lines, CSV with a header, Parquet, or a pipe of the first two; batch by batch."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import select
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+import pyarrow.csv as pc_csv
+import pyarrow.json as pc_json
+import pyarrow.parquet as pq
+
+from episode.errors import EpisodeDataError
+from episode.store.declaration import Declaration, find_column
+from episode.store.rows import table_of_dictionaries
+from episode.store.text import parsed
+
+BATCH_ROWS = 100_000
+PATIENCE = 0.2
+"""Seconds without input after which the lines that a pipe has given are a batch."""
+_CHUNK = 1 << 20
+
+
+def events_of(
+    path: str, kind: str, declaration: Declaration, rows: int = BATCH_ROWS, seen: Callable[[int], Any] = id
+) -> Iterator[pa.Table]:
+    """The events of a file or, for `-`, of standard input, at most so many at a time.
+
+    kind: json, csv or parquet. seen: is called with the bytes that have been read so far, where they are known.
+    """
+    if kind == "parquet":
+        yield from _parquet(path, rows, seen)
+        return
+    lines = _lines(path, rows, seen)
+    yield from _json(lines, declaration) if kind == "json" else _csv(lines, declaration)
+
+
+# ---- Parquet ---------------------------------------------------------------------------------------
+
+
+def _parquet(path: str, rows: int, seen: Callable[[int], Any]) -> Iterator[pa.Table]:
+    if path == "-":
+        raise EpisodeDataError("Parquet cannot be read from a pipe.", hint="Give the path of a file.")
+    done = 0
+    for file in _files(Path(path)):
+        try:
+            with pq.ParquetFile(file) as opened:
+                for batch in opened.iter_batches(batch_size=rows):
+                    yield pa.Table.from_batches([batch])
+        except pa.ArrowInvalid as error:
+            raise EpisodeDataError(f"{file} cannot be read as Parquet: {error}.") from None
+        done += file.stat().st_size
+        seen(done)
+
+
+def _files(path: Path) -> list[Path]:
+    """The file, or those of a directory in order of their names, without hidden ones."""
+    if path.is_file():
+        return [path]
+    found = [file for file in path.rglob("*.parquet") if file.is_file()]
+    return sorted(
+        file for file in found if not any(part.startswith(("_", ".")) for part in file.relative_to(path).parts)
+    )
+
+
+# ---- lines -----------------------------------------------------------------------------------------
+
+
+def _lines(path: str, rows: int, seen: Callable[[int], Any]) -> Iterator[bytes]:
+    """Whole lines, at most so many at a time."""
+    pieces = _piped() if path == "-" else _stored(path, seen)
+    rest: list[bytes] = []
+    count = 0
+    for piece in pieces:
+        if piece:
+            rest.append(piece)
+            count += piece.count(b"\n")
+        if count >= rows or (not piece and count):
+            whole, newline, left = b"".join(rest).rpartition(b"\n")
+            yield from _cut(whole + newline, rows)
+            rest, count = [left], 0
+    left = b"".join(rest)
+    if left.strip():
+        yield from _cut(left, rows)
+
+
+def _cut(lines: bytes, rows: int) -> Iterator[bytes]:
+    """Lines in groups."""
+    start = 0
+    while start < len(lines):
+        end, left = start, rows
+        if lines.count(b"\n", start) <= rows:
+            end = len(lines)
+        else:
+            while left:
+                end = lines.index(b"\n", end) + 1
+                left -= 1
+        yield lines[start:end]
+        start = end
+
+
+def _stored(path: str, seen: Callable[[int], Any]) -> Iterator[bytes]:
+    with open(path, "rb") as raw, pa.input_stream(_Counted(raw, seen), compression=_compression(path)) as file:
+        while piece := file.read(_CHUNK):
+            yield piece
+
+
+class _Counted(io.RawIOBase):
+    """A file that says how much of it was read."""
+
+    def __init__(self, file: BinaryIO, seen: Callable[[int], Any]) -> None:
+        self._file, self._seen = file, seen
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        found = self._file.read(size)
+        self._seen(self._file.tell())
+        return found
+
+
+def _compression(path: str) -> str | None:
+    return {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}.get(Path(path).suffix.lower())
+
+
+def _piped() -> Iterator[bytes]:
+    """What comes from standard input; an empty piece where nothing more has come for a moment."""
+    source = sys.stdin.fileno()
+    while True:
+        ready, _, _ = select.select([source], [], [], PATIENCE)
+        if not ready:
+            yield b""
+            continue
+        piece = os.read(source, _CHUNK)
+        if not piece:
+            return
+        yield piece
+
+
+# ---- JSON and CSV ----------------------------------------------------------------------------------
+
+
+def _json(groups: Iterator[bytes], declaration: Declaration) -> Iterator[pa.Table]:
+    """Times are read as text, because they are written in more ways than the reader of JSON knows."""
+    as_text = [field.name for field in declaration.schema if pa.types.is_temporal(field.type)]
+    fields = [pa.field(one.name, pa.string()) if one.name in as_text else one for one in declaration.schema]
+    parse = pc_json.ParseOptions(explicit_schema=pa.schema(fields), unexpected_field_behavior="error")
+    row = 1
+    for lines in groups:
+        options = pc_json.ReadOptions(block_size=max(_CHUNK, len(lines) + 1))
+        try:
+            table = pc_json.read_json(io.BytesIO(lines), read_options=options, parse_options=parse)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            table = _json_line_by_line(lines, declaration, row)
+        else:
+            table = _with_text_parsed(table, as_text, declaration, row)
+        row += table.num_rows
+        yield table
+
+
+def _json_line_by_line(lines: bytes, declaration: Declaration, row: int) -> pa.Table:
+    """What the reader of JSON does not take: names in other letters, maps, and errors, whose row is found."""
+    found: list[Any] = []
+    for line in lines.splitlines():
+        if not line.strip():
+            continue
+        try:
+            value = json.loads(line)
+        except ValueError as error:
+            raise EpisodeDataError(f"Row {row + len(found)} is not JSON: {error}.") from None
+        found.append(value)
+    plain = table_of_dictionaries(found, declaration, row, times_as_text=True)
+    as_text = [field.name for field in plain.schema if field.type != declaration.schema.field(field.name).type]
+    return _with_text_parsed(plain, as_text, declaration, row)
+
+
+def _csv(groups: Iterator[bytes], declaration: Declaration) -> Iterator[pa.Table]:
+    header: list[str] | None = None
+    row = 1
+    for lines in groups:
+        read = pc_csv.ReadOptions(column_names=header, block_size=max(_CHUNK, len(lines) + 1), use_threads=False)
+        names = header or _header(lines)
+        convert = pc_csv.ConvertOptions(
+            column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False, quoted_strings_can_be_null=False
+        )
+        try:
+            table = pc_csv.read_csv(io.BytesIO(lines), read_options=read, convert_options=convert)
+        except pa.ArrowInvalid as error:
+            raise EpisodeDataError(f"Rows from {row} on are not CSV: {error}.") from None
+        header = names
+        known = [name for name in names if find_column(declaration.columns, name) is not None]
+        table = _with_text_parsed(table, known, declaration, row)
+        row += table.num_rows
+        yield table
+
+
+def _header(lines: bytes) -> list[str]:
+    names = pc_csv.read_csv(io.BytesIO(lines.splitlines()[0] + b"\n")).column_names
+    return [name.strip().lstrip("\ufeff") for name in names]
+
+
+def _with_text_parsed(table: pa.Table, names: list[str], declaration: Declaration, row: int) -> pa.Table:
+    for name in names:
+        column = find_column(declaration.columns, name)
+        if column is not None:
+            field = declaration.schema.field(column[0])
+            at = table.schema.get_field_index(name)
+            table = table.set_column(at, field, parsed(table.column(at), field, declaration, row))
+    return table
