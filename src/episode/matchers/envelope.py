@@ -17,6 +17,7 @@ from episode.kernels import hashing, narrowing, partition
 from episode.matchers.columns import key_hashes, plain, take
 from episode.matchers.ordering import has_lasting_image, order_image
 from episode.matchers.protocol import InputOrder
+from episode.matchers.screen import Screen
 from episode.matchers.slim import SlimTable, restore, slim, slim_slices
 from episode.matchers.spill import rechunk
 
@@ -42,16 +43,22 @@ _DICTIONARY_SHARE = 4
 
 @dataclass(frozen=True)
 class Packing:
-    """How events are packed: in which order they will be matched, and into how many shards they are spread."""
+    """How events are packed: in which order they will be matched, and into how many shards they are spread.
+
+    screen: leaves out rows that no match can have.
+    """
 
     input_order: InputOrder
     shards: int
     flush_bytes: int = FLUSH_BYTES
+    screen: Screen | None = None
 
 
 def pack(tables: Iterable[pa.Table], packing: Packing, partition_index: int) -> Iterator[pa.RecordBatch]:
     """The events of one Spark partition as batches of envelopes."""
-    for count, chunk in enumerate(rechunk(tables, packing.flush_bytes)):
+    screen = packing.screen
+    wanted = tables if screen is None else (screen.passing(table) for table in tables)
+    for count, chunk in enumerate(rechunk(wanted, packing.flush_bytes)):
         if _has_large_dictionary(chunk, packing.shards):
             chunk = plain(chunk)
         yield _envelopes(chunk, packing, partition_index * _PER_PARTITION + count)

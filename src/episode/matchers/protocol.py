@@ -9,10 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
+
+if TYPE_CHECKING:
+    from episode.matchers.screen import Screen
 
 END_OF_TIME = np.iinfo(np.int64).max
 """`until` of a feed after which no event can come before the end of input."""
@@ -248,4 +251,14 @@ class MatcherSpec(Protocol):
 
     def open(self) -> Matcher:
         """A new matcher with empty state."""
+        ...
+
+
+@runtime_checkable
+class Screens(Protocol):
+    """A MatcherSpec that can say of single rows that no match has them."""
+
+    @property
+    def screen(self) -> Screen | None:
+        """None: any row may count."""
         ...

@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from episode.matchers.envelope import FLUSH_BYTES, SCHEMA, Packing, in_groups, pack, unpack
-from episode.matchers.protocol import InputOrder, Matcher, MatcherSpec, Reports
+from episode.matchers.protocol import InputOrder, Matcher, MatcherSpec, Reports, Screens
 from episode.matchers.shard import DEFAULT_BUDGET, run_shard
 from episode.plan.run_options import RunOptions
 from episode.spark import carry, classic
@@ -66,7 +66,8 @@ class Batch:
         return shuffled.sortWithinPartitions("shard", "origin").select("shard", "blob")
 
     def _envelopes(self) -> DataFrame:
-        packing = Packing(self.spec.input_order, self.shards.count, self.shards.flush_bytes)
+        screen = self.spec.screen if isinstance(self.spec, Screens) else None
+        packing = Packing(self.spec.input_order, self.shards.count, self.shards.flush_bytes, screen)
         if self.scan is None:
             return carry.encode(self.input).mapInArrow(pack_rows(packing, self.schema), SCHEMA)
         tasks = self.scan.tasks(_TASK_BYTES, self.shards.cores * _TASKS_PER_CORE)

@@ -11,6 +11,7 @@ from episode.matchers.events.aggregated_output import aggregated_schema
 from episode.matchers.fingerprint import column_types, fingerprint
 from episode.matchers.limits import StateLimit
 from episode.matchers.protocol import InputOrder, OrderKey, Traits
+from episode.matchers.screen import Screen, screen_of
 from episode.plan.events.aggregated import AggregatedPlan
 
 
@@ -29,6 +30,12 @@ class AggregatedSpec:
     @property
     def input_order(self) -> InputOrder:
         return InputOrder(self.plan.keys, (OrderKey(self.plan.times.end),), needs_time=True)
+
+    @property
+    def screen(self) -> Screen | None:
+        """Events are skipped at will: those that qualify for no variable do not count."""
+        conditions = self.plan.conditions
+        return screen_of((conditions[name].row_local for name in self.plan.variables), self.input_order)
 
     @property
     def output_schema(self) -> pa.Schema:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from episode.matchers.assembly import output_schema
+from episode.matchers.events.clock import MOST_POINTS, WIDEST
 from episode.matchers.events.construct import BUFFER
 from episode.matchers.events.matcher import EventPatternMatcher
 from episode.matchers.events.rounds import ROUND_ROWS
@@ -14,8 +15,9 @@ from episode.matchers.events.search import MOST_RECORDS
 from episode.matchers.fingerprint import column_types, fingerprint
 from episode.matchers.limits import STEP_BUDGET, StateLimit
 from episode.matchers.protocol import InputOrder, OrderKey, Traits
+from episode.matchers.screen import Screen, screen_of
 from episode.plan.events.cost import PhysicalPlan
-from episode.plan.events.plan import EventPlan
+from episode.plan.events.plan import EventPlan, Strategy
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,23 @@ class EventPatternSpec:
             imprecise=imprecise is not None,
             width=None if imprecise is None else imprecise.width,
         )
+
+    @property
+    def screen(self) -> Screen | None:
+        """Where events may be skipped, those that qualify for no variable are in no match and prevent none.
+
+        Where events have probabilities, the matcher looks at those of all events.
+        """
+        plan, imprecise = self.plan, self.plan.times.imprecise
+        if plan.strategy not in (Strategy.ANY, Strategy.NEXT):
+            return None
+        width = None
+        if imprecise is not None:
+            if imprecise.probabilities is not None:
+                return None
+            widest = WIDEST if imprecise.width is None else min(WIDEST, imprecise.width)
+            width = min(widest, imprecise.granularity * MOST_POINTS - 1)
+        return screen_of((plan.local[name] for name in plan.variables), self.input_order, width)
 
     @property
     def output_schema(self) -> pa.Schema:
