@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from episode.errors import EpisodeDataError, EpisodeUnsupportedError
 from episode.lang.events.parser import parse_event_query
 from episode.matchers.columns import from_bytes, to_bytes
+from episode.matchers.events.aggregated_search import FEW
 from episode.matchers.events.aggregated_spec import AggregatedSpec
 from episode.matchers.live import LiveRules, LiveShard
 from episode.matchers.protocol import StateChunk
@@ -29,6 +30,8 @@ from tests.support.events import events_until, table_of
 
 END = 1_000
 SETTINGS = settings(deadline=None, suppress_health_check=list(HealthCheck))
+FEWS = st.sampled_from((0, 3, FEW))
+"""Partitions of how many rows are compared event by event: none, some, all."""
 
 
 def planned(case: TrendCase, **options: Any) -> AggregatedSpec:
@@ -67,9 +70,9 @@ def check_equal(found: Rows, oracle: dict[tuple[Any, ...], tuple[Any, ...]]) -> 
 
 
 @SETTINGS
-@given(trend_cases())
-def test_equals_the_oracle(case: TrendCase) -> None:
-    spec = planned(case)
+@given(trend_cases(), FEWS)
+def test_equals_the_oracle(case: TrendCase, few: int) -> None:
+    spec = planned(case, few=few)
     check_equal(run_aggregated(spec, [case.events]), expected(case, spec))
 
 
@@ -83,7 +86,7 @@ def test_conditions_with_the_first_event_equal_the_oracle(case: TrendCase) -> No
 @SETTINGS
 @given(trend_cases(), st.data())
 def test_chunks_and_restarts_do_not_matter(case: TrendCase, data: st.DataObject) -> None:
-    spec = planned(case)
+    spec = planned(case, few=data.draw(FEWS))
     pieces = data.draw(pieces_of(case.events))
     check_equal(run_aggregated(spec, pieces, data.draw(st.booleans())), expected(case, spec))
 
@@ -91,7 +94,7 @@ def test_chunks_and_restarts_do_not_matter(case: TrendCase, data: st.DataObject)
 @SETTINGS
 @given(trend_cases(), st.data())
 def test_shards_do_not_matter(case: TrendCase, data: st.DataObject) -> None:
-    spec = planned(case)
+    spec = planned(case, few=data.draw(FEWS))
     assume(spec.input_order.keys)
     shards: dict[int, list[Event]] = {}
     where: dict[tuple[Any, ...], int] = {}

@@ -17,10 +17,10 @@ import numpy as np
 from numba import njit
 
 from episode.kernels.events.trends import NOTHING, Values, plus, times
+from episode.kernels.events.trends_short import EQ, GE, GT, LE, LT, NE, PLAIN, holds, short
 from episode.kernels.times import window_end
 
-EQ, NE, LT, LE, GT, GE = range(6)
-PLAIN, TREE, TABLE, SCAN = range(4)
+TREE, TABLE, SCAN = range(PLAIN + 1, PLAIN + 4)
 _NONE, _ONE = np.uint64(0), np.uint64(1)
 NO_KEY = -1
 
@@ -61,19 +61,6 @@ class Lanes(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
-def _holds(operation, one, other):
-    if operation == EQ:
-        return one == other
-    if operation == NE:
-        return one != other
-    if operation == LT:
-        return one < other
-    if operation == LE:
-        return one <= other
-    return one > other if operation == GT else one >= other
-
-
-@njit(cache=True, nogil=True)
 def _empty(exact, real, least, rows, lanes):
     return Lanes(
         np.zeros((exact, rows, lanes), np.uint64),
@@ -84,9 +71,10 @@ def _empty(exact, real, least, rows, lanes):
 
 
 @njit(cache=True, nogil=True)
-def _clear(lanes, begin, end):
+def _clear(lanes, begin, end, used):
+    """No matches in the lanes that are used."""
     for at in range(begin, end):
-        for lane in range(lanes.low.shape[2]):
+        for lane in range(used):
             for kind in range(lanes.low.shape[0]):
                 lanes.low[kind, at, lane] = lanes.high[kind, at, lane] = _NONE
             for kind in range(lanes.real.shape[0]):
@@ -248,7 +236,7 @@ def _add_before(lanes, at, tests, link, bases, sizes, row, offset, below, above,
             fits = True
             for test in range(tests.test_from[link], tests.test_from[link + 1]):
                 fits &= tests.current_valid[test, row] and tests.before_valid[test, before]
-                fits = fits and _holds(tests.operation[test], tests.current[test, row], tests.before[test, before])
+                fits = fits and holds(tests.operation[test], tests.current[test, row], tests.before[test, before])
             if fits:
                 _add(lanes, at, base + number, begin, end)
 
@@ -299,8 +287,10 @@ def _sweep(
     shape, tests, weights, bits, time, window, shared, slot, group, groups, total, keys, table, known, lanes, block,
     bases, sizes, ranked_from, rank, below, above, stored, buffer, start_of, pairs_of,
 ):  # fmt: skip
-    """The events of one block, in order of time. block: its first row, the row after its last start, and its end."""
+    """The events of one block, in order of time. block: its first row, the row after its last start, and its end;
+    the bits of first events; how many lanes it uses."""
     start, next_start, stop, first_bits = block[0], block[1], block[2], np.uint64(block[3])
+    used = block[4]
     places, links = len(shape.bit), len(tests.source)
     real = lanes.real.shape[0]
     # Lanes alive:begun are at work.
@@ -326,7 +316,7 @@ def _sweep(
                 if bits[event] & shape.bit[place] == _NONE:
                     continue
                 at = buffer + pairs
-                _clear(lanes, at, at + 1)
+                _clear(lanes, at, at + 1, used)
                 for link in range(links):
                     if tests.target[link] != place:
                         continue
@@ -383,7 +373,7 @@ def _drop_unlike_first(lanes, at, tests, test, event, start_of, begin, end):
         if not (
             tests.first_current_valid[test, event]
             and tests.first_valid[test, first]
-            and _holds(tests.first_operation[test], tests.first_current[test, event], tests.first[test, first])
+            and holds(tests.first_operation[test], tests.first_current[test, event], tests.first[test, first])
         ):
             _drop(lanes, at, lane)
 
@@ -402,12 +392,13 @@ def _most_at_once(time, begin, end):
 
 
 @njit(cache=True, nogil=True)
-def by_start(shape, tests, weights, bits, time, from_, window, width, shared, slot, group, groups, total):
+def by_start(shape, tests, weights, bits, time, from_, window, width, shared, slot, group, groups, total, few):
     """Adds up the matches of partitions from_[g]:from_[g + 1], whose rows are in order of time.
 
     slot int64[n]: to what the matches count that end with a row; negative: to nothing. width: how many starts at once.
     shared: all of them in one lane. group int64[n]: where there is more than one of `groups`, totals are kept by the
-    group of the first event, too. Returns the totals, and what they are of: slot * groups + group.
+    group of the first event, too. few: partitions of at most so many rows that are within one window are compared one
+    by one. Returns the totals, and what they are of: slot * groups + group.
 
     Arrays grow here, between blocks, and never where events are looked at.
     """
@@ -423,14 +414,25 @@ def by_start(shape, tests, weights, bits, time, from_, window, width, shared, sl
     rank = np.empty((links, 1), np.int64)
     below, above = np.empty((links, 1), np.int64), np.empty((links, 1), np.int64)
     stored = np.zeros((links, 1), np.int64)
-    block = np.empty(4, np.int64)
+    block = np.empty(5, np.int64)
     ranked_from = buffer = 0
     first_bits = _NONE
     for place in range(places):
         if shape.link[places, place]:
             first_bits |= shape.bit[place]
+    together = groups == 1 and len(tests.first_operation) == 0
+    values = Values(
+        np.empty((places * (few + 1) + 1, exact), np.uint64),
+        np.empty((places * (few + 1) + 1, exact), np.uint64),
+        np.empty((places * (few + 1) + 1, real), np.float64),
+        np.empty((places * (few + 1) + 1, least), np.int64),
+    )
+    rows_and_places = np.empty((2, places * (few + 1) + 1), np.int64)
     for part in range(len(from_) - 1):
         low, high = from_[part], from_[part + 1]
+        if together and low < high and high - low <= few and time[high - 1] <= window_end(time[low], window):
+            short(shape, tests, weights, bits, time, low, high, slot, total, values, rows_and_places)
+            continue
         ranked_to = low
         start = low
         while start < high:
@@ -495,9 +497,10 @@ def by_start(shape, tests, weights, bits, time, from_, window, width, shared, sl
                         np.concatenate((total.real, np.zeros((more, real), np.float64))),
                         np.concatenate((total.least, np.full((more, least), NOTHING, np.int64))),
                     )
-            _clear(lanes, 0, buffer)
+            used = 1 if shared else count
+            _clear(lanes, 0, buffer, used)
             stored[:, 0] = 0
-            block[0], block[1], block[2], block[3] = start, next_start, stop, np.int64(first_bits)
+            block[0], block[1], block[2], block[3], block[4] = start, next_start, stop, np.int64(first_bits), used
             _sweep(
                 shape, tests, weights, bits, time, window, shared, slot, group, groups, total, keys, table, known,
                 lanes, block, bases, sizes, ranked_from, rank, below, above, stored, buffer, start_of, pairs_of,

@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from episode.kernels.events import trends, trends_starts
+from episode.kernels.events import trends, trends_short, trends_starts
 from episode.matchers.prepare import Needs, Prepared, prepare
 from episode.plan.events.aggregated import AggregatedPlan, Alternative, OverMatches
 from episode.plan.expressions import Constant, Current, Expression, Load, walk
 from episode.plan.types import lane_of
 
 OPERATIONS = {
-    "eq": trends_starts.EQ, "ne": trends_starts.NE, "lt": trends_starts.LT, "le": trends_starts.LE,
-    "gt": trends_starts.GT, "ge": trends_starts.GE,
+    "eq": trends_short.EQ, "ne": trends_short.NE, "lt": trends_short.LT, "le": trends_short.LE,
+    "gt": trends_short.GT, "ge": trends_short.GE,
 }  # fmt: skip
 _REST = np.int64(np.iinfo(np.int64).max)
 
@@ -233,7 +233,7 @@ def tests_of(prepared: Prepared, alternative: Alternative, order: np.ndarray | N
     kinds = []
     for link in links:
         if len(link.tests) != 1:
-            kinds.append(trends_starts.SCAN if link.tests else trends_starts.PLAIN)
+            kinds.append(trends_starts.SCAN if link.tests else trends_short.PLAIN)
         else:
             kinds.append(trends_starts.TABLE if link.tests[0].operation == "eq" else trends_starts.TREE)
     tests = [test for link in links for test in link.tests]

@@ -61,7 +61,7 @@ class AggregatedMatcher:
         if len(together):
             prepared = prepare_aggregated(self.plan, self.needs, together.table, together.key)
             if decided > self.state.done:
-                found = search(self.plan, together, prepared, self.state.done, decided)
+                found = search(self.plan, together, prepared, self.state.done, decided, self.spec.few)
                 self._report.passes += 1
                 self._report.events += len(together)
                 self._report.rows += len(found.last)

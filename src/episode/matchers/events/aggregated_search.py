@@ -15,6 +15,8 @@ from episode.plan.events.aggregated import AggregatedPlan, GroupedBy
 
 BLOCK_VALUES, LEAST_WIDTH, MOST_WIDTH = 1 << 14, 4, 64
 """About so many values of a block of starts stay in the processor's cache; starts of a block at the least, the most."""
+FEW = 64
+"""Partitions of so few rows are compared event by event, where they lie within one window."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,9 @@ def variables_at(plan: AggregatedPlan, first: bool) -> np.uint64:
     return np.uint64(found)
 
 
-def search(plan: AggregatedPlan, events: EventBatch, prepared: Prepared, done: int, until: int) -> Found:
+def search(
+    plan: AggregatedPlan, events: EventBatch, prepared: Prepared, done: int, until: int, few: int = FEW
+) -> Found:
     """The aggregates of matches whose last event is later than `done` and not later than `until`."""
     lanes = ValueLanes(plan, prepared)
     demand(lanes)
@@ -61,7 +65,7 @@ def search(plan: AggregatedPlan, events: EventBatch, prepared: Prepared, done: i
     total = trends.zeros(len(representative), *lanes.shape)
     keys = np.arange(len(representative), dtype=np.int64) * groups
     if len(rows):
-        run = _Run(plan, events, prepared, lanes)
+        run = _Run(plan, events, prepared, lanes, few)
         for number in range(len(plan.alternatives)):
             if plan.per_start:
                 total, found = run.by_start(number, slot, group, groups, total)
@@ -99,8 +103,11 @@ def demand(lanes: ValueLanes) -> None:
 class _Run:
     """The kernels on a batch, whose rows are brought together by what is equal in all events of a match."""
 
-    def __init__(self, plan: AggregatedPlan, events: EventBatch, prepared: Prepared, lanes: ValueLanes) -> None:
+    def __init__(
+        self, plan: AggregatedPlan, events: EventBatch, prepared: Prepared, lanes: ValueLanes, few: int
+    ) -> None:
         self.plan = plan
+        self.few = few
         self.prepared = prepared
         self.lanes = lanes
         self.order: np.ndarray | None = None
@@ -136,7 +143,7 @@ class _Run:
         found: tuple[trends.Values, np.ndarray] = trends_starts.by_start(
             shape_of(self.plan, alternative), tests, self.lanes.weights(alternative, self.order), self.bits, self.time,
             self.from_, self.window, 1 if shared else self._width(), shared, self._ordered(slot), self._ordered(group),
-            groups, total,
+            groups, total, self.few,
         )  # fmt: skip
         return found
 

@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from episode.matchers.events.aggregated_matcher import AggregatedMatcher
 from episode.matchers.events.aggregated_output import aggregated_schema
+from episode.matchers.events.aggregated_search import FEW
 from episode.matchers.fingerprint import column_types, fingerprint
 from episode.matchers.limits import StateLimit
 from episode.matchers.protocol import InputOrder, OrderKey, Traits
@@ -17,11 +18,12 @@ from episode.plan.events.aggregated import AggregatedPlan
 
 @dataclass(frozen=True)
 class AggregatedSpec:
-    """Over rows of a known Arrow schema."""
+    """Over rows of a known Arrow schema. few: partitions of so few rows are compared event by event."""
 
     plan: AggregatedPlan
     input_schema: pa.Schema
     limit: StateLimit | None = None
+    few: int = FEW
 
     @property
     def input_columns(self) -> tuple[str, ...]:
