@@ -370,6 +370,7 @@ def test_errors_of_workers_come_back_as_ours(spark: SparkSession) -> None:
         (400 * 2**20, 2, None, 28, 4),
         (100 * 2**30, 2, None, 800, 800),
         (10 * 2**40, 2, None, 4096, 4096),
+        (592 * 2**20, 2, None, 42, 6),
         (400 * 2**20, 100, None, 100, 100),
         (400 * 2**20, 2, 5, 5, 4),
     ],

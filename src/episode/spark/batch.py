@@ -15,7 +15,7 @@ from episode.matchers.shard import DEFAULT_BUDGET, run_shard
 from episode.plan.run_options import RunOptions
 from episode.spark import carry, classic
 from episode.spark.packing import Stage, columns_of, pack_rows
-from episode.spark.scan import LEAST_TASK_BYTES, ParquetScan, choose_scan
+from episode.spark.scan import LEAST_TASK_BYTES, ParquetScan, choose_scan, in_waves
 from episode.spark.worker import prepare_worker, spill_directory
 
 GROUP_BYTES = 16 * 2**20
@@ -70,7 +70,7 @@ class Batch:
         packing = Packing(self.spec.input_order, self.shards.count, self.shards.flush_bytes, screen)
         if self.scan is None:
             return carry.encode(self.input).mapInArrow(pack_rows(packing, self.schema), SCHEMA)
-        tasks = self.scan.tasks(_TASK_BYTES, self.shards.cores * _TASKS_PER_CORE)
+        tasks = self.scan.tasks(_TASK_BYTES, self.shards.cores, _TASKS_PER_CORE)
         scan = replace(self.scan, splits=())
         numbers = self.spark.range(0, len(tasks), 1, numPartitions=max(1, len(tasks)))
         return numbers.mapInArrow(_scan_and_pack(scan, tasks, packing), SCHEMA)
@@ -127,7 +127,7 @@ def plan_shards(
     small = min(-(-size // GROUP_BYTES), _MOST_SMALL_SHARDS)
     count = min(max(small, -(-2 * size // budget)), _MOST_SHARDS)
     least = min(least, max(1, size // LEAST_TASK_BYTES))
-    partitions = min(max(least, -(-size // _TASK_BYTES)), _MOST_SHARDS)
+    partitions = min(in_waves(max(least, -(-size // _TASK_BYTES)), cores), _MOST_SHARDS)
     count = _round_up(max(count, partitions), partitions)
     return Shards(count, partitions, cores, f"{count:,} (about {size / 2**20:,.0f} MiB of events; {cores} cores)")
 

@@ -58,18 +58,18 @@ class ParquetScan:
     bytes: int
     dictionaries: tuple[str, ...] = ()
 
-    def tasks(self, task_bytes: int, at_least: int) -> list[tuple[Split, ...]]:
-        """The splits in order, spread over tasks of at most about task_bytes, and over at_least tasks if possible."""
-        limit = min(task_bytes, max(LEAST_TASK_BYTES, -(-self.bytes // max(1, at_least))))
-        tasks: list[list[Split]] = []
-        size = limit
+    def tasks(self, task_bytes: int, cores: int, per_core: int) -> list[tuple[Split, ...]]:
+        """The splits in order, in tasks of about the same size: at most about task_bytes, and if possible some for each
+        core, so that all cores are done at about the same time."""
+        wanted = min(cores * per_core, self.bytes // LEAST_TASK_BYTES)
+        count = in_waves(max(1, wanted, -(-self.bytes // task_bytes)), cores)
+        tasks: dict[int, list[Split]] = {}
+        before = 0
         for split in self.splits:
-            if size + split.bytes // 2 >= limit:
-                tasks.append([])
-                size = 0
-            tasks[-1].append(split)
-            size += split.bytes
-        return [tuple(task) for task in tasks]
+            middle = before + split.bytes // 2
+            tasks.setdefault(middle * count // max(1, self.bytes), []).append(split)
+            before += split.bytes
+        return [tuple(task) for task in tasks.values()]
 
     def read(self, splits: tuple[Split, ...]) -> Iterator[pa.Table]:
         """The rows of some splits, in order, in the schema of the scan."""
@@ -85,6 +85,11 @@ class ParquetScan:
                     use_threads=False,
                 ):
                     yield _deliver(batch, names, self.schema)
+
+
+def in_waves(tasks: int, cores: int) -> int:
+    """As many tasks or more, so that in the last wave of them no core is without one; few stay as they are."""
+    return tasks if tasks <= cores else -(-tasks // cores) * cores
 
 
 def choose_scan(spark: SparkSession, frame: DataFrame, schema: pa.Schema) -> tuple[ParquetScan | None, str]:
