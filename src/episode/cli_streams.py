@@ -50,7 +50,14 @@ def push(
     done, batches, position = 0, 0, before
     with _progress(path, notes) as bar:
         task = bar.add_task(f"pushing to {store.declaration.name}", total=_size(path), rows="")
-        read = streams.events_of(path, kind, store.declaration, rows, lambda size: bar.update(task, completed=size))
+        read = streams.events_of(
+            path,
+            kind,
+            store.declaration,
+            rows,
+            patient=producer is not None,
+            seen=lambda size: bar.update(task, completed=size),
+        )
         try:
             for batch, table in enumerate(read):
                 origin = None if producer is None else streams.Origin(producer, batch)
@@ -59,7 +66,7 @@ def push(
                 bar.update(task, rows=f"{done:,} events")
         except EpisodeDataError as error:
             if done:
-                stored = f"The {done:,} events before this batch are stored."
+                stored = f"Before this batch, {_events(done)} {'is' if done == 1 else 'are'} stored."
                 error.hint = f"{error.hint} {stored}" if error.hint else stored
             raise
     repeated = f" Of these, what {producer} had pushed before was not stored again." if producer is not None else ""
@@ -231,7 +238,12 @@ def details(name: str, catalog: Path | None) -> list[tuple[str, str]]:
 def _length(units: int | None, declaration: streams.Declaration) -> str:
     if units is None:
         return ""
-    return f"{units / 1e6:,g} seconds" if declaration.event_time.units_per_millisecond == 1000 else f"{units:,}"
+    if declaration.event_time.units_per_millisecond == 1:
+        return f"{units:,}"
+    for name, size in (("days", 86_400_000_000), ("hours", 3_600_000_000), ("minutes", 60_000_000)):
+        if units and units % size == 0:
+            return f"{units // size:,} {name}"
+    return f"{units / 1e6:,.10g} seconds"
 
 
 def _events(count: int) -> str:

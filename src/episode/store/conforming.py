@@ -64,6 +64,8 @@ def _fitted(
     held = held_as(column.type)
     if held != column.type:  # nanoseconds are cut off, as Spark does
         column = column.cast(held, safe=False)
+    if pa.types.is_decimal(wanted.type) and pa.types.is_integer(column.type):
+        column = column.cast(pa.decimal256(76, wanted.type.scale))  # by their values, and not by the type's digits
     try:
         return column.cast(wanted.type)
     except pa.ArrowInvalid:

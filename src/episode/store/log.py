@@ -26,6 +26,8 @@ SUFFIX = ".seg"
 BLOCK_ROWS = 1 << 20
 REMEMBERED = 256
 """Producers whose last batch is remembered."""
+LARGE = 1 << 22
+"""Bytes from which on a batch is brought to the disk before its commit."""
 ABANDONED = 86_400.0
 """Seconds after which a file that was written aside belongs to nobody."""
 
@@ -80,10 +82,10 @@ class Log:
     def head(self) -> int:
         """The number of the last commit; 0 where there is none."""
         number = self._head
-        while self.path(number + 1).exists():
+        while number and self.path(number + 1).exists():
             number += 1
         # Where `number` is still there, no later one has been removed: there was none when we looked.
-        if number == 0 or not self.path(number).exists():
+        if not number or not self.path(number).exists():
             number = max(self.numbers(), default=0)
         self._head = number
         return number
@@ -149,7 +151,8 @@ class Log:
                         times = event_times(rows, declaration.time)
                         batch = rows.combine_chunks().to_batches()[0]
                         blocks.append(segment.write_block(file, batch, lane, int(times.min()), int(times.max())))
-                self._flush(file)
+                if file.tell() >= LARGE:
+                    self._flush(file)  # here, and not while others wait for the lock
         except BaseException:
             _remove(path)
             raise

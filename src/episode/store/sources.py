@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pc_csv
 import pyarrow.json as pc_json
@@ -28,16 +29,23 @@ _CHUNK = 1 << 20
 
 
 def events_of(
-    path: str, kind: str, declaration: Declaration, rows: int = BATCH_ROWS, seen: Callable[[int], Any] = id
+    path: str,
+    kind: str,
+    declaration: Declaration,
+    rows: int = BATCH_ROWS,
+    *,
+    patient: bool = False,
+    seen: Callable[[int], Any] = id,
 ) -> Iterator[pa.Table]:
     """The events of a file or, for `-`, of standard input, at most so many at a time.
 
-    kind: json, csv or parquet. seen: is called with the bytes that have been read so far, where they are known.
+    kind: json, csv or parquet. patient: batches are full, also where a pipe pauses, so that the same input gives the
+    same batches. seen: is called with the bytes that have been read so far, where they are known.
     """
     if kind == "parquet":
         yield from _parquet(path, rows, seen)
         return
-    lines = _lines(path, rows, seen)
+    lines = _lines(path, rows, patient, seen)
     yield from _json(lines, declaration) if kind == "json" else _csv(lines, declaration)
 
 
@@ -72,37 +80,32 @@ def _files(path: Path) -> list[Path]:
 # ---- lines -----------------------------------------------------------------------------------------
 
 
-def _lines(path: str, rows: int, seen: Callable[[int], Any]) -> Iterator[bytes]:
-    """Whole lines, at most so many at a time."""
-    pieces = _piped() if path == "-" else _stored(path, seen)
-    rest: list[bytes] = []
+def _lines(path: str, rows: int, patient: bool, seen: Callable[[int], Any]) -> Iterator[bytes]:
+    """Whole lines, so many at a time; fewer at the end, and (unless patient) where a pipe pauses."""
+    held = b""
+    pieces: list[bytes] = []
     count = 0
-    for piece in pieces:
-        if piece:
-            rest.append(piece)
-            count += piece.count(b"\n")
-        if count >= rows or (not piece and count):
-            whole, newline, left = b"".join(rest).rpartition(b"\n")
-            yield from _cut(whole + newline, rows)
-            rest, count = [left], 0
-    left = b"".join(rest)
-    if left.strip():
-        yield from _cut(left, rows)
+    for piece in _piped() if path == "-" else _stored(path, seen):
+        pieces.append(piece)
+        count += piece.count(b"\n")
+        paused = not piece and not patient
+        if count and (count >= rows or paused):
+            held = b"".join(pieces)
+            while count >= rows or (paused and count):
+                taken = min(rows, count)
+                end = _end_of(held, taken)
+                yield held[:end]
+                held, count = held[end:], count - taken
+            pieces = [held]
+    held = b"".join(pieces)
+    if held.strip():
+        yield held
 
 
-def _cut(lines: bytes, rows: int) -> Iterator[bytes]:
-    """Lines in groups."""
-    start = 0
-    while start < len(lines):
-        end, left = start, rows
-        if lines.count(b"\n", start) <= rows:
-            end = len(lines)
-        else:
-            while left:
-                end = lines.index(b"\n", end) + 1
-                left -= 1
-        yield lines[start:end]
-        start = end
+def _end_of(lines: bytes, count: int) -> int:
+    """Where the first so many lines end."""
+    ends = np.flatnonzero(np.frombuffer(lines, np.uint8) == ord("\n"))
+    return int(ends[count - 1]) + 1
 
 
 def _stored(path: str, seen: Callable[[int], Any]) -> Iterator[bytes]:
