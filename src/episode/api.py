@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from episode.lang.statement import parse_statement
+from episode.queries.correlating import CorrelateQuery, On, Pattern
 from episode.queries.expanding import ExpandQuery
 from episode.queries.inputs import Table, arguments_of, session_of, text_of
 from episode.queries.language import Given, Length
@@ -41,14 +42,18 @@ def explain(
     *,
     spark: SparkSession | None = None,
     options: Options | None = None,
+    analyze: bool = False,
     **tables: Table,
 ) -> str:
-    """How `sql` would evaluate the statement: per MATCH_RECOGNIZE the program, predicate split, scan, shards, state."""
+    """How `sql` would evaluate the statement: per MATCH_RECOGNIZE the program, predicate split, scan, shards, state.
+
+    analyze: run the patterns, and say what the plans of all shards did.
+    """
     query = _statement(text, args, spark, options, tables)
     query.result()
     lines: list[str] = []
     for _, planned in sorted(query.planned.items()):
-        lines += [*planned.explain(), ""]
+        lines += [*planned.explain(), *(planned.analysis() if analyze else []), ""]
     if not lines:
         lines = ["No pattern in this statement: Spark evaluates all of it."]
     return "\n".join(lines).rstrip()
@@ -154,6 +159,89 @@ def explain_match(
     if analyze:
         lines += planned.analysis()
     return "\n".join(lines)
+
+
+def pattern(
+    events: DataFrame | str,
+    text: str | None = None,
+    args: Mapping[str, object] | None = None,
+    *,
+    time: str | tuple[str, str] | None = None,
+    start: str | None = None,
+    key: str | Sequence[str] = (),
+    type_column: str | None = None,
+    strategy: str | None = None,
+    detect: str | None = None,
+    granularity: Length | None = None,
+    probabilities: str | None = None,
+    width: Length | None = None,
+    spark: SparkSession | None = None,
+    **tables: Table,
+) -> Pattern:
+    """A pattern with its events, for `correlate`; nothing is planned yet. The arguments are those of `match`; the text
+    may also be `MATCH_RECOGNIZE ( … )`, which has its order and its partitions inside."""
+    given = given_of(time, start, key, type_column, strategy, detect, granularity, probabilities, width)
+    return Pattern(MatchQuery(events, text, given, spark, Options(), tables, arguments_of(args)))
+
+
+def correlate(
+    live: Pattern,
+    archive: Pattern,
+    args: Mapping[str, object] | None = None,
+    *,
+    recency: Length,
+    on: On = (),
+    where: str | None = None,
+    ordered: bool = False,
+    spark: SparkSession | None = None,
+    options: Options | None = None,
+) -> DataFrame:
+    """Join the matches of two patterns by recency: each match of `live` with the matches of `archive` that began before
+    it, ended before it, and began at most `recency` before its end; returns a lazy DataFrame.
+
+    Columns: those of the live match, those of the archive match (live_x and archive_x where both have x), match_start
+    (the start of the archive match) and match_end (the end of the live match).
+    live, archive: by `pattern`. A row pattern must be INCREMENTAL MATCH as the live one, MAXIMAL MATCH as the archive.
+    recency: a duration ('7 seconds'), or a number where event time is one.
+    on: columns that both must have equal: a name, several, or a mapping of the live one's names to the archive one's.
+    where: a further condition in SQL, over live.x and archive.x. args: the values of its parameters.
+    ordered: pairs with one key come in order of their start, then of their end; a stream waits for that.
+    """
+    query = _correlation(live, archive, args, recency, on, where, ordered, spark, options)
+    return query.frame(query.planned())
+
+
+def explain_correlate(
+    live: Pattern,
+    archive: Pattern,
+    args: Mapping[str, object] | None = None,
+    *,
+    recency: Length,
+    on: On = (),
+    where: str | None = None,
+    ordered: bool = False,
+    spark: SparkSession | None = None,
+    options: Options | None = None,
+    analyze: bool = False,
+) -> str:
+    """How `correlate` would evaluate it. analyze: run it, and say what the plans of all shards did."""
+    planned = _correlation(live, archive, args, recency, on, where, ordered, spark, options).planned()
+    return "\n".join([*planned.explain(), *(planned.analysis() if analyze else [])])
+
+
+def _correlation(
+    live: Pattern,
+    archive: Pattern,
+    args: Mapping[str, object] | None,
+    recency: Length,
+    on: On,
+    where: str | None,
+    ordered: bool,
+    spark: SparkSession | None,
+    options: Options | None,
+) -> CorrelateQuery:
+    arguments = arguments_of(args)
+    return CorrelateQuery(live, archive, recency, on, where, ordered, options or Options(), spark, arguments)
 
 
 def sql_local(

@@ -11,10 +11,12 @@ from dataclasses import dataclass
 from typing import Union
 
 from episode.errors import EpisodeSyntaxError
-from episode.lang.cursor import closest
+from episode.lang.cursor import Cursor, closest, describe
 from episode.lang.events.parser import INPUT_WORDS, parse_event_tokens
 from episode.lang.events.syntax import EventQuery, Strategy
 from episode.lang.lexer import Kind, Token, tokenize
+from episode.lang.rows.parser import parse_clause_tokens
+from episode.lang.rows.syntax import MatchRecognize
 from episode.lang.situations.parser import parse_situation_tokens
 from episode.lang.situations.relations import RELATIONS
 from episode.lang.situations.syntax import SituationQuery
@@ -56,10 +58,19 @@ def whole_pattern(source: str, tokens: list[Token]) -> PatternQuery | None:
     return None if language is None else language.parse(source, tokens, 0, end)
 
 
-def pattern_of(text: str, strategy: Strategy | None = None) -> PatternQuery:
-    """A text that can be nothing but a pattern. strategy: of an event pattern whose WHERE has none."""
+def pattern_of(text: str, strategy: Strategy | None = None) -> PatternQuery | MatchRecognize:
+    """A text that can be nothing but a pattern, MATCH_RECOGNIZE ( … ) among them. strategy: of an event pattern whose
+    WHERE has none."""
     tokens = tokenize(text)
     end = len(tokens) - 1
+    if tokens[0].upper == "MATCH_RECOGNIZE":
+        cursor = Cursor(text, tokens, 1)
+        if not cursor.token.is_symbol("("):
+            cursor.fail("Expected '(' after MATCH_RECOGNIZE.", None, "Write MATCH_RECOGNIZE ( … ).")
+        closing = cursor.skip_group()
+        if not cursor.at_end:
+            cursor.fail(f"Expected nothing after MATCH_RECOGNIZE ( … ), found {describe(cursor.token)}.")
+        return parse_clause_tokens(text, tokens, 2, closing)
     language = next((one for one in TABLE_LANGUAGES if one.is_pattern(tokens, 0, end)), None)
     if language is None or language.word == "EVENTS":
         return parse_event_tokens(text, tokens, 0, end, strategy)

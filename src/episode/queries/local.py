@@ -6,10 +6,11 @@ anything is matched.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from functools import reduce
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,7 +25,7 @@ from episode.matchers.scalars import NeedsSpark, Scalars
 from episode.matchers.spark_types import retyped, spark_name
 from episode.plan.native import Mistake
 from episode.plan.schema import InputSchema
-from episode.queries.language import Given, Input
+from episode.queries.language import Given, Input, Language
 from episode.queries.languages import language_of
 from episode.queries.options import Options
 
@@ -50,16 +51,21 @@ def run_local(
     """The output of a pattern over a table. names: of the table, which may stand before columns. arguments: the values
     of parameters."""
     language = language_of(query)
-    options.check_use([language])
+    check_local(options, [language])
+    table = retyped(table)
+    schema = local_schema(table, language.source(query), arguments)
+    return LocalQuery(language.bind(query, Input(schema, names), given, options.run(1, arguments)), arguments).over(
+        table
+    )
+
+
+def check_local(options: Options, languages: Collection[Language[Any]]) -> None:
+    """Options that have a meaning here, for patterns of these languages."""
+    options.check_use(languages)
     options.check_streams([])
     for name in ("shards", "shard_bytes"):
         if getattr(options, name) is not None:
             raise EpisodeAnalysisError(f"Options({name}={getattr(options, name)}) is for Spark; this runs in process.")
-    table = retyped(table)
-    schema = _schema(table, language.source(query), arguments)
-    return LocalQuery(language.bind(query, Input(schema, names), given, options.run(1, arguments)), arguments).over(
-        table
-    )
 
 
 @dataclass(frozen=True)
@@ -72,29 +78,32 @@ class LocalQuery:
     def over(self, table: pa.Table) -> pa.Table:
         """The output of the pattern."""
         for sql, name in self.pattern.derived:
-            table = table.append_column(name, self._scalars(table).evaluate(_tree(sql)))
+            table = table.append_column(name, self._scalars(table).evaluate(tree_of(sql)))
         spec = self.pattern.spec(table.schema)
         self.finished(retyped(spec.output_schema.empty_table()))  # what needs Spark is refused here
         return self.finished(retyped(run(spec, table)))
 
     def finished(self, matched: pa.Table) -> pa.Table:
         """The matcher's columns, and around its values the measures."""
+        columns, kept = self.values(matched)
+        table = pa.Table.from_arrays([column for _, column in columns], names=[name for name, _ in columns])
+        return table.filter(reduce(pc.and_, kept)) if kept else table
+
+    def values(self, matched: pa.Table) -> tuple[list[tuple[str, Any]], list[Any]]:
+        """The columns of the output, by name, and where the conditions on whole matches hold."""
         result, scalars = self.pattern.result, self._scalars(matched)
         kept = [self._value(scalars, condition).fill_null(False) for condition in result.conditions]
         columns = [(name, matched.column(name)) for name in result.before]
         columns += [(measure.name, self._value(scalars, measure)) for measure in result.columns]
         columns += [(name, matched.column(name)) for name in result.after]
-        table = pa.Table.from_arrays([column for _, column in columns], names=[name for name, _ in columns])
-        for holds in kept[1:]:
-            kept[0] = pc.and_(kept[0], holds)
-        return table.filter(kept[0]) if kept else table
+        return columns, kept
 
     def _scalars(self, table: pa.Table) -> Scalars:
         return Scalars(table, arguments=self.arguments)
 
     def _value(self, scalars: Scalars, measure: PlannedMeasure) -> pa.Array:
         try:
-            return scalars.evaluate(_tree(measure.sql))
+            return scalars.evaluate(tree_of(measure.sql))
         except (NeedsSpark, Unreadable):
             raise needs_spark(measure.original, self.pattern.result.source, measure.span) from None
         except Mistake as error:
@@ -106,11 +115,12 @@ def needs_spark(what: str, source: Source, span: Span, hint: str = USE_SPARK) ->
     return source.error(EpisodeUnsupportedError, f"{what} needs Spark.", span, hint)
 
 
-def _tree(sql: str) -> exp.Expression:
+def tree_of(sql: str) -> exp.Expression:
+    """An expression that a plan has written, parsed."""
     return read_expression(sql, tokenize(sql)[:-1])
 
 
-def _schema(table: pa.Table, source: Source, arguments: Arguments) -> InputSchema:
+def local_schema(table: pa.Table, source: Source, arguments: Arguments) -> InputSchema:
     """The columns of a table, and the types of expressions over them that can be evaluated here."""
     lower = [name.lower() for name in table.column_names]
     twice = next((name for name in table.column_names if lower.count(name.lower()) > 1), None)
@@ -122,7 +132,7 @@ def _schema(table: pa.Table, source: Source, arguments: Arguments) -> InputSchem
 
     def type_of(sql: str) -> str:
         try:
-            return spark_name(Scalars(nothing, arguments=arguments).evaluate(_tree(sql)).type)
+            return spark_name(Scalars(nothing, arguments=arguments).evaluate(tree_of(sql)).type)
         except (NeedsSpark, Unreadable):
             raise EpisodeUnsupportedError(f"{sql} needs Spark.", hint=USE_SPARK) from None
         except Mistake as error:

@@ -19,13 +19,16 @@ from episode.lang.statement import Statement, TablePattern, parse_statement
 from episode.lang.syntax import Span
 from episode.lang.table_patterns import TableQuery, pattern_of
 from episode.matchers.scalars import NeedsSpark, Scalars
+from episode.plan.correlation.plan import ARCHIVE_PREFIX, LIVE_PREFIX
 from episode.plan.native import Mistake
 from episode.plan.parameters import check_arguments
 from episode.queries.frames import arrow_table, like
 from episode.queries.language import Given
 from episode.queries.languages import language_of
+from episode.queries.languages.correlation import correlation_of
 from episode.queries.languages.events import strategy_of
 from episode.queries.local import NO_ARGUMENTS, Arguments, needs_spark, run_local
+from episode.queries.local_pairs import LocalTable, pair_names, run_pairs
 from episode.queries.options import Options
 
 ONE_PATTERN = "In process a query is SELECT columns FROM table MATCH_RECOGNIZE (…), or one pattern. Use episode.sql."
@@ -39,15 +42,47 @@ def sql_local(text: str, tables: Mapping[str, Any], options: Options, arguments:
     if statement.whole is not None:
         frame = tables[_named(statement, statement.whole, tables)]
         return like(frame, run_local(statement.whole, arrow_table("", frame), Given(), options, (), arguments))
+    if statement.recencies:
+        return _correlated(statement, tables, options, arguments)
     selection = selection_of(statement)
-    pattern = selection.pattern
-    if isinstance(pattern, TablePattern):
-        frame = tables[_given(statement, pattern.name if pattern.plain else None, pattern.input, tables)]
-        names = tuple(name for name in (pattern.alias or pattern.name,) if name)
-    else:
-        frame, names = tables[_named(statement, pattern.query, tables)], ()
-    output = run_local(pattern.query, arrow_table("", frame), Given(), options, names, arguments)
+    frame, names = _frame(statement, selection.pattern, tables)
+    output = run_local(selection.pattern.query, arrow_table("", frame), Given(), options, names, arguments)
     return like(frame, selection.of(output, arguments))
+
+
+def _frame(statement: Statement, pattern: AnyPattern, tables: Mapping[str, Any]) -> tuple[Any, tuple[str, ...]]:
+    """The table of a pattern, and its names."""
+    if isinstance(pattern, TableQuery):
+        return tables[_named(statement, pattern.query, tables)], ()
+    frame = tables[_given(statement, pattern.name if pattern.plain else None, pattern.input, tables)]
+    return frame, tuple(name for name in (pattern.alias or pattern.name,) if name)
+
+
+def _correlated(statement: Statement, tables: Mapping[str, Any], options: Options, arguments: Arguments) -> Any:
+    """A statement whose two patterns RECENCY correlates."""
+    recency = statement.recencies[0]
+    tokens = [token for token in statement.tokens if token.kind is not Kind.END]
+    patterns = [statement.pattern_at(table.span) for table in recency.tables]
+    if len(statement.patterns) + len(statement.tables) != 2 or statement.common_tables:
+        raise _refused(statement, tokens[0], "This statement is not two patterns over tables")
+    before = [token for token in tokens if token.end <= recency.span.start]
+    after = [token for token in tokens if token.start >= recency.span.end and not token.is_symbol(";")]
+    items, span = _items(statement, before, after)
+    query, live_first = correlation_of(statement, recency)
+    frames = [_frame(statement, pattern, tables) for pattern in patterns]
+    known: dict[int, Any] = {}
+    given = [LocalTable(known.setdefault(id(frame), arrow_table("", frame)), names) for frame, names in frames]
+    live, archive = given if live_first else given[::-1]
+    pairs = run_pairs(query, live, archive, options, arguments)
+    aliases = [
+        ((table.alias,) if table.alias else one.names, table.columns)
+        for table, one in zip(recency.tables, given, strict=True)
+    ]
+    prefixes = (LIVE_PREFIX, ARCHIVE_PREFIX) if live_first else (ARCHIVE_PREFIX, LIVE_PREFIX)
+    names = pair_names(Source(statement.source), aliases, prefixes, pairs, arguments)
+    for condition in recency.conditions:
+        pairs = pairs.filter(names.condition(condition, pairs))
+    return like(frames[0][0], names.selected(items, pairs, span))
 
 
 def match_local(events: Any, text: str, given: Given, options: Options, arguments: Arguments = NO_ARGUMENTS) -> Any:
@@ -118,15 +153,23 @@ def selection_of(statement: Statement) -> Selection:
     if len(every) != 1 or statement.common_tables:
         raise _refused(statement, tokens[0], "This statement is not one pattern over one table")
     pattern = every[0]
-    before = [token for token in tokens if token.end <= pattern.span.start]
     after = [token for token in tokens if token.start >= pattern.span.end and not token.is_symbol(";")]
     if after and after[0].upper == "AS":
         after = after[1:]
-    if before[0].upper != "SELECT" or before[-1].upper != "FROM" or before[1].upper in ("DISTINCT", "ALL"):
-        raise _refused(statement, before[0], "Around the pattern there is more than SELECT columns FROM")
     alias = None
     if after and after[0].kind in (Kind.NAME, Kind.QUOTED) and after[0].upper not in CLAUSES:
         alias = after.pop(0).identifier
+    items, span = _items(statement, [token for token in tokens if token.end <= pattern.span.start], after)
+    named = [alias] if alias else []
+    if isinstance(pattern, TablePattern) and not alias:
+        named += [name for name in (pattern.alias, pattern.name) if name]
+    return Selection(Source(statement.source), pattern, items, span, frozenset(name.lower() for name in named))
+
+
+def _items(statement: Statement, before: list[Token], after: list[Token]) -> tuple[tuple[exp.Expression, ...], Span]:
+    """SELECT's list and its place. before, after: what stands around the patterns; nothing else may."""
+    if before[0].upper != "SELECT" or before[-1].upper != "FROM" or before[1].upper in ("DISTINCT", "ALL"):
+        raise _refused(statement, before[0], "Around the pattern there is more than SELECT columns FROM")
     if after:
         raise _refused(statement, after[0], f"{after[0].text} after the pattern")
     span = Span(before[1].start, before[-1].start)
@@ -136,12 +179,7 @@ def selection_of(statement: Statement) -> Selection:
     except (SqlglotError, RecursionError):
         raise _refused(statement, before[1], "This list of columns") from None
     assert isinstance(query, exp.Select)
-    named = [alias] if alias else []
-    if isinstance(pattern, TablePattern) and not alias:
-        named += [name for name in (pattern.alias, pattern.name) if name]
-    return Selection(
-        Source(statement.source), pattern, tuple(query.expressions), span, frozenset(name.lower() for name in named)
-    )
+    return tuple(query.expressions), span
 
 
 CLAUSES = frozenset(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from episode.errors import EpisodeAnalysisError
 from episode.lang.lexer import tokenize
@@ -36,7 +36,8 @@ class MatchQuery:
     tables: dict[str, Table]
     arguments: Mapping[str, object] = field(default_factory=dict)
 
-    def planned(self) -> PlannedQuery:
+    def query(self) -> Any:
+        """The pattern, parsed; its arguments are checked."""
         if self.text is None and (not isinstance(self.events, str) or not self.tables):
             raise EpisodeAnalysisError(
                 "match needs events and a pattern.",
@@ -52,9 +53,14 @@ class MatchQuery:
         check_arguments(text, tokenize(text), self.arguments)
         language = language_of(query)
         language.check_arguments(self.given)
-        self.options.check_use([language])
         language.check_given_events(query)
-        planned = self._over_classes(query) if self.text is None else self._over_one(query)
+        return query
+
+    def planned(self) -> PlannedQuery:
+        query = self.query()
+        self.options.check_use([language_of(query)])
+        session, events = self.events_of(query)
+        planned = plan_over(session, query, events, self._run)
         self.options.check_streams([planned])
         return planned
 
@@ -63,11 +69,11 @@ class MatchQuery:
         detect = self.given.detect
         return (self.options if detect is None else replace(self.options, detect=detect)).run(1, self.arguments)
 
-    def _over_one(self, query: object) -> PlannedQuery:
-        session, frame = one_table(self.spark, self.events)
-        return plan_over(session, query, Events(frame, self.given), self._run)
-
-    def _over_classes(self, query: object) -> PlannedQuery:
+    def events_of(self, query: object) -> tuple[SparkSession, Events]:
+        """The session, and the events of the pattern in it."""
+        if self.text is not None:
+            session, frame = one_table(self.spark, self.events)
+            return session, Events(frame, self.given)
         language = language_of(query)
         if not language.classes(query):
             raise EpisodeAnalysisError(
@@ -76,7 +82,7 @@ class MatchQuery:
             )
         session = session_of(self.spark, self.tables)
         frames = keyword_tables(session, self.tables)
-        return plan_over(session, query, events_of_classes(session, query, frames, self.given), self._run)
+        return session, events_of_classes(session, query, frames, self.given)
 
 
 def given_of(

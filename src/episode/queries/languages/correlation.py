@@ -22,6 +22,7 @@ from episode.plan.parameters import bound_duration
 from episode.plan.pattern import PatternPlan
 from episode.plan.run_options import RunOptions
 from episode.plan.schema import InputSchema, quote
+from episode.plan.situations.plan import EARLIEST
 from episode.queries.language import ARCHIVE, LIVE, Given, Input, Language
 
 if TYPE_CHECKING:
@@ -72,12 +73,12 @@ class Correlations(Language[Correlation]):
         events of the archive pattern are read from, if no rows of it come in."""
         from episode.queries.languages import language_of
 
-        inside = replace(run, correlated=True)
         sides = []
         for role, pattern, own, said in zip((LIVE, ARCHIVE), (query.live, query.archive), events, given, strict=True):
             language = language_of(pattern)
             language.check_correlated(pattern, role)
-            bound = language.bind(pattern, own, said, inside)
+            eager = run.eager if said.detect is None else said.detect == EARLIEST
+            bound = language.bind(pattern, own, said, replace(run, correlated=True, eager=eager))
             sides.append(_Side(bound, bound.plan, *_time_columns(bound.plan, language.times)))  # type: ignore[attr-defined]
         live, archive = sides
         duration = bound_duration(query.duration, run.arguments, query.source)

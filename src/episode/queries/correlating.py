@@ -1,0 +1,164 @@
+"""Two patterns given by calls of `pattern`, and their correlation by a call of `correlate`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Union
+
+from episode.errors import EpisodeAnalysisError
+from episode.lang.correlation.scalar import equalities, top_words
+from episode.lang.correlation.syntax import Correlation, Equality
+from episode.lang.cursor import Cursor, closest
+from episode.lang.lexer import tokenize
+from episode.lang.source import Source
+from episode.lang.syntax import NOWHERE
+from episode.plan.correlation.plan import ARCHIVE_PREFIX, LIVE_PREFIX
+from episode.plan.events.imprecise import duration_of
+from episode.plan.output import MATCH_END, MATCH_START
+from episode.plan.parameters import check_arguments
+from episode.plan.schema import quote
+from episode.queries.inputs import text_of
+from episode.queries.language import ARCHIVE, LIVE, Length
+from episode.queries.languages import LANGUAGES, language_of
+from episode.queries.match import MatchQuery
+from episode.queries.options import Options
+from episode.queries.pairs import PAIRS, escaped, lateral, tables_text
+from episode.queries.planning import plan_pair
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from episode.spark.correlation import PlannedCorrelation
+
+On = Union[str, Sequence[str], Mapping[str, str]]
+"""Columns that are equal: of both by one name, or those of the live pattern with those of the archive pattern."""
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """A pattern with its events: by itself, or one of two that are correlated. Nothing is planned before it is used."""
+
+    call: MatchQuery
+
+    def matches(self, options: Options | None = None) -> DataFrame:
+        """Its matches alone, as `match` gives them."""
+        return replace(self.call, options=options or Options()).planned().frame()
+
+
+@dataclass(frozen=True)
+class CorrelateQuery:
+    """A call of `correlate`, whose arguments these are."""
+
+    live: Pattern
+    archive: Pattern
+    recency: Length
+    on: On
+    where: str | None
+    ordered: bool
+    options: Options
+    spark: SparkSession | None = None
+    arguments: Mapping[str, object] = field(default_factory=dict)
+
+    def planned(self) -> PlannedCorrelation:
+        for name, one in ((LIVE, self.live), (ARCHIVE, self.archive)):
+            if not isinstance(one, Pattern):
+                raise EpisodeAnalysisError(
+                    f"{name}= is a {type(one).__name__}.", hint="Give it by episode.pattern(events, text, …)."
+                )
+        if not isinstance(self.ordered, bool):
+            raise EpisodeAnalysisError(f"ordered={self.ordered!r}: True or False is needed.")
+        queries = [one.call.query() for one in (self.live, self.archive)]
+        self.options.check_use([*(language_of(query) for query in queries), LANGUAGES[Correlation]])
+        where = self._where()
+        check_arguments(where, tokenize(where), self.arguments)
+        found = [*self._on(), *_equalities(where)]
+        query = Correlation(
+            live=queries[0],
+            archive=queries[1],
+            duration=duration_of("recency", self.recency),
+            ordered=self.ordered,
+            equalities=tuple(found),
+            source=Source(str(self.recency)),
+            names=(LIVE, ARCHIVE),
+        )
+        session, live = self.live.call.events_of(queries[0])
+        _, archive = self.archive.call.events_of(queries[1])
+        planned = plan_pair(self.spark or session, query, live, archive, self.options.run(1, self._all_arguments()))
+        self.options.check_streams([planned])
+        return planned
+
+    def frame(self, planned: PlannedCorrelation) -> DataFrame:
+        """The pairs: columns of the live match, of the archive match, and when the pair begins and ends."""
+        from episode.spark.tables import run_sql
+
+        pairs = planned.frame()
+        columns = pairs.columns
+        self._check_on(columns)
+        items = [f"{PAIRS}.{escaped(quote(name))} AS {escaped(quote(new))}" for name, new in _new_names(columns)]
+        on = [f"{LIVE}.{quote(one.left[1])} = {ARCHIVE}.{quote(one.right[1])}" for one in self._on()]
+        conditions = [escaped(condition) for condition in (*on, self._where()) if condition]
+        sides = [lateral(columns, LIVE_PREFIX, f"AS {LIVE}"), lateral(columns, ARCHIVE_PREFIX, f"AS {ARCHIVE}")]
+        text = f"SELECT {', '.join(items)} FROM {tables_text('pairs', sides[0], sides[1], conditions)}"
+        return run_sql(pairs.sparkSession, text, {"pairs": pairs}, self.arguments)
+
+    def _where(self) -> str:
+        return "" if self.where is None else text_of(self.where)
+
+    def _on(self) -> list[Equality]:
+        names = [self.on] if isinstance(self.on, str) else self.on
+        pairs = names.items() if isinstance(names, Mapping) else [(name, name) for name in names]
+        found = []
+        for one, other in pairs:
+            if not isinstance(one, str) or not isinstance(other, str):
+                raise EpisodeAnalysisError(
+                    f"on={self.on!r}: names of columns are needed.",
+                    hint="Write for example on='symbol', on=['a', 'b'] or on={'symbolL': 'symbolA'}.",
+                )
+            found.append(Equality((LIVE, one), (ARCHIVE, other), NOWHERE))
+        return found
+
+    def _check_on(self, columns: Sequence[str]) -> None:
+        for equality in self._on():
+            for path, prefix in ((equality.left, LIVE_PREFIX), (equality.right, ARCHIVE_PREFIX)):
+                known = [name.removeprefix(prefix) for name in columns if name.startswith(prefix)]
+                if path[1].lower() not in [name.lower() for name in known]:
+                    guess = closest(path[1], known)
+                    raise EpisodeAnalysisError(
+                        f"on={self.on!r}: the {path[0]} pattern has no column {path[1]}.",
+                        hint=(f"Did you mean {guess}? " if guess else "") + f"Its columns: {', '.join(known)}.",
+                    )
+
+    def _all_arguments(self) -> dict[str, object]:
+        merged: dict[str, object] = {}
+        for given in (self.live.call.arguments, self.archive.call.arguments, self.arguments):
+            for name, value in given.items():
+                if name in merged and merged[name] != value:
+                    raise EpisodeAnalysisError(
+                        f"The parameter :{name} has two values: {merged[name]!r} and {value!r}.",
+                        hint="Give one of them another name.",
+                    )
+                merged[name] = value
+        return merged
+
+
+def _equalities(where: str) -> list[Equality]:
+    """Those among the conjuncts of a condition."""
+    tokens = tokenize(where)
+    cursor = Cursor(where, tokens)
+    end = len(tokens) - 1
+    return [] if top_words(cursor, 0, end, "OR", "XOR") else list(equalities(cursor, 0, end))
+
+
+def _new_names(columns: Sequence[str]) -> list[tuple[str, str]]:
+    """The columns of the pairs by their own names; where these are not unique, with live_ or archive_ before them."""
+    own = {name: name.removeprefix(LIVE_PREFIX).removeprefix(ARCHIVE_PREFIX) for name in columns}
+    count: dict[str, int] = {}
+    for name in own.values():
+        count[name.lower()] = count.get(name.lower(), 0) + 1
+    named = []
+    for name, new in own.items():
+        if count[new.lower()] > 1 and name not in (MATCH_START, MATCH_END):
+            new = f"{LIVE if name.startswith(LIVE_PREFIX) else ARCHIVE}_{new}"
+        named.append((name, new))
+    return named
