@@ -39,7 +39,8 @@ class CorrelationSpec:
     recency: in units of event time. keys: input columns that both sides of a pair have equal; none: any two matches may
     be a pair. order: of the input, event time first, ascending. side: the input column that says whose event a row is
     (int8: LIVE_ROW, ARCHIVE_ROW, ROW_OF_BOTH); None: every row is of both. history: events of the archive pattern from
-    before those that are fed.
+    before those that are fed. closed: the history has all of them, none is fed (a table under a stream): a match that
+    is open where it ends is decided as at the end of input.
     """
 
     live: SidePlan
@@ -51,6 +52,7 @@ class CorrelationSpec:
     plan: CorrelationPlan
     side: str | None = None
     history: History | None = None
+    closed: bool = False
 
     @property
     def time(self) -> str:

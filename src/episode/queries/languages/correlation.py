@@ -231,6 +231,7 @@ class CorrelatedPatterns:
             plan=self.plan,
             side=None if self.inputs.shared else SIDE_COLUMN,
             history=self.history,
+            closed=self.history is not None,
         )
 
     def _side(
