@@ -6,6 +6,7 @@ from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import HealthCheck, Phase, assume, given, note, settings
 from hypothesis import strategies as st
@@ -22,8 +23,8 @@ from tests.support.correlation import side_of
 
 TYPES = {"k": "int", "ts": "bigint", "v": "int", "f": "double", "s": "string"}
 SETTINGS = settings(deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
-PLANS = [CorrelationPlan()]
-NAMES = ["auto"]
+PLANS = [CorrelationPlan(), CorrelationPlan(ordered=True)]
+NAMES = ["auto", "ordered"]
 
 
 def spec_of(case: Case, plan: CorrelationPlan) -> CorrelationSpec:
@@ -68,6 +69,21 @@ def found(spec: CorrelationSpec, output: pa.Table) -> list[tuple[Any, ...]]:
     return [tuple(row.values()) for row in output.select(names).to_pylist()]
 
 
+def is_ordered(spec: CorrelationSpec, output: pa.Table) -> bool:
+    """By start, then by end, within each key."""
+    if not spec.keys:
+        return _ascends(output)
+    keys = output.column(f"__live_{spec.keys[0]}")
+    return all(
+        _ascends(output.filter(pc.equal(keys, key) if key.is_valid else pc.is_null(keys))) for key in keys.unique()
+    )
+
+
+def _ascends(output: pa.Table) -> bool:
+    pairs = list(zip(output.column("match_start").to_pylist(), output.column("match_end").to_pylist(), strict=True))
+    return pairs == sorted(pairs)
+
+
 def pieces_of(case: Case, spec: CorrelationSpec, cuts: list[int]) -> list[pa.Table]:
     table = pa.Table.from_pylist(case.rows, schema=spec.input_schema)
     bounds = [0, *cuts, len(case.rows)]
@@ -90,7 +106,9 @@ def cut(draw: st.DrawFn) -> tuple[Case, list[int]]:
 def test_whole(plan: CorrelationPlan, case: Case) -> None:
     wanted = expected(case)
     spec = planned(case, plan)
-    assert sorted(found(spec, run(spec, pa.Table.from_pylist(case.rows, schema=spec.input_schema)))) == times(wanted)
+    output = run(spec, pa.Table.from_pylist(case.rows, schema=spec.input_schema))
+    assert sorted(found(spec, output)) == times(wanted)
+    assert not plan.ordered or is_ordered(spec, output)
 
 
 @pytest.mark.parametrize("plan", PLANS, ids=NAMES)
@@ -100,4 +118,6 @@ def test_in_pieces(plan: CorrelationPlan, drawn: tuple[Case, list[int]], restore
     case, cuts = drawn
     wanted = expected(case)
     spec = planned(case, plan)
-    assert sorted(found(spec, run(spec, pieces_of(case, spec, cuts), restore=restore))) == times(wanted)
+    output = run(spec, pieces_of(case, spec, cuts), restore=restore)
+    assert sorted(found(spec, output)) == times(wanted)
+    assert not plan.ordered or is_ordered(spec, output)

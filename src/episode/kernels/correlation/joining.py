@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from episode.kernels.times import window_end, window_start
+from episode.kernels.times import window_start
 
 AT_OUTER, AT_INNER, NOT_BEGUN = 0, 1, -1
 
@@ -65,8 +65,9 @@ def by_live(live_key, live_start, live_end, key, start, end, recency, place, out
 
 
 @njit(cache=True, nogil=True)
-def by_archive(live_key, live_start, live_end, key, start, end, recency, place, out_live, out_archive):
-    """For each archive match, in order, its live matches in order of their ends. Returns the number of pairs."""
+def by_archive(live_key, live_start, live_end, key, start, low, high, place, out_live, out_archive):
+    """For each archive match, in order, the live matches that start after it and end in low <= end <= high, in order of
+    their ends. Returns the number of pairs."""
     count = 0
     lo = hi = 0
     known = False
@@ -79,10 +80,9 @@ def by_archive(live_key, live_start, live_end, key, start, end, recency, place, 
                 hi += 1
             known = True
         at = place[AT_INNER]
-        last = window_end(start[i], recency)
         if at == NOT_BEGUN:
-            at = hi if end[i] == np.iinfo(np.int64).max else first_at_least(live_end, lo, hi, end[i] + 1)
-        while at < hi and live_end[at] <= last:
+            at = first_at_least(live_end, lo, hi, low[i])
+        while at < hi and live_end[at] <= high[i]:
             if live_start[at] > start[i]:
                 if count == room:
                     place[AT_OUTER], place[AT_INNER] = i, at

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from episode.kernels.correlation import joining
-from episode.kernels.times import window_ends
+from episode.kernels.times import EVER, window_ends
+from episode.matchers.correlation.in_order import InOrder
 from episode.matchers.correlation.matches import Matches
-from episode.matchers.correlation.output import Kernel, Output, pairs
+from episode.matchers.correlation.output import Output, Pairs, ends_after, pairs_by_archive, pairs_by_live
 from episode.matchers.correlation.side import Side, with_prefix, without_prefix
 from episode.matchers.correlation.state import KeptMatches
 from episode.matchers.protocol import END_OF_TIME, EventBatch, Snapshot, StateChunk
@@ -39,6 +39,7 @@ class CorrelationMatcher:
         self.archive = Side(spec, spec.archive, ARCHIVE_ROW)
         self.kept_live = KeptMatches("kept.live", self.live.schema, by_start=False)
         self.kept_archive = KeptMatches("kept.archive", self.archive.schema, by_start=True)
+        self.in_order = InOrder(spec.recency) if spec.plan.ordered else None
         self.output = Output(spec.output_schema, spec.archive.start, spec.live.end)
 
     # ---- protocol --------------------------------------------------------------------------------------------------
@@ -53,6 +54,8 @@ class CorrelationMatcher:
     def snapshot(self) -> Snapshot:
         parts = [with_prefix(self.live.snapshot(), "live."), with_prefix(self.archive.snapshot(), "archive.")]
         parts += [Snapshot(*self.kept_live.changes()), Snapshot(*self.kept_archive.changes())]
+        if self.in_order is not None:
+            parts.append(Snapshot((self.in_order.chunk(),)))
         return Snapshot(
             tuple(chunk for part in parts for chunk in part.put), tuple(name for part in parts for name in part.removed)
         )
@@ -62,6 +65,8 @@ class CorrelationMatcher:
         self.archive.restore(without_prefix(chunks, "archive."))
         self.kept_live.restore(chunks)
         self.kept_archive.restore(chunks)
+        if self.in_order is not None:
+            self.in_order.restore(chunks)
 
     @property
     def keyed(self) -> bool:
@@ -88,20 +93,25 @@ class CorrelationMatcher:
 
     @property
     def wakes_at(self) -> int | None:
-        """When either pattern could give a match."""
+        """When either pattern could give a match; where pairs come in order, when none can come before one any more."""
         wakes = [side.matcher.wakes_at for side in (self.live, self.archive)]
+        if self.in_order is not None and len(self.kept_live) and len(self.kept_archive):
+            wakes.append(int(min(window_ends(self.kept_archive.matches.start, self.spec.recency).min(), EVER - 1)))
         return min((one for one in wakes if one is not None), default=None)
 
     @property
     def open_from(self) -> tuple[np.ndarray, np.ndarray]:
         """A pair starts with its archive match: one that is kept, or one to come."""
         keys = self.live_keys
-        bounds = self.archive.starts_from(keys, END_OF_TIME)
+        return keys, np.minimum(self.archive.starts_from(keys, END_OF_TIME), self._first_kept(keys))
+
+    def _first_kept(self, keys: np.ndarray) -> np.ndarray:
+        """For each key the first start of an archive match that is kept."""
         kept = self.kept_archive.matches
-        first = np.minimum(np.searchsorted(kept.key, keys), max(0, len(kept) - 1))
-        if len(kept):
-            bounds = np.where(kept.key[first] == keys, np.minimum(bounds, kept.start[first]), bounds)
-        return keys, bounds
+        if len(kept) == 0:
+            return np.full(len(keys), EVER, np.int64)
+        first = np.minimum(np.searchsorted(kept.key, keys), len(kept) - 1)
+        return np.where(kept.key[first] == keys, kept.start[first], EVER)
 
     # ---- rounds ----------------------------------------------------------------------------------------------------
 
@@ -118,15 +128,31 @@ class CorrelationMatcher:
             at = end
 
     def _round(self, live: Matches, archive: Matches, until: int) -> Iterator[pa.Table]:
+        """Join what is new, and keep what a match to come may be a pair with."""
         live, archive = self.kept_live.ordered(live), self.kept_archive.ordered(archive)
-        yield from self._joined(joining.by_live, live, self.kept_archive.matches)
-        self.kept_live.add(live)
-        yield from self._joined(joining.by_archive, self.kept_live.matches, archive)
-        self.kept_archive.add(archive)
+        if self.in_order is not None:
+            self.kept_live.add(live)
+            self.kept_archive.add(archive)
+            yield from self._ordered(self.in_order, until)
+        else:
+            kept = self.kept_archive.matches
+            yield from self._tables(live, kept, pairs_by_live(live, kept, self.spec.recency))
+            self.kept_live.add(live)
+            high = window_ends(archive.start, self.spec.recency)
+            live = self.kept_live.matches
+            yield from self._tables(live, archive, pairs_by_archive(live, archive, ends_after(archive), high))
+            self.kept_archive.add(archive)
         self._expire(until)
 
-    def _joined(self, kernel: Kernel, live: Matches, archive: Matches) -> Iterator[pa.Table]:
-        for of_live, of_archive in pairs(kernel, live, archive, self.spec.recency):
+    def _ordered(self, in_order: InOrder, until: int) -> Iterator[pa.Table]:
+        """The pairs before which none can come any more."""
+        live, archive = self.kept_live.matches, self.kept_archive.matches
+        starts, ends = self.archive.starts_from(archive.key, until), self.live.ends_from(archive.key, until)
+        found = in_order.pairs(live, archive, starts, ends)
+        yield from self._tables(live, archive, found)
+
+    def _tables(self, live: Matches, archive: Matches, found: Iterator[Pairs]) -> Iterator[pa.Table]:
+        for of_live, of_archive in found:
             yield self.output.table(live, archive, of_live, of_archive)
 
     def _expire(self, until: int) -> None:
@@ -135,9 +161,16 @@ class CorrelationMatcher:
             self.kept_live.forget()
             self.kept_archive.forget()
             return
-        live, archive = self.kept_live.matches, self.kept_archive.matches
-        self.kept_live.keep(self.archive.starts_from(live.key, until) < live.start)
-        last = window_ends(archive.start, self.spec.recency)
-        self.kept_archive.keep(self.live.ends_from(archive.key, until) <= last)
+        archive = self.kept_archive.matches
+        ends = self.live.ends_from(archive.key, until)
+        if self.in_order is None:
+            self.kept_archive.keep(ends <= window_ends(archive.start, self.spec.recency))
+        else:
+            self.kept_archive.keep(~self.in_order.whole(archive, self.archive.starts_from(archive.key, until), ends))
+        live = self.kept_live.matches
+        first = self.archive.starts_from(live.key, until)
+        if self.in_order is not None:  # pairs with archive matches that are kept may not be out yet
+            first = np.minimum(first, self._first_kept(live.key))
+        self.kept_live.keep(first < live.start)
         self.live.forget_keys()
         self.archive.forget_keys()

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from episode.kernels.correlation import joining
+from episode.kernels.times import EVER
 from episode.matchers.assembly import with_keys
 from episode.matchers.columns import one_chunk, take_array
 from episode.matchers.correlation.matches import Matches
@@ -15,7 +17,8 @@ from episode.matchers.correlation.matches import Matches
 MOST_PAIRS = 1 << 18
 """Rows of one table."""
 
-Kernel = Callable[..., int]
+Pairs = tuple[np.ndarray, np.ndarray]
+"""Live and archive matches, by their numbers, as many at one time as a table may have."""
 
 
 class Output:
@@ -40,21 +43,30 @@ class Output:
         return with_keys(table, live.key[of_live]) if self.keyed else table
 
 
-def pairs(kernel: Kernel, live: Matches, archive: Matches, recency: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """(live, archive) of the pairs, as numbers of matches, as many at one time as a table may have.
+def pairs_by_live(live: Matches, archive: Matches, recency: int) -> Iterator[Pairs]:
+    """The pairs of live matches, in order of key and end, with archive matches, in order of key and start."""
+    ends = (archive.key, archive.start, archive.end, recency)
+    yield from _pairs(joining.by_live, live, archive, *ends)
 
-    kernel: `joining.by_live` or `joining.by_archive`. Live matches are in order of key and end, archive matches in
-    order of key and start.
-    """
+
+def pairs_by_archive(live: Matches, archive: Matches, low: np.ndarray, high: np.ndarray) -> Iterator[Pairs]:
+    """The same of archive matches with live matches that end in low <= end <= high, in order of archive matches."""
+    yield from _pairs(joining.by_archive, live, archive, archive.key, archive.start, low, high)
+
+
+def _pairs(kernel: Callable[..., int], live: Matches, archive: Matches, *rest: Any) -> Iterator[Pairs]:
     if len(live) == 0 or len(archive) == 0:
         return
     place = joining.beginning()
     while True:
         of_live, of_archive = np.empty(MOST_PAIRS, np.int64), np.empty(MOST_PAIRS, np.int64)
-        count = kernel(
-            live.key, live.start, live.end, archive.key, archive.start, archive.end, recency, place, of_live, of_archive
-        )
+        count = kernel(live.key, live.start, live.end, *rest, place, of_live, of_archive)
         if count:
             yield of_live[:count], of_archive[:count]
         if count < MOST_PAIRS:
             return
+
+
+def ends_after(archive: Matches) -> np.ndarray:
+    """The first end that a live match may have in a pair with each of the archive matches."""
+    return np.where(archive.end == EVER, EVER, np.minimum(archive.end, EVER - 1) + 1)
