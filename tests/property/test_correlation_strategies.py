@@ -15,7 +15,7 @@ from episode.errors import EpisodeAnalysisError, EpisodeDataError, EpisodeUnsupp
 from episode.matchers.correlation.spec import CorrelationSpec
 from episode.matchers.protocol import OrderKey
 from episode.matchers.running import run
-from episode.plan.correlation.plan import CorrelationPlan
+from episode.plan.correlation.plan import CorrelationPlan, Strategy
 from tests.reference.correlation import Pair
 from tests.reference.generate_correlation import ARCHIVE, LIVE, ROWS, Case, cases
 from tests.reference.row_patterns import Exploded
@@ -23,8 +23,18 @@ from tests.support.correlation import side_of
 
 TYPES = {"k": "int", "ts": "bigint", "v": "int", "f": "double", "s": "string"}
 SETTINGS = settings(deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
-PLANS = [CorrelationPlan(), CorrelationPlan(ordered=True)]
-NAMES = ["auto", "ordered"]
+PLANS = [
+    CorrelationPlan(strategy, result_cache=cache, ordered=ordered)
+    for strategy in Strategy
+    for cache in (True, False)
+    for ordered in (False, True)
+    if cache or (strategy is not Strategy.EAGER and not ordered)
+]
+NAMES = [
+    f"{plan.strategy.value}{'' if plan.result_cache else ', no cache'}{', ordered' if plan.ordered else ''}"
+    for plan in PLANS
+    if plan.strategy is not None
+]
 
 
 def spec_of(case: Case, plan: CorrelationPlan) -> CorrelationSpec:

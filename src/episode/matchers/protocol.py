@@ -198,7 +198,8 @@ class Traits:
     depend on other matches, or on rows far from it; None: it depends on its own rows and `lookback` rows before them,
     and on those after it only as far as they could belong to it. Then `Partial` is there, and: by_end: for each end the
     longest match is reported, otherwise matches by their start; longest: the most rows that a match can have; within:
-    the longest time; walls: may there be rows that can only be the first of a match?
+    the longest time; walls: may there be rows that can only be the first of a match? by_start: the matches of a key
+    come in order of their starts.
     """
 
     prompt: bool = False
@@ -209,6 +210,7 @@ class Traits:
     longest: int | None = None
     within: int | None = None
     walls: bool = False
+    by_start: bool = False
 
 
 @runtime_checkable

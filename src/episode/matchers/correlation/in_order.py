@@ -30,7 +30,7 @@ class InOrder:
         self.key = self.start = self.end = np.zeros(0, np.int64)
 
     def pairs(self, live: Matches, archive: Matches, starts: np.ndarray, ends: np.ndarray) -> Iterator[Pairs]:
-        """What can come now. starts, ends: for each archive match, no match of its key to come starts, or ends, before."""
+        """What can come now. starts, ends: of each archive match: no match of its key to come starts or ends before."""
         last = window_ends(archive.start, self.recency)
         whole = self.whole(archive, starts, ends)
         first = _first_left(archive, whole)

@@ -8,18 +8,22 @@ keys are rounds.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
-from episode.kernels.times import EVER, window_ends
+from episode.kernels.times import EVER, window_ends, window_starts
+from episode.matchers.correlation.demand import DemandedSide
 from episode.matchers.correlation.in_order import InOrder
 from episode.matchers.correlation.matches import Matches
 from episode.matchers.correlation.output import Output, Pairs, ends_after, pairs_by_archive, pairs_by_live
+from episode.matchers.correlation.segments import FIRST_ID, Demands
 from episode.matchers.correlation.side import Side, with_prefix, without_prefix
 from episode.matchers.correlation.state import KeptMatches
 from episode.matchers.protocol import END_OF_TIME, EventBatch, Snapshot, StateChunk
+from episode.plan.correlation.plan import Strategy
 
 if TYPE_CHECKING:
     from episode.matchers.correlation.spec import CorrelationSpec
@@ -35,8 +39,13 @@ class CorrelationMatcher:
 
     def __init__(self, spec: CorrelationSpec) -> None:
         self.spec = spec
-        self.live = Side(spec, spec.live, LIVE_ROW)
-        self.archive = Side(spec, spec.archive, ARCHIVE_ROW)
+        self.strategy = spec.plan.strategy or Strategy.EAGER
+        cached = spec.plan.result_cache
+        self.live, self.archive = Side(spec, spec.live, LIVE_ROW), Side(spec, spec.archive, ARCHIVE_ROW)
+        if self.strategy is Strategy.ARCHIVE_FIRST:
+            self.live = DemandedSide(spec, spec.live, LIVE_ROW, cached)
+        elif self.strategy is Strategy.LIVE_FIRST:
+            self.archive = DemandedSide(spec, spec.archive, ARCHIVE_ROW, cached)
         self.kept_live = KeptMatches("kept.live", self.live.schema, by_start=False)
         self.kept_archive = KeptMatches("kept.archive", self.archive.schema, by_start=True)
         self.in_order = InOrder(spec.recency) if spec.plan.ordered else None
@@ -46,10 +55,16 @@ class CorrelationMatcher:
 
     def feed(self, events: EventBatch, until: int) -> Iterator[pa.Table]:
         for part in self._rounds(events, until):
-            yield from self._round(self.live.feed(part, until), self.archive.feed(part, until), until)
+            if self.strategy is Strategy.EAGER:
+                yield from self._joined(self.live.feed(part, until), self.archive.feed(part, until), until)
+            elif self.strategy is Strategy.LIVE_FIRST:
+                yield from self._live_first(part, until)
+            else:
+                yield from self._archive_first(part, until)
+            self._expire(until)
 
     def finish(self) -> Iterator[pa.Table]:
-        yield from self._round(self.live.finish(), self.archive.finish(), END_OF_TIME)
+        yield from self.feed(EventBatch.empty(self.spec.input_schema, self.spec.input_columns), END_OF_TIME)
 
     def snapshot(self) -> Snapshot:
         parts = [with_prefix(self.live.snapshot(), "live."), with_prefix(self.archive.snapshot(), "archive.")]
@@ -79,8 +94,7 @@ class CorrelationMatcher:
     @property
     def state_rows(self) -> int:
         """Events, and matches that stand for them."""
-        held = self.live.matcher.state_rows + self.archive.matcher.state_rows
-        return held + len(self.kept_live) + len(self.kept_archive)
+        return self.live.state_rows + self.archive.state_rows + len(self.kept_live) + len(self.kept_archive)
 
     @property
     def given_up(self) -> int:
@@ -88,8 +102,9 @@ class CorrelationMatcher:
 
     @property
     def live_keys(self) -> np.ndarray:
-        known = [self.live.live_keys, self.archive.live_keys]
-        return np.unique(np.concatenate([*known, self.kept_live.matches.key, self.kept_archive.matches.key]))
+        known = [self.live.live_keys, self.archive.live_keys, self.kept_live.matches.key, self.kept_archive.matches.key]
+        keys = np.unique(np.concatenate(known))
+        return keys[keys < FIRST_ID]
 
     @property
     def wakes_at(self) -> int | None:
@@ -127,22 +142,55 @@ class CorrelationMatcher:
             yield EventBatch(events.table.slice(low, high - low), events.key[low:high], events.time[low:high])
             at = end
 
-    def _round(self, live: Matches, archive: Matches, until: int) -> Iterator[pa.Table]:
-        """Join what is new, and keep what a match to come may be a pair with."""
+    def _live_first(self, events: EventBatch, until: int) -> Iterator[pa.Table]:
+        """All live matches, and the archive matches of their regions."""
+        side = self.archive
+        assert isinstance(side, DemandedSide)
+        live = self.live.feed(events, until)
+        demands = Demands(live.key, window_starts(live.end, self.spec.recency), live.start)
+        archive, ids = side.answer(events, until, demands)
+        if side.cached:
+            yield from self._joined(live, archive, until)
+        else:  # each live match has archive matches of its own: both have the number of the segment as their key
+            self.kept_live.add(replace(live, key=ids))
+            yield from self._own(self.kept_live.matches, self.kept_archive.ordered(archive), side)
+        side.trim(until, lambda keys: window_starts(self.live.ends_from(keys, until), self.spec.recency))
+
+    def _archive_first(self, events: EventBatch, until: int) -> Iterator[pa.Table]:
+        """All archive matches, and the live matches of their regions."""
+        side = self.live
+        assert isinstance(side, DemandedSide)
+        archive = self.archive.feed(events, until)
+        after = np.minimum(archive.start, EVER - 1) + 1
+        demands = Demands(archive.key, after, window_ends(after, self.spec.recency))
+        live, ids = side.answer(events, until, demands)
+        if side.cached:
+            yield from self._joined(live, archive, until)
+        else:
+            self.kept_archive.add(replace(archive, key=ids))
+            yield from self._own(self.kept_live.ordered(live), self.kept_archive.matches, side)
+        side.trim(until, lambda keys: np.minimum(self.archive.starts_from(keys, until), EVER - 1) + 1)
+
+    def _own(self, live: Matches, archive: Matches, side: DemandedSide) -> Iterator[pa.Table]:
+        """Pairs of matches with those that were found for them alone."""
+        high = window_ends(archive.start, self.spec.recency)
+        yield from self._tables(live, archive, pairs_by_archive(live, archive, ends_after(archive), high))
+
+    def _joined(self, live: Matches, archive: Matches, until: int) -> Iterator[pa.Table]:
+        """Join what is new with each other and with what is kept, and keep it, too."""
         live, archive = self.kept_live.ordered(live), self.kept_archive.ordered(archive)
         if self.in_order is not None:
             self.kept_live.add(live)
             self.kept_archive.add(archive)
             yield from self._ordered(self.in_order, until)
-        else:
-            kept = self.kept_archive.matches
-            yield from self._tables(live, kept, pairs_by_live(live, kept, self.spec.recency))
-            self.kept_live.add(live)
-            high = window_ends(archive.start, self.spec.recency)
-            live = self.kept_live.matches
-            yield from self._tables(live, archive, pairs_by_archive(live, archive, ends_after(archive), high))
-            self.kept_archive.add(archive)
-        self._expire(until)
+            return
+        kept = self.kept_archive.matches
+        yield from self._tables(live, kept, pairs_by_live(live, kept, self.spec.recency))
+        self.kept_live.add(live)
+        high = window_ends(archive.start, self.spec.recency)
+        live = self.kept_live.matches
+        yield from self._tables(live, archive, pairs_by_archive(live, archive, ends_after(archive), high))
+        self.kept_archive.add(archive)
 
     def _ordered(self, in_order: InOrder, until: int) -> Iterator[pa.Table]:
         """The pairs before which none can come any more."""
@@ -161,6 +209,10 @@ class CorrelationMatcher:
             self.kept_live.forget()
             self.kept_archive.forget()
             return
+        for side, kept in ((self.archive, self.kept_live), (self.live, self.kept_archive)):
+            if isinstance(side, DemandedSide) and not side.cached:
+                kept.keep(np.isin(kept.matches.key, side.segments.id))
+                return
         archive = self.kept_archive.matches
         ends = self.live.ends_from(archive.key, until)
         if self.in_order is None:

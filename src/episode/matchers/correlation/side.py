@@ -106,9 +106,6 @@ class Side:
         """The matches that are certain with these events of the correlation."""
         return self.taken(self.matcher.feed(self.events.inside(self.events.rows_of(events)), until))
 
-    def finish(self) -> Matches:
-        return self.taken(self.matcher.finish())
-
     def taken(self, tables: Iterable[pa.Table]) -> Matches:
         """What the matcher has put out, with keys of the correlation."""
         found = matches_of(tables, self.schema, self.plan.start, self.plan.end)
@@ -139,6 +136,10 @@ class Side:
         if self.traits.prompt:
             return np.full(len(keys), EVER if until == END_OF_TIME else until + 1, np.int64)
         return self.starts_from(keys, until)
+
+    @property
+    def state_rows(self) -> int:
+        return self.matcher.state_rows
 
     @property
     def live_keys(self) -> np.ndarray:

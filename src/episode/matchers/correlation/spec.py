@@ -7,8 +7,10 @@ from functools import cached_property
 
 import pyarrow as pa
 
+from episode.errors import EpisodeUnsupportedError
 from episode.matchers.correlation.history import History
 from episode.matchers.correlation.matcher import ARCHIVE_ROW, LIVE_ROW, ROW_OF_BOTH, CorrelationMatcher
+from episode.matchers.correlation.strategies import unavailable
 from episode.matchers.fingerprint import column_types, fingerprint
 from episode.matchers.protocol import InputOrder, MatcherSpec, OrderKey, Traits
 from episode.plan.correlation.plan import ARCHIVE_PREFIX, LIVE_PREFIX, CorrelationPlan
@@ -53,6 +55,15 @@ class CorrelationSpec:
     side: str | None = None
     history: History | None = None
     closed: bool = False
+
+    def __post_init__(self) -> None:
+        plan = self.plan
+        reason = None if plan.strategy is None else unavailable(self).get(plan.strategy)
+        if plan.strategy is not None and reason is not None:
+            raise EpisodeUnsupportedError(
+                f"The correlation cannot be evaluated {plan.strategy.value}: {reason}.",
+                hint="Leave the strategy to episode: correlation='auto'.",
+            )
 
     @property
     def time(self) -> str:

@@ -25,6 +25,7 @@ def traits_of(plan: RowPatternPlan) -> Traits:
         longest=plan.length[1],
         within=plan.within,
         walls=walls,
+        by_start=not by_end,
     )
 
 

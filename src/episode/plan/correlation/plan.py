@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from episode.errors import EpisodeAnalysisError
+
 LIVE_PREFIX, ARCHIVE_PREFIX = "__live_", "__archive_"
 """Before the names of columns of a pair: whose they are."""
 
@@ -35,3 +37,10 @@ class CorrelationPlan:
     result_cache: bool = True
     recent_buffer: int | None = None
     ordered: bool = False
+
+    def __post_init__(self) -> None:
+        if self.ordered and not self.result_cache:
+            raise EpisodeAnalysisError(
+                "Pairs in order need the result cache: a pair is held back until none can come before it.",
+                hint="Leave ORDERED out, or result_cache=False.",
+            )

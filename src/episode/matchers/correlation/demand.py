@@ -1,0 +1,290 @@
+"""A pattern of which only the matches that the other one asks for are found (PCQ, sections 3.3, 4.3 and 4.4).
+
+Its rows wait in the recent buffer. A match of the other pattern asks for matches that start (archive) or end (live) in
+a region. What of it is not known yet becomes a segment: the pattern's own matcher is fed with the rows of the region,
+and with those that follow until everything that was asked for is decided; in a stream, until the rows for that have
+come. With the result cache the regions of a key are merged, and what has been computed once is never computed again;
+without it each match has a segment of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from episode.kernels.correlation import regions
+from episode.kernels.times import EVER, NEVER, window_starts
+from episode.matchers.columns import from_bytes, take
+from episode.matchers.correlation.matches import Matches, together
+from episode.matchers.correlation.recent import RecentBuffer
+from episode.matchers.correlation.segments import FIRST_ID, Demands, Segments, looked_up
+from episode.matchers.correlation.side import Side
+from episode.matchers.held import by_name, chunk_of, least_by_key, ranges
+from episode.matchers.protocol import END_OF_TIME, EventBatch, Partial, Snapshot, StateChunk
+
+if TYPE_CHECKING:
+    from episode.matchers.correlation.spec import CorrelationSpec, SidePlan
+
+SLACK = 8
+"""Rows after a region that are fed with it, so that what starts in it is most often decided at once."""
+FIRST_BLOCK = 8
+"""Rows among which a wall is looked for first."""
+
+_STATE = "segments"
+Least = Callable[[np.ndarray], np.ndarray]
+"""For keys: the least time that a demand to come may ask for."""
+
+
+class DemandedSide(Side):
+    """One pattern, of which only matches that are asked for are found. cached: is what was found remembered?"""
+
+    def __init__(self, spec: CorrelationSpec, side: SidePlan, flag: int, cached: bool) -> None:
+        super().__init__(spec, side, flag)
+        assert isinstance(self.matcher, Partial)
+        self.partial: Partial = self.matcher
+        self.cached = cached
+        self.recent = RecentBuffer(spec.input_schema, [*self.events.outer, *spec.keys])
+        self.segments = Segments()
+        self.covered_key = self.covered = np.zeros(0, np.int64)
+        self._next_id = FIRST_ID
+        self._groups = self._from = self._to = np.zeros(0, np.int64)
+
+    # ---- one round -------------------------------------------------------------------------------------------------
+
+    def answer(self, events: EventBatch, until: int, demands: Demands) -> tuple[Matches, np.ndarray]:
+        """The matches that are asked for and certain now, and the numbers of the segments of the demands.
+
+        With the cache matches have their keys, and demands share segments; without it matches have the numbers of
+        their segments in the place of keys.
+        """
+        self.recent.add(self.events.rows_of(events))
+        ids = self._open(demands, until)
+        return together([Matches.none(self.schema), *self._advance(until)]), ids
+
+    def _open(self, demands: Demands, until: int) -> np.ndarray:
+        """Segments for what is asked for and not known yet."""
+        recent, active = self.recent, self.segments
+        groups = np.unique(np.concatenate([recent.keys, active.key, demands.key]))
+        self._groups = groups
+        self._from, self._to, fresh = (
+            looked_up(recent.keys, rows, groups, 0) for rows in (recent.row_from, recent.row_to, recent.fresh)
+        )
+        active = active.moved(fresh[np.searchsorted(groups, active.key)])
+        order = np.lexsort((demands.lo, demands.key))
+        new = demands.select(order)
+        if self.cached:
+            active, new = _extended(active, new)
+        out = np.empty((len(new), 5), np.int64)
+        covered = looked_up(self.covered_key, self.covered, groups, NEVER)
+        number = np.searchsorted(groups, new.key)
+        count = regions.merge(
+            number, new.lo, new.hi, self._from, self._to, recent.rows.time, covered, SLACK, until, self.cached, out
+        )
+        out = out[:count]
+        group, lo, hi = out[:, regions.KEY], out[:, regions.LO].copy(), out[:, regions.HI].copy()
+        limit = hi.copy()
+        if self.cached:
+            limit[:] = EVER
+            followed = np.flatnonzero(group[1:] == group[:-1])
+            limit[followed] = lo[followed + 1]
+        first = np.maximum(self._reach_back(group, out[:, regions.FROM], lo) - self.traits.lookback, self._from[group])
+        ids = self._next_id + np.arange(count)
+        self._next_id += count
+        self.segments = active.followed_by(Segments(ids, groups[group], lo, hi, limit, first))
+        if self.cached:
+            return ids
+        by_demand = np.empty(len(order), np.int64)
+        by_demand[order] = ids
+        return by_demand
+
+    def _advance(self, until: int) -> Iterator[Matches]:
+        """Feed the segments until they are decided, or their rows are used up."""
+        time = self.recent.rows.time
+        inner = self.recent.rows.table.select(self.events.outer).rename_columns(self.events.inner)
+        fed = np.zeros(len(self.segments), np.int64)
+        while len(self.segments):
+            segments = self.segments
+            group = np.searchsorted(self._groups, segments.key)
+            row_to = self._to[group]
+            end = np.empty(len(segments), np.int64)
+            regions.first_rows(segments.at, row_to, time, segments.hi, end)
+            if not self.traits.by_end:
+                end = np.minimum(row_to, np.maximum(end + SLACK, segments.at + fed))
+            counts = end - segments.at
+            left = end < row_to
+            following = np.full(len(segments), EVER if until == END_OF_TIME else until + 1, np.int64)
+            following[left] = time[end[left]]
+            used_up = self.traits.by_end or not left.any()
+            rows = ranges(segments.at, counts)
+            events = EventBatch(take(inner, rows), np.repeat(segments.id, counts), time[rows])
+            known = until if used_up else min(until, int(following[left].min()) - 1)
+            found = self.taken(self.matcher.feed(events, known))
+            self.segments, fed = segments.moved(end), fed + counts
+            if len(found):
+                yield self._accepted(found)
+            fed = fed[self._settle(following, until)]
+            if used_up:
+                break
+
+    def _accepted(self, found: Matches) -> Matches:
+        """Those that were asked for, or come for nothing."""
+        segments = self.segments
+        at = np.searchsorted(segments.id, found.key)
+        when = found.end if self.traits.by_end else found.start
+        taken = np.flatnonzero((when >= segments.lo[at]) & (when < segments.limit[at]))
+        found = found.select(taken)
+        if not self.cached:
+            return found
+        return replace(found, key=segments.key[at[taken]])
+
+    def _settle(self, following: np.ndarray, until: int) -> np.ndarray:
+        """Let go of segments in which all is decided; gives those that are not. following: times of their next rows."""
+        segments = self.segments
+        if self.traits.by_end:
+            decided = (segments.hi <= following) & (until >= segments.hi - 1)
+            known = segments.hi
+        else:
+            known = np.minimum(following, self._open_starts(segments))
+            decided = known >= segments.hi
+        if until == END_OF_TIME:
+            decided[:] = True
+        gone, left = np.flatnonzero(decided), np.flatnonzero(~decided)
+        if len(gone):
+            self.partial.forget(segments.id[gone])
+            if self.cached:
+                self._cover(segments.key[gone], known[gone])
+            self.segments = segments.select(left)
+        return left
+
+    def _open_starts(self, segments: Segments) -> np.ndarray:
+        """For each segment the first start that is not decided."""
+        ids, times = self.matcher.open_from
+        return looked_up(ids, times, segments.id, EVER)
+
+    def _cover(self, key: np.ndarray, known: np.ndarray) -> None:
+        """Of these keys everything before these times is known."""
+        keys, times = np.concatenate([self.covered_key, key]), np.concatenate([self.covered, known])
+        self.covered_key, negative = least_by_key(keys, ~times)
+        self.covered = ~negative
+
+    # ---- how far back ----------------------------------------------------------------------------------------------
+
+    def _reach_back(self, group: np.ndarray, row: np.ndarray, lo: np.ndarray) -> np.ndarray:
+        """The first rows to feed, so that all is known of matches that start with `row` or later, or end there."""
+        if not self.traits.by_end:
+            return row
+        row_from, row_to, time = self._from[group], self._to[group], self.recent.rows.time
+        back = np.full(len(row), NEVER, np.int64)
+        if self.traits.longest is not None:
+            back = np.maximum(back, row - max(0, self.traits.longest - 1))
+        if self.traits.within is not None:
+            first = np.empty(len(row), np.int64)
+            regions.first_rows(row_from, row, time, window_starts(lo, self.traits.within), first)
+            back = np.maximum(back, first)
+        if self.traits.longest is None and self.traits.within is None:
+            back = self._walls(row_from, np.minimum(row + 1, row_to))
+        return np.maximum(back, row_from)
+
+    def _walls(self, row_from: np.ndarray, row_to: np.ndarray) -> np.ndarray:
+        """The last wall in each range of rows; without one, the first row of it."""
+        last = row_from.copy()
+        pending = np.flatnonzero(row_from < row_to)
+        high, block = row_to.copy(), FIRST_BLOCK
+        table = self.recent.rows.table.select(self.events.outer).rename_columns(self.events.inner)
+        while len(pending):
+            low = np.maximum(row_from[pending], high[pending] - block)
+            begin = np.maximum(row_from[pending], low - self.traits.lookback)
+            counts = high[pending] - begin
+            rows = ranges(begin, counts)
+            events = EventBatch(take(table, rows), np.repeat(pending, counts), self.recent.rows.time[rows])
+            walls = np.flatnonzero(self.partial.walls(events))
+            owner = events.key[walls]
+            np.maximum.at(last, owner, rows[walls])
+            high[pending] = low
+            found = np.zeros(len(row_from), np.bool_)
+            found[owner] = True
+            pending = pending[~found[pending] & (low > row_from[pending])]
+            block *= 4
+        return last
+
+    # ---- after a round ---------------------------------------------------------------------------------------------
+
+    def trim(self, until: int, least: Least) -> None:
+        """Keep the rows that a demand to come may need."""
+        if until == END_OF_TIME:
+            self.recent.forget()
+            self.segments = Segments()
+            self.covered_key = self.covered = np.zeros(0, np.int64)
+            return
+        keys = self.recent.keys
+        bound = least(keys)
+        if self.cached:
+            covered = looked_up(self.covered_key, self.covered, keys, NEVER)
+            useful = np.flatnonzero(covered > bound)
+            self.covered_key, self.covered = keys[useful], covered[useful]
+            bound = np.maximum(bound, covered)
+            if len(self.segments):
+                bound = np.maximum(bound, looked_up(*self._pending(), keys, NEVER))
+        self._groups, self._from, self._to = keys, self.recent.row_from, self.recent.row_to
+        first = self._reach_back(np.arange(len(keys)), self.recent.first_rows(bound), bound)
+        self.recent.keep_from(first - self.traits.lookback)
+
+    def _pending(self) -> tuple[np.ndarray, np.ndarray]:
+        """For each key with a segment: before this time nothing will be asked for again."""
+        segments = self.segments
+        if self.traits.by_end:
+            key, negative = least_by_key(segments.key, ~segments.hi)
+            return key, ~negative
+        return least_by_key(segments.key, self._open_starts(segments))
+
+    def starts_from(self, keys: np.ndarray, until: int) -> np.ndarray:
+        """What is still to come of segments; all other starts that were asked for are decided."""
+        if len(self.segments) == 0:
+            return np.full(len(keys), EVER, np.int64)
+        return looked_up(*least_by_key(self.segments.key, self._open_starts(self.segments)), keys, EVER)
+
+    @property
+    def live_keys(self) -> np.ndarray:
+        return np.unique(np.concatenate([self.recent.keys, self.segments.key]))
+
+    @property
+    def state_rows(self) -> int:
+        return len(self.recent) + self.matcher.state_rows
+
+    # ---- snapshots -------------------------------------------------------------------------------------------------
+
+    def snapshot(self) -> Snapshot:
+        inner, recent = super().snapshot(), Snapshot(*self.recent.changes())
+        segments = self.segments.table().replace_schema_metadata({"next": str(self._next_id)})
+        covered = pa.table({"key": self.covered_key, "covered": self.covered})
+        own = (chunk_of(_STATE, segments), chunk_of("covered", covered))
+        return Snapshot((*inner.put, *recent.put, *own), (*inner.removed, *recent.removed))
+
+    def restore(self, chunks: Sequence[StateChunk]) -> None:
+        super().restore(chunks)
+        known = by_name([chunk for chunk in chunks if chunk.name in (_STATE, "covered")])
+        if _STATE not in known:
+            return
+        self.recent.restore(chunks)
+        table = from_bytes(known[_STATE].data)
+        self._next_id = int((table.schema.metadata or {})[b"next"])
+        self.segments = Segments.from_table(table)
+        covered = from_bytes(known["covered"].data)
+        self.covered_key, self.covered = (covered.column(name).to_numpy().copy() for name in ("key", "covered"))
+
+
+def _extended(active: Segments, demands: Demands) -> tuple[Segments, Demands]:
+    """Segments that nothing follows, grown by what is asked for of their keys; and what is left to ask for."""
+    last = np.flatnonzero(active.limit == EVER)
+    if len(last) == 0 or len(demands) == 0:
+        return active, demands
+    order = last[np.argsort(active.key[last], kind="stable")]
+    at = np.minimum(np.searchsorted(active.key[order], demands.key), len(order) - 1)
+    mine = active.key[order[at]] == demands.key
+    hi = active.hi.copy()
+    np.maximum.at(hi, order[at[mine]], demands.hi[mine])
+    return replace(active, hi=hi), demands.select(np.flatnonzero(~mine))
