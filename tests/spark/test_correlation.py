@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -122,3 +123,93 @@ def test_table_1_as_a_stream(spark: SparkSession, tmp_path: Path, one_stream: bo
     archive = live if one_stream else files.stream()
     files.run(episode.sql(figure_2(times=True), StockLive=live, StockArchive=archive, options=STREAM))
     assert rows(files.matches()) == TABLE_1
+
+
+FALL = """MATCH_RECOGNIZE (
+  PARTITION BY symbol ORDER BY ts
+  MEASURES A.price AS price, LAST(B.price) AS low
+  ONE ROW PER MATCH AFTER MATCH SKIP TO NEXT ROW INCREMENTAL MATCH
+  PATTERN (A B+) DEFINE B AS B.price < PREV(B.price))"""
+TICK = """MATCH_RECOGNIZE (
+  PARTITION BY symbol ORDER BY ts
+  MEASURES A.price AS price, LAST(D.price) AS high
+  ONE ROW PER MATCH AFTER MATCH SKIP TO NEXT ROW MAXIMAL MATCH
+  PATTERN (A B+ C* D+)
+  DEFINE B AS B.price < PREV(B.price), C AS C.price >= PREV(C.price) AND C.price <= A.price,
+    D AS D.price > PREV(D.price) AND D.price > A.price)"""
+
+
+def test_a_join_with_names_and_all_columns(spark: SparkSession) -> None:
+    """The archive pattern may stand first; `*` means the columns of both, and not those of the pairs themselves."""
+    text = f"""
+        SELECT *, l.low - a.price AS d FROM t {TICK} AS a
+        JOIN t {FALL} AS l ON l.symbol = a.symbol AND l.low < 8 RECENCY INTERVAL '7' SECOND ORDERED
+        WHERE a.high > :least ORDER BY d"""
+    found = episode.sql(text, {"least": 6}, t=frame(spark, both()))
+    assert found.columns == ["symbol", "price", "high", "symbol", "price", "low", "d"]
+    assert [tuple(row) for row in found.collect()] == [
+        ("X", 7.0, 11.0, "X", 8.0, 3.0, -4.0),
+        ("X", 6.0, 7.0, "X", 8.0, 3.0, -3.0),
+        ("X", 6.0, 7.0, "X", 7.0, 6.0, 0.0),
+    ]
+
+
+def test_inside_a_larger_statement(spark: SparkSession) -> None:
+    """In a common table, with new names of columns, an expression that only Spark knows, and EXCEPT."""
+    text = f"""
+        WITH pairs AS (
+          SELECT * EXCEPT (s2) FROM t {FALL} AS l (s, p, low), t {TICK} AS a (s2, p2, high)
+          WHERE s = s2 AND soundex(s) = 'X000' AND RECENCY = 7 seconds)
+        SELECT s, count(*) AS n, max(high) AS most FROM pairs GROUP BY s"""
+    found = episode.sql(text, t=frame(spark, both()))
+    assert [tuple(row) for row in found.collect()] == [("X", 5, 11.0)]
+
+
+def test_correlate(spark: SparkSession) -> None:
+    table = frame(spark, both())
+    live, archive = episode.pattern(table, FALL), episode.pattern(table, TICK)
+    found = episode.correlate(live, archive, {"least": 3}, recency="7 seconds", on="symbol", where="low > :least")
+    assert found.columns == [
+        "live_symbol", "live_price", "low", "archive_symbol", "archive_price", "high", "match_start", "match_end",
+    ]  # fmt: skip
+    times = [(int(row.match_start.timestamp()), int(row.match_end.timestamp())) for row in found.collect()]
+    assert sorted(times) == [(2, 5), (2, 7), (4, 7)]
+    assert live.matches().count() == 5
+
+
+def test_patterns_of_other_languages(spark: SparkSession) -> None:
+    """An event pattern is the live one, a situation pattern the archive, over tables with other names of columns."""
+    renamed = frame(spark, both()).withColumnsRenamed({"symbol": "s", "ts": "at"})
+    events = "PATTERN A; B WHERE A.price > B.price AND B.price < 7 WITHIN 2 seconds RETURN A.symbol, B.price AS low"
+    situations = "DEFINE H AS price > 6, L AS price <= 6 PATTERN L meets H WITHIN 9 seconds RETURN first(L.s) AS s"
+    live = episode.pattern(frame(spark, both()), events, time="ts", key="symbol")
+    archive = episode.pattern(renamed, situations, time="at", key="s")
+    found = episode.correlate(live, archive, recency=timedelta(seconds=6), on={"symbol": "s"})
+    assert found.columns == [
+        "symbol", "low", "live_match_start", "live_match_end", "s", "archive_match_start", "detected_at", "match_start",
+        "match_end",
+    ]  # fmt: skip
+    expected = [
+        (row.live_match_end, one.match_start)
+        for row in episode.match(frame(spark, both()), events, time="ts", key="symbol")
+        .withColumnsRenamed({"match_start": "live_match_start", "match_end": "live_match_end"})
+        .collect()
+        for one in episode.match(renamed, situations, time="at", key="s").collect()
+        if row.symbol == one.s
+        and one.match_start < row.live_match_start
+        and one.detected_at < row.live_match_end
+        and row.live_match_end - one.match_start <= timedelta(seconds=6)
+    ]
+    assert expected
+    assert sorted((row.match_end, row.match_start) for row in found.collect()) == sorted(expected)
+
+
+def test_explain(spark: SparkSession) -> None:
+    text = figure_2()
+    table = frame(spark, both())
+    shown = episode.explain(text, StockLive=table, StockArchive=table, options=Options(correlation="live first"))
+    assert "Correlation: RECENCY 7 seconds" in shown
+    assert "every row is an event of both patterns; event time ts" in shown
+    assert "equal in both: symbol" in shown
+    assert "strategy: live first" in shown
+    assert shown.count("MATCH_RECOGNIZE") == 2

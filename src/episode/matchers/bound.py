@@ -73,3 +73,8 @@ class BoundPair(Bound, Protocol):
     def selections(self) -> tuple[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]]:
         """(SQL, column of the input) over the table of either, where rows are of one of them."""
         ...
+
+    @property
+    def closed(self) -> bool:
+        """Are the archive pattern's events a table that is read as it is needed, and only live ones come in?"""
+        ...

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from episode.errors import EpisodeAnalysisError
+from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
 from episode.lang.correlation.syntax import Correlation
 from episode.queries.language import Given, Input
 from episode.queries.languages import LANGUAGES, language_of
-from episode.queries.languages.correlation import Correlations
+from episode.queries.languages.correlation import CorrelatedPatterns, Correlations
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -66,7 +66,27 @@ def plan_pair(
     same = one_table(live.frame, archive.frame)
     inputs = (live.input(spark, query.live, run), archive.input(spark, query.archive, run))
     bound = language.correlate(query, inputs, (live.given, archive.given), run, same)
+    if live.frame.isStreaming and not archive.frame.isStreaming:
+        bound = _over_files(query, bound, archive.frame)
     return plan_correlation(spark, live.frame, archive.frame, bound, run)
+
+
+def _over_files(query: Correlation, bound: CorrelatedPatterns, table: DataFrame) -> CorrelatedPatterns:
+    """A live pattern over a stream, the archive pattern over a table: what live matches ask for is read from files."""
+    from episode.spark.correlation import files_of
+
+    files = files_of(table)
+    computed = [sql for sql, _ in bound.archive.derived]
+    reason = files if isinstance(files, str) else f"Spark computes {computed[0]} of it" if computed else None
+    if isinstance(files, str) or reason is not None:
+        raise query.source.error(
+            EpisodeUnsupportedError,
+            "Under a stream, the table of an archive pattern is read from Parquet files as live matches ask for it. "
+            f"This one cannot be: {reason}.",
+            query.duration.span,
+            "Give it as a path, or by spark.read.parquet(…), with nothing done to it; or read it as a stream.",
+        )
+    return bound.over_table(files)
 
 
 def events_of_classes(spark: SparkSession, query: object, frames: Mapping[str, DataFrame], given: Given) -> Events:

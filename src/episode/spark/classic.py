@@ -34,7 +34,45 @@ def plain_parquet_files(frame: DataFrame) -> PlainFiles | str:
         return "the input's plan cannot be read"
 
 
+def parquet_roots(frame: DataFrame) -> tuple[str, ...] | str:
+    """The files and directories after a frame that only reads local Parquet, partitioned or not; or why it is not such
+    a frame."""
+    if not hasattr(frame, "_jdf"):
+        return "a Spark Connect session does not show its plan"
+    try:
+        relation = _parquet(frame._jdf.queryExecution().optimizedPlan())
+        if isinstance(relation, str):
+            return relation
+        roots = relation.location().rootPaths()
+        return _local_paths([roots.apply(at).toString() for at in range(roots.size())])
+    except _NOT_KNOWN:
+        return "the input's plan cannot be read"
+
+
 def _plain_files(plan: Any) -> PlainFiles | str:
+    relation = _parquet(plan)
+    if isinstance(relation, str):
+        return relation
+    if relation.partitionSchema().size() > 0:
+        return "the input's directory is partitioned by columns"
+    if relation.bucketSpec().isDefined():
+        return "the input is bucketed"
+    paths = _local_paths(list(relation.location().inputFiles()))
+    return paths if isinstance(paths, str) else PlainFiles(tuple(sorted(paths)))
+
+
+def _local_paths(uris: list[str]) -> tuple[str, ...] | str:
+    parsed = [urlparse(uri) for uri in uris]
+    remote = next((uri.scheme for uri in parsed if uri.scheme != "file"), None)
+    return (
+        f"the input's files are not local ({remote}:)"
+        if remote is not None
+        else tuple(unquote(uri.path) for uri in parsed)
+    )
+
+
+def _parquet(plan: Any) -> Any:
+    """The relation of Parquet files that a plan reads and does no more to; or why it is not such a plan."""
     while plan.nodeName() == "Project":
         expressions = plan.projectList()
         if any(_class(expressions.apply(i)) != "AttributeReference" for i in range(expressions.size())):
@@ -45,15 +83,7 @@ def _plain_files(plan: Any) -> PlainFiles | str:
     relation = plan.relation()
     if _class(relation.fileFormat()) != "ParquetFileFormat":
         return f"the input's files are {relation.fileFormat().toString()}, not Parquet"
-    if relation.partitionSchema().size() > 0:
-        return "the input's directory is partitioned by columns"
-    if relation.bucketSpec().isDefined():
-        return "the input is bucketed"
-    uris = [urlparse(uri) for uri in relation.location().inputFiles()]
-    remote = next((uri.scheme for uri in uris if uri.scheme != "file"), None)
-    if remote is not None:
-        return f"the input's files are not local ({remote}:)"
-    return PlainFiles(tuple(sorted(unquote(uri.path) for uri in uris)))
+    return relation
 
 
 def _class(java_object: Any) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
@@ -20,12 +21,15 @@ from episode.plan.correlation.plan import ARCHIVE_PREFIX, LIVE_PREFIX
 from episode.plan.output import HIDDEN_END, HIDDEN_START, MATCH_END, MATCH_START
 from episode.plan.run_options import RunOptions
 from episode.plan.schema import quote
+from episode.spark import carry
 from episode.spark.batch import plan_batch
+from episode.spark.classic import parquet_roots
 from episode.spark.expressions import Arguments, select, where
 from episode.spark.measures import check_measures
 from episode.spark.query import Planned
 from episode.spark.stream import plan_stream
 from episode.spark.tables import spark_error
+from episode.store.history import ParquetHistory
 
 _TIMES = {MATCH_START: HIDDEN_START, MATCH_END: HIDDEN_END}
 """How the times of a pair are called while the columns of its matches are computed."""
@@ -47,7 +51,8 @@ class PlannedCorrelation(Planned):
         archive = [name for name in names if name.startswith(ARCHIVE_PREFIX)]
         half = _finished(matched, self.pattern.live, LIVE_PREFIX, live, self.arguments)
         done = _finished(half, self.pattern.archive, ARCHIVE_PREFIX, archive, self.arguments)
-        columns = [F.col(quote(name)) for name in done.columns if name not in _TIMES.values()]
+        prefixes = (LIVE_PREFIX, ARCHIVE_PREFIX)
+        columns = [F.col(quote(name)) for prefix in prefixes for name in done.columns if name.startswith(prefix)]
         return done.select(*columns, *(self._column(F.col(quote(own)), name) for name, own in _TIMES.items()))
 
 
@@ -90,6 +95,9 @@ def _united(live: DataFrame, archive: DataFrame, pattern: BoundPair, arguments: 
     for frame, selections, side in zip((live, archive), pattern.selections, (LIVE_ROW, ARCHIVE_ROW), strict=True):
         own = select(frame, selections, arguments)
         parts.append(own.withColumn(SIDE_COLUMN, F.lit(side).cast("tinyint")))
+    if pattern.closed:
+        missing = [one for one in parts[1].schema if one.name not in parts[0].columns]
+        return parts[0].select("*", *(F.lit(None).cast(one.dataType).alias(one.name) for one in missing))
     try:
         return parts[0].unionByName(parts[1], allowMissingColumns=True)
     except AnalysisException as error:
@@ -104,3 +112,12 @@ def one_table(live: DataFrame, archive: DataFrame) -> bool:
         return live.sameSemantics(archive)
     except PySparkException:
         return False
+
+
+def files_of(table: DataFrame) -> Callable[[str, tuple[str, ...]], ParquetHistory] | str:
+    """How the rows of a table are read from its Parquet files, given its columns of time and keys; or why not."""
+    roots = parquet_roots(table)
+    if isinstance(roots, str):
+        return roots
+    schema = carry.arrow_schema(table.schema)
+    return lambda time, keys: ParquetHistory(roots, time, keys, schema)

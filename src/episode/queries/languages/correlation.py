@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -67,10 +67,8 @@ class Correlations(Language[Correlation]):
         given: tuple[Given, Given],
         run: RunOptions,
         one_table: bool,
-        history: History | None = None,
     ) -> CorrelatedPatterns:
-        """The live and the archive pattern over their inputs. one_table: which are the same rows. history: where the
-        events of the archive pattern are read from, if no rows of it come in."""
+        """The live and the archive pattern over their inputs. one_table: which are the same rows."""
         from episode.queries.languages import language_of
 
         sides = []
@@ -97,7 +95,7 @@ class Correlations(Language[Correlation]):
         )
         strategy = None if run.correlation == AUTO else Strategy(run.correlation)
         plan = CorrelationPlan(strategy, run.result_cache, run.recent_buffer, query.ordered)
-        return CorrelatedPatterns(live, archive, inputs, recency, duration, query.source, plan, history)
+        return CorrelatedPatterns(live, archive, inputs, recency, duration, query.source, plan)
 
     def samples(self) -> Iterator[tuple[MatcherSpec, pa.Table]]:
         import pyarrow as pa
@@ -187,6 +185,22 @@ class CorrelatedPatterns:
     source: Source
     plan: CorrelationPlan
     history: History | None = None
+    closed: bool = False
+
+    def over_table(self, files: Callable[[str, tuple[str, ...]], History]) -> CorrelatedPatterns:
+        """With the archive pattern over the rows of a table, which are read as they are needed. files: opens it, by its
+        own columns of time and keys."""
+        from episode.matchers.correlation.mapped import MappedHistory
+
+        own = self.archive_columns
+        history = files(own[self.inputs.time], tuple(own[key] for key in self.inputs.keys))
+        return replace(self, history=MappedHistory(history, tuple(own.items())), closed=True)
+
+    @property
+    def archive_columns(self) -> dict[str, str]:
+        """The columns of the archive's table after those of the input; not those that are computed."""
+        quoted = {quote(name): name for name, _ in self.inputs.archive.columns}
+        return {outer: quoted[sql] for sql, outer in self.inputs.archive.selections if sql in quoted}
 
     @property
     def live(self) -> BoundPattern:
@@ -231,7 +245,7 @@ class CorrelatedPatterns:
             plan=self.plan,
             side=None if self.inputs.shared else SIDE_COLUMN,
             history=self.history,
-            closed=self.history is not None,
+            closed=self.closed,
         )
 
     def _side(
