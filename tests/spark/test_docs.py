@@ -96,6 +96,13 @@ def test_situation_patterns(
     check_document(document, spark, {"plant": plant}, tmp_path, capsys)
 
 
+def test_correlation(spark: SparkSession, rocksdb: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    prices = [10, 6, 6, 5, 7, 6, 11, 8, 8, 3, 3]
+    rows = [("X", ts, price) for ts, price in enumerate(prices)]
+    ticks = spark.createDataFrame(rows, "symbol string, ts int, price int").coalesce(1)
+    check_document("reference-correlation.md", spark, {"ticks": ticks}, tmp_path, capsys)
+
+
 def test_cluster_monitoring(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
