@@ -13,9 +13,10 @@ from episode.lang.streams import CreateStream
 from episode.plan.rows.plan import plan_row_pattern
 from episode.plan.run_options import RunOptions
 from episode.plan.schema import InputSchema
-from episode.plan.streams import plan_stream_store
+from episode.plan.streams import check_stream_store
 from episode.queries.language import Given, Input
 from episode.queries.languages.correlation import Correlations, correlation_of
+from episode.store.declaration import OPTIONS as STORE_OPTIONS
 from tests.golden.cases import SCHEMA, Case, check, parametrized, plan_aggregates, plan_events, plan_situations
 
 LEAKS = re.compile(r"sqlglot|__episode|__derived|__atom|<class|Token\(|Traceback|object at 0x|None\b|exp\.")
@@ -24,7 +25,7 @@ LEAKS = re.compile(r"sqlglot|__episode|__derived|__atom|<class|Token\(|Traceback
 def plan(query: str) -> None:
     statement = parse_statement(query)
     if isinstance(statement.streams, CreateStream):
-        plan_stream_store(statement.streams)
+        check_stream_store(statement.streams, STORE_OPTIONS)
     for recency in statement.recencies:
         correlation, _ = correlation_of(statement, recency)
         Correlations().bind(correlation, Input(InputSchema(SCHEMA)), Given(), RunOptions())

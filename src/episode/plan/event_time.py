@@ -32,6 +32,8 @@ class EventTime:
 
 def time_column(source: Source, schema: InputSchema, name: str | None, what: str) -> str:
     """The column of event time that was asked for; an error that lists what there is."""
+    if name is None and schema.time is not None:
+        return schema.time
     if name is None:
         times = [column for column, type_ in schema.columns.items() if type_.startswith("timestamp")]
         if len(times) == 1:

@@ -24,7 +24,8 @@ def no_spark(expression: str) -> str:
 class InputSchema:
     """columns: name → Spark simple type string, in order. type_of: type of a Spark expression over them.
 
-    arguments: the values of the query's parameters.
+    arguments: the values of the query's parameters. time: the column that is declared to be the event time, which is
+    taken where a query names none.
     """
 
     columns: dict[str, str]
@@ -32,6 +33,7 @@ class InputSchema:
     utc: bool = True
     case_sensitive: bool = False
     arguments: Mapping[str, object] = field(default_factory=dict)
+    time: str | None = None
 
     def find(self, name: str) -> str | None:
         """The column's own spelling."""

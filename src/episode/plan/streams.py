@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
 
 from episode.errors import EpisodeAnalysisError
 from episode.lang.cursor import closest
@@ -11,9 +11,6 @@ from episode.lang.syntax import Duration
 from episode.plan.event_time import in_units_of_time
 from episode.plan.schema import OWN
 from episode.plan.types import is_event_time, lane_of
-
-STORE_OPTIONS = ("lanes", "log_retain")
-"""Options of the embedded store."""
 
 SERVERS, TOPIC = "kafka.bootstrap.servers", "topic"
 KAFKA_OPTIONS = (
@@ -25,27 +22,11 @@ KAFKA_OPTIONS = (
 """Options of Spark's Kafka connector that a declaration may have, beside those that begin with `kafka.`."""
 
 
-@dataclass(frozen=True)
-class StreamPlan:
-    """A declaration that can be stored. delay, retain: in units of event time (microseconds, or the number itself).
+def check_stream_store(created: CreateStream, store_options: Iterable[str]) -> None:
+    """Check a declaration by itself, and show where it is wrong; whether its names are free, the catalog knows.
 
-    columns: names and Spark's simple names of their types.
+    store_options: the names of the embedded store's options.
     """
-
-    name: str
-    columns: tuple[tuple[str, str], ...]
-    time: str
-    key: tuple[str, ...]
-    delay: int
-    archive: str | None
-    retain: int | None
-    location: str | None
-    using: str
-    options: tuple[tuple[str, str], ...]
-
-
-def plan_stream_store(created: CreateStream) -> StreamPlan:
-    """Check a declaration by itself; whether its names are free, the catalog knows."""
     _check_columns(created)
     time = _column(created, created.time, "the event time")
     if not is_event_time(time.type):
@@ -55,21 +36,11 @@ def plan_stream_store(created: CreateStream) -> StreamPlan:
             created.time.span,
             "Event time is TIMESTAMP, TIMESTAMP_NTZ, DATE or an integer.",
         )
-    keys = _keys(created)
+    _check_keys(created)
     _check_names(created)
-    _check_options(created)
-    return StreamPlan(
-        created.name.text,
-        tuple((column.name, column.type) for column in created.columns),
-        time.name,
-        keys,
-        _units(created, created.delay, time, "DELAY", 10) or 0,
-        None if created.archive is None else created.archive.text,
-        _units(created, created.retain, time, "RETAIN", 30),
-        None if created.location is None else created.location.text,
-        created.using.text,
-        tuple((name.text, value) for name, value in created.options),
-    )
+    _check_length(created, created.delay, time, "DELAY", 10)
+    _check_length(created, created.retain, time, "RETAIN", 30)
+    _check_options(created, tuple(store_options))
 
 
 def _check_columns(created: CreateStream) -> None:
@@ -104,7 +75,7 @@ def _column(created: CreateStream, name: Named, what: str) -> StreamColumn:
     )
 
 
-def _keys(created: CreateStream) -> tuple[str, ...]:
+def _check_keys(created: CreateStream) -> None:
     keys: list[str] = []
     for name in created.key:
         column = _column(created, name, "the key")
@@ -119,7 +90,6 @@ def _keys(created: CreateStream) -> tuple[str, ...]:
             message = f"{column.name} is there twice in the key."
             raise created.source.error(EpisodeAnalysisError, message, name.span, "Name each column once.")
         keys.append(column.name)
-    return tuple(keys)
 
 
 def _check_names(created: CreateStream) -> None:
@@ -149,27 +119,28 @@ def _check_names(created: CreateStream) -> None:
 
 def is_store_name(name: str) -> bool:
     """Names of streams are names of files as well: letters, digits and underscores."""
-    return name.isidentifier() and len(name) <= 100
+    return name.isidentifier() and len(name) <= 60
 
 
-def _units(created: CreateStream, duration: Duration | None, time: StreamColumn, what: str, example: int) -> int | None:
-    """A duration in units of event time."""
-    if duration is None:
-        return None
-    return in_units_of_time(
-        duration,
-        created.source,
-        time.name,
-        time.type,
-        what=what,
-        plain=f"Write for example {what} {example}, in the unit of that column.",
-        with_unit=f"Write for example {what} {duration.amount or example} seconds.",
-    )
+def _check_length(
+    created: CreateStream, duration: Duration | None, time: StreamColumn, what: str, example: int
+) -> None:
+    """Does a duration fit the event time?"""
+    if duration is not None:
+        in_units_of_time(
+            duration,
+            created.source,
+            time.name,
+            time.type,
+            what=what,
+            plain=f"Write for example {what} {example}, in the unit of that column.",
+            with_unit=f"Write for example {what} {duration.amount or example} seconds.",
+        )
 
 
-def _check_options(created: CreateStream) -> None:
+def _check_options(created: CreateStream, store_options: tuple[str, ...]) -> None:
     kafka = created.using.text == "kafka"
-    known = KAFKA_OPTIONS if kafka else STORE_OPTIONS
+    known = KAFKA_OPTIONS if kafka else store_options
     for name, _ in created.options:
         if name.text in known or (kafka and name.text.startswith("kafka.")):
             continue

@@ -47,7 +47,7 @@ def arguments_of(args: Mapping[str, object] | None) -> Mapping[str, object]:
 
 
 def keyword_tables(spark: SparkSession, tables: dict[str, Table]) -> dict[str, DataFrame]:
-    """Tables given by keyword, or paths of Parquet files."""
+    """Tables given by keyword: DataFrames, names of streams and archives, or paths of Parquet files."""
     from episode.spark.tables import keyword_table
 
     wrong = next((name for name in tables if not name or any(sign in name for sign in NOT_IN_NAMES)), None)
@@ -58,9 +58,17 @@ def keyword_tables(spark: SparkSession, tables: dict[str, Table]) -> dict[str, D
         )
 
     return {
-        name: keyword_table(spark, name, _path(table) if isinstance(table, (str, PathLike)) else table)
+        name: keyword_table(spark, name, table if not isinstance(table, (str, PathLike)) else _named(spark, table))
         for name, table in tables.items()
     }
+
+
+def _named(spark: SparkSession, table: str | PathLike[str]) -> DataFrame | str:
+    """A stream or an archive of this name, or else a path."""
+    from episode.spark.stores import store_table
+
+    stream = store_table(spark, table) if isinstance(table, str) and table.isidentifier() else None
+    return _path(table) if stream is None else stream
 
 
 def _path(table: str | PathLike[str]) -> str:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from episode.errors import EpisodeAnalysisError
 from episode.lang.correlation.syntax import Correlation, Recency, Star
+from episode.lang.insertion import insertion
 from episode.lang.lexer import tokenize
 from episode.lang.statement import Statement, TablePattern
 from episode.lang.syntax import Span
@@ -29,6 +30,7 @@ from episode.queries.languages.correlation import correlation_of
 from episode.queries.options import Options
 from episode.queries.pairs import escaped, hidden_columns, lateral, tables_text
 from episode.queries.planning import Events, events_of_classes, plan_over, plan_pair
+from episode.queries.streams import insert, insertion_target, mentioned, run_stream_statement
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -64,7 +66,18 @@ class StatementQuery:
 
     def result(self) -> DataFrame:
         statement = self.statement
+        if statement.streams is not None:
+            return run_stream_statement(self.spark, statement.streams)
         self.options.check_use(self._languages())
+        streams = mentioned(self.spark, statement, self.tables)
+        self.tables = {**self.tables, **streams}
+        self.frames.update(streams)
+        inserted = insertion(statement)
+        target = None if inserted is None else insertion_target(self.spark, statement, inserted)
+        if inserted is not None and target is not None:
+            rows = self._run(self._with_keyword_tables(self._text(inserted.query), inserted=False))
+            self._check_options()
+            return insert(statement, inserted, target, rows)
         if statement.whole is None:
             body = self._text(statement.body)
             self._check_options()  # before an INSERT is run
@@ -154,14 +167,16 @@ class StatementQuery:
             self.frames[name] = planned.frame()
         return name, live_first
 
-    def _with_keyword_tables(self, query: str) -> str:
-        """The query with the keyword tables as common tables around it; its own common tables may hide them."""
+    def _with_keyword_tables(self, query: str, *, inserted: bool = True) -> str:
+        """The query with the keyword tables as common tables around it; its own common tables may hide them.
+
+        inserted: an INSERT statement is kept as a whole.
+        """
         if not self.tables:
             return query
         definitions = ", ".join(f"{quote(name)} AS (SELECT * FROM {{{name}}})" for name in self.tables)
-        return (
-            f"WITH {definitions} {query}" if self.statement.first_word == "INSERT" else f"WITH {definitions} ({query})"
-        )
+        whole = inserted and self.statement.first_word == "INSERT"
+        return f"WITH {definitions} {query}" if whole else f"WITH {definitions} ({query})"
 
     def _with_common_tables(self, query: str, position: int) -> str:
         """The query, in brackets, inside the WITH lists that a table at a position of the statement sees."""

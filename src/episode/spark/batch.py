@@ -16,6 +16,7 @@ from episode.plan.run_options import RunOptions
 from episode.spark import carry, classic
 from episode.spark.packing import Stage, columns_of, pack_rows
 from episode.spark.scan import LEAST_TASK_BYTES, ParquetScan, choose_scan, in_waves
+from episode.spark.stores import StoreScan, scan_of
 from episode.spark.worker import prepare_worker, spill_directory
 
 GROUP_BYTES = 16 * 2**20
@@ -41,6 +42,7 @@ class Batch:
     shards: Shards
     budget_bytes: int
     scan_reason: str
+    store: StoreScan | None = None
 
     is_stream: ClassVar[bool] = False
 
@@ -68,6 +70,8 @@ class Batch:
     def _envelopes(self) -> DataFrame:
         screen = self.spec.screen if isinstance(self.spec, Screens) else None
         packing = Packing(self.spec.input_order, self.shards.count, self.shards.flush_bytes, screen)
+        if self.store is not None:
+            return self.store.envelopes(packing)
         if self.scan is None:
             return carry.encode(self.input).mapInArrow(pack_rows(packing, self.schema), SCHEMA)
         tasks = self.scan.tasks(_TASK_BYTES, self.shards.cores, _TASKS_PER_CORE)
@@ -105,10 +109,14 @@ def plan_batch(
     spec = spec_of(schema)
     carry.check_order(selected.schema, spec.input_order)
     budget = max(run.shard_bytes or DEFAULT_BUDGET, _LEAST_BUDGET)
-    scan, reason = choose_scan(spark, selected, schema)
-    size = scan.bytes if scan is not None else None
+    store = None if derived else scan_of(spark, selected)
+    if store is None:
+        scan, reason = choose_scan(spark, selected, schema)
+        size = scan.bytes if scan is not None else None
+    else:
+        scan, reason, size = None, f"envelopes of the stream store {store.name}", store.size(schema)
     plan = plan_shards(spec.input_order, size, classic.parallelism(spark), budget, run.shards)
-    return Batch(spark, selected, schema, spec, scan, plan, budget, reason)
+    return Batch(spark, selected, schema, spec, scan, plan, budget, reason, store)
 
 
 def plan_shards(

@@ -86,6 +86,49 @@ def _parquet(plan: Any) -> Any:
     return relation
 
 
+@dataclass(frozen=True)
+class SourceTable:
+    """A table of a data source: the names that the frame's columns have there, and the options of the reader."""
+
+    columns: tuple[str, ...]
+    options: dict[str, str]
+
+
+def table_of_source(frame: DataFrame, name: str) -> SourceTable | str:
+    """The table or stream of a data source after a frame that only reads it, or why it is not such a frame."""
+    if not hasattr(frame, "_jdf"):
+        return "a Spark Connect session does not show its plan"
+    try:
+        return _source_table(frame._jdf.queryExecution().analyzed(), name)
+    except _NOT_KNOWN:
+        return "the input's plan cannot be read"
+
+
+_AROUND = ("SubqueryAlias", "View", "Project")
+_RELATIONS = {"StreamingRelationV2": "extraOptions", "DataSourceV2Relation": "options"}
+
+
+def _source_table(plan: Any, name: str) -> SourceTable | str:
+    output = plan.output()
+    wanted = [output.apply(i).exprId().id() for i in range(output.size())]
+    while _class(plan) in _AROUND:
+        if _class(plan) == "Project":
+            expressions = plan.projectList()
+            if any(_class(expressions.apply(i)) != "AttributeReference" for i in range(expressions.size())):
+                return "the input computes columns"
+        plan = plan.child()
+    kind = _class(plan)
+    if kind not in _RELATIONS:
+        return f"the input is not just a stream store: its plan has {plan.nodeName()}"
+    if plan.table().name() != name and (kind != "StreamingRelationV2" or plan.sourceName() != name):
+        return "the input is not a stream store"
+    output = plan.output()
+    names = {output.apply(i).exprId().id(): output.apply(i).name() for i in range(output.size())}
+    found = getattr(plan, _RELATIONS[kind])()
+    options = {str(entry.getKey()): str(entry.getValue()) for entry in found.asCaseSensitiveMap().entrySet()}
+    return SourceTable(tuple(names[one] for one in wanted), options)
+
+
 def _class(java_object: Any) -> str:
     return java_object.getClass().getSimpleName()
 

@@ -3,25 +3,33 @@
 A worker that begins with nothing loads numba and episode for seconds before its first row, and a stream needs several
 workers for each core. Spark takes the daemon by its name: `spark.python.daemon.module`. Where it is not set, all is the
 same, only later.
+
+Spark has a daemon for each kind of worker. Those that only plan (data sources: which partitions, which offset is the
+latest) match nothing, and load nothing of this.
 """
 
 from __future__ import annotations
 
 import gc
+import sys
 
-import pyarrow as pa
 from pyspark import daemon
 
-from episode.matchers import engines  # noqa: F401  (workers find them loaded)
-from episode.matchers.envelope import Packing, pack, unpack
-from episode.matchers.keys import KeyCoder
-from episode.matchers.ordering import events_of
-from episode.matchers.protocol import InputOrder, OrderKey
-from episode.spark import batch, stream  # noqa: F401
+PLANNERS = ("pyspark.sql.worker.", "pyspark.sql.streaming.")
+"""How the modules of workers begin that plan, and read no rows."""
 
 
 def load() -> None:
     """Load what every query needs; the first kernel brings numba's own tables with it."""
+    import pyarrow as pa
+
+    from episode.matchers import engines  # noqa: F401  (workers find them loaded)
+    from episode.matchers.envelope import Packing, pack, unpack
+    from episode.matchers.keys import KeyCoder
+    from episode.matchers.ordering import events_of
+    from episode.matchers.protocol import InputOrder, OrderKey
+    from episode.spark import batch, store_source, stream  # noqa: F401
+
     order = InputOrder(("k",), (OrderKey("ts"),))
     events = pa.table({"k": [1, 2, 1], "ts": [1, 2, 3], "v": [1.0, 2.5, 3.0]})
     for _, table in unpack(pack([events], Packing(order, 2), 0)):
@@ -31,5 +39,6 @@ def load() -> None:
 
 
 if __name__ == "__main__":
-    load()
+    if not any(module.startswith(PLANNERS) for module in sys.argv[1:]):
+        load()
     daemon.manager()

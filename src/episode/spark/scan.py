@@ -136,8 +136,13 @@ def _setting(spark: SparkSession, key: str) -> str:
         return ""
 
 
+def row_bytes(schema: pa.Schema) -> int:
+    """About how many bytes a row takes."""
+    return sum(_STRING_BYTES if not _is_fixed(field.type) else max(1, field.type.bit_width // 8) for field in schema)
+
+
 def _splits_of(path: str, footer: pq.FileMetaData, schema: pa.Schema) -> list[Split]:
-    width = sum(_STRING_BYTES if not _is_fixed(field.type) else max(1, field.type.bit_width // 8) for field in schema)
+    width = row_bytes(schema)
     groups = range(footer.num_row_groups)
     return [Split(path, i, i + 1, footer.row_group(i).num_rows * width) for i in groups if footer.row_group(i).num_rows]
 

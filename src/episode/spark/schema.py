@@ -12,6 +12,10 @@ from episode.spark.expressions import Arguments, select
 from episode.spark.tables import first_line
 
 NO_ARGUMENTS: Arguments = {}
+TIME = "episode.time"
+"""In a column's metadata: it is declared to be the event time, and events come at most this many milliseconds of
+Spark's watermark after later ones."""
+
 UTC_NAMES = ("UTC", "Z", "GMT", "Etc/UTC", "+00:00", "Etc/GMT", "Zulu")
 
 
@@ -41,4 +45,12 @@ def input_schema(
 
     zone = spark.conf.get("spark.sql.session.timeZone") or "UTC"
     case_sensitive = spark.conf.get("spark.sql.caseSensitive") == "true"
-    return InputSchema(columns, type_of, utc=zone in UTC_NAMES, case_sensitive=case_sensitive, arguments=arguments)
+    times = [field.name for field in fields if TIME in field.metadata]
+    return InputSchema(
+        columns,
+        type_of,
+        utc=zone in UTC_NAMES,
+        case_sensitive=case_sensitive,
+        arguments=arguments,
+        time=times[0] if len(times) == 1 else None,
+    )

@@ -38,7 +38,9 @@ from episode.plan.types import is_integer
 from episode.spark import carry
 from episode.spark.chain import DELAY, WATERMARK, Clock, chain_of, mark
 from episode.spark.packing import Stage, columns_of, pack_rows
+from episode.spark.schema import TIME
 from episode.spark.session import ROCKSDB, STATE_STORE
+from episode.spark.stores import StoreScan, scan_of
 from episode.spark.worker import prepare_worker
 
 if TYPE_CHECKING:
@@ -84,6 +86,7 @@ class Stream:
 
     delay: of the watermark that is set here (None: the input has one). delays: of the times in the pattern's output.
     takes_watermark: is the caller's watermark in use, for this stream or for the matches that are its events?
+    store: the stream store that the input is, where its readers pack the envelopes.
     """
 
     spark: SparkSession
@@ -96,6 +99,7 @@ class Stream:
     metrics: str
     delays: Delays
     takes_watermark: bool
+    store: StoreScan | None = None
 
     is_stream: ClassVar[bool] = True
 
@@ -104,15 +108,16 @@ class Stream:
         """How events come in, and the number of shards."""
         late = f"kept in {self.rules.late_path}" if self.rules.late_path else "dropped"
         return [
-            "scan: rows of a stream",
+            "scan: rows of a stream"
+            if self.store is None
+            else f"scan: envelopes of the stream store {self.store.name}",
             f"shards: {self.rules.shards:,} (fixed for the life of a checkpoint)",
             f"watermark: {self.delay_words}; later events are counted and {late}",
         ]
 
     def frame(self) -> DataFrame:
         """The matches; counters of every micro-batch are observed under the name `metrics`."""
-        packing = Packing(self.spec.input_order, self.rules.shards)
-        envelopes = carry.encode(self.input).mapInArrow(_with_call(pack_rows(packing, self.schema)), SCHEMA)
+        envelopes = self._envelopes()
         if self.delay is not None:
             factor = _MICROS // self.rules.clock.unit
             time = F.timestamp_micros(F.coalesce(F.col("last_time"), F.lit(0)) * factor)
@@ -129,6 +134,12 @@ class Stream:
         schema = carry.travel_schema(self.spec.output_schema)
         blobs = observed.select(F.col("blob").alias(mark(self._reported_within, self._settled)))
         return carry.decode(blobs.mapInArrow(open_matches, schema), self.spec.output_schema)
+
+    def _envelopes(self) -> DataFrame:
+        packing = Packing(self.spec.input_order, self.rules.shards)
+        if self.store is not None:
+            return self.store.envelopes(packing, ROLL_CALL)
+        return carry.encode(self.input).mapInArrow(_with_call(pack_rows(packing, self.schema)), SCHEMA)
 
     def metadata(self, column: str) -> dict[str, int] | None:
         """What a further pattern must know of a column of the output: the delay, if it has times of matches."""
@@ -190,7 +201,8 @@ def plan_stream(
     live = LiveRules(end, options.event_id, keep_late, of_matches=chain is not None)
     count = 1 if not spec.input_order.keys else run.shards or STREAM_SHARDS
     rules = StreamRules(live, clock, count, options.late_path, counters, shown(run.arguments))
-    return Stream(spark, selected, schema, spec, rules, delay, words, counters, delays, takes_watermark)
+    store = None if derived or chain is not None else scan_of(spark, selected)
+    return Stream(spark, selected, schema, spec, rules, delay, words, counters, delays, takes_watermark, store)
 
 
 def _watermark(frame: DataFrame, time: EventTime, options: LiveOptions) -> tuple[str | None, str]:
@@ -203,6 +215,9 @@ def _watermark(frame: DataFrame, time: EventTime, options: LiveOptions) -> tuple
                 hint="Leave one of the two out.",
             )
         return None, f"{watermarked[time.column]} ms behind {time.column} (the stream's own)"
+    declared = frame.schema[time.column].metadata.get(TIME)
+    if options.watermark is None and declared is not None:
+        return f"{declared} milliseconds", f"{declared} ms behind {time.column} (as its stream declares)"
     if options.watermark is None:
         raise EpisodeAnalysisError(
             f"The stream has no watermark on its event time {time.column}: how late may events come?",

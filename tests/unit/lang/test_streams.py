@@ -4,9 +4,20 @@ from __future__ import annotations
 
 import pytest
 
+from episode.lang.insertion import insertion
 from episode.lang.statement import parse_statement
-from episode.lang.streams import CreateStream, DescribeStream, DropStream, Named, ShowStreams, parse_columns
-from episode.plan.streams import StreamPlan, plan_stream_store
+from episode.lang.streams import (
+    CreateStream,
+    DescribeStream,
+    DropStream,
+    Named,
+    ShowStreams,
+    StreamColumn,
+    parse_columns,
+)
+from episode.lang.syntax import Duration
+from episode.plan.streams import check_stream_store
+from episode.store.declaration import OPTIONS
 
 WHOLE = """
 CREATE STREAM IF NOT EXISTS StockLive (symbol STRING, ts TIMESTAMP, price DECIMAL(10, 2), tags MAP<STRING, ARRAY<INT>>,
@@ -24,37 +35,63 @@ def created(text: str) -> CreateStream:
 
 def test_every_clause() -> None:
     found = created(WHOLE)
-    assert found.if_not_exists
-    assert plan_stream_store(found) == StreamPlan(
-        name="StockLive",
+    assert found == CreateStream(
+        source=found.source,
+        name=Named("StockLive"),
         columns=(
-            ("symbol", "string"),
-            ("ts", "timestamp"),
-            ("price", "decimal(10,2)"),
-            ("tags", "map<string,array<int>>"),
-            ("place", "struct<lat:double,`lon gitude`:double>"),
+            StreamColumn("symbol", "string"),
+            StreamColumn("ts", "timestamp"),
+            StreamColumn("price", "decimal(10,2)"),
+            StreamColumn("tags", "map<string,array<int>>"),
+            StreamColumn("place", "struct<lat:double,`lon gitude`:double>"),
         ),
-        time="ts",
-        key=("symbol",),
-        delay=10_000_000,
-        archive="StockArchive",
-        retain=30 * 86_400_000_000,
-        location="/data/it's",
-        using="episode",
-        options=(("lanes", "4"), ("log_retain", "2 hours")),
+        time=Named("ts"),
+        key=(Named("symbol"),),
+        delay=Duration(10_000_000, "microseconds"),
+        archive=Named("StockArchive"),
+        retain=Duration(30 * 86_400_000_000, "microseconds"),
+        location=Named("/data/it's"),
+        using=Named("episode"),
+        options=((Named("lanes"), "4"), (Named("log_retain"), "2 hours")),
+        if_not_exists=True,
     )
+    check_stream_store(found, OPTIONS)
 
 
 def test_the_least_declaration_in_any_order_of_clauses_and_case() -> None:
-    found = plan_stream_store(created("create stream t (K int, At long) delay 5 key (k) time at"))
-    assert (found.time, found.key, found.delay, found.using) == ("At", ("K",), 5, "episode")
+    found = created("create stream t (K int, At long) delay 5 key (k) time at")
+    check_stream_store(found, OPTIONS)
+    assert (found.time, found.key, found.delay) == (Named("at"), (Named("k"),), Duration(5, None))
     assert (found.archive, found.retain, found.location, found.options) == (None, None, None, ())
 
 
 def test_kafka_takes_the_connectors_options() -> None:
     text = "CREATE STREAM t (ts DATE) TIME ts USING Kafka OPTIONS ('kafka.bootstrap.servers' = 'h:1', topic \"ticks\")"
-    found = plan_stream_store(created(text))
-    assert (found.using, dict(found.options)) == ("kafka", {"kafka.bootstrap.servers": "h:1", "topic": "ticks"})
+    found = created(text)
+    check_stream_store(found, OPTIONS)
+    options = ((Named("kafka.bootstrap.servers"), "h:1"), (Named("topic"), "ticks"))
+    assert (found.using, found.options) == (Named("kafka"), options)
+
+
+@pytest.mark.parametrize(
+    ("text", "table", "columns", "body"),
+    [
+        ("INSERT INTO s SELECT 1", "s", (), "SELECT 1"),
+        ("insert into table `s` (b, `a c`) VALUES (1, 2)", "s", ("b", "a c"), "VALUES (1, 2)"),
+        ("INSERT INTO s (SELECT 1)", "s", (), "(SELECT 1)"),
+        ("INSERT INTO s FROM t SELECT a", "s", (), "FROM t SELECT a"),
+    ],
+)
+def test_what_is_inserted_and_where(text: str, table: str, columns: tuple[str, ...], body: str) -> None:
+    found = insertion(parse_statement(text))
+    assert found is not None
+    assert (found.table.text, tuple(column.text for column in found.columns)) == (table, columns)
+    assert text[found.query.start : found.query.end] == body
+
+
+@pytest.mark.parametrize("text", ["INSERT INTO db.s SELECT 1", "SELECT 1", "INSERT INTO s PARTITION (a = 1) SELECT 1"])
+def test_insertions_that_are_left_to_spark(text: str) -> None:
+    assert insertion(parse_statement(text)) is None
 
 
 def test_the_other_statements() -> None:

@@ -18,7 +18,16 @@ class Asked(Exception):
     """The text that Spark is asked first."""
 
 
+class Settings:
+    """Those of a session that has none."""
+
+    def get(self, name: str, default: None) -> None:
+        return default
+
+
 class Session:
+    conf = Settings()
+
     def sql(self, text: str, **frames: Any) -> None:
         raise Asked(text)
 

@@ -15,6 +15,12 @@ Tables = Mapping[str, InputSchema]
 TIME, START, KEY = "the event time", "the start of an event", "the key"
 
 
+def declared_time(tables: Tables) -> str | None:
+    """The event time that all tables declare, if they agree."""
+    times = {None if schema.time is None else schema.time.lower() for schema in tables.values()}
+    return next(iter(tables.values())).time if len(times) == 1 else None
+
+
 def one_stream_of(
     query: EventQuery, tables: Tables, time: str | None, start: str | None, keys: tuple[str, ...]
 ) -> dict[str, EventTable]:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from episode.errors import EpisodeAnalysisError, EpisodeWarning
 from episode.lang.rows.scalar import scalar_of
-from episode.lang.rows.syntax import MatchRecognize, Measure, Navigation, RowsPerMatch
+from episode.lang.rows.syntax import MatchRecognize, Measure, Navigation, OrderItem, RowsPerMatch
 from episode.lang.syntax import ColumnRef, Mode, Scalar
 from episode.plan.event_time import EventTime
 from episode.plan.output import HIDDEN_END, HIDDEN_START, MATCH_END, MATCH_START
@@ -51,6 +51,14 @@ def warn_if_unbounded(plan: RowPatternPlan, limited: bool) -> None:
         EpisodeWarning,
         stacklevel=2,
     )
+
+
+def in_order_of_time(clause: MatchRecognize, time: str | None) -> MatchRecognize:
+    """The clause ordered by the event time that its input declares, where it has no ORDER BY of its own."""
+    if clause.order_by or time is None:
+        return clause
+    column = ColumnRef(None, (time,), clause.source.span.beginning)
+    return replace(clause, order_by=(OrderItem(column, ascending=True, nulls_first=True),))
 
 
 def with_match_times(clause: MatchRecognize, columns: Iterable[str]) -> MatchRecognize:

@@ -25,7 +25,7 @@ from episode.plan.events.postponed import AUTO, RUNS
 from episode.plan.events.report import EventReport
 from episode.plan.events.returns import KEEP, MATCH_END, MATCH_START, EventTimes, Imprecision
 from episode.plan.events.stream import event_time_of
-from episode.plan.events.tables import one_stream_of
+from episode.plan.events.tables import declared_time, one_stream_of
 from episode.plan.result import Result
 from episode.plan.run_options import STEP_BUDGET, RunOptions
 from episode.plan.schema import InputSchema, key_columns
@@ -105,7 +105,7 @@ class EventPatterns(Language[EventQuery]):
                 span,
                 "Leave it out, or give one table of all events: match(df, …), in SQL FROM events.",
             )
-        time, start = given.time or query.input.time, given.start or query.input.start
+        time, start = given.time or query.input.time or declared_time(schemas), given.start or query.input.start
         interval = self._interval(query, given)
         if interval is not None:
             time, start = interval.hi, interval.lo

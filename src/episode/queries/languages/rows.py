@@ -17,7 +17,13 @@ from episode.plan.result import Result
 from episode.plan.rows.delays import row_pattern_delays
 from episode.plan.rows.explain import explain_row_pattern
 from episode.plan.rows.plan import RowPatternPlan, plan_row_pattern
-from episode.plan.rows.stream import event_time_of, warn_if_unbounded, with_hidden_times, with_match_times
+from episode.plan.rows.stream import (
+    event_time_of,
+    in_order_of_time,
+    warn_if_unbounded,
+    with_hidden_times,
+    with_match_times,
+)
 from episode.plan.run_options import RunOptions
 from episode.plan.schema import InputSchema
 from episode.queries.language import ARCHIVE, LIVE, Given, Input, Language
@@ -57,6 +63,7 @@ class RowPatterns(Language[MatchRecognize]):
         return query.source
 
     def bind(self, query: MatchRecognize, events: Input, given: Given, run: RunOptions) -> BoundPattern:
+        query = in_order_of_time(query, events.schema.time)
         if run.match_times:
             query = with_match_times(query, events.schema.columns)
         if run.correlated:

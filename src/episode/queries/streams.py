@@ -1,0 +1,233 @@
+"""Stream stores in statements: CREATE, DROP, SHOW and DESCRIBE STREAM, INSERT INTO, and names of streams as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, TypeVar
+
+from episode.errors import EpisodeAnalysisError, EpisodeError, EpisodeUnsupportedError
+from episode.lang.insertion import Insertion
+from episode.lang.lexer import Kind
+from episode.lang.source import Source
+from episode.lang.statement import Statement
+from episode.lang.streams import CreateStream, DescribeStream, DropStream, StreamStatement
+from episode.lang.syntax import Span
+from episode.lang.table_patterns import may_precede_table
+from episode.plan.streams import check_stream_store
+from episode.store.catalog import Catalog, declare
+from episode.store.declaration import OPTIONS, Declaration, find_column
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Result = TypeVar("Result")
+
+SHOWN = "name string, archive string, store string, time string, key string, location string"
+DESCRIBED = "col_name string, data_type string, comment string"
+
+
+# ---- names of streams as tables ----------------------------------------------------------------------
+
+
+def mentioned(spark: SparkSession, statement: Statement, given: Iterable[str]) -> dict[str, DataFrame]:
+    """The streams and archives that a statement names where a table may stand, each once. given: other tables."""
+    from episode.spark.stores import catalog_of, store_table
+
+    catalog = catalog_of(spark)
+    if not catalog.directory.is_dir():
+        return {}
+    known = _names(catalog) - {name.lower() for name in given}
+    found: dict[str, DataFrame] = {}
+    for index, token in enumerate(statement.tokens):
+        if token.kind not in (Kind.NAME, Kind.QUOTED) or token.identifier.lower() not in known:
+            continue
+        after = statement.tokens[index + 1]
+        if after.is_symbol(".") or after.is_symbol("(") or not may_precede_table(list(statement.tokens), index - 1):
+            continue
+        known.discard(token.identifier.lower())
+        frame = store_table(spark, token.identifier)
+        if frame is not None:
+            found[token.identifier] = frame
+    return found
+
+
+def _names(catalog: Catalog) -> set[str]:
+    declarations = catalog.declarations()
+    names = [*(one.name for one in declarations), *(one.archive for one in declarations if one.archive)]
+    return {name.lower() for name in names}
+
+
+# ---- statements --------------------------------------------------------------------------------------
+
+
+def run_stream_statement(spark: SparkSession, statement: StreamStatement) -> DataFrame:
+    """CREATE, DROP, SHOW or DESCRIBE STREAM: done at once; what comes back is a small table."""
+    from episode.spark.stores import catalog_of, register
+
+    catalog = catalog_of(spark)
+    if isinstance(statement, CreateStream):
+        create(catalog, statement, spark)
+        register(spark)
+        return spark.createDataFrame([], "name string")
+    if isinstance(statement, DropStream):
+        dropped, if_exists = statement.name, statement.if_exists
+        _at(statement.source, dropped.span, lambda: catalog.drop(dropped.text, if_exists=if_exists))
+        return spark.createDataFrame([], "name string")
+    if isinstance(statement, DescribeStream):
+        named = statement.name
+        rows = _at(statement.source, named.span, lambda: described(_found(catalog, named.text)))
+        return spark.createDataFrame(rows, DESCRIBED)
+    return spark.createDataFrame([shown(one) for one in catalog.declarations()], SHOWN)
+
+
+def create(catalog: Catalog, created: CreateStream, spark: SparkSession | None = None) -> Declaration:
+    """Declare a stream. spark: the session whose tables may not have its names."""
+    check_stream_store(created, OPTIONS)
+    exists = created.if_not_exists and catalog.lookup(created.name.text) is not None
+    for named in (created.name, created.archive):
+        if spark is not None and named is not None and not exists and spark.catalog.tableExists(named.text):
+            raise created.source.error(
+                EpisodeAnalysisError,
+                f"There is a table called {named.text} in Spark's catalog already.",
+                named.span,
+                "Choose another name.",
+            )
+    delay, retain = (
+        None if length is None else created.source.written(length.span) for length in (created.delay, created.retain)
+    )
+
+    def declared() -> Declaration:
+        declaration = declare(
+            created.name.text,
+            [(column.name, column.type) for column in created.columns],
+            time=created.time.text,
+            key=[name.text for name in created.key],
+            delay=delay,
+            retain=retain,
+            archive=None if created.archive is None else created.archive.text,
+            location=None if created.location is None else created.location.text,
+            using=created.using.text,
+            options={name.text: value for name, value in created.options},
+        )
+        return catalog.create(declaration, if_not_exists=created.if_not_exists)
+
+    return _at(created.source, created.name.span, declared)
+
+
+def shown(declaration: Declaration) -> tuple[str | None, ...]:
+    """A row of SHOW STREAMS."""
+    key = ", ".join(declaration.key) or None
+    return (
+        declaration.name,
+        declaration.archive,
+        declaration.using,
+        declaration.time,
+        key,
+        declaration.location or None,
+    )
+
+
+def described(declaration: Declaration) -> list[tuple[str, str, str]]:
+    """The rows of DESCRIBE STREAM: the columns, then what else is declared."""
+    rows = []
+    for name, type_ in declaration.columns:
+        roles = ["event time"] if name == declaration.time else []
+        roles += ["key"] if name in declaration.key else []
+        rows.append((name, type_, ", ".join(roles)))
+    unit = "" if declaration.event_time.units_per_millisecond == 1 else " microseconds"
+    details = {
+        "Name": declaration.name,
+        "Archive": declaration.archive or "",
+        "Delay": f"{declaration.delay or 0}{unit}",
+        "Retain": "" if declaration.retain is None else f"{declaration.retain}{unit}",
+        "Store": declaration.using,
+        "Lanes": str(declaration.lanes) if declaration.using == "episode" else "",
+        "Location": declaration.location,
+        **{f"Option {name}": value for name, value in declaration.options.items()},
+    }
+    return [*rows, ("", "", ""), ("# Stream", "", ""), *((name, value, "") for name, value in details.items() if value)]
+
+
+def _found(catalog: Catalog, name: str) -> Declaration:
+    return catalog.lookup(name) or catalog.find(name)
+
+
+def _at(source: Source, span: Span, done: Callable[[], Result]) -> Result:
+    """What is done for a statement; an error of it shows a place in the text."""
+    try:
+        return done()
+    except EpisodeError as error:
+        if error.position is not None:
+            raise
+        raise source.error(type(error), error.message, span, error.hint) from None
+
+
+# ---- INSERT INTO -------------------------------------------------------------------------------------
+
+
+def insertion_target(spark: SparkSession, statement: Statement, inserted: Insertion) -> Declaration | None:
+    """The stream that rows are inserted into; None where the table is none."""
+    from episode.spark.stores import catalog_of
+
+    catalog = catalog_of(spark)
+    found = catalog.lookup(inserted.table.text) if catalog.directory.is_dir() else None
+    if found is None:
+        return None
+    source = Source(statement.source)
+    if found.name.lower() != inserted.table.text.lower():
+        raise source.error(
+            EpisodeUnsupportedError,
+            f"{inserted.table.text} is an archive: its events come from the stream {found.name}.",
+            inserted.table.span,
+            f"Insert into {found.name}.",
+        )
+    if inserted.overwrite:
+        raise source.error(
+            EpisodeUnsupportedError,
+            f"The stream {found.name} is appended to, never overwritten.",
+            inserted.table.span,
+            f"Write INSERT INTO {found.name}.",
+        )
+    return found
+
+
+def insert(statement: Statement, inserted: Insertion, declaration: Declaration, rows: DataFrame) -> DataFrame:
+    """Append the rows of a query: its columns are those of the stream, in order, or those that are listed."""
+    from episode.spark.stores import append_frame, register
+
+    source = Source(statement.source)
+    if rows.isStreaming:
+        raise source.error(
+            EpisodeUnsupportedError,
+            "The query that is inserted is a stream, which does not end.",
+            inserted.query,
+            f"Run the query alone, and start it: .writeStream.format('episode').option('checkpointLocation', …)"
+            f".start('{declaration.name}').",
+        )
+    names = _columns(source, inserted, declaration)
+    if len(rows.columns) != len(names):
+        raise source.error(
+            EpisodeAnalysisError,
+            f"The query has {len(rows.columns)} columns; {len(names)} go into {declaration.name}.",
+            Span(inserted.query.start, inserted.query.start + 1),
+            f"Columns: {', '.join(names)}.",
+        )
+    register(rows.sparkSession)
+    _at(source, inserted.table.span, lambda: append_frame(rows.toDF(*names), declaration))
+    return rows.sparkSession.createDataFrame([], "name string")
+
+
+def _columns(source: Source, inserted: Insertion, declaration: Declaration) -> list[str]:
+    """The columns of the stream that rows are inserted into, in order."""
+    if not inserted.columns:
+        return [name for name, _ in declaration.columns]
+    found: list[str] = []
+    for named in inserted.columns:
+        column = find_column(declaration.columns, named.text)
+        if column is None or column[0] in found:
+            what = f"There is no column {named.text} in" if column is None else f"{named.text} is there twice for"
+            columns = ", ".join(name for name, _ in declaration.columns)
+            message = f"{what} the stream {declaration.name}."
+            raise source.error(EpisodeAnalysisError, message, named.span, f"Columns: {columns}.")
+        found.append(column[0])
+    return found

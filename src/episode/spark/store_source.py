@@ -1,0 +1,146 @@
+"""Spark's Python data source `episode`: stream stores as tables and streams, to read and to write.
+
+    spark.read.format("episode").load("StockArchive")        every event so far, archived or not, once
+    spark.readStream.format("episode").load("StockLive")     as they are appended
+    df.write.format("episode").mode("append").save("StockLive")
+    df.writeStream.format("episode").option("checkpointLocation", …).start("StockLive")
+
+Spark makes these objects in processes of its own that only plan: what is heavy is loaded where rows are read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, MutableMapping
+from typing import TYPE_CHECKING, ClassVar
+
+from pyspark.sql.datasource import DataSource
+from pyspark.sql.pandas.types import from_arrow_type
+from pyspark.sql.types import StructField, StructType
+
+from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
+from episode.spark.schema import TIME
+from episode.store.catalog import Catalog
+from episode.store.declaration import Declaration
+
+if TYPE_CHECKING:
+    from episode.spark.store_reading import StoreReader, StoreStreamReader
+    from episode.spark.store_writing import StoreStreamWriter, StoreWriter
+
+FORMAT = "episode"
+CATALOG, STREAM, ENVELOPES = "catalog", "stream", "envelopes"
+MAX_EVENTS, STARTING, SKIP_CORRUPT = "maxEventsPerTrigger", "startingPosition", "skipCorrupt"
+READING = (STREAM, CATALOG, MAX_EVENTS, STARTING, SKIP_CORRUPT)
+WRITING = (STREAM, CATALOG)
+_OWN = frozenset(("path", ENVELOPES, "checkpointlocation", "queryname"))
+"""Options that Spark gives, or episode itself."""
+
+
+class EpisodeSource(DataSource):
+    """A stream store, by the name of the stream or of its archive. catalog: where names are looked up."""
+
+    catalog: ClassVar[str | None] = None
+
+    @classmethod
+    def name(cls) -> str:
+        return FORMAT
+
+    def __init__(self, options: MutableMapping[str, str]) -> None:
+        super().__init__(options)
+        self.given = {name.lower(): value for name, value in options.items()}
+
+    def schema(self) -> StructType:
+        return declared_schema(self.declaration())
+
+    def declaration(self) -> Declaration:
+        """The declaration of the stream that is named, or whose archive is."""
+        name = self.given.get(STREAM) or self.given.get("path")
+        if not name:
+            raise EpisodeAnalysisError(
+                "Which stream?", hint="Write load('StockLive'), or option('stream', 'StockLive')."
+            )
+        catalog = Catalog(self.given.get(CATALOG) or self.catalog)
+        found = catalog.lookup(name) or catalog.find(name)
+        if found.using != "episode":
+            raise EpisodeUnsupportedError(
+                f"The events of {found.name} are in {found.using}: this data source is the embedded store's.",
+                hint=f"Use its name in a query: episode.sql('SELECT * FROM {name}').",
+            )
+        return found
+
+    # ---- what Spark asks for --------------------------------------------------------------------------
+
+    def reader(self, schema: StructType) -> StoreReader:
+        from episode.spark.store_reading import StoreReader
+
+        check_options(self.given, (STREAM, CATALOG, SKIP_CORRUPT))
+        return StoreReader(self.declaration(), self.given, schema)
+
+    def streamReader(self, schema: StructType) -> StoreStreamReader:
+        from episode.spark.store_reading import StoreStreamReader
+
+        check_options(self.given, READING)
+        return StoreStreamReader(self._live(), self.given, schema)
+
+    def writer(self, schema: StructType, overwrite: bool) -> StoreWriter:
+        from episode.spark.store_writing import StoreWriter
+
+        return StoreWriter(self._written(overwrite))
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> StoreStreamWriter:
+        from episode.spark.store_writing import StoreStreamWriter
+
+        return StoreStreamWriter(self._written(overwrite))
+
+    def _live(self) -> Declaration:
+        declaration = self.declaration()
+        name = self.given.get(STREAM) or self.given["path"]
+        if name.lower() != declaration.name.lower():
+            raise EpisodeUnsupportedError(
+                f"{name} is an archive: a table, not a stream.",
+                hint=f"Follow the stream itself: readStream.format('episode').load('{declaration.name}').",
+            )
+        return declaration
+
+    def _written(self, overwrite: bool) -> Declaration:
+        check_options(self.given, WRITING)
+        declaration = self.declaration()
+        name = self.given.get(STREAM) or self.given["path"]
+        if overwrite:
+            raise EpisodeUnsupportedError(f"{name} is appended to, never overwritten.", hint="Use mode('append').")
+        if name.lower() != declaration.name.lower():
+            raise EpisodeUnsupportedError(
+                f"{name} is an archive: its events come from the stream {declaration.name}.",
+                hint=f"Append to {declaration.name}.",
+            )
+        return declaration
+
+
+def check_options(given: Mapping[str, str], known: tuple[str, ...]) -> None:
+    """No option is accepted and ignored."""
+    lower = {name.lower() for name in known}
+    for name in given:
+        if name not in lower and name not in _OWN:
+            raise EpisodeAnalysisError(f"There is no option {name} here.", hint=f"Options: {', '.join(known)}.")
+
+
+def declared_schema(declaration: Declaration) -> StructType:
+    """The columns of a stream for Spark; the event time is marked, with the delay of the watermark."""
+    return StructType(
+        [
+            StructField(
+                field.name,
+                from_arrow_type(field.type, prefer_timestamp_ntz=True),
+                True,
+                {TIME: watermark_delay(declaration)} if field.name == declaration.time else None,
+            )
+            for field in declaration.schema
+        ]
+    )
+
+
+def watermark_delay(declaration: Declaration) -> int:
+    """The declared DELAY in milliseconds of Spark's watermark.
+
+    An event is late at the watermark, too; one that comes just DELAY after a later one is not. So one millisecond more.
+    """
+    return -(-(declaration.delay or 0) // declaration.event_time.units_per_millisecond) + 1

@@ -1,0 +1,113 @@
+"""Stream stores in a Spark session: the catalog, the data source, and streams and archives by their names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from episode.matchers.envelope import SCHEMA, Packing
+from episode.spark.carry import arrow_schema
+from episode.spark.classic import SourceTable, table_of_source
+from episode.spark.errors import translate
+from episode.spark.scan import row_bytes
+from episode.spark.store_reading import EnvelopeOptions
+from episode.spark.store_source import CATALOG, ENVELOPES, FORMAT, STREAM, EpisodeSource, declared_schema
+from episode.store.catalog import Catalog, catalog_directory
+from episode.store.conforming import conform
+from episode.store.declaration import Declaration
+from episode.store.stream import open_store
+
+SETTING = "spark.episode.catalog"
+_WAREHOUSE = "spark.sql.warehouse.dir"
+_REGISTERED = "spark.episode.registered"
+"""The catalog with which the data source is registered in a session."""
+
+
+def catalog_of(spark: SparkSession) -> Catalog:
+    """The catalog of a session: EPISODE_CATALOG, `spark.episode.catalog`, or in Spark's warehouse."""
+    return Catalog(catalog_directory(_conf(spark, SETTING), _conf(spark, _WAREHOUSE)))
+
+
+def register(spark: SparkSession) -> None:
+    """Make `format("episode")` known to a session, once."""
+    catalog = str(catalog_of(spark).directory)
+    if _conf(spark, _REGISTERED) == catalog:
+        return
+    # A class of its own is sent by value, and so it takes the session's catalog along.
+    spark.dataSource.register(type("SessionSource", (EpisodeSource,), {"catalog": catalog}))
+    spark.conf.set(_REGISTERED, catalog)
+
+
+def _conf(spark: SparkSession, name: str) -> str | None:
+    return spark.conf.get(name, None)
+
+
+def store_table(spark: SparkSession, name: str) -> DataFrame | None:
+    """The stream of a name, or the table of an archive's name; None where the catalog has neither."""
+    catalog = catalog_of(spark)
+    if not catalog.directory.is_dir():
+        return None
+    declaration = catalog.lookup(name)
+    if declaration is None:
+        return None
+    register(spark)
+    reader = spark.readStream if declaration.name.lower() == name.lower() else spark.read
+    return reader.format(FORMAT).option(CATALOG, str(catalog.directory)).option(STREAM, name).load()
+
+
+def append_frame(frame: DataFrame, declaration: Declaration) -> None:
+    """Append the rows of a table; columns that it does not have are null."""
+    declared = declared_schema(declaration)
+    missing = [field for field in declared if field.name not in frame.columns]
+    whole = frame.select("*", *[F.lit(None).cast(field.dataType).alias(field.name) for field in missing])
+    conform(arrow_schema(whole.schema).empty_table(), declaration)  # names and types, before anything runs
+    writer = whole.write.format(FORMAT).mode("append")
+    try:
+        writer.option(CATALOG, str(catalog_of(frame.sparkSession).directory)).option(STREAM, declaration.name).save()
+    except PySparkException as error:
+        ours = translate(error)
+        if ours is None:
+            raise
+        raise ours from None
+
+
+@dataclass(frozen=True)
+class StoreScan:
+    """A frame that is a stream store and no more: its readers can pack envelopes themselves.
+
+    columns: names in the frame → names in the stream. options: of the reader.
+    """
+
+    spark: SparkSession
+    columns: Mapping[str, str]
+    options: Mapping[str, str]
+    is_stream: bool
+
+    @property
+    def name(self) -> str:
+        return self.options.get(STREAM) or self.options["path"]
+
+    def size(self, schema: pa.Schema) -> int:
+        """About how many bytes the events of these columns have."""
+        declaration = Catalog(self.options[CATALOG]).lookup(self.name) if CATALOG in self.options else None
+        declaration = declaration or catalog_of(self.spark).find(self.name)
+        return open_store(declaration).count() * row_bytes(schema)
+
+    def envelopes(self, packing: Packing, call: int | None = None) -> DataFrame:
+        """Envelopes instead of rows. call: the shard that is called after the events of a partition."""
+        how = EnvelopeOptions(tuple((theirs, ours) for ours, theirs in self.columns.items()), packing, call)
+        reader = self.spark.readStream if self.is_stream else self.spark.read
+        return reader.format(FORMAT).schema(SCHEMA).options(**self.options).option(ENVELOPES, how.written()).load()
+
+
+def scan_of(spark: SparkSession, frame: DataFrame) -> StoreScan | None:
+    """The stream store that a frame is, with some of its columns; None where it is anything else."""
+    found = table_of_source(frame, FORMAT)
+    if not isinstance(found, SourceTable) or ENVELOPES in found.options:
+        return None
+    return StoreScan(spark, dict(zip(frame.columns, found.columns, strict=True)), found.options, frame.isStreaming)

@@ -1,0 +1,137 @@
+"""Stream stores on Spark: statements, the data source, patterns over streams and archives by their names."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+from tests.support.streams import counters
+
+import episode
+from episode.api import Options
+from episode.store.catalog import Catalog
+from episode.store.stream import StreamStore, open_store
+
+RISES = """
+SELECT * FROM {table} MATCH_RECOGNIZE (
+  PARTITION BY k {order} MEASURES FIRST(ts) AS first, LAST(ts) AS last, count(*) AS n
+  PATTERN (A B+) WITHIN 400 DEFINE B AS v > PREV(v))
+"""
+END = 1_000_000
+
+
+@pytest.fixture
+def catalog(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Catalog:
+    monkeypatch.setenv("EPISODE_CATALOG", str(tmp_path / "catalog"))
+    return Catalog(tmp_path / "catalog")
+
+
+@pytest.fixture
+def ticks(spark: SparkSession, catalog: Catalog) -> StreamStore:
+    """A declared stream without events."""
+    episode.sql(
+        "CREATE STREAM Ticks (k INT, ts BIGINT, v INT) TIME ts KEY k DELAY 100 ARCHIVE AS TicksArchive", spark=spark
+    )
+    return open_store(catalog.find("ticks"))
+
+
+def events(first: int = 0, count: int = 300) -> pa.Table:
+    """Events a little out of order, of seven keys."""
+    numbers = range(first, first + count)
+    return pa.table(
+        {
+            "k": pa.array([n * n % 7 for n in numbers], pa.int32()),
+            "ts": [10 * n + n * 37 % 50 for n in numbers],
+            "v": pa.array([n * 31 % 5 for n in numbers], pa.int32()),
+        }
+    )
+
+
+def rows(frame: DataFrame) -> Counter[tuple]:
+    return Counter(tuple(row) for row in frame.collect())
+
+
+class Results:
+    """What a stream gives, in files."""
+
+    def __init__(self, spark: SparkSession, place: Path) -> None:
+        self.spark, self.place = spark, place
+
+    def run(self, frame: DataFrame) -> StreamingQuery:
+        """Until all that is there has been taken."""
+        writer = frame.writeStream.format("parquet").option("checkpointLocation", str(self.place / "checkpoint"))
+        query = writer.trigger(availableNow=True).start(str(self.place / "out"))
+        query.awaitTermination()
+        return query
+
+    def rows(self) -> Counter[tuple]:
+        return rows(self.spark.read.parquet(str(self.place / "out")))
+
+
+@pytest.fixture
+def results(spark: SparkSession, tmp_path: Path, rocksdb: None) -> Results:
+    return Results(spark, tmp_path / "results")
+
+
+def test_statements(spark: SparkSession, ticks: StreamStore) -> None:
+    shown = episode.sql("SHOW STREAMS", spark=spark).collect()
+    assert [(row.name, row.archive, row.store, row.time, row.key) for row in shown] == [
+        ("Ticks", "TicksArchive", "episode", "ts", "k")
+    ]
+    described = {row.col_name: (row.data_type, row.comment) for row in episode.sql("DESCRIBE STREAM ticks").collect()}
+    assert described["ts"] == ("bigint", "event time")
+    assert described["k"] == ("int", "key")
+    assert described["Delay"] == ("100", "")
+    episode.sql("CREATE STREAM IF NOT EXISTS ticks (ts BIGINT) TIME ts", spark=spark)
+    with pytest.raises(episode.EpisodeAnalysisError, match="There is a stream called Ticks already") as raised:
+        episode.sql("CREATE STREAM Ticks (ts BIGINT) TIME ts", spark=spark)
+    assert raised.value.position == len("CREATE STREAM ")
+    spark.range(1).createOrReplaceTempView("taken")
+    with pytest.raises(episode.EpisodeAnalysisError, match="table called taken"):
+        episode.sql("CREATE STREAM taken (ts BIGINT) TIME ts", spark=spark)
+    spark.catalog.dropTempView("taken")
+    episode.sql("DROP STREAM Ticks", spark=spark)
+    with pytest.raises(episode.EpisodeAnalysisError, match="There is no stream Ticks"):
+        episode.sql("DROP STREAM Ticks", spark=spark)
+    episode.sql("DROP STREAM IF EXISTS Ticks", spark=spark)
+    assert episode.sql("SHOW STREAMS", spark=spark).collect() == []
+
+
+def test_a_pattern_over_a_stream_by_its_name(spark: SparkSession, ticks: StreamStore, results: Results) -> None:
+    """No ORDER BY, no watermark: both are declared. Restarted, it goes on; in the end it is as over the table."""
+    options = Options(end=END, shards=4)
+    query = RISES.format(table="Ticks", order="")
+    assert "envelopes of the stream store Ticks" in episode.explain(query, spark=spark, options=options)
+    ticks.append(events(0, 200))
+    first = results.run(episode.sql(query, spark=spark, options=options))
+    for start in range(200, 500, 50):
+        ticks.append(events(start, 50))
+    ticks.append(pa.table({"k": pa.array([-1], pa.int32()), "ts": [2 * END], "v": pa.array([0], pa.int32())}))
+    second = results.run(episode.sql(query, spark=spark, options=options))
+    table = spark.createDataFrame(events(0, 500).to_pandas())
+    expected = rows(episode.sql(RISES.format(table="t", order="ORDER BY ts"), t=table))
+    assert sum(expected.values()) > 50
+    assert results.rows() == expected
+    assert counters(first)["events"] + counters(second)["events"] == 501
+    assert counters(first)["late"] + counters(second)["late"] == 0
+
+
+def test_a_pattern_over_an_archive_by_its_name(spark: SparkSession, ticks: StreamStore) -> None:
+    ticks.append(events())
+    query = RISES.format(table="TicksArchive", order="")
+    assert "envelopes of the stream store TicksArchive" in episode.explain(query, spark=spark)
+    table = spark.createDataFrame(events().to_pandas())
+    expected = rows(episode.sql(RISES.format(table="t", order="ORDER BY ts"), t=table))
+    assert rows(episode.sql(query, spark=spark)) == expected
+    through_rows = RISES.format(table="(SELECT k, ts, v + 0 AS v FROM ticksarchive WHERE v >= 0)", order="")
+    assert "rows through Spark" in episode.explain(through_rows, spark=spark)
+    assert rows(episode.sql(through_rows, spark=spark)) == expected
+    found = episode.match("TicksArchive", "PATTERN SEQ(A a, B b) WHERE [k] AND b.v > a.v WITHIN 20", spark=spark)
+    given = episode.match(table, "PATTERN SEQ(A a, B b) WHERE [k] AND b.v > a.v WITHIN 20", time="ts")
+    assert rows(found.select("match_start", "match_end")) == rows(given.select("match_start", "match_end"))
+    plain = episode.sql("WITH t AS (SELECT 1 AS one) SELECT count(*), sum(v) FROM TicksArchive, t", spark=spark)
+    assert plain.collect()[0][0] == 300
