@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from tests.support.streams import counters
@@ -135,3 +136,76 @@ def test_a_pattern_over_an_archive_by_its_name(spark: SparkSession, ticks: Strea
     assert rows(found.select("match_start", "match_end")) == rows(given.select("match_start", "match_end"))
     plain = episode.sql("WITH t AS (SELECT 1 AS one) SELECT count(*), sum(v) FROM TicksArchive, t", spark=spark)
     assert plain.collect()[0][0] == 300
+
+
+def test_what_is_archived_or_not_is_read_once(spark: SparkSession, ticks: StreamStore, results: Results) -> None:
+    """As a table, and as a stream that begins when the log no longer has the first events."""
+    ticks.append(events(0, 100))
+    ticks.append(events(100, 100))
+    ticks.archive()
+    ticks.append(events(200, 100))
+    ticks.log.path(1).unlink()
+    expected = Counter(zip(*events().to_pydict().values(), strict=True))
+    table = spark.read.format("episode").load("TicksArchive")
+    assert rows(table) == expected
+    assert table.schema["ts"].metadata == {"episode.time": 101}
+    query = results.run(spark.readStream.format("episode").option("maxEventsPerTrigger", 100).load("Ticks"))
+    assert results.rows() == expected
+    taken = [progress.numInputRows for progress in query.recentProgress if progress.numInputRows]
+    assert taken == [200, 100]  # commits that were archived together come together
+
+
+def test_writing(spark: SparkSession, ticks: StreamStore, tmp_path: Path, rocksdb: None) -> None:
+    """By INSERT, as a table, and as a stream whose last micro-batch is run again."""
+    spark.createDataFrame(events(0, 50).to_pandas()).createOrReplaceTempView("given_events")
+    episode.sql("INSERT INTO Ticks SELECT k, ts, v FROM given_events WHERE ts >= 0", spark=spark)
+    episode.sql("INSERT INTO ticks (ts, k) VALUES (5, 1)", spark=spark)
+    episode.sql("INSERT INTO Ticks WITH t AS (SELECT 1 AS k, 6L AS ts, 2 AS v) SELECT * FROM t", spark=spark)
+    frame = spark.createDataFrame(events(50, 50).to_pandas()).selectExpr("ts", "cast(k as int) k", "cast(v as int) v")
+    frame.write.format("episode").mode("append").save("Ticks")
+    expected = Counter(zip(*events(0, 100).to_pydict().values(), strict=True)) + Counter([(1, 5, None), (1, 6, 2)])
+    assert Counter(zip(*ticks.table().to_pydict().values(), strict=True)) == expected
+    episode.sql("CREATE STREAM copies (k INT, ts BIGINT, v INT) TIME ts", spark=spark)
+    copies = open_store(Catalog(ticks.log.directory.parents[1]).find("copies"))
+
+    def copy() -> None:
+        live = spark.readStream.format("episode").option("maxEventsPerTrigger", 60).load("Ticks")
+        writer = live.writeStream.format("episode").option("checkpointLocation", str(tmp_path / "copying"))
+        writer.trigger(availableNow=True).start("copies").awaitTermination()
+
+    copy()
+    commits = tmp_path / "copying" / "commits"
+    last = max(int(path.name) for path in commits.glob("[0-9]*"))
+    for name in (f"{last}", f".{last}.crc"):  # as if the query had been killed before it knew that the batch was stored
+        (commits / name).unlink()
+    copy()
+    assert Counter(zip(*copies.table().to_pydict().values(), strict=True)) == expected
+    spark.catalog.dropTempView("given_events")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("INSERT INTO Ticks SELECT 1, 2", "The query has 2 columns; 3 go into Ticks"),
+        ("INSERT INTO Ticks SELECT 1, 'x', 3", "The column ts of Ticks is of type BIGINT, but string was given"),
+        ("INSERT INTO Ticks SELECT 1, CAST(NULL AS BIGINT), 3", "Row 1 has no event time: ts is null"),
+        ("INSERT INTO Ticks (k, tss) SELECT 1, 2L", "There is no column tss in the stream Ticks"),
+        ("INSERT INTO TicksArchive SELECT 1, 2L, 3", "TicksArchive is an archive"),
+        ("INSERT OVERWRITE Ticks SELECT 1, 2L, 3", "never overwritten"),
+        ("INSERT INTO Ticks SELECT * FROM Ticks", "is a stream, which does not end"),
+    ],
+)
+def test_what_cannot_be_inserted(spark: SparkSession, ticks: StreamStore, text: str, message: str) -> None:
+    with pytest.raises(episode.EpisodeError, match=message):
+        episode.sql(text, spark=spark)
+    assert ticks.count() == 0
+
+
+def test_what_the_data_source_refuses(spark: SparkSession, ticks: StreamStore) -> None:
+    with pytest.raises(PySparkException, match="There is no stream nothing"):
+        spark.read.format("episode").load("nothing")
+    with pytest.raises(PySparkException, match="There is no option maxrows"):
+        spark.read.format("episode").option("maxRows", 5).load("Ticks").count()
+    archive = spark.readStream.format("episode").load("TicksArchive").writeStream.format("noop").start()
+    with pytest.raises(PySparkException, match="TicksArchive is an archive: a table, not a stream"):
+        archive.awaitTermination()

@@ -5,7 +5,7 @@ workers for each core. Spark takes the daemon by its name: `spark.python.daemon.
 same, only later.
 
 Spark has a daemon for each kind of worker. Those that only plan (data sources: which partitions, which offset is the
-latest) match nothing, and load nothing of this.
+latest) match nothing, and load only what they need.
 """
 
 from __future__ import annotations
@@ -38,7 +38,19 @@ def load() -> None:
     gc.freeze()  # not looked at again by any worker, and so its pages stay shared
 
 
+def load_planner() -> None:
+    """Load what workers need that plan."""
+    from pyspark.sql.worker import plan_data_source_read  # noqa: F401
+
+    from episode.spark import store_reading, store_source, store_writing  # noqa: F401
+
+    gc.collect()
+    gc.freeze()
+
+
 if __name__ == "__main__":
-    if not any(module.startswith(PLANNERS) for module in sys.argv[1:]):
+    if any(module.startswith(PLANNERS) for module in sys.argv[1:]):
+        load_planner()
+    else:
         load()
     daemon.manager()
