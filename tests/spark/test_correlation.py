@@ -13,6 +13,7 @@ from tests.support.streams import Files
 
 import episode
 from episode.api import Options
+from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("rocksdb")]
 
@@ -213,3 +214,42 @@ def test_explain(spark: SparkSession) -> None:
     assert "equal in both: symbol" in shown
     assert "strategy: live first" in shown
     assert shown.count("MATCH_RECOGNIZE") == 2
+
+
+@pytest.mark.filterwarnings("ignore:The state of this stream")
+def test_two_streams_with_watermarks_of_their_own(spark: SparkSession, tmp_path: Path) -> None:
+    """The columns of the second have other names; either stream has a watermark."""
+    files = Files(spark, tmp_path / "live", SCHEMA)
+    others = Files(spark, tmp_path / "archive", "at timestamp, sym string, price double")
+    for one, table in ((files, both()), (others, both().rename_columns(["sym", "at", "price"]))):
+        one.add_in_pieces(table.sort_by(table.column_names[1]), 3)
+        one.add(MARKER.rename_columns(table.column_names))
+    head, tail = figure_2(times=True).split("StockArchive")
+    text = head + "other" + tail.replace("symbol ORDER BY ts", "sym ORDER BY at").replace("A.symbol", "A.sym")
+    live = files.stream().withWatermark("ts", "1 second")
+    archive = others.stream().withWatermark("at", "1 second")
+    options = Options(end="1970-01-02")
+    files.run(episode.sql(text, StockLive=live, other=archive, options=options))
+    assert rows(files.matches()) == TABLE_1
+
+
+def test_a_stream_with_a_watermark_and_one_without(spark: SparkSession, tmp_path: Path) -> None:
+    files, others = Files(spark, tmp_path / "live", SCHEMA), Files(spark, tmp_path / "archive", SCHEMA)
+    live, archive = files.stream().withWatermark("ts", "1 second"), others.stream()
+    for frames in ((live, archive), (archive, live)):
+        with pytest.raises(EpisodeAnalysisError, match="has a watermark, and the"):
+            episode.sql(figure_2(), StockLive=frames[0], StockArchive=frames[1])
+
+
+def test_a_live_table_and_an_archive_that_is_a_stream(spark: SparkSession, tmp_path: Path) -> None:
+    files = Files(spark, tmp_path, SCHEMA)
+    with pytest.raises(EpisodeAnalysisError, match="The live pattern is over a table, and the archive pattern over a"):
+        episode.sql(figure_2(), StockLive=frame(spark, both()), StockArchive=files.stream())
+
+
+@pytest.mark.parametrize("change", [lambda table: table.where("price > 0"), lambda table: table.limit(5)])
+def test_a_table_that_is_not_files_under_a_stream(spark: SparkSession, tmp_path: Path, change: Any) -> None:
+    files = Files(spark, tmp_path, SCHEMA)
+    table = change(frame(spark, both()))
+    with pytest.raises(EpisodeUnsupportedError, match="read from Parquet files as live matches ask for it"):
+        episode.sql(figure_2(), StockLive=files.stream(), StockArchive=table, options=STREAM)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
 from episode.lang.correlation.syntax import Correlation
-from episode.queries.language import Given, Input
+from episode.queries.language import ARCHIVE, LIVE, Given, Input
 from episode.queries.languages import LANGUAGES, language_of
 from episode.queries.languages.correlation import CorrelatedPatterns, Correlations
 
@@ -63,12 +63,27 @@ def plan_pair(
         )
     language = LANGUAGES[Correlation]
     assert isinstance(language, Correlations)
+    _check_watermarks(query, live.frame, archive.frame)
     same = one_table(live.frame, archive.frame)
     inputs = (live.input(spark, query.live, run), archive.input(spark, query.archive, run))
     bound = language.correlate(query, inputs, (live.given, archive.given), run, same)
     if live.frame.isStreaming and not archive.frame.isStreaming:
         bound = _over_files(query, bound, archive.frame)
     return plan_correlation(spark, live.frame, archive.frame, bound, run)
+
+
+def _check_watermarks(query: Correlation, live: DataFrame, archive: DataFrame) -> None:
+    """Spark takes the least watermark of two streams only where either has one."""
+    from episode.spark.chain import has_watermark
+
+    if live.isStreaming and archive.isStreaming and has_watermark(live) != has_watermark(archive):
+        one, other = (LIVE, ARCHIVE) if has_watermark(live) else (ARCHIVE, LIVE)
+        raise query.source.error(
+            EpisodeAnalysisError,
+            f"The stream of the {one} pattern has a watermark, and the {other} pattern's has none.",
+            query.duration.span,
+            "Call withWatermark on both, or on neither and give Options(watermark=…).",
+        )
 
 
 def _over_files(query: Correlation, bound: CorrelatedPatterns, table: DataFrame) -> CorrelatedPatterns:

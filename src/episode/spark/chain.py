@@ -135,6 +135,11 @@ def chain_of(frame: DataFrame) -> Chain | None:
     )
 
 
+def has_watermark(frame: DataFrame) -> bool:
+    """Does a streaming frame have a watermark on one of its columns?"""
+    return any(WATERMARK in one.metadata for one in frame.schema.fields)
+
+
 def mark(delay: int | None, settled: int | None) -> str:
     """The name of a column by which `chain_of` knows a pattern."""
     return f"{_MARK}_{_NEVER if delay is None else delay}_{_NEVER if settled is None else settled}"

@@ -15,7 +15,9 @@ from episode.matchers.correlation.spec import (
     ARCHIVE_ROW,
     LIVE_ROW,
     SIDE_COLUMN,
+    CorrelationSpec,
 )
+from episode.matchers.correlation.strategies import unavailable
 from episode.matchers.limits import StateLimit
 from episode.plan.correlation.plan import ARCHIVE_PREFIX, LIVE_PREFIX
 from episode.plan.output import HIDDEN_END, HIDDEN_START, MATCH_END, MATCH_START
@@ -24,6 +26,7 @@ from episode.plan.schema import quote
 from episode.spark import carry
 from episode.spark.batch import plan_batch
 from episode.spark.classic import parquet_roots
+from episode.spark.expanding import Expansion
 from episode.spark.expressions import Arguments, select, where
 from episode.spark.measures import check_measures
 from episode.spark.query import Planned
@@ -40,6 +43,14 @@ class PlannedCorrelation(Planned):
     """Two patterns on their inputs: lazily a DataFrame of pairs."""
 
     pattern: BoundPair
+
+    @property
+    def reasons(self) -> list[str]:
+        """Why it runs as it does, and which strategies it cannot use."""
+        spec = None if isinstance(self.run, Expansion) else self.run.spec
+        barred = unavailable(spec) if isinstance(spec, CorrelationSpec) else {}
+        refused = [f"not available: {strategy.value}, because {reason}" for strategy, reason in barred.items()]
+        return [*self.run.reasons, *refused]
 
     def frame(self) -> DataFrame:
         """The pairs: columns of the live match, of the archive match (either with its prefix), and their times."""

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from episode.lang.correlation.syntax import Correlation, Recency
+from episode.lang.correlation.syntax import Correlation, Equality, Recency
 from episode.lang.rows.parser import parse_clause
 from episode.lang.source import Source
 from episode.lang.statement import Statement
-from episode.lang.syntax import Duration
+from episode.lang.syntax import NOWHERE, Duration
 from episode.matchers.bound import BoundPattern
 from episode.plan.correlation.explain import explain_correlation
 from episode.plan.correlation.inputs import JointInput, joint_input
@@ -44,7 +44,7 @@ ARCHIVE_SAMPLE = """
 """
 """Patterns that need every kernel of correlations."""
 
-SAMPLED = (Strategy.EAGER,)
+SAMPLED = tuple(Strategy)
 SAMPLE_TYPES = {"k": "bigint", "ts": "bigint", "v": "double"}
 
 
@@ -103,7 +103,9 @@ class Correlations(Language[Correlation]):
         values = [3.0, 2.0, 3.0, 4.0, 3.0, 2.0]
         count = len(values)
         table = pa.table({"k": [1] * count, "ts": list(range(count)), "v": values})
-        query = Correlation(parse_clause(LIVE_SAMPLE), parse_clause(ARCHIVE_SAMPLE), Duration(9, None))
+        equal = (Equality((LIVE, "k"), (ARCHIVE, "k"), NOWHERE),)
+        patterns = parse_clause(LIVE_SAMPLE), parse_clause(ARCHIVE_SAMPLE)
+        query = Correlation(*patterns, Duration(9, None), equalities=equal, names=(LIVE, ARCHIVE))
         for strategy in SAMPLED:
             run = RunOptions(correlation=strategy.value)
             yield self.bind(query, Input(InputSchema(SAMPLE_TYPES)), Given(), run).spec(table.schema), table
