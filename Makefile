@@ -147,7 +147,8 @@ bench-tpstream-speed: setup  ## aggressive drivers on one core, and what the har
 bench-tpstream-spark: setup  ## 20 million reports of cars against Spark's sort
 	$(RUN) $(BIN)/python -m bench.tpstream spark
 
-test-kill: setup  ## kill a streaming query twenty times; nothing is lost, nothing repeated
+test-kill: setup  ## kill a streaming query twenty times, and producers and archivers; nothing is lost, nothing repeated
+	$(RUN) $(BIN)/python -m tests.kill.store --seconds 60
 	$(RUN) $(BIN)/python -m tests.kill.run
 
 clean:  ## remove .venv, caches, taken jars, benchmark inputs and what Spark leaves

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from episode.errors import EpisodeDataError, EpisodeError
-from episode.store.files import publish_new
+from episode.store.files import publish_new, space_needed
 from episode.store.partitioning import Partitioning
 
 FORMAT = 1
@@ -91,8 +91,9 @@ class Manifests:
         """Make a version hold, unless another process was quicker."""
         self.directory.mkdir(parents=True, exist_ok=True)
         text = json.dumps({"format": FORMAT, **asdict(manifest)})
-        if not publish_new(self._path(manifest.version), text.encode()):
-            return False
+        with space_needed(f"the manifest in {self.directory}"):
+            if not publish_new(self._path(manifest.version), text.encode()):
+                return False
         self._current = manifest
         for version in sorted(self._versions())[:-KEPT]:
             with suppress(FileNotFoundError):

@@ -430,3 +430,17 @@ def test_a_file_that_is_missing_is_named(tmp_path: Path) -> None:
     with pytest.raises(EpisodeDataError) as error:
         store.table()
     assert path.name in str(error.value)
+
+
+def test_a_store_that_was_idle_while_segments_went(tmp_path: Path) -> None:
+    """Its last known commit, and those after it, have left the log."""
+    idle = make_store(tmp_path, options=NO_GRACE)
+    idle.append(events([("a", 1, 1)]))
+    assert idle.head() == 1
+    busy = StreamStore(idle.declaration)
+    for i in range(3):
+        busy.append(events([("a", 2 + i, i)]))
+    busy.archive()
+    assert idle.head() == 4
+    assert idle.append(events([("a", 9, 9)])) == 5
+    assert idle.count() == len(rows_of(idle.table())) == 5
