@@ -24,7 +24,7 @@ from rich.table import Table
 from rich.text import Text
 
 from episode import cli_inputs, streams
-from episode.errors import EpisodeAnalysisError, EpisodeDataError
+from episode.errors import EpisodeAnalysisError, EpisodeDataError, EpisodeError
 
 PRINTED = 1_000
 """Rows that are made into lines at once."""
@@ -256,8 +256,8 @@ def read_every(text: str | None) -> float | None:
         return None
     try:
         return streams.seconds(text)
-    except EpisodeAnalysisError as error:
-        raise typer.BadParameter(str(error), param_hint="--every") from None
+    except EpisodeError as error:
+        raise typer.BadParameter(error.message, param_hint="--every") from None
 
 
 def use_catalog(path: Path | None) -> Path | None:

@@ -4,8 +4,8 @@
 
 Each worker is a process of its own, forked from this one so that it starts at once, and killed with SIGKILL. A producer
 appends batches 0, 1, 2, … and notes each one that was acknowledged; when it is killed, another goes on after the last
-note, with a batch that may have been stored or not: the batch number makes it stored once. Archivers archive, compact and
-let the log go without any grace. Meanwhile this process reads, and checks that it never sees a part of a batch, nor
+note, with a batch that may have been stored or not: the batch number makes it stored once. Archivers archive, compact
+and let the log go without any grace. Meanwhile this process reads, and checks that it never sees a part of a batch, nor
 anything twice.
 """
 

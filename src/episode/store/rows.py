@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -41,6 +42,9 @@ def table_of_dictionaries(
         pa.field(one.name, pa.string()) if times_as_text and pa.types.is_temporal(one.type) else one
         for one in declaration.schema
     ]
+    for values, field in zip(columns.values(), fields, strict=True):
+        if pa.types.is_decimal(field.type):  # numbers as they are written, and not as the nearest binary fraction
+            values[:] = [Decimal(repr(value)) if type(value) in (int, float) else value for value in values]
     arrays = [
         _array(values, field, declaration, first_row) for values, field in zip(columns.values(), fields, strict=True)
     ]
