@@ -61,17 +61,22 @@ def correlation(
     time: str = "ts",
     plan: CorrelationPlan | None = None,
     history: History | None = None,
+    side: str | None = None,
+    closed: bool = False,
 ) -> CorrelationSpec:
     types = types or TICKS
+    schema = pa.schema([(name, ARROW[type_]) for name, type_ in types.items()])
     return CorrelationSpec(
         side_of(live, types),
         side_of(archive, types),
         recency,
         keys,
         (OrderKey(time),),
-        pa.schema([(name, ARROW[type_]) for name, type_ in types.items()]),
+        schema if side is None else schema.append(pa.field(side, pa.int8())),
         plan or CorrelationPlan(),
-        history=history,
+        side,
+        history,
+        closed,
     )
 
 

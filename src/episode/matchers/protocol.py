@@ -199,7 +199,8 @@ class Traits:
     and on those after it only as far as they could belong to it. Then `Partial` is there, and: by_end: for each end the
     longest match is reported, otherwise matches by their start; longest: the most rows that a match can have; within:
     the longest time; walls: may there be rows that can only be the first of a match? by_start: the matches of a key
-    come in order of their starts.
+    come in order of their starts. reach: where matches depend on each other, how long before its start an event may
+    matter to a match; None: any time.
     """
 
     prompt: bool = False
@@ -211,6 +212,7 @@ class Traits:
     within: int | None = None
     walls: bool = False
     by_start: bool = False
+    reach: int | None = None
 
 
 @runtime_checkable

@@ -71,6 +71,14 @@ class StoreHistory:
             found += [block.least for block in footer.blocks]
         return min(found, default=None)
 
+    def latest(self) -> int | None:
+        """The time of the last event; None where there is none."""
+        manifest = Archive(self.declaration).manifest()
+        found = [file.greatest for file in manifest.files]
+        for footer in self._footers(manifest.archived_to):
+            found += [block.greatest for block in footer.blocks]
+        return max(found, default=None)
+
     def _parts(self, keys: pa.Table | None, lo: int, hi: int, schema: pa.Schema) -> Iterator[_Part]:
         archive = Archive(self.declaration)
         manifest = archive.manifest()
@@ -161,6 +169,11 @@ class ParquetHistory:
         """The time of the first event; None where there is none."""
         least = [self._index(path).least for root in self.paths for path in _files(Path(root))]
         return min((int(times.min()) for times in least if len(times)), default=None)
+
+    def latest(self) -> int | None:
+        """The time of the last event; None where there is none."""
+        greatest = [self._index(path).greatest for root in self.paths for path in _files(Path(root))]
+        return max((int(times.max()) for times in greatest if len(times)), default=None)
 
     def _index(self, path: Path) -> FileIndex:
         name = str(path)

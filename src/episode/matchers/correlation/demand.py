@@ -55,13 +55,13 @@ class DemandedSide(Side):
 
     # ---- one round -------------------------------------------------------------------------------------------------
 
-    def answer(self, events: EventBatch, until: int, demands: Demands) -> tuple[Matches, np.ndarray]:
-        """The matches that are asked for and certain now, and the numbers of the segments of the demands.
+    def answer(self, rows: EventBatch, until: int, demands: Demands) -> tuple[Matches, np.ndarray]:
+        """With new rows of the side, the matches that are asked for and certain now; and the segments of the demands.
 
         With the cache matches have their keys, and demands share segments; without it matches have the numbers of
         their segments in the place of keys.
         """
-        self.recent.add(self.events.rows_of(events))
+        self.recent.add(rows)
         ids = self._open(demands, until)
         return together([Matches.none(self.schema), *self._advance(until)]), ids
 
@@ -126,7 +126,7 @@ class DemandedSide(Side):
             self.segments, fed = segments.moved(end), fed + counts
             if len(found):
                 yield self._accepted(found)
-            fed = fed[self._settle(following, until)]
+            fed = fed[self._settle(following, known)]
             if used_up:
                 break
 
@@ -142,7 +142,8 @@ class DemandedSide(Side):
         return replace(found, key=segments.key[at[taken]])
 
     def _settle(self, following: np.ndarray, until: int) -> np.ndarray:
-        """Let go of segments in which all is decided; gives those that are not. following: times of their next rows."""
+        """Let go of segments in which all is decided; gives those that are not. following: times of their next rows.
+        until: as they were fed."""
         segments = self.segments
         if self.traits.by_end:
             decided = (segments.hi <= following) & (until >= segments.hi - 1)

@@ -28,3 +28,7 @@ class History(Protocol):
     def earliest(self) -> int | None:
         """A time before which there is no event; None: there is none at all."""
         ...
+
+    def latest(self) -> int | None:
+        """A time after which there is no event; None: there is none at all."""
+        ...

@@ -26,3 +26,6 @@ class MappedHistory:
 
     def earliest(self) -> int | None:
         return self.history.earliest()
+
+    def latest(self) -> int | None:
+        return self.history.latest()

@@ -19,6 +19,7 @@ from episode.matchers.correlation.demand import DemandedSide
 from episode.matchers.correlation.in_order import InOrder
 from episode.matchers.correlation.matches import Matches
 from episode.matchers.correlation.output import Output, Pairs, ends_after, pairs_by_archive, pairs_by_live
+from episode.matchers.correlation.past import Past
 from episode.matchers.correlation.segments import FIRST_ID, Demands
 from episode.matchers.correlation.side import Side, with_prefix, without_prefix
 from episode.matchers.correlation.state import KeptMatches
@@ -48,6 +49,9 @@ class CorrelationMatcher:
             self.archive = DemandedSide(spec, spec.archive, ARCHIVE_ROW, cached)
         self.kept_live = KeptMatches("kept.live", self.live.schema, by_start=False)
         self.kept_archive = KeptMatches("kept.archive", self.archive.schema, by_start=True)
+        self.past = None
+        if spec.history is not None:
+            self.past = Past(spec, self.archive.events.outer, self.archive.traits)
         self.in_order = InOrder(spec.recency) if spec.plan.ordered else None
         self.output = Output(spec.output_schema, spec.archive.start, spec.live.end)
 
@@ -55,12 +59,16 @@ class CorrelationMatcher:
 
     def feed(self, events: EventBatch, until: int) -> Iterator[pa.Table]:
         for part in self._rounds(events, until):
+            live, archive = self.live.events.rows_of(part), self.archive.events.rows_of(part)
+            if self.past is not None:
+                archive = self.past.supply(part, archive, until)
             if self.strategy is Strategy.EAGER:
-                yield from self._joined(self.live.feed(part, until), self.archive.feed(part, until), until)
+                found = self.live.feed(live, until), self.archive.feed(archive, self._archive_until(until))
+                yield from self._joined(*found, until)
             elif self.strategy is Strategy.LIVE_FIRST:
-                yield from self._live_first(part, until)
+                yield from self._live_first(live, archive, until)
             else:
-                yield from self._archive_first(part, until)
+                yield from self._archive_first(live, archive, until)
             self._expire(until)
 
     def finish(self) -> Iterator[pa.Table]:
@@ -71,6 +79,8 @@ class CorrelationMatcher:
         parts += [Snapshot(*self.kept_live.changes()), Snapshot(*self.kept_archive.changes())]
         if self.in_order is not None:
             parts.append(Snapshot((self.in_order.chunk(),)))
+        if self.past is not None:
+            parts.append(Snapshot((self.past.chunk(),)))
         return Snapshot(
             tuple(chunk for part in parts for chunk in part.put), tuple(name for part in parts for name in part.removed)
         )
@@ -82,6 +92,8 @@ class CorrelationMatcher:
         self.kept_archive.restore(chunks)
         if self.in_order is not None:
             self.in_order.restore(chunks)
+        if self.past is not None:
+            self.past.restore(chunks)
 
     @property
     def keyed(self) -> bool:
@@ -102,6 +114,9 @@ class CorrelationMatcher:
 
     @property
     def live_keys(self) -> np.ndarray:
+        return self._held_keys() if self.past is None else np.union1d(self._held_keys(), self.past.key)
+
+    def _held_keys(self) -> np.ndarray:
         known = [self.live.live_keys, self.archive.live_keys, self.kept_live.matches.key, self.kept_archive.matches.key]
         keys = np.unique(np.concatenate(known))
         return keys[keys < FIRST_ID]
@@ -119,6 +134,10 @@ class CorrelationMatcher:
         """A pair starts with its archive match: one that is kept, or one to come."""
         keys = self.live_keys
         return keys, np.minimum(self.archive.starts_from(keys, END_OF_TIME), self._first_kept(keys))
+
+    def _archive_starts(self, keys: np.ndarray, until: int) -> np.ndarray:
+        """For each key: no archive match to come starts before this time."""
+        return self.archive.starts_from(keys, self._archive_until(until))
 
     def _first_kept(self, keys: np.ndarray) -> np.ndarray:
         """For each key the first start of an archive match that is kept."""
@@ -142,13 +161,17 @@ class CorrelationMatcher:
             yield EventBatch(events.table.slice(low, high - low), events.key[low:high], events.time[low:high])
             at = end
 
-    def _live_first(self, events: EventBatch, until: int) -> Iterator[pa.Table]:
+    def _archive_until(self, until: int) -> int:
+        """A table that is read along has no more rows to come when it is at its end."""
+        return END_OF_TIME if self.past is not None and self.past.complete else until
+
+    def _live_first(self, live_rows: EventBatch, archive_rows: EventBatch, until: int) -> Iterator[pa.Table]:
         """All live matches, and the archive matches of their regions."""
         side = self.archive
         assert isinstance(side, DemandedSide)
-        live = self.live.feed(events, until)
+        live = self.live.feed(live_rows, until)
         demands = Demands(live.key, window_starts(live.end, self.spec.recency), live.start)
-        archive, ids = side.answer(events, until, demands)
+        archive, ids = side.answer(archive_rows, until, demands)
         if side.cached:
             yield from self._joined(live, archive, until)
         else:  # each live match has archive matches of its own: both have the number of the segment as their key
@@ -156,20 +179,20 @@ class CorrelationMatcher:
             yield from self._own(self.kept_live.matches, self.kept_archive.ordered(archive), side)
         side.trim(until, lambda keys: window_starts(self.live.ends_from(keys, until), self.spec.recency))
 
-    def _archive_first(self, events: EventBatch, until: int) -> Iterator[pa.Table]:
+    def _archive_first(self, live_rows: EventBatch, archive_rows: EventBatch, until: int) -> Iterator[pa.Table]:
         """All archive matches, and the live matches of their regions."""
         side = self.live
         assert isinstance(side, DemandedSide)
-        archive = self.archive.feed(events, until)
+        archive = self.archive.feed(archive_rows, self._archive_until(until))
         after = np.minimum(archive.start, EVER - 1) + 1
         demands = Demands(archive.key, after, window_ends(after, self.spec.recency))
-        live, ids = side.answer(events, until, demands)
+        live, ids = side.answer(live_rows, until, demands)
         if side.cached:
             yield from self._joined(live, archive, until)
         else:
             self.kept_archive.add(replace(archive, key=ids))
             yield from self._own(self.kept_live.ordered(live), self.kept_archive.matches, side)
-        side.trim(until, lambda keys: np.minimum(self.archive.starts_from(keys, until), EVER - 1) + 1)
+        side.trim(until, lambda keys: np.minimum(self._archive_starts(keys, until), EVER - 1) + 1)
 
     def _own(self, live: Matches, archive: Matches, side: DemandedSide) -> Iterator[pa.Table]:
         """Pairs of matches with those that were found for them alone."""
@@ -195,7 +218,7 @@ class CorrelationMatcher:
     def _ordered(self, in_order: InOrder, until: int) -> Iterator[pa.Table]:
         """The pairs before which none can come any more."""
         live, archive = self.kept_live.matches, self.kept_archive.matches
-        starts, ends = self.archive.starts_from(archive.key, until), self.live.ends_from(archive.key, until)
+        starts, ends = self._archive_starts(archive.key, until), self.live.ends_from(archive.key, until)
         found = in_order.pairs(live, archive, starts, ends)
         yield from self._tables(live, archive, found)
 
@@ -209,6 +232,8 @@ class CorrelationMatcher:
             self.kept_live.forget()
             self.kept_archive.forget()
             return
+        if self.past is not None:
+            self.past.forget(until, self._held_keys())
         for side, kept in ((self.archive, self.kept_live), (self.live, self.kept_archive)):
             if isinstance(side, DemandedSide) and not side.cached:
                 kept.keep(np.isin(kept.matches.key, side.segments.id))
@@ -218,9 +243,9 @@ class CorrelationMatcher:
         if self.in_order is None:
             self.kept_archive.keep(ends <= window_ends(archive.start, self.spec.recency))
         else:
-            self.kept_archive.keep(~self.in_order.whole(archive, self.archive.starts_from(archive.key, until), ends))
+            self.kept_archive.keep(~self.in_order.whole(archive, self._archive_starts(archive.key, until), ends))
         live = self.kept_live.matches
-        first = self.archive.starts_from(live.key, until)
+        first = self._archive_starts(live.key, until)
         if self.in_order is not None:  # pairs with archive matches that are kept may not be out yet
             first = np.minimum(first, self._first_kept(live.key))
         self.kept_live.keep(first < live.start)

@@ -102,9 +102,9 @@ class Side:
         self.matcher: Matcher = side.spec.open()
         self.matcher.keyed = True
 
-    def feed(self, events: EventBatch, until: int) -> Matches:
-        """The matches that are certain with these events of the correlation."""
-        return self.taken(self.matcher.feed(self.events.inside(self.events.rows_of(events)), until))
+    def feed(self, rows: EventBatch, until: int) -> Matches:
+        """The matches that are certain with these rows of the side."""
+        return self.taken(self.matcher.feed(self.events.inside(rows), until))
 
     def taken(self, tables: Iterable[pa.Table]) -> Matches:
         """What the matcher has put out, with keys of the correlation."""

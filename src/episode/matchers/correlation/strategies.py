@@ -25,6 +25,8 @@ def _not_live_first(spec: CorrelationSpec) -> str | None:
         return "the archive pattern reports matches by their ends, so that those of a region depend on rows before it"
     if not live.prompt:
         return "live matches may be reported after others that end later"
+    if spec.closed:
+        return "the archive is a table, which is read along with the stream"
     return _own_keys(spec, spec.archive)
 
 

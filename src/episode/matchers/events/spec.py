@@ -92,6 +92,7 @@ class EventPatternSpec:
             prompt=precise and not self.plan.waits,
             early=0 if self.plan.times.start is None else self.plan.within,
             dependent="event patterns take their events from the whole of a partition",
+            reach=self.plan.within,
         )
 
     def open(self) -> EventPatternMatcher:
