@@ -253,3 +253,36 @@ def test_a_table_that_is_not_files_under_a_stream(spark: SparkSession, tmp_path:
     table = change(frame(spark, both()))
     with pytest.raises(EpisodeUnsupportedError, match="read from Parquet files as live matches ask for it"):
         episode.sql(figure_2(), StockLive=files.stream(), StockArchive=table, options=STREAM)
+
+
+@pytest.fixture
+def stock(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The stream of the paper, with its events; some of them are archived."""
+    monkeypatch.setenv("EPISODE_CATALOG", str(tmp_path / "catalog"))
+    episode.sql(
+        "CREATE STREAM StockLive (symbol STRING, ts TIMESTAMP, price DOUBLE) TIME ts KEY symbol DELAY 1 second "
+        "ARCHIVE AS StockArchive",
+        spark=spark,
+    )
+    table = both().sort_by("ts")
+    episode.streams.append("StockLive", table.slice(0, 6))
+    episode.streams.archive("StockLive")
+    episode.streams.append("StockLive", table.slice(6))
+
+
+@pytest.mark.usefixtures("stock")
+@pytest.mark.filterwarnings("ignore:The state of this stream")
+def test_figure_2_as_it_is_printed_over_declared_streams(spark: SparkSession, tmp_path: Path) -> None:
+    """Without ORDER BY: the time of a stream is its order. The archive of the stream grows with it."""
+    episode.streams.append("StockLive", MARKER)
+    text = figure_2(order="", times=True)
+    assert "envelopes of the stream store StockLive" in episode.explain(text, spark=spark)
+    files = Files(spark, tmp_path, SCHEMA)
+    files.run(episode.sql(text, spark=spark, options=Options(end="1970-01-02")))
+    assert rows(files.matches()) == TABLE_1
+
+
+@pytest.mark.usefixtures("stock")
+def test_figure_2_over_the_archive_as_a_table(spark: SparkSession) -> None:
+    text = figure_2(order="", times=True).replace("StockLive", "StockArchive")
+    assert rows(episode.sql(text, spark=spark)) == TABLE_1

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
@@ -15,10 +15,15 @@ from episode.queries.languages.correlation import CorrelatedPatterns, Correlatio
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from episode.matchers.correlation.history import History
     from episode.plan.run_options import RunOptions
     from episode.plan.tables import EventTable
     from episode.spark.correlation import PlannedCorrelation
     from episode.spark.query import PlannedQuery
+
+
+Opened = Callable[[str, tuple[str, ...]], "History"]
+"""Opens a history, by its own columns of time and keys."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +57,8 @@ def plan_pair(
     spark: SparkSession, query: Correlation, live: Events, archive: Events, run: RunOptions
 ) -> PlannedCorrelation:
     """Two correlated patterns over their events."""
-    from episode.spark.correlation import one_table, plan_correlation
+    from episode.spark.archives import stream_of_archive
+    from episode.spark.correlation import files_of, one_table, plan_correlation
 
     if archive.frame.isStreaming and not live.frame.isStreaming:
         raise query.source.error(
@@ -63,12 +69,20 @@ def plan_pair(
         )
     language = LANGUAGES[Correlation]
     assert isinstance(language, Correlations)
+    stored = None
+    if live.frame.isStreaming and not archive.frame.isStreaming:
+        stored = stream_of_archive(spark, live.frame, archive.frame)
+        archive = archive if stored is None else replace(archive, frame=stored.frame)
     _check_watermarks(query, live.frame, archive.frame)
     same = one_table(live.frame, archive.frame)
     inputs = (live.input(spark, query.live, run), archive.input(spark, query.archive, run))
     bound = language.correlate(query, inputs, (live.given, archive.given), run, same)
     if live.frame.isStreaming and not archive.frame.isStreaming:
-        bound = _over_files(query, bound, archive.frame)
+        files = files_of(archive.frame)
+        bound = _with_history(query, bound, files, "the table of an archive pattern is read from Parquet files", True)
+    elif stored is not None and (stored.begins_later or run.recent_buffer is not None):
+        history, what = stored.history, "what came before the stream is read from its archive"
+        bound = _with_history(query, bound, lambda time, keys: history, what, False)
     return plan_correlation(spark, live.frame, archive.frame, bound, run)
 
 
@@ -86,22 +100,21 @@ def _check_watermarks(query: Correlation, live: DataFrame, archive: DataFrame) -
         )
 
 
-def _over_files(query: Correlation, bound: CorrelatedPatterns, table: DataFrame) -> CorrelatedPatterns:
-    """A live pattern over a stream, the archive pattern over a table: what live matches ask for is read from files."""
-    from episode.spark.correlation import files_of
-
-    files = files_of(table)
+def _with_history(
+    query: Correlation, bound: CorrelatedPatterns, opened: Opened | str, what: str, closed: bool
+) -> CorrelatedPatterns:
+    """With events of the archive pattern that workers read as live matches ask for them. opened: or why they cannot.
+    what: in words, for that."""
     computed = [sql for sql, _ in bound.archive.derived]
-    reason = files if isinstance(files, str) else f"Spark computes {computed[0]} of it" if computed else None
-    if isinstance(files, str) or reason is not None:
+    reason = opened if isinstance(opened, str) else f"Spark computes {computed[0]} of it" if computed else None
+    if isinstance(opened, str) or reason is not None:
         raise query.source.error(
             EpisodeUnsupportedError,
-            "Under a stream, the table of an archive pattern is read from Parquet files as live matches ask for it. "
-            f"This one cannot be: {reason}.",
+            f"Under a stream, {what} as live matches ask for it. This one cannot be: {reason}.",
             query.duration.span,
-            "Give it as a path, or by spark.read.parquet(…), with nothing done to it; or read it as a stream.",
+            "Give the archive as a path, or by spark.read.parquet(…), with nothing done to it; or read it as a stream.",
         )
-    return bound.over_table(files)
+    return bound.with_history(opened, closed)
 
 
 def events_of_classes(spark: SparkSession, query: object, frames: Mapping[str, DataFrame], given: Given) -> Events:

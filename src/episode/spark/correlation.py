@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from pyspark.errors import AnalysisException, PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from episode.matchers.bound import BoundPair, BoundPattern
@@ -30,6 +30,7 @@ from episode.spark.expanding import Expansion
 from episode.spark.expressions import Arguments, select, where
 from episode.spark.measures import check_measures
 from episode.spark.query import Planned
+from episode.spark.schema import TIME
 from episode.spark.stream import plan_stream
 from episode.spark.tables import spark_error
 from episode.store.history import ParquetHistory
@@ -102,10 +103,11 @@ def plan_correlation(
 
 def _united(live: DataFrame, archive: DataFrame, pattern: BoundPair, arguments: Arguments) -> DataFrame:
     """The rows of both tables, each with whose event it is."""
-    parts = []
+    parts, delay = [], _declared_delay(live, archive)
     for frame, selections, side in zip((live, archive), pattern.selections, (LIVE_ROW, ARCHIVE_ROW), strict=True):
         own = select(frame, selections, arguments)
-        parts.append(own.withColumn(SIDE_COLUMN, F.lit(side).cast("tinyint")))
+        columns = [_declared(own, name, delay) for name in own.columns]
+        parts.append(own.select(*columns, F.lit(side).cast("tinyint").alias(SIDE_COLUMN)))
     if pattern.closed:
         missing = [one for one in parts[1].schema if one.name not in parts[0].columns]
         return parts[0].select("*", *(F.lit(None).cast(one.dataType).alias(one.name) for one in missing))
@@ -113,6 +115,20 @@ def _united(live: DataFrame, archive: DataFrame, pattern: BoundPair, arguments: 
         return parts[0].unionByName(parts[1], allowMissingColumns=True)
     except AnalysisException as error:
         raise spark_error(error) from None
+
+
+def _declared_delay(live: DataFrame, archive: DataFrame) -> int | None:
+    """The longer one of the delays that both declare for their event time; None where one of them declares none."""
+    declared = [[one.metadata[TIME] for one in frame.schema if TIME in one.metadata] for frame in (live, archive)]
+    return max(delays[0] for delays in declared) if all(declared) else None
+
+
+def _declared(frame: DataFrame, name: str, delay: int | None) -> Column:
+    """A column; where it is a declared event time, with the delay of both streams."""
+    column = F.col(quote(name))
+    if TIME not in frame.schema[name].metadata:
+        return column
+    return column.alias(name, metadata={} if delay is None else {TIME: delay})
 
 
 def one_table(live: DataFrame, archive: DataFrame) -> bool:

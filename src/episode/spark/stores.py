@@ -92,11 +92,14 @@ class StoreScan:
     def name(self) -> str:
         return self.options.get(STREAM) or self.options["path"]
 
+    @property
+    def declaration(self) -> Declaration:
+        found = Catalog(self.options[CATALOG]).lookup(self.name) if CATALOG in self.options else None
+        return found or catalog_of(self.spark).find(self.name)
+
     def size(self, schema: pa.Schema) -> int:
         """About how many bytes the events of these columns have."""
-        declaration = Catalog(self.options[CATALOG]).lookup(self.name) if CATALOG in self.options else None
-        declaration = declaration or catalog_of(self.spark).find(self.name)
-        return open_store(declaration).count() * row_bytes(schema)
+        return open_store(self.declaration).count() * row_bytes(schema)
 
     def envelopes(self, packing: Packing, call: int | None = None) -> DataFrame:
         """Envelopes instead of rows. call: the shard that is called after the events of a partition."""

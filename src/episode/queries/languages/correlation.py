@@ -189,14 +189,14 @@ class CorrelatedPatterns:
     history: History | None = None
     closed: bool = False
 
-    def over_table(self, files: Callable[[str, tuple[str, ...]], History]) -> CorrelatedPatterns:
-        """With the archive pattern over the rows of a table, which are read as they are needed. files: opens it, by its
-        own columns of time and keys."""
+    def with_history(self, opened: Callable[[str, tuple[str, ...]], History], closed: bool) -> CorrelatedPatterns:
+        """With events of the archive pattern that are read as they are needed. opened: by its own columns of time and
+        keys. closed: these are all of them."""
         from episode.matchers.correlation.mapped import MappedHistory
 
         own = self.archive_columns
-        history = files(own[self.inputs.time], tuple(own[key] for key in self.inputs.keys))
-        return replace(self, history=MappedHistory(history, tuple(own.items())), closed=True)
+        history = opened(own[self.inputs.time], tuple(own[key] for key in self.inputs.keys))
+        return replace(self, history=MappedHistory(history, tuple(own.items())), closed=closed)
 
     @property
     def archive_columns(self) -> dict[str, str]:
