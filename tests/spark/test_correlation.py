@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 from tests.support.streams import Files
 
 import episode
@@ -228,8 +229,7 @@ def test_two_streams_with_watermarks_of_their_own(spark: SparkSession, tmp_path:
     text = head + "other" + tail.replace("symbol ORDER BY ts", "sym ORDER BY at").replace("A.symbol", "A.sym")
     live = files.stream().withWatermark("ts", "1 second")
     archive = others.stream().withWatermark("at", "1 second")
-    options = Options(end="1970-01-02")
-    files.run(episode.sql(text, StockLive=live, other=archive, options=options))
+    files.run(episode.sql(text, StockLive=live, other=archive, options=Options(end="1970-01-02")))
     assert rows(files.matches()) == TABLE_1
 
 
@@ -286,3 +286,26 @@ def test_figure_2_as_it_is_printed_over_declared_streams(spark: SparkSession, tm
 def test_figure_2_over_the_archive_as_a_table(spark: SparkSession) -> None:
     text = figure_2(order="", times=True).replace("StockLive", "StockArchive")
     assert rows(episode.sql(text, spark=spark)) == TABLE_1
+
+
+@pytest.mark.filterwarnings("ignore:The state of this stream")
+@pytest.mark.parametrize("partitioned", [False, True])
+def test_a_stream_and_a_table_of_parquet_files(spark: SparkSession, tmp_path: Path, partitioned: bool) -> None:
+    """The archive reaches back to before the stream: only what is recent is read, by key and time."""
+    files = Files(spark, tmp_path / "stream", SCHEMA)
+    live = pa.concat_tables([ticks([9, 8, 3, 3], start=8), ticks([5, 1], "Y", 8), ticks([5, 1], "Z", 8)])
+    files.add_in_pieces(live.sort_by("ts"), 3)
+    files.add(MARKER)
+    archive = str(tmp_path / "table")
+    long_ago = ticks([9, 8, 7, 11, 8, 4], start=-1000)
+    table = frame(spark, pa.concat_tables([long_ago, ticks(), ticks([6, 5, 7, 3], "Y", 3)]))
+    table = table.repartition(3)
+    if partitioned:
+        table.withColumn("day", F.to_date("ts")).write.partitionBy("day").parquet(archive)
+    else:
+        table.write.parquet(archive)
+    text = figure_2(times=True).replace("minPriceL, initPriceA", "minPriceL, symbolL, initPriceA")
+    expected = rows(episode.sql(text, StockLive=frame(spark, live), StockArchive=archive))
+    assert len(expected) > 3
+    files.run(episode.sql(text, StockLive=files.stream(), StockArchive=archive, options=STREAM))
+    assert rows(files.matches()) == expected

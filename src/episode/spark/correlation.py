@@ -90,7 +90,7 @@ def plan_correlation(
     spark: SparkSession, live: DataFrame, archive: DataFrame, pattern: BoundPair, run: RunOptions
 ) -> PlannedCorrelation:
     """Plan a run of correlated patterns over the DataFrames that they were bound to."""
-    frame = live if pattern.shared else _united(live, archive, pattern, run.arguments)
+    frame = live if pattern.shared else _united(live, archive, pattern, run)
     if not frame.isStreaming:
         batch = plan_batch(spark, frame, pattern.input_columns, pattern.derived, pattern.spec, run)
         return PlannedCorrelation(pattern, batch, run.arguments)
@@ -101,11 +101,14 @@ def plan_correlation(
     return PlannedCorrelation(pattern, stream, run.arguments)
 
 
-def _united(live: DataFrame, archive: DataFrame, pattern: BoundPair, arguments: Arguments) -> DataFrame:
-    """The rows of both tables, each with whose event it is."""
+def _united(live: DataFrame, archive: DataFrame, pattern: BoundPair, run: RunOptions) -> DataFrame:
+    """The rows of both tables, each with whose event it is; where events are told apart by an id, with that, too."""
+    event_id = run.live.event_id
+    identified = [] if event_id is None else [(quote(event_id), event_id)]
     parts, delay = [], _declared_delay(live, archive)
     for frame, selections, side in zip((live, archive), pattern.selections, (LIVE_ROW, ARCHIVE_ROW), strict=True):
-        own = select(frame, selections, arguments)
+        named = [one for one in identified if one[1] in frame.columns and one not in selections]
+        own = select(frame, [*selections, *named], run.arguments)
         columns = [_declared(own, name, delay) for name in own.columns]
         parts.append(own.select(*columns, F.lit(side).cast("tinyint").alias(SIDE_COLUMN)))
     if pattern.closed:
