@@ -15,7 +15,7 @@ from episode.matchers.shard import DEFAULT_BUDGET, run_shard
 from episode.plan.run_options import RunOptions
 from episode.spark import carry, classic
 from episode.spark.packing import Stage, columns_of, pack_rows
-from episode.spark.scan import LEAST_TASK_BYTES, ParquetScan, choose_scan, in_waves
+from episode.spark.scan import LEAST_TASK_BYTES, ParquetScan, Split, choose_scan, in_waves
 from episode.spark.stores import StoreScan, scan_of
 from episode.spark.worker import prepare_worker, spill_directory
 
@@ -51,6 +51,11 @@ class Batch:
         """How the rows are read, and the number of shards and where it comes from."""
         return [f"scan: {self.scan_reason}", f"shards: {self.shards.reason}"]
 
+    @property
+    def tasks(self) -> list[tuple[Split, ...]]:
+        """What each task of a direct scan reads."""
+        return [] if self.scan is None else self.scan.tasks(_TASK_BYTES, self.shards.cores, _TASKS_PER_CORE)
+
     def frame(self) -> DataFrame:
         """The matches as a DataFrame; nothing runs before an action."""
         matched = self._by_shard().mapInArrow(
@@ -74,7 +79,7 @@ class Batch:
             return self.store.envelopes(packing)
         if self.scan is None:
             return carry.encode(self.input).mapInArrow(pack_rows(packing, self.schema), SCHEMA)
-        tasks = self.scan.tasks(_TASK_BYTES, self.shards.cores, _TASKS_PER_CORE)
+        tasks = self.tasks
         scan = replace(self.scan, splits=())
         numbers = self.spark.range(0, len(tasks), 1, numPartitions=max(1, len(tasks)))
         return numbers.mapInArrow(_scan_and_pack(scan, tasks, packing), SCHEMA)
