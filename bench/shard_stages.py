@@ -6,7 +6,7 @@ matching. What Spark takes beyond that is its own: planning, starting tasks, mov
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -17,7 +17,6 @@ from episode.lang.events.parser import parse_event_query
 from episode.matchers import envelope, shard
 from episode.matchers.envelope import Packing, in_groups, pack, unpack
 from episode.matchers.events import aggregated_matcher, aggregated_output, matcher, output
-from episode.matchers.protocol import Screens
 from episode.matchers.screen import Screen
 from episode.queries.language import Given, Input
 from episode.queries.languages import language_of
@@ -65,10 +64,8 @@ def stages_of(batch: Batch, *, screened: bool = True) -> Stages:
     """Both stages of a batch, on one core. screened: rows that no match can have are left out."""
     scan, spec = batch.scan, batch.spec
     assert scan is not None
-    assert isinstance(spec, Screens)
-    packing = Packing(spec.input_order, batch.shards.count, batch.shards.flush_bytes)
-    if screened:
-        packing = replace(packing, screen=spec.screen)
+    screen = batch.screen if screened else None
+    packing = Packing(spec.input_order, batch.shards.count, batch.shards.flush_bytes, screen)
     phases = Phases()
     with phases.watching(PLACES):
         packed: list[pa.RecordBatch] = []

@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from episode.matchers.envelope import FLUSH_BYTES, SCHEMA, Packing, in_groups, pack, unpack
 from episode.matchers.protocol import InputOrder, Matcher, MatcherSpec, Reports, Screens
+from episode.matchers.screen import Screen
 from episode.matchers.shard import DEFAULT_BUDGET, run_shard
 from episode.plan.run_options import RunOptions
 from episode.spark import carry, classic
@@ -48,8 +49,14 @@ class Batch:
 
     @property
     def reasons(self) -> list[str]:
-        """How the rows are read, and the number of shards and where it comes from."""
-        return [f"scan: {self.scan_reason}", f"shards: {self.shards.reason}"]
+        """How the rows are read, which of them are moved, and the number of shards and where it comes from."""
+        screened = ["screen: rows that qualify for no variable are not shuffled"] if self.screen is not None else []
+        return [f"scan: {self.scan_reason}", *screened, f"shards: {self.shards.reason}"]
+
+    @property
+    def screen(self) -> Screen | None:
+        """What leaves out rows that no match can have, where the pattern allows it."""
+        return self.spec.screen if isinstance(self.spec, Screens) else None
 
     @property
     def tasks(self) -> list[tuple[Split, ...]]:
@@ -73,8 +80,7 @@ class Batch:
         return shuffled.sortWithinPartitions("shard", "origin").select("shard", "blob")
 
     def _envelopes(self) -> DataFrame:
-        screen = self.spec.screen if isinstance(self.spec, Screens) else None
-        packing = Packing(self.spec.input_order, self.shards.count, self.shards.flush_bytes, screen)
+        packing = Packing(self.spec.input_order, self.shards.count, self.shards.flush_bytes, self.screen)
         if self.store is not None:
             return self.store.envelopes(packing)
         if self.scan is None:
