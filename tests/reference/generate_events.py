@@ -72,6 +72,8 @@ class Features:
     closure_alone: bool = False  # the pattern is a closure, or has one as an alternative
     neighbouring_groups: bool = False  # the pattern is A; B*; C*; D, perhaps with more groups and more around them
     shared_in_closure: bool = False  # (B e | C e)+
+    nested_negations: bool = False  # ~SEQ(A, ~B, C)
+    edge_negations: bool = False  # the pattern is SEQ(A, SEQ(~X, B)+, C), perhaps with more around the closure
     nested_closures: bool = False  # SEQ(SEQ(A, B+)+, C), and closures of alternatives that have closures
     groups_of_alternatives: bool = False  # A; (B | C)+; D
     rich_negations: bool = False  # ~SEQ(A, B+), ~(SEQ(A, B) | C)
@@ -88,6 +90,7 @@ CLOSED = Features(
     rich_negations=True,
     negation_in_closure=True,
     shared_in_closure=True,
+    nested_negations=True,
 )
 EVERYTHING = Features(
     closure_of_disjunction=True,
@@ -225,6 +228,8 @@ class _Maker:
             return alone if self.any_of(True, True, False) else Disjunction((self.one(), alone))
         if self.features.neighbouring_groups and self.strategy is Strategy.ANY:
             return self.neighbours()
+        if self.features.edge_negations:
+            return self.around_edges()
         if self.features.choosing and self.strategy is Strategy.ANY:
             first = self.choosing()
             return Disjunction((first, self.choosing())) if self.any_of(True, *[False] * 7) else first
@@ -262,6 +267,28 @@ class _Maker:
             case "nested":
                 return Sequence((Sequence(sequence.parts[:2]), *sequence.parts[2:]))
         return sequence
+
+    def around_edges(self) -> EventPattern:
+        """Repetitions that begin or end with a negation."""
+
+        def round_() -> EventPattern:
+            parts = [self.one() for _ in range(self.any_of(1, 1, 2))]
+            return self.any_of(
+                Sequence((self.negation(), *parts)),
+                Sequence((*parts, self.negation())),
+                Sequence((self.negation(), *parts, self.negation())),
+            )
+
+        inside = Disjunction((round_(), self.one())) if self.any_of(True, *[False] * 4) else round_()
+        loop = closure(inside, self.any_of("+", "+", "*", "^2"), groups=False)
+        match self.any_of("plain", "plain", "not", "loop", "round"):
+            case "not":
+                return Sequence((self.one(), self.negation(), loop, self.one()))
+            case "loop":
+                return Sequence((self.one(), closure(self.one(), "*", groups=False), loop, self.one()))
+            case "round":
+                return closure(Sequence((self.one(), loop, self.one())), "+", groups=False)
+        return Sequence((self.one(), loop, self.one()))
 
     def alternatives(self) -> EventPattern:
         """Of a closure: of one variable, or of one each."""
@@ -363,7 +390,10 @@ class _Maker:
             case "either":
                 inside = self.alternatives()
             case "nested":
-                return closure(self.with_closure(), self.any_of("+", "+", "*", "^2"), groups=False)
+                inside = self.with_closure()
+                if self.any_of(True, *[False] * 4):
+                    inside = closure(self.one(), self.any_of("+", "+", "*", "^2"), groups=False)
+                return closure(inside, self.any_of("+", "*", "^2", "^2"), groups=False)
             case "negation":
                 inside = Sequence((self.one(), self.negation(), self.one()))
             case _:
@@ -385,7 +415,10 @@ class _Maker:
     def negation(self) -> Negation:
         kinds = ["one"] * 5 + ["sequence", "either"] + ["both"] * (self.strategy is Strategy.ANY)
         kinds += ["closure", "closure", "closure", "union", "union", "union"] * self.features.rich_negations
+        kinds += ["nested"] * (5 * self.features.nested_negations)
         match self.any_of(*kinds):
+            case "nested":
+                return Negation(self.with_negation())
             case "closure":
                 return Negation(self.with_closure())
             case "union":
@@ -397,6 +430,17 @@ class _Maker:
             case "both":
                 return Negation(Conjunction((self.one(), self.one())))
         return Negation(self.one())
+
+    def with_negation(self) -> EventPattern:
+        """A sequence with a negation of classes in it."""
+        classes = self.any_of(self.one(), self.one(), Disjunction((self.one(), self.one())))
+        first = self.one() if self.any_of(True, True, False) else closure(self.one(), "+", groups=False)
+        match self.any_of("between", "between", "last", "first"):
+            case "last":
+                return Sequence((first, Negation(classes)))
+            case "first":
+                return Sequence((Negation(classes), first))
+        return Sequence((first, Negation(classes), self.one()))
 
     def either(self, *, zstream: bool, inside: bool, depth: int) -> Disjunction:
         """Variables of one alternative may be used in another. inside: closures may stand here as they are."""
@@ -524,6 +568,8 @@ class _Conditions:
             name for no in _nodes(pattern, Negation) for name in _listed(no.part) if name not in self.lists
         }
         self.negated = [[one.variable for one in classes_of(no)] for no in _nodes(pattern, Negation)]
+        inner = [no for outer in _nodes(pattern, Negation) for no in _nodes(outer.part, Negation)]
+        self.negated_inside = {one.variable for no in inner for one in classes_of(no)}
 
     def any_of(self, *choices: T) -> T:
         return self.draw(st.sampled_from(choices))
@@ -652,7 +698,7 @@ class _Conditions:
         others: list[EventAtom] = [
             self.whole_list(other) if other in self.negated_lists else column(other, "x")
             for other in names
-            if other != name
+            if other != name and not (name in self.negated_lists and other in self.negated_inside)
         ]
         late = self.features.late_negation or self.strategy is not Strategy.NEXT
         singles = self.singles if late else self.decided_with(names)

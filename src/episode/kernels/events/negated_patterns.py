@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from episode.kernels.events.checks import add, all_hold, negated, taller, wider
+from episode.kernels.events.checks import FIRST, LAST, add, all_hold, negated, taller, wider
+from episode.kernels.times import EVER, NEVER
 
 
 @njit(cache=True, nogil=True)
@@ -74,6 +75,9 @@ def occurs(m, lanes, n, low, high, first_row, stop_row, bits, start, end, base, 
                 found = m.accepting[s] and all_hold(
                     m, lanes, m.end_from[s], m.end_from[s + 1], m.end_check, depth, path, trans, earlier, last_depth,
                     taken, counts, ints, floats, mores, work,
+                ) and not _lifted(
+                    m, lanes, s, low, high, first_row, stop_row, bits, start, end, base, depth, path, trans, earlier,
+                    last_depth, taken, counts, ints, floats, mores, work,
                 )  # fmt: skip
                 row, option = row + 1, 0
                 continue
@@ -90,6 +94,36 @@ def occurs(m, lanes, n, low, high, first_row, stop_row, bits, start, end, base, 
         taken[v] -= 1
         depth -= 1
     return found, steps
+
+
+@njit(cache=True, nogil=True)
+def _lifted(m, lanes, s, low, high, first_row, stop_row, bits, start, end, base, depth, path, trans, earlier,
+            last_depth, taken, counts, ints, floats, mores, work):  # fmt: skip
+    """Does a negation inside the negated pattern find an event, so that its match in state s does not count?
+
+    All of them are looked at here, where all events are known: between events, from `low` or to `high` at the edges.
+    """
+    for d in range(base + 1, depth + 1):
+        after = low if d == base + 1 else end[path[d - 1]] + 1
+        for j in range(m.cross_from[trans[d]], m.cross_from[trans[d] + 1]):
+            n = m.cross_negation[j]
+            n = n if n >= 0 else -1 - n
+            if negated(m, lanes, n, after, start[path[d]] - 1, first_row, stop_row, bits, start, end, depth, path,
+                       earlier, last_depth, taken, counts, ints, floats, mores, work):  # fmt: skip
+                return True
+    for j in range(m.late_from[s], m.late_from[s + 1]):
+        n = m.late_negation[j]
+        first, last = start[path[base + 1]], end[path[depth]]
+        if m.negation_place[n] == FIRST and first != NEVER:
+            after, before = low, first - 1
+        elif m.negation_place[n] == LAST and last != EVER:
+            after, before = last + 1, high
+        else:
+            continue
+        if negated(m, lanes, n, after, before, first_row, stop_row, bits, start, end, depth, path, earlier, last_depth,
+                   taken, counts, ints, floats, mores, work):  # fmt: skip
+            return True
+    return False
 
 
 @njit(cache=True, nogil=True)

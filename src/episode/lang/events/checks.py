@@ -29,8 +29,8 @@ NO_EVENTS = "Between other events, write A; !B; C: no B between A and C."
 class EventVariable:
     """What conditions may call by this name.
 
-    closure: is it a list of events? negation: number of the negation it stands in, from 0, if any.
-    after: for a closure, the lower-case names of the variables that stand after it.
+    closure: is it a list of events? negation: number of the negation it stands in, from 0, if any; inner: of the
+    negation inside that one. after: for a closure, the lower-case names of the variables that stand after it.
     """
 
     name: str
@@ -38,6 +38,7 @@ class EventVariable:
     closure: bool
     negation: int | None
     after: frozenset[str] = frozenset()
+    inner: int | None = None
 
 
 def check_pattern(source: Source, pattern: EventPattern) -> None:
@@ -73,13 +74,15 @@ def _check_negations(source: Source, pattern: EventPattern) -> None:
     for node in nodes_of(pattern):
         if isinstance(node, Negation):
             _check_negated(source, node)
-        elif isinstance(node, Closure):
-            _check_closed(source, node)
+        elif isinstance(node, Closure) and isinstance(node.part, Negation):
+            hint = "Negate an event beside the closure: A; !B; C+."
+            raise source.error(EpisodeSyntaxError, "A negated event cannot be repeated.", node.part.span, hint)
         elif isinstance(node, Disjunction):
             for part in node.parts:
                 if isinstance(part, Negation):
                     hint = "Negate what stands in a sequence, (A; !B; C) | D, or the whole: !(A | B)."
                     raise source.error(EpisodeSyntaxError, "A negated event cannot be an alternative.", part.span, hint)
+    _check_repetitions(source, pattern, False, False)
 
 
 def _check_negated(source: Source, negation: Negation) -> None:
@@ -87,33 +90,73 @@ def _check_negated(source: Source, negation: Negation) -> None:
         hint = "!B says already that there is no B, so it is not repeated."
         raise source.error(EpisodeSyntaxError, "A closure cannot be negated.", negation.span, hint)
     for node in nodes_of(negation.part):
-        if isinstance(node, Negation):
+        if isinstance(node, Negation) and not _is_of_classes(node.part):
             raise source.error(
                 EpisodeUnsupportedError,
-                "A negation inside a negation is not supported.",
+                "A negation inside a negation is of single classes.",
                 node.span,
-                "Negate events of the outer pattern only.",
+                "Write for example !(A; !B; C) or !(A; !(B | D); C).",
             )
 
 
-def _check_closed(source: Source, closure: Closure) -> None:
-    if isinstance(closure.part, Negation):
-        hint = "Negate an event beside the closure: A; !B; C+."
-        raise source.error(EpisodeSyntaxError, "A negated event cannot be repeated.", closure.part.span, hint)
-    for node in nodes_of(closure.part):
+def _is_of_classes(pattern: EventPattern) -> bool:
+    if isinstance(pattern, Disjunction):
+        return all(_is_of_classes(part) for part in pattern.parts)
+    return isinstance(pattern, EventClass)
+
+
+def _check_repetitions(source: Source, pattern: EventPattern, before: bool, after: bool) -> None:
+    """Negations inside closures have events around them. before, after: is there an event in every match?"""
+    if isinstance(pattern, Closure):
+        _check_closed(source, pattern, before, after)
+    for number, part in enumerate(children(pattern)):
+        if isinstance(pattern, Sequence):
+            _check_repetitions(
+                source,
+                part,
+                before or any(map(_is_certain, pattern.parts[:number])),
+                after or any(map(_is_certain, pattern.parts[number + 1 :])),
+            )
+        else:
+            inside = isinstance(pattern, (Closure, Negation))
+            _check_repetitions(source, part, before and not inside, after and not inside)
+
+
+def _check_closed(source: Source, closure: Closure, before: bool, after: bool) -> None:
+    """At the edge of a repetition, a negation has an event of another one beside it, or of what stands beside the
+    closure: which one must be plain."""
+    rounds = closure.part.parts if isinstance(closure.part, Disjunction) else (closure.part,)
+    plain = all(_is_plain(one) for one in rounds)
+    for node in _nodes_outside_negations(closure.part):
         if not isinstance(node, (Sequence, Conjunction)):
             continue
+        at_edges = plain and any(node is one for one in rounds)
         for number, part in enumerate(node.parts):
-            around = (node.parts[:number], node.parts[number + 1 :])
+            sides = (node.parts[:number], before), (node.parts[number + 1 :], after)
             if isinstance(part, Negation) and (
-                isinstance(node, Conjunction) or not all(any(map(_is_certain, side)) for side in around)
+                isinstance(node, Conjunction)
+                or not all(any(map(_is_certain, side)) or (at_edges and around) for side, around in sides)
             ):
                 raise source.error(
                     EpisodeUnsupportedError,
-                    "A negation inside a closure is supported between two events of one repetition.",
+                    "A negation inside a closure is supported between two events of one repetition, and at the edge "
+                    "of repetitions of single events with an event before and after the closure.",
                     part.span,
                     "Put an event before and one after it: SEQ(A a, ~B b, C c)+.",
                 )
+
+
+def _is_plain(pattern: EventPattern) -> bool:
+    """Single events and negations, one after the other."""
+    parts = pattern.parts if isinstance(pattern, Sequence) else (pattern,)
+    return all(isinstance(part, (EventClass, Negation)) for part in parts)
+
+
+def _nodes_outside_negations(pattern: EventPattern) -> Iterator[EventPattern]:
+    yield pattern
+    if not isinstance(pattern, Negation):
+        for part in children(pattern):
+            yield from _nodes_outside_negations(part)
 
 
 def _is_certain(pattern: EventPattern) -> bool:
@@ -237,8 +280,11 @@ def _variables(
     if isinstance(pattern, Closure):
         return _variables(source, pattern.part, True, negation, numbers)
     if isinstance(pattern, Negation):
-        return _variables(source, pattern.part, closure, numbers[id(pattern)], numbers)
-    found: dict[str, EventVariable] = {}
+        number = numbers[id(pattern)]
+        # In each repetition it is one event, not a list, that is negated.
+        found = _variables(source, pattern.part, False, number if negation is None else negation, numbers)
+        return found if negation is None else {name: replace(one, inner=number) for name, one in found.items()}
+    found = {}
     for part in pattern.parts:
         more = _variables(source, part, closure, negation, numbers)
         for name in [name for name in more if name in found]:

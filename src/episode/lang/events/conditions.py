@@ -386,7 +386,9 @@ def _check_variables(cursor: Cursor, condition: Scalar, variables: Variables) ->
             span,
             "Compare each with events that are not negated.",
         )
-    if negations and any(variables[name.lower()].negation is None for name in iterated):
+    inner = any(variables[atom.variable.lower()].inner is not None for atom in event_atoms(condition))
+    known = [variables[name.lower()] for name in iterated]
+    if negations and any((one.inner if inner else one.negation) is None for one in known):
         name, span = next(iter(iterated.items()))
         raise Source(cursor.source).error(
             EpisodeSyntaxError,
@@ -412,10 +414,15 @@ def _goes_through(atom: EventAtom) -> bool:
 
 
 def _negations(scalar: Scalar, variables: Variables) -> dict[int, tuple[str, Span]]:
-    """The negations that a condition is about, each with a variable of it and the place of the first mention."""
+    """The negations that a condition is about, each with a variable of it and the place of the first mention.
+
+    Of a negation inside a negation, together with events of the outer one."""
     found: dict[int, tuple[str, Span]] = {}
+    inner: dict[int, tuple[str, Span]] = {}
     for atom in event_atoms(scalar):
-        negation = variables[atom.variable.lower()].negation
-        if negation is not None:
-            found.setdefault(negation, (atom.variable, atom.span))
-    return found
+        variable = variables[atom.variable.lower()]
+        if variable.negation is not None:
+            found.setdefault(variable.negation, (atom.variable, atom.span))
+        if variable.inner is not None:
+            inner.setdefault(variable.inner, (atom.variable, atom.span))
+    return inner if len(inner) > 1 else found

@@ -101,12 +101,9 @@ def _unary(cursor: Cursor, depth: int, in_seq: bool) -> EventPattern:
 def _closed(cursor: Cursor, depth: int, in_seq: bool) -> EventPattern:
     start = cursor.token.start
     part, superscript = _primary(cursor, depth, in_seq)
-    sign = cursor.token
     bounds = superscript or _bounds(cursor)
     if bounds is not None:
         _refuse_second_closure(cursor)
-        if isinstance(part, Closure):
-            cursor.fail("A closure cannot be repeated once more.", sign, "One of the two signs is enough: B+ or B*.")
     part = _variable(cursor, part, bounds is not None)
     if bounds is None:
         return part
@@ -160,7 +157,8 @@ def _refuse_second_closure(cursor: Cursor) -> None:
     token = cursor.token
     superscript = token.kind is Kind.NUMBER and token.text.strip(SUPERSCRIPTS) == ""
     if superscript or (token.kind is Kind.SYMBOL and token.text in "*+^{?"):
-        cursor.fail("A closure cannot be repeated once more.", token, "One of the two signs is enough: B+ or B*.")
+        hint = "One of the two signs is enough, B+ or B*; for rounds of rounds, write brackets: (B+)^2."
+        cursor.fail("A closure cannot be repeated once more.", token, hint)
 
 
 def _variable(cursor: Cursor, part: EventPattern, closed: bool) -> EventPattern:

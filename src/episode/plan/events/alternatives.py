@@ -21,7 +21,7 @@ def with_united_classes(pattern: EventPattern, classes: EventClasses, strategy: 
     """`(B e | C e)+` → `e+` of B and C: inside a closure, alternatives with one variable are one class.
 
     Where an event can be of both, every choice of it would count twice: these are left as they are, but for groups,
-    which take an event once.
+    which take an event once. A closure of a closure is one, `(B+)*` → `B*`, unless rounds are counted.
     """
 
     def united(part: EventPattern, inside: bool, once: bool) -> EventPattern:
@@ -29,7 +29,10 @@ def with_united_classes(pattern: EventPattern, classes: EventClasses, strategy: 
             return part
         if isinstance(part, Closure):
             once = part.groups and strategy is Strategy.ANY and is_of_classes(part.part)
-            return replace(part, part=united(part.part, True, once))
+            inner = united(part.part, True, once)
+            if isinstance(inner, Closure) and inner.groups == part.groups and inner.count is None is part.count:
+                return replace(inner, minimum=part.minimum, span=part.span)
+            return replace(part, part=inner)
         if isinstance(part, Negation):
             return replace(part, part=united(part.part, False, False))
         parts = tuple(united(one, inside, once) for one in part.parts)

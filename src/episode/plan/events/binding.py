@@ -12,6 +12,7 @@ from dataclasses import replace
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
 from episode.lang.events.syntax import (
     Closure,
+    EventClass,
     EventPattern,
     EventQuery,
     Negation,
@@ -91,8 +92,8 @@ class BoundQuery:
         self.derived = DerivedColumns(self.schema)
         self.variables = tuple(every)
         self.rows = RowLocalScalars(query.source, self.schema, self.derived)
-        self.closures = frozenset(_inside(query.pattern, Closure))
-        self.negated = frozenset(_inside(query.pattern, Negation))
+        self.closures = frozenset(_listed(query.pattern, False))
+        self.negated = frozenset(_negated(query.pattern))
         self.scalars = EventScalars(classes, self.rows, self.closures)
         self.notes: list[str] = []
 
@@ -178,8 +179,17 @@ def _check_alone(query: EventQuery, alone: frozenset[str]) -> None:
             )
 
 
-def _inside(pattern: EventPattern, kind: type) -> list[str]:
-    """Variables under nodes of a kind."""
-    if isinstance(pattern, kind):
+def _listed(pattern: EventPattern, inside: bool) -> list[str]:
+    """Variables of closures. Of a negation inside a closure, one event is meant. inside: of a closure."""
+    if isinstance(pattern, EventClass):
+        return [pattern.variable] if inside else []
+    if isinstance(pattern, (Closure, Negation)):
+        return _listed(pattern.part, isinstance(pattern, Closure))
+    return [name for part in pattern.parts for name in _listed(part, inside)]
+
+
+def _negated(pattern: EventPattern) -> list[str]:
+    """Variables inside negations."""
+    if isinstance(pattern, Negation):
         return [one.variable for one in classes_of(pattern)]
-    return [name for part in children(pattern) for name in _inside(part, kind)]
+    return [name for part in children(pattern) for name in _negated(part)]

@@ -52,9 +52,19 @@ def check_repeated_variables(query: EventQuery) -> None:
                     )
 
 
+def with_nested_negations(pattern: EventPattern) -> list[Negation]:
+    """Negations that have a negation inside them."""
+    return [
+        node
+        for node in nodes_of(pattern)
+        if isinstance(node, Negation) and any(isinstance(one, Negation) for one in nodes_of(node.part))
+    ]
+
+
 def check_groups_and_choices(query: EventQuery, pattern: EventPattern) -> None:
-    """Under skip-till-any-match: groups are of one class, and the pattern has nothing but groups or choices."""
+    """Under skip-till-any-match: groups are of classes, and the pattern has nothing but groups or choices."""
     groups = groups_in(pattern)
+    _check_groups_apart(query, groups)
     for group in groups:
         if not is_of_classes(group.part):
             raise query.source.error(
@@ -71,6 +81,19 @@ def check_groups_and_choices(query: EventQuery, pattern: EventPattern) -> None:
             groups[0].span,
             CHOICES,
         )
+
+
+def _check_groups_apart(query: EventQuery, groups: list[Closure]) -> None:
+    """No group stands in a pattern with a negation inside a negation, which is followed event by event."""
+    for negation in with_nested_negations(query.pattern):
+        inside = [node for node in nodes_of(negation) if isinstance(node, Closure) and node.groups]
+        for group in (*inside, *groups):
+            raise query.source.error(
+                EpisodeUnsupportedError,
+                "A closure outside SEQ, which takes all its events, cannot stand beside a negation inside a negation.",
+                group.span,
+                CHOICES,
+            )
 
 
 def with_negated_closures(query: EventQuery, pattern: EventPattern, conjuncts: list[Conjunct]) -> EventPattern:
@@ -112,6 +135,8 @@ def with_negated_closures(query: EventQuery, pattern: EventPattern, conjuncts: l
         if isinstance(part, EventClass):
             return part
         if isinstance(part, Negation):
+            if with_nested_negations(part):  # which event of a closure is next to the inner one matters
+                return part
             return replace(part, part=rewritten(part.part) or _first_event(part.part))
         if isinstance(part, Closure):
             return replace(part, part=walked(part.part))

@@ -200,7 +200,9 @@ class EventScalars:
         if atom.function in ("first_value", "last_value"):
             first = atom.function == "first_value"
             offset = 1 if not first and atom.reach is Reach.BEFORE else 0
-            at = Navigated(members, first, offset, 0)
+            at: RowRef = Navigated(members, first, offset, 0)
+            if not first and atom.reach is Reach.CURRENT and atom.variable == current:
+                at = Current(0)  # last(b[..i].x) is b[i].x
             scalar = atom.arguments[0]
             atoms = tuple((name, self.column(inner)) for name, inner in scalar.atoms if isinstance(inner, EventColumn))
             return self.rows.compile(replace(scalar, atoms=atoms), at)

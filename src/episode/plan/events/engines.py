@@ -15,7 +15,7 @@ from episode.plan.events.automaton import AutomatonPlan
 from episode.plan.events.binding import BoundQuery
 from episode.plan.events.bounds import bounds_of
 from episode.plan.events.checks import check_tree
-from episode.plan.events.closures import chooses
+from episode.plan.events.closures import chooses, with_nested_negations
 from episode.plan.events.collapsing import check_collapsed, check_parted
 from episode.plan.events.conditions import Conjunct
 from episode.plan.events.consistency import closure_predicate
@@ -77,7 +77,8 @@ def choose_engines(
     if bound.collapsed.asked:
         return _intermediate(bound, pattern, related, same, local)
     postpones = chooses(pattern) and bound.imprecise is None
-    if bound.imprecise is not None or bound.strategy is not Strategy.ANY or postpones:
+    followed = bound.imprecise is not None or bound.strategy is not Strategy.ANY or with_nested_negations(pattern)
+    if followed or postpones:
         return _runs(bound, pattern, related, same, postpones)
     tree, kept = logical_tree(bound.query, pattern), list[Conjunct]()
     check_tree(bound, tree)

@@ -51,6 +51,11 @@ class Not:
     steps: tuple[Step, ...]
     variables: tuple[str, ...]
 
+    @property
+    def every(self) -> frozenset[str]:
+        """Its variables, and those of negations inside it."""
+        return frozenset(self.variables).union(*(one.every for one in nots_in(self.steps)))
+
 
 Step = Union[Take, Loop, Not]
 Alternatives = list[tuple[Step, ...]]
@@ -112,7 +117,8 @@ class _Linear:
             return [tuple(one for part in pattern.parts if isinstance(part, Negation) for one in self._nots(part))]
         raise self.query.source.error(
             EpisodeUnsupportedError,
-            "A conjunction is evaluated under skip-till-any-match only, and not beside closures inside SEQ.",
+            "A conjunction is evaluated under skip-till-any-match only, and not beside closures inside "
+            "SEQ or negations inside negations.",
             pattern.span,
             "Write the orders as alternatives: SEQ(A a, B b) | SEQ(B b, A a).",
         )

@@ -81,12 +81,22 @@ def reason_for_runs(pattern: EventPattern, whole: bool = False) -> str | None:
     """Why a simplified pattern with closures that choose cannot be postponed; None if it can.
 
     whole: are intermediate matches reported, when all their events are known?"""
-    alternatives = pattern.parts if isinstance(pattern, Disjunction) else (pattern,)
-    for alternative in alternatives:
-        reason = _reason(alternative.parts if isinstance(alternative, Sequence) else (alternative,), whole)
+    united = pattern.parts if isinstance(pattern, Disjunction) else (pattern,)
+    alternatives = [one.parts if isinstance(one, Sequence) else (one,) for one in united]
+    for parts in alternatives:
+        reason = _reason(parts, whole)
         if reason is not None:
             return reason
+    # With matches that wait for their window, all do, and when it begins is known of each by its first event.
+    if any(_edges(parts)[0] for parts in alternatives) and any(_edges(parts)[1] for parts in alternatives):
+        return "one alternative begins with a closure, and another is decided only when its window has passed"
     return None
+
+
+def _edges(parts: tuple[EventPattern, ...]) -> tuple[bool, bool]:
+    """Does a closure stand before the single events, and a closure or negation after them?"""
+    places = [number for number, part in enumerate(parts) if not isinstance(part, (Closure, Negation))]
+    return any(isinstance(part, Closure) for part in parts[: places[0]]), places[-1] + 1 < len(parts)
 
 
 def _reason(parts: tuple[EventPattern, ...], whole: bool) -> str | None:

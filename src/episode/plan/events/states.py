@@ -105,7 +105,7 @@ class _Alternative:
         self.closed: set[str] = set()
         self.negated: dict[int, frozenset[str]] = {}
         for place, step in enumerate(steps):
-            self.negated |= {id(one): frozenset(one.variables) for one in nots_in((step,))}
+            self.negated |= {id(one): one.every for one in nots_in((step,))}
             for name in variables_in((step,)):
                 self.place[name] = place
                 if isinstance(step, Loop):
@@ -163,7 +163,7 @@ class _Alternative:
             automaton.in_last_place[state] = before == max(self.place.values())
             automaton.end_checks[state] = self._decided_at_end(before)
             automaton.late[state] = tuple(sorted(deferred | set(crossed)))
-            automaton.waits |= bool(crossed)
+            automaton.waits |= bool(crossed) and not self.is_negated
         return number[first]
 
     def _following(self, points: Points) -> list[tuple[str, Points, tuple[int, ...]]]:
@@ -321,8 +321,9 @@ class _Alternative:
                 about = self.about[id(one)]
                 key = (*self._way_to(place), "not", id(one), *(id(conjunct) for conjunct in about))
                 if key not in self.automaton.shared:
+                    negation = self._negation(one, where, about)  # those inside it come before it
                     self.automaton.shared[key] = len(self.automaton.negations)
-                    self.automaton.negations.append(self._negation(one, where, about))
+                    self.automaton.negations.append(negation)
                 number = numbers[id(one)] = self.automaton.shared[key]
                 self.step_of_negation[number] = id(one)
                 if isinstance(step, Loop) and not self._is_known(number, place):
@@ -330,7 +331,7 @@ class _Alternative:
         return numbers
 
     def _negation(self, step: Not, where: str, about: list[Conjunct]) -> NegationPlan:
-        if len(step.variables) == 1 and isinstance(step.steps[0], Take):
+        if len(step.every) == 1 and isinstance(step.steps[0], Take):
             variable = step.steps[0].variable
             checks = [self.automaton.check(conjunct, variable, False) for conjunct in about]
             return NegationPlan((variable,), (*checks, *self.automaton.equal(variable)), where)

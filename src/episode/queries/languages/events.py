@@ -46,6 +46,7 @@ SAMPLES = (
     "PATTERN A; B+; C D WHERE A.k = D.k WITHIN 9 RETURN A.v, sum(B.v) AS total",
     "PATTERN A & B WITHIN 9",
     "PATTERN !A; B D; E* WHERE A.v > D.v WITHIN 9",
+    "PATTERN (A; B*; C+; D) | E+ WITHIN 9",
     "PATTERN SEQ(A a, B+ b[], C c) WHERE b[i].v > avg(b[..i-1].v) WITHIN 9",
     "PATTERN SEQ(A a, B+ b[], C c) WHERE b[i].v > b[i-1].v AND max(b[].v) > a.v WITHIN 9 RETURN COLLAPSED a.v",
 )

@@ -43,6 +43,7 @@ SHAPES = {
     "b[i].price > sum(b[..i-1].price)": NEITHER,
     "b[i].price > first(b[..i-1].price)": NEITHER,
     "b[i].price > last(b[..i-1].price)": NEITHER,
+    "a.price > last(b[..i].price)": BOTH,
     "b[i].price > b[i-1].price": NEITHER,
     "b[i].price >= b[i-1].price": NEITHER,
     "b[i].price = b[i-1].price": NEITHER,
