@@ -3,7 +3,7 @@
 
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-live coverage test-long test-kafka lint types unit bench-rows bench-kernel bench-local bench-flink bench-growth bench-stream bench-zstream bench-zstream-selectivity bench-zstream-rates bench-zstream-plans bench-zstream-adaptation bench-zstream-negation bench-zstream-web bench-zstream-speed bench-sase bench-sase-selectivity bench-sase-window bench-sase-classes bench-sase-breakdown bench-sase-collapsed bench-sase-aggregates bench-sase-imprecise bench-sase-study bench-sase-spark bench-tpstream bench-tpstream-drivers bench-tpstream-window bench-tpstream-patterns bench-tpstream-latency bench-tpstream-plans bench-tpstream-adaptation bench-tpstream-speed bench-tpstream-spark test-kill clean
+.PHONY: help setup demo test test-live coverage test-long test-kafka lint types unit bench-rows bench-kernel bench-local bench-flink bench-growth bench-stream bench-zstream bench-zstream-selectivity bench-zstream-rates bench-zstream-plans bench-zstream-adaptation bench-zstream-negation bench-zstream-web bench-zstream-speed bench-sase bench-sase-selectivity bench-sase-window bench-sase-classes bench-sase-breakdown bench-sase-collapsed bench-sase-aggregates bench-sase-imprecise bench-sase-study bench-sase-spark bench-tpstream bench-tpstream-drivers bench-tpstream-window bench-tpstream-patterns bench-tpstream-latency bench-tpstream-plans bench-tpstream-adaptation bench-tpstream-speed bench-tpstream-spark bench-store test-kill clean
 
 BIN := .venv/bin
 # Spark's workers use the interpreter of .venv, and Java is found where it usually lives.
@@ -146,6 +146,9 @@ bench-tpstream-speed: setup  ## aggressive drivers on one core, and what the har
 
 bench-tpstream-spark: setup  ## 20 million reports of cars against Spark's sort
 	$(RUN) $(BIN)/python -m bench.tpstream spark
+
+bench-store: setup  ## stream stores: appending, archiving, reading, against plain Parquet files
+	$(RUN) $(BIN)/python -m bench.store
 
 test-kill: setup  ## kill a streaming query twenty times, and producers and archivers; nothing is lost, nothing repeated
 	$(RUN) $(BIN)/python -m tests.kill.store --seconds 60

@@ -10,8 +10,8 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
@@ -61,6 +61,7 @@ class Log:
         self.declaration = declaration
         self.directory, self.temporary, self.lock = root / "log", root / "tmp", root / "lock"
         self.sync = declaration.options.get("sync", "true").lower() == "true"
+        self._made = False
         self._head = 0
         self._last: Footer | None = None
 
@@ -139,10 +140,10 @@ class Log:
         from episode.matchers.lanes import event_times, split_by_lane
 
         declaration = self.declaration
-        self.temporary.mkdir(parents=True, exist_ok=True)
+        self._make_directories()
         path = aside(self.temporary, SUFFIX)
         try:
-            with space_needed(f"what was appended to {declaration.name}"), open(path, "xb") as file:
+            with self._writing(), open(path, "xb") as file:
                 head = segment.write_head(file, declaration.schema)
                 blocks = []
                 for start in range(0, table.num_rows, BLOCK_ROWS):
@@ -165,7 +166,7 @@ class Log:
         before, or of the one that stored them.
         """
         whole = self._joined([one for one in staged if one.blocks], staged)
-        self.directory.mkdir(parents=True, exist_ok=True)
+        self._make_directories()
         with locked(self.lock):
             head = self.head()
             if whole is None:
@@ -177,10 +178,12 @@ class Log:
             number = head + 1
             footer = Footer(number, whole.blocks, _added(tally, whole, origin, number), whole.head)
             try:
-                with space_needed(f"what was appended to {self.declaration.name}"), open(whole.path, "ab") as file:
-                    segment.write_footer(file, footer)
-                    self._flush(file)
-                os.rename(whole.path, self.path(number))
+                with self._writing():
+                    with open(whole.path, "r+b") as file:
+                        file.seek(0, os.SEEK_END)
+                        segment.write_footer(file, footer)
+                        self._flush(file)
+                    os.rename(whole.path, self.path(number))
             except BaseException:
                 _remove(Path(whole.path))
                 raise
@@ -202,19 +205,37 @@ class Log:
         path = aside(self.temporary, SUFFIX)
         blocks: list[Block] = []
         try:
-            with space_needed(f"what was appended to {self.declaration.name}"), open(path, "xb") as file:
+            with self._writing(), open(path, "xb") as file:
                 head = segment.write_head(file, self.declaration.schema)
                 for one in full:
                     start = one.blocks[0].offset
                     shift = file.tell() - start
                     _copy(one.path, start, file)
-                    blocks += [replace(block, offset=block.offset + shift) for block in one.blocks]
+                    blocks += [block._replace(offset=block.offset + shift) for block in one.blocks]
                 self._flush(file)
         except BaseException:
             _remove(path)
             raise
         self.discard(full)
         return Staged(str(path), head, tuple(blocks))
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """A full disk, and a store or a staged batch that has gone, are errors in words."""
+        name = self.declaration.name
+        try:
+            with space_needed(f"what was appended to {name}"):
+                yield
+        except FileNotFoundError as error:
+            raise EpisodeDataError(
+                f"Nothing was appended to {name}: {error.filename} has gone.", hint="Was the stream dropped meanwhile?"
+            ) from None
+
+    def _make_directories(self) -> None:
+        if not self._made:
+            self.temporary.mkdir(parents=True, exist_ok=True)
+            self.directory.mkdir(parents=True, exist_ok=True)
+            self._made = True
 
     def _flush(self, file) -> None:  # type: ignore[no-untyped-def]
         file.flush()

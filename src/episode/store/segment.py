@@ -13,9 +13,9 @@ import json
 import struct
 import zlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 import pyarrow as pa
 
@@ -28,8 +28,7 @@ _TAIL = 64 * 1024
 """Bytes from the end that are read at once: most footers are in them."""
 
 
-@dataclass(frozen=True)
-class Block:
+class Block(NamedTuple):
     """Rows of one lane: where they are in the file, their checksum, their least and greatest time."""
 
     lane: int
@@ -53,8 +52,7 @@ class Tally:
     origins: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class Head:
+class Head(NamedTuple):
     """The schema at the beginning of a segment: how long it is, and its checksum."""
 
     length: int
@@ -113,12 +111,13 @@ def write_block(file: BinaryIO, batch: pa.RecordBatch, lane: int, least: int, gr
 
 def write_footer(file: BinaryIO, footer: Footer) -> None:
     """The end of a segment."""
+    tally = footer.tally
     text = json.dumps(
         {
             "commit": footer.commit,
-            "head": list(asdict(footer.head).values()),
-            "blocks": [list(asdict(block).values()) for block in footer.blocks],
-            "tally": asdict(footer.tally),
+            "head": footer.head,
+            "blocks": footer.blocks,
+            "tally": {"rows": tally.rows, "greatest": tally.greatest, "origins": dict(tally.origins)},
         }
     ).encode()
     file.write(text + _END.pack(zlib.crc32(text), len(text), MAGIC))

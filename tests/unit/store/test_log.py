@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 from episode.errors import EpisodeAnalysisError, EpisodeDataError
+from episode.store.catalog import Catalog
 from episode.store.log import Origin
 from episode.store.stream import StreamStore, open_store
 from tests.support.stores import events, make_store, rows_of
@@ -319,3 +320,14 @@ def test_without_a_key_there_is_one_lane_in_order_of_arrival(tmp_path: Path) -> 
     rows: list[Any] = [(str(draw.integers(9)), int(draw.integers(100)), i) for i in range(500)]
     store.append(events(rows))
     assert rows_of(store.read()[0]) == rows
+
+
+def test_a_stream_that_was_dropped_meanwhile(tmp_path: Path) -> None:
+    store = make_store(tmp_path)
+    store.append(events([("a", 1, 1)]))
+    staged = store.stage(events([("a", 2, 2)]))
+    Catalog(tmp_path).drop("Live")
+    with pytest.raises(EpisodeDataError, match="has gone"):
+        store.append(events([("a", 2, 2)]))
+    with pytest.raises((EpisodeDataError, FileNotFoundError)):
+        store.commit([staged])
