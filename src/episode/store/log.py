@@ -167,7 +167,7 @@ class Log:
         """
         whole = self._joined([one for one in staged if one.blocks], staged)
         self._make_directories()
-        with locked(self.lock):
+        with self._writing(), locked(self.lock):
             head = self.head()
             if whole is None:
                 return head
