@@ -309,3 +309,23 @@ def test_a_stream_and_a_table_of_parquet_files(spark: SparkSession, tmp_path: Pa
     assert len(expected) > 3
     files.run(episode.sql(text, StockLive=files.stream(), StockArchive=archive, options=STREAM))
     assert rows(files.matches()) == expected
+
+
+def test_a_pattern_over_pairs_of_a_stream(spark: SparkSession, tmp_path: Path) -> None:
+    """WITHIN bounds how long after its times a pair is reported; so a further pattern knows when all are there."""
+    fall, tick = (one.replace("DEFINE", "WITHIN 5 seconds DEFINE") for one in (FALL, TICK))
+    pairs = (
+        f"(SELECT l.symbol, match_start, match_end, low FROM t {fall} AS l, t {tick} AS a "
+        "WHERE l.symbol = a.symbol AND RECENCY = 7 seconds)"
+    )
+    text = (
+        f"SELECT * FROM {pairs} MATCH_RECOGNIZE (PARTITION BY symbol ORDER BY match_end, match_start "
+        "MEASURES first(match_start) AS s, last(match_end) AS e, count(*) AS n, min(low) AS low PATTERN (A B))"
+    )
+    files = Files(spark, tmp_path, SCHEMA)
+    files.add_in_pieces(both().sort_by("ts"), 3)
+    files.add(MARKER)
+    files.run(episode.sql(text, t=files.stream(), options=STREAM))
+    expected = rows(episode.sql(text, t=frame(spark, both())))
+    assert len(expected) == 2
+    assert rows(files.matches()) == expected

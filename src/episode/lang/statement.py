@@ -187,7 +187,13 @@ def parse_statement(source: str) -> Statement:
         _body(tokens),
         tuple(tokens),
         tables,
-        recencies=recencies(source, tokens, partners, [*(pattern.span for pattern in patterns), *inside]),
+        recencies=recencies(
+            source,
+            tokens,
+            partners,
+            [*(pattern.span for pattern in patterns), *inside],
+            [*(Span(pattern.input.end, pattern.span.end) for pattern in patterns), *inside],
+        ),
     )
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from episode.matchers.correlation.spec import CorrelationSpec
 from episode.matchers.events.spec import EventPatternSpec
 from episode.matchers.protocol import MatcherSpec
 from episode.matchers.rows.spec import RowPatternSpec
 from episode.matchers.situations.spec import SituationPatternSpec
 
-ENGINES: tuple[type[MatcherSpec], ...] = (RowPatternSpec, EventPatternSpec, SituationPatternSpec)
+ENGINES: tuple[type[MatcherSpec], ...] = (RowPatternSpec, EventPatternSpec, SituationPatternSpec, CorrelationSpec)

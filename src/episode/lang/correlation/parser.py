@@ -45,12 +45,17 @@ OTHER_JOINS = ("LEFT", "RIGHT", "FULL", "OUTER", "SEMI", "ANTI", "NATURAL")
 
 
 def recencies(
-    source: str, tokens: Sequence[Token], partners: dict[int, int], patterns: Sequence[Span]
+    source: str,
+    tokens: Sequence[Token],
+    partners: dict[int, int],
+    patterns: Sequence[Span],
+    clauses: Sequence[Span],
 ) -> tuple[Recency, ...]:
-    """Every RECENCY of a statement. patterns: where its patterns stand; partners: of the round brackets."""
+    """Every RECENCY of a statement. partners: of the round brackets. patterns, clauses: where its patterns stand, with
+    their tables and without."""
     found: dict[int, Recency] = {}
     for index, token in enumerate(tokens):
-        if token.upper != WORD or tokens[index - 1].is_symbol(".") or _inside(token, patterns):
+        if token.upper != WORD or tokens[index - 1].is_symbol(".") or _inside(token, clauses):
             continue
         if not _begins_clause(tokens, index):
             continue

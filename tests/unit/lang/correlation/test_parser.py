@@ -120,6 +120,15 @@ def test_a_column_of_this_name(text: str) -> None:
     assert parse_statement(text).recencies == ()
 
 
+def test_a_pattern_over_pairs() -> None:
+    inner = f"SELECT * {TWO} WHERE RECENCY = 5"
+    statement = parse_statement(
+        f"SELECT * FROM ({inner}) MATCH_RECOGNIZE (ORDER BY t PATTERN (A) DEFINE A AS recency = 7)"
+    )
+    assert len(statement.recencies) == 1
+    assert len(statement.patterns) == 3
+
+
 def test_a_pattern_that_is_correlated_is_found_at_its_place() -> None:
     statement = parse_statement(f"SELECT * {TWO} WHERE RECENCY = 5")
     first, second = statement.recencies[0].tables
