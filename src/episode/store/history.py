@@ -6,11 +6,11 @@ their lanes and times. Whoever holds a history may be sent to other processes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -22,10 +22,13 @@ from episode.store.archive import Archive, MissingFile
 from episode.store.declaration import Declaration
 from episode.store.expiry import read_expired
 from episode.store.log import Log
+from episode.store.manifest import ArchivedFile
+from episode.store.parquet import COMMIT
 from episode.store.row_groups import FileIndex, groups_of, index_of, wanted_of
 from episode.store.segment import Footer
 
 ATTEMPTS = 20
+Found = TypeVar("Found")
 
 
 @dataclass
@@ -39,62 +42,75 @@ class Scanned:
 
 @dataclass(frozen=True)
 class StoreHistory:
-    """The past of a declared stream: its archive, and what is not archived yet."""
+    """The past of a declared stream: its archive, and what is not archived yet.
+
+    until: no commits after this one, so that the past stays what it was (None: all that there are).
+    """
 
     declaration: Declaration
+    until: int | None = None
     indexes: dict[str, FileIndex] = field(default_factory=dict, compare=False, repr=False)
     footers: dict[int, Footer] = field(default_factory=dict, compare=False, repr=False)
     scanned: Scanned = field(default_factory=Scanned, compare=False, repr=False)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return StoreHistory, (self.declaration,)
+        return StoreHistory, (self.declaration, self.until)
 
     @cached_property
     def log(self) -> Log:
         return Log(self.declaration)
 
+    @cached_property
+    def archive(self) -> Archive:
+        return Archive(self.declaration)
+
     def read(self, keys: pa.Table | None, lo: int, hi: int, columns: Sequence[str]) -> pa.Table:
         """The rows of these keys (None: of all) with lo <= time <= hi, in order of time and arrival."""
         schema = pa.schema([self.declaration.schema.field(name) for name in columns])
-        for attempt in range(ATTEMPTS):
-            try:
-                return _finished(list(self._parts(keys, lo, hi, schema)), schema)
-            except (MissingFile, FileNotFoundError):  # moved between two looks
-                if attempt + 1 == ATTEMPTS:
-                    raise
-        raise AssertionError
+        return _repeated(lambda: _finished(list(self._parts(keys, lo, hi, schema)), schema))
 
     def earliest(self) -> int | None:
-        """The time of the first event; None where there is none."""
-        found = [file.least for file in Archive(self.declaration).manifest().files]
-        for footer in self._footers(Archive(self.declaration).manifest().archived_to):
-            found += [block.least for block in footer.blocks]
-        return min(found, default=None)
+        """A time before which there is no event; None where there is none at all."""
+        return _repeated(lambda: min((least for least, _ in self._spans()), default=None))
 
     def latest(self) -> int | None:
-        """The time of the last event; None where there is none."""
-        manifest = Archive(self.declaration).manifest()
-        found = [file.greatest for file in manifest.files]
+        """A time after which there is no event; None where there is none at all."""
+        return _repeated(lambda: max((greatest for _, greatest in self._spans()), default=None))
+
+    def _spans(self) -> Iterator[tuple[int, int]]:
+        """Least and greatest times of the parts."""
+        manifest = self.archive.manifest()
+        for file in manifest.files:
+            if self.until is None or file.first <= self.until:
+                yield file.least, file.greatest
         for footer in self._footers(manifest.archived_to):
-            found += [block.greatest for block in footer.blocks]
-        return max(found, default=None)
+            for block in footer.blocks:
+                yield block.least, block.greatest
 
     def _parts(self, keys: pa.Table | None, lo: int, hi: int, schema: pa.Schema) -> Iterator[_Part]:
-        archive = Archive(self.declaration)
-        manifest = archive.manifest()
-        files = [file for file in manifest.files if file.least <= hi and file.greatest >= lo]
+        manifest = self.archive.manifest()
         known = {file.name for file in manifest.files}
         for name in [name for name in self.indexes if name not in known]:
             del self.indexes[name]
         chooser = _Chooser(self.declaration.time, keys, lo, hi)
-        for file in files:
-            yield from archive.opened(file, partial(self._of_file, file.name, chooser, schema))
+        for file in manifest.files:
+            begun = self.until is None or file.first <= self.until
+            if begun and file.least <= hi and file.greatest >= lo:
+                yield from self.archive.opened(file, partial(self._of_file, file, chooser, schema))
         yield from self._of_log(manifest.archived_to, chooser, schema)
 
-    def _of_file(self, name: str, chooser: _Chooser, schema: pa.Schema, path: Path) -> list[_Part]:
-        if name not in self.indexes:
-            self.indexes[name] = index_of(path, self.declaration.time, self.declaration.key)
-        return chooser.of_file(path, self.indexes[name], schema, self.scanned)
+    def _of_file(self, file: ArchivedFile, chooser: _Chooser, schema: pa.Schema, path: Path) -> list[_Part]:
+        if file.name not in self.indexes:
+            self.indexes[file.name] = index_of(path, self.declaration.time, self.declaration.key)
+        cut = self.until is not None and file.last > self.until
+        wanted = schema.append(pa.field(COMMIT, pa.int64())) if cut else schema
+        parts = chooser.of_file(path, self.indexes[file.name], wanted, self.scanned)
+        return [self._until(part, schema) for part in parts] if cut else parts
+
+    def _until(self, part: _Part, schema: pa.Schema) -> _Part:
+        """The rows of the commits that count."""
+        kept = part.table.column(COMMIT).to_numpy() <= self.until
+        return _Part(part.table.select(schema.names).filter(pa.array(kept)), part.times[kept])
 
     def _of_log(self, after: int, chooser: _Chooser, schema: pa.Schema) -> Iterator[_Part]:
         lanes = self._lanes(chooser.keys)
@@ -114,9 +130,10 @@ class StoreHistory:
     def _footers(self, after: int) -> list[Footer]:
         """Of the commits that are not archived."""
         after = max(after, read_expired(self.log).to)
+        head = self.log.head() if self.until is None else min(self.until, self.log.head())
         for number in [number for number in self.footers if number <= after]:
             del self.footers[number]
-        for number in range(after + 1, self.log.head() + 1):
+        for number in range(after + 1, head + 1):
             if number not in self.footers:
                 self.footers[number] = self.log.footer(number)
         return [self.footers[number] for number in sorted(self.footers)]
@@ -180,6 +197,17 @@ class ParquetHistory:
         if name not in self.indexes:
             self.indexes[name] = index_of(path, self.time, self.keys)
         return self.indexes[name]
+
+
+def _repeated(look: Callable[[], Found]) -> Found:
+    """Look again where files have moved between two looks."""
+    for attempt in range(ATTEMPTS):
+        try:
+            return look()
+        except (MissingFile, FileNotFoundError):
+            if attempt + 1 == ATTEMPTS:
+                raise
+    raise AssertionError
 
 
 @dataclass(frozen=True)

@@ -234,9 +234,9 @@ class StreamStore:
                     raise
         raise AssertionError
 
-    def history(self) -> StoreHistory:
-        """What correlation reads of the past: rows of keys between two times."""
-        return StoreHistory(self.declaration)
+    def history(self, until: int | None = None) -> StoreHistory:
+        """What correlation reads of the past: rows of keys between two times, of commits up to one (None: of all)."""
+        return StoreHistory(self.declaration, until)
 
     def by_time(self, batches: Sequence[pa.RecordBatch]) -> pa.Table:
         """A batch whose lanes are put together again: in order of time, and where times are equal by lane."""

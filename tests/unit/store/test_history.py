@@ -189,3 +189,21 @@ def test_null_times_are_passed_over(tmp_path: Path) -> None:
 def test_no_files(tmp_path: Path) -> None:
     with pytest.raises(EpisodeDataError, match="no Parquet files"):
         ParquetHistory((str(tmp_path),), "t").read(None, 0, 1, ["t"])
+
+
+def test_the_past_up_to_a_commit(filled: tuple[StreamStore, list[Row]]) -> None:
+    """It stays what it was, whatever comes, and wherever its events are."""
+    store, rows = filled
+    for step in range(2):
+        for until in range(11):
+            history = pickle.loads(pickle.dumps(store.history(until)))
+            wanted = expected(rows[: 40 * until], {"a", None}, 10, 80)
+            assert by_key(rows_of(history.read(keys_of("a", None), 10, 80, COLUMNS))) == by_key(wanted)
+            assert until or history.earliest() is history.latest() is None
+        if step == 0:
+            store.append(events([("a", 20, 20), ("a", 21, 21)]))
+            store.archive()
+            store.compact()
+    latest = store.history(3).latest()
+    assert latest is not None
+    assert latest >= max(row[1] for row in rows[:120])
