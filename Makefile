@@ -3,7 +3,7 @@
 
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-live coverage test-long test-kafka lint types unit bench-rows bench-kernel bench-local bench-flink bench-growth bench-stream bench-zstream bench-zstream-selectivity bench-zstream-rates bench-zstream-plans bench-zstream-adaptation bench-zstream-negation bench-zstream-web bench-zstream-speed bench-sase bench-sase-selectivity bench-sase-window bench-sase-classes bench-sase-breakdown bench-sase-collapsed bench-sase-aggregates bench-sase-imprecise bench-sase-study bench-sase-spark bench-tpstream bench-tpstream-drivers bench-tpstream-window bench-tpstream-patterns bench-tpstream-latency bench-tpstream-plans bench-tpstream-adaptation bench-tpstream-speed bench-tpstream-spark bench-store test-kill clean
+.PHONY: help setup demo test test-live coverage test-long test-kafka lint types unit bench-rows bench-kernel bench-local bench-flink bench-growth bench-stream bench-zstream bench-zstream-selectivity bench-zstream-rates bench-zstream-plans bench-zstream-adaptation bench-zstream-negation bench-zstream-web bench-zstream-speed bench-sase bench-sase-selectivity bench-sase-window bench-sase-classes bench-sase-breakdown bench-sase-collapsed bench-sase-aggregates bench-sase-imprecise bench-sase-study bench-sase-spark bench-tpstream bench-tpstream-drivers bench-tpstream-window bench-tpstream-patterns bench-tpstream-latency bench-tpstream-plans bench-tpstream-adaptation bench-tpstream-speed bench-tpstream-spark bench-store bench-store-spark test-kill clean
 
 BIN := .venv/bin
 # Spark's workers use the interpreter of .venv, and Java is found where it usually lives.
@@ -65,6 +65,9 @@ bench-growth: setup  ## how cost grows with rows and keys
 
 bench-stream: setup  ## micro-batches: throughput, latency, windows, state
 	$(RUN) $(BIN)/python -m bench.stream
+
+bench-store-spark: setup  ## stream stores: envelopes packed by readers against rows
+	$(RUN) $(BIN)/python -m bench.store_spark
 
 bench-zstream: setup  ## ZStream's evaluation again: all of the following
 	$(RUN) $(BIN)/python -m bench.zstream
@@ -150,9 +153,10 @@ bench-tpstream-spark: setup  ## 20 million reports of cars against Spark's sort
 bench-store: setup  ## stream stores: appending, archiving, reading, against plain Parquet files
 	$(RUN) $(BIN)/python -m bench.store
 
-test-kill: setup  ## kill a streaming query twenty times, and producers and archivers; nothing is lost, nothing repeated
-	$(RUN) $(BIN)/python -m tests.kill.store --seconds 60
+test-kill: setup  ## kill a query twenty times, and all processes of a stream store ten times; nothing is lost or repeated
 	$(RUN) $(BIN)/python -m tests.kill.run
+	$(RUN) $(BIN)/python -m tests.kill.store_and_query
+	$(RUN) $(BIN)/python -m tests.kill.store --seconds 60
 
 clean:  ## remove .venv, caches, taken jars, benchmark inputs and what Spark leaves
 	rm -rf .venv bench/.flink-venv bench/data build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis tests/kafka/jars spark-warehouse metastore_db derby.log

@@ -13,9 +13,12 @@ from typing import Any, Union
 
 import pyarrow as pa
 
+from episode.errors import EpisodeUnsupportedError
 from episode.plan.event_time import EventTime, duration_in_units
 from episode.queries.frames import arrow_table
+from episode.queries.streams import append_by_spark, archive_by_spark, count_by_spark, register_source
 from episode.store.catalog import Catalog, Declaration, declare
+from episode.store.conforming import conform
 from episode.store.declaration import Length
 from episode.store.log import Origin
 from episode.store.rows import table_of_dictionaries
@@ -36,6 +39,7 @@ __all__ = [
     "expire",
     "names",
     "read",
+    "register",
     "tail",
 ]
 
@@ -96,13 +100,30 @@ def describe(name: str, *, catalog: Place = None) -> Declaration:
     return _declaration(name, catalog)
 
 
+def register(spark: Any = None) -> None:
+    """Make the data source `format("episode")` known to a Spark session (the active one, or a local one).
+
+    Sessions that `episode.sql` and the like are called in know it by themselves, once a stream is declared.
+    """
+    register_source(spark)
+
+
 def append(name: str, rows: Any, *, origin: Origin | None = None, catalog: Place = None) -> int:
     """Store rows, all or none, and give back the position after them.
 
     rows: an Arrow table, a pandas or Polars frame, a Spark DataFrame, or dictionaries, one for each row. origin: a
-    batch of a producer that is stored once, however often it is appended.
+    batch of a producer that is stored once, however often it is appended; in Kafka, batches have none, and positions
+    are not known (-1).
     """
-    store = store_of(name, catalog)
+    declaration = _declaration(name, catalog)
+    is_spark = type(rows).__module__.split(".")[0] == "pyspark"
+    if declaration.using != "episode" or (is_spark and origin is None):
+        if origin is not None:
+            raise EpisodeUnsupportedError(f"The events of {declaration.name} are in {declaration.using}: no origin.")
+        given = rows if is_spark else conform(table_of(rows, declaration), declaration)
+        append_by_spark(declaration, given, str(_catalog(catalog).directory))
+        return open_store(declaration).head() if declaration.using == "episode" else -1
+    store = open_store(declaration)
     return store.append(table_of(rows, store.declaration), origin)
 
 
@@ -162,7 +183,10 @@ def tail(
 
 def archive(name: str, *, skip_corrupt: bool = False, catalog: Place = None) -> int:
     """Move the events that have come into the archive, and let go what RETAIN no longer keeps; how many were moved."""
-    store = store_of(name, catalog)
+    declaration = _declaration(name, catalog)
+    if declaration.using != "episode":
+        return archive_by_spark(declaration, skip_corrupt=skip_corrupt)
+    store = open_store(declaration)
     moved = store.archive(skip_corrupt=skip_corrupt)
     store.expire()
     return moved
@@ -180,7 +204,10 @@ def expire(name: str, *, catalog: Place = None) -> int:
 
 def count(name: str, *, catalog: Place = None) -> int:
     """How many events a stream holds."""
-    return store_of(name, catalog).count()
+    declaration = _declaration(name, catalog)
+    if declaration.using != "episode":
+        return count_by_spark(declaration, str(_catalog(catalog).directory))
+    return open_store(declaration).count()
 
 
 def seconds(duration: str) -> float:

@@ -21,12 +21,12 @@ NOT_IN_NAMES = ".[]{}:!"
 def session_of(spark: SparkSession | None, tables: dict[str, Table]) -> SparkSession:
     """The given session, that of a given DataFrame, the active one, or a local one."""
     from episode.spark.session import session
+    from episode.spark.stores import register_if_declared
 
-    if spark is None:
-        frames = [table for table in tables.values() if hasattr(table, "sparkSession")]
-        if frames:
-            return frames[0].sparkSession
-    return session(spark)
+    frames = [table for table in tables.values() if hasattr(table, "sparkSession")]
+    found = frames[0].sparkSession if spark is None and frames else session(spark)
+    register_if_declared(found)
+    return found
 
 
 def text_of(text: object) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, TypeVar
 
+import pyarrow as pa
+
 from episode.errors import EpisodeAnalysisError, EpisodeError, EpisodeUnsupportedError
 from episode.lang.insertion import Insertion
 from episode.lang.lexer import Kind
@@ -193,7 +195,7 @@ def insertion_target(spark: SparkSession, statement: Statement, inserted: Insert
 
 def insert(statement: Statement, inserted: Insertion, declaration: Declaration, rows: DataFrame) -> DataFrame:
     """Append the rows of a query: its columns are those of the stream, in order, or those that are listed."""
-    from episode.spark.stores import append_frame, register
+    from episode.spark.stores import append_frame
 
     source = Source(statement.source)
     if rows.isStreaming:
@@ -212,7 +214,6 @@ def insert(statement: Statement, inserted: Insertion, declaration: Declaration, 
             Span(inserted.query.start, inserted.query.start + 1),
             f"Columns: {', '.join(names)}.",
         )
-    register(rows.sparkSession)
     _at(source, inserted.table.span, lambda: append_frame(rows.toDF(*names), declaration))
     return rows.sparkSession.createDataFrame([], "name string")
 
@@ -231,3 +232,42 @@ def _columns(source: Source, inserted: Insertion, declaration: Declaration) -> l
             raise source.error(EpisodeAnalysisError, message, named.span, f"Columns: {columns}.")
         found.append(column[0])
     return found
+
+
+# ---- what Spark does for `episode.streams` -----------------------------------------------------------
+
+
+def register_source(spark: SparkSession | None) -> None:
+    """Make the data source known to a session (the active one, or a local one)."""
+    from episode.spark.session import session
+    from episode.spark.stores import register
+
+    register(session(spark))
+
+
+def append_by_spark(declaration: Declaration, rows: DataFrame | pa.Table, catalog: str) -> None:
+    """Append a DataFrame, or any rows to a stream that is not in the embedded store."""
+    from episode.spark.session import session
+    from episode.spark.stores import append_frame
+
+    frame = session().createDataFrame(rows) if isinstance(rows, pa.Table) else rows
+    append_frame(frame, declaration, catalog)
+
+
+def archive_by_spark(declaration: Declaration, *, skip_corrupt: bool) -> int:
+    """Archive a stream that is not in the embedded store; how many events were moved."""
+    from episode.spark.kafka_store import archive_topic
+    from episode.spark.session import session
+
+    return archive_topic(session(), declaration, skip_corrupt=skip_corrupt)
+
+
+def count_by_spark(declaration: Declaration, catalog: str) -> int:
+    """How many events a stream has that is not in the embedded store, archived or not."""
+    from episode.spark.kafka_store import topic_table
+    from episode.spark.session import session
+    from episode.spark.stores import register
+
+    spark = session()
+    register(spark)
+    return topic_table(spark, declaration, catalog).count()

@@ -50,16 +50,21 @@ def topic(
     try:
         records = reader.format("kafka").options(**settings).load()
     except AnalysisException as error:
-        if error.getCondition() != "KAFKA_DATA_SOURCE_NOT_ENABLED":
-            raise
-        raise EpisodeAnalysisError(
-            f"The topic {name} cannot be read: Spark's Kafka connector is not on its class path.",
-            hint=f"Set spark.jars.packages to {_CONNECTOR}:{spark.version} (or the nearest version there is) in "
-            "Spark's configuration,\n"
-            f'  or PYSPARK_SUBMIT_ARGS="--packages {_CONNECTOR}:{spark.version} pyspark-shell" in the environment.',
-        ) from None
+        raise no_connector(error, name, spark) or error from None
     event = F.from_json(F.col("value").cast("string"), fields).alias("event")
     return records.select(event).select("event.*")
+
+
+def no_connector(error: AnalysisException, topic: str, spark: SparkSession) -> EpisodeAnalysisError | None:
+    """The error of a session without Spark's Kafka connector, if that is what Spark complains of."""
+    if error.getCondition() != "KAFKA_DATA_SOURCE_NOT_ENABLED":
+        return None
+    return EpisodeAnalysisError(
+        f"The topic {topic} cannot be read: Spark's Kafka connector is not on its class path.",
+        hint=f"Set spark.jars.packages to {_CONNECTOR}:{spark.version} (or the nearest version there is) in "
+        "Spark's configuration,\n"
+        f'  or PYSPARK_SUBMIT_ARGS="--packages {_CONNECTOR}:{spark.version} pyspark-shell" in the environment.',
+    )
 
 
 def _fields(schema: str) -> StructType:

@@ -21,11 +21,11 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 from pyspark.sql.types import StructField, StructType
 
 from episode.errors import EpisodeAnalysisError
-from episode.spark.store_source import ENVELOPES, MAX_EVENTS, SKIP_CORRUPT, STARTING, declared_schema
+from episode.spark.store_source import ARCHIVED_TO, ENVELOPES, MAX_EVENTS, SKIP_CORRUPT, STARTING, declared_schema
 from episode.store.declaration import Declaration
 from episode.store.segment import CorruptSegment, Footer
 from episode.store.snapshot import FilePart, LogPart
-from episode.store.stream import StreamStore, open_store
+from episode.store.stream import StreamStore
 
 if TYPE_CHECKING:
     from episode.matchers.envelope import Packing
@@ -85,6 +85,7 @@ class _Reading:
         self.declaration = declaration
         self.skip_corrupt = _truth(given, SKIP_CORRUPT)
         self.envelopes = given.get(ENVELOPES)
+        self.archived_to = _number(given, ARCHIVED_TO)
         self.schema = schema
 
     def __getstate__(self) -> dict[str, Any]:
@@ -92,7 +93,7 @@ class _Reading:
 
     @cached_property
     def store(self) -> StreamStore:
-        return open_store(self.declaration)
+        return StreamStore(self.declaration)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a partition as Spark takes them, or packed."""
@@ -140,6 +141,9 @@ class _Reading:
                 yield from self.store.batches(
                     before, piece.commit, lanes=piece.lanes, columns=columns, skip_corrupt=skip
                 )
+            elif isinstance(piece, FilePart) and self.archived_to is not None:
+                table = self.store.archived.read(piece.file, columns, 0, self.archived_to)
+                yield from table.select(columns).to_batches()
             else:
                 yield from self.store.read_part(piece, columns, skip_corrupt=self.skip_corrupt)
 
@@ -149,8 +153,11 @@ class StoreReader(_Reading, DataSourceReader):
 
     def partitions(self) -> list[InputPartition]:
         snapshot = self.store.snapshot()
-        files: list[tuple[Piece, int]] = [(FilePart(file), file.rows) for file in snapshot.files]
-        return _shared_out([*files, *_log_pieces(self.store, snapshot.archived_to, snapshot.head)])
+        if self.archived_to is not None:
+            files = tuple(file for file in snapshot.files if file.first <= self.archived_to)
+            return _shared_out([(FilePart(file), file.rows) for file in files])
+        pieces: list[tuple[Piece, int]] = [(FilePart(file), file.rows) for file in snapshot.files]
+        return _shared_out([*pieces, *_log_pieces(self.store, snapshot.archived_to, snapshot.head)])
 
 
 class StoreStreamReader(_Reading, DataSourceStreamReader, SupportsTriggerAvailableNow):

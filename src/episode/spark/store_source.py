@@ -29,9 +29,12 @@ if TYPE_CHECKING:
 FORMAT = "episode"
 CATALOG, STREAM, ENVELOPES = "catalog", "stream", "envelopes"
 MAX_EVENTS, STARTING, SKIP_CORRUPT = "maxEventsPerTrigger", "startingPosition", "skipCorrupt"
+ARCHIVED_TO = "archivedTo"
+"""Of a stream in Kafka: read its archive up to this commit, and no more."""
+
 READING = (STREAM, CATALOG, MAX_EVENTS, STARTING, SKIP_CORRUPT)
 WRITING = (STREAM, CATALOG)
-_OWN = frozenset(("path", ENVELOPES, "checkpointlocation", "queryname"))
+_OWN = frozenset(("path", ENVELOPES, ARCHIVED_TO.lower(), "checkpointlocation", "queryname"))
 """Options that Spark gives, or episode itself."""
 
 
@@ -60,7 +63,7 @@ class EpisodeSource(DataSource):
             )
         catalog = Catalog(self.given.get(CATALOG) or self.catalog)
         found = catalog.lookup(name) or catalog.find(name)
-        if found.using != "episode":
+        if found.using != "episode" and ARCHIVED_TO.lower() not in self.given:
             raise EpisodeUnsupportedError(
                 f"The events of {found.name} are in {found.using}: this data source is the embedded store's.",
                 hint=f"Use its name in a query: episode.sql('SELECT * FROM {name}').",

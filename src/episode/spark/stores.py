@@ -7,13 +7,25 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import (
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    StructField,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
 
 from episode.matchers.envelope import SCHEMA, Packing
+from episode.plan.schema import quote
 from episode.spark.carry import arrow_schema
 from episode.spark.classic import SourceTable, table_of_source
 from episode.spark.errors import translate
+from episode.spark.kafka_store import append_to_topic, topic_stream, topic_table
 from episode.spark.scan import row_bytes
 from episode.spark.store_reading import EnvelopeOptions
 from episode.spark.store_source import CATALOG, ENVELOPES, FORMAT, STREAM, EpisodeSource, declared_schema
@@ -43,6 +55,12 @@ def register(spark: SparkSession) -> None:
     spark.conf.set(_REGISTERED, catalog)
 
 
+def register_if_declared(spark: SparkSession) -> None:
+    """Make it known to a session whose catalog there is."""
+    if catalog_of(spark).directory.is_dir():
+        register(spark)
+
+
 def _conf(spark: SparkSession, name: str) -> str | None:
     return spark.conf.get(name, None)
 
@@ -56,24 +74,47 @@ def store_table(spark: SparkSession, name: str) -> DataFrame | None:
     if declaration is None:
         return None
     register(spark)
+    if declaration.using == "kafka":
+        is_live = declaration.name.lower() == name.lower()
+        return topic_stream(spark, declaration) if is_live else topic_table(spark, declaration, str(catalog.directory))
     reader = spark.readStream if declaration.name.lower() == name.lower() else spark.read
     return reader.format(FORMAT).option(CATALOG, str(catalog.directory)).option(STREAM, name).load()
 
 
-def append_frame(frame: DataFrame, declaration: Declaration) -> None:
-    """Append the rows of a table; columns that it does not have are null."""
+def append_frame(frame: DataFrame, declaration: Declaration, catalog: str | None = None) -> None:
+    """Append the rows of a table; columns that it does not have are null. catalog: where the stream is declared, if it
+    is not the session's."""
     declared = declared_schema(declaration)
     missing = [field for field in declared if field.name not in frame.columns]
-    whole = frame.select("*", *[F.lit(None).cast(field.dataType).alias(field.name) for field in missing])
+    given = [_assigned(field, declared) for field in frame.schema]
+    whole = frame.select(*given, *[F.lit(None).cast(field.dataType).alias(field.name) for field in missing])
     conform(arrow_schema(whole.schema).empty_table(), declaration)  # names and types, before anything runs
-    writer = whole.write.format(FORMAT).mode("append")
+    if declaration.using == "kafka":
+        append_to_topic(whole, declaration)
+        return
+    register(frame.sparkSession)
+    place = catalog or str(catalog_of(frame.sparkSession).directory)
+    writer = whole.write.format(FORMAT).mode("append").option(CATALOG, place)
     try:
-        writer.option(CATALOG, str(catalog_of(frame.sparkSession).directory)).option(STREAM, declaration.name).save()
+        writer.option(STREAM, declaration.name).save()
     except PySparkException as error:
         ours = translate(error)
         if ours is None:
             raise
         raise ours from None
+
+
+def _assigned(field: StructField, declared: StructType) -> Column:
+    """A column as INSERT assigns it in SQL, where that is more than the store does: decimals as doubles, dates and
+    times without a zone by the session's. What else fits the declared type, the store finds out row by row."""
+    column = F.col(quote(field.name))
+    wanted = next((one.dataType for one in declared if one.name == field.name), field.dataType)
+    assigned = any(isinstance(field.dataType, given) and isinstance(wanted, kinds) for given, kinds in _ASSIGNED)
+    return column.cast(wanted).alias(field.name) if assigned and wanted != field.dataType else column
+
+
+_TIMES = (TimestampType, TimestampNTZType)
+_ASSIGNED = ((DecimalType, (FloatType, DoubleType)), (_TIMES, _TIMES), (DateType, _TIMES))
 
 
 @dataclass(frozen=True)
