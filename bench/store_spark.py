@@ -1,4 +1,4 @@
-"""`make bench-store-spark`: a pattern over a stream store: envelopes that its readers pack, against rows through the JVM."""
+"""`make bench-store-spark`: a pattern over a stream store: envelopes packed by its readers, against rows of Spark."""
 
 from __future__ import annotations
 

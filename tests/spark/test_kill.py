@@ -21,7 +21,10 @@ def test_a_killed_query_loses_and_repeats_nothing() -> None:
 def test_a_stream_store_whose_processes_are_killed_loses_and_repeats_nothing() -> None:
     """`make test-kill` does it ten times."""
     done = subprocess.run(
-        [sys.executable, "-m", "tests.kill.store_and_query", "--kills", "3"], stdout=subprocess.PIPE, text=True, check=False
+        [sys.executable, "-m", "tests.kill.store_and_query", "--kills", "3"],
+        stdout=subprocess.PIPE,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stdout
     assert "0 lost, 0 repeated" in done.stdout
