@@ -12,9 +12,11 @@ from hypothesis import HealthCheck, Phase, assume, given, note, settings
 from hypothesis import strategies as st
 
 from episode.errors import EpisodeAnalysisError, EpisodeDataError, EpisodeUnsupportedError
+from episode.matchers.correlation.matcher import CorrelationMatcher
 from episode.matchers.correlation.spec import CorrelationSpec
+from episode.matchers.correlation.strategies import unavailable
 from episode.matchers.protocol import OrderKey
-from episode.matchers.running import run
+from episode.matchers.running import LocalRun, run
 from episode.plan.correlation.plan import CorrelationPlan, Strategy
 from tests.reference.correlation import Pair
 from tests.reference.generate_correlation import ARCHIVE, LIVE, ROWS, Case, cases
@@ -131,3 +133,27 @@ def test_in_pieces(plan: CorrelationPlan, drawn: tuple[Case, list[int]], restore
     output = run(spec, pieces_of(case, spec, cuts), restore=restore)
     assert sorted(found(spec, output)) == times(wanted)
     assert not plan.ordered or is_ordered(spec, output)
+
+
+@SETTINGS
+@given(cut(), st.data())
+def test_strategies_change_between_rounds(drawn: tuple[Case, list[int]], data: st.DataObject) -> None:
+    case, cuts = drawn
+    wanted = expected(case)
+    ordered = data.draw(st.booleans())
+    spec = planned(case, CorrelationPlan(ordered=ordered))
+    possible = [one for one in Strategy if one not in unavailable(spec)]
+    assume(len(possible) > 1)
+    running = LocalRun(spec)
+    outputs = []
+    for piece in pieces_of(case, spec, cuts):
+        if data.draw(st.booleans()):
+            running.move()
+        assert isinstance(running.matcher, CorrelationMatcher)
+        running.matcher.adaptation.strategy = data.draw(st.sampled_from(possible))
+        outputs.append(running.feed(piece, max(piece.column("ts").to_pylist())))
+    assert isinstance(running.matcher, CorrelationMatcher)
+    running.matcher.adaptation.strategy = data.draw(st.sampled_from(possible))
+    output = pa.concat_tables([*outputs, running.finish()])
+    assert sorted(found(spec, output)) == times(wanted)
+    assert not ordered or is_ordered(spec, output)

@@ -122,6 +122,14 @@ def least_by_key(key: np.ndarray, time: np.ndarray) -> tuple[np.ndarray, np.ndar
     return keys, np.minimum.reduceat(time[order], first) if len(keys) else np.zeros(0, np.int64)
 
 
+def renamed(key: np.ndarray, old: np.ndarray, new: np.ndarray) -> np.ndarray:
+    """Keys with other codes in the place of `old` (ascending)."""
+    if len(old) == 0:
+        return key
+    at = np.minimum(np.searchsorted(old, key), len(old) - 1)
+    return np.where(old[at] == key, new[at], key)
+
+
 class HeldRows:
     """The rows that a matcher holds, contiguous by key, with the columns that its query reads."""
 
@@ -156,6 +164,15 @@ class HeldRows:
         """Of the events that were held or have come, hold these rows from now on."""
         self._kept.select(rows)
         self.rows = EventBatch(take(events.table.select(self.columns), rows), events.key[rows], events.time[rows])
+
+    def rename(self, old: np.ndarray, new: np.ndarray) -> None:
+        """The keys `old` (ascending) have other codes from now on."""
+        if self.rows is None or len(self.rows) == 0:
+            return
+        key = renamed(self.rows.key, old, new)
+        order = np.argsort(key, kind="stable")
+        self.rows = EventBatch(take(self.rows.table, order), key[order], self.rows.time[order])
+        self._kept.chunk = np.full(len(order), _NOT_KEPT, np.int64)  # they are to be written under the new codes
 
     def forget(self) -> None:
         """Hold nothing."""

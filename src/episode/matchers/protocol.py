@@ -223,6 +223,10 @@ class Partial(Protocol):
         """Hold nothing more of these keys (codes, ascending)."""
         ...
 
+    def rename(self, old: np.ndarray, new: np.ndarray) -> None:
+        """Keys (codes, ascending) have other codes from now on, which no key has yet."""
+        ...
+
     def walls(self, events: EventBatch) -> np.ndarray:
         """bool: the rows that can only be the first of a match; at the beginning of a key some may be left out."""
         ...

@@ -47,3 +47,22 @@ def first_rows(row_from, row_to, time, bound, out):
     """In each range of rows, the first that is not earlier than its bound."""
     for i in range(len(row_from)):
         out[i] = first_at_least(time, row_from[i], row_to[i], bound[i])
+
+
+@njit(cache=True, nogil=True)
+def extent(key, lo, hi, row_from, row_to, time):
+    """(rows in all regions, rows in their union), of demands that are in order of key number and lo."""
+    rows = union = 0
+    last = -1
+    reached = 0
+    for i in range(len(key)):
+        k = key[i]
+        first = first_at_least(time, row_from[k], row_to[k], lo[i])
+        end = first_at_least(time, first, row_to[k], hi[i])
+        if k != last:
+            last, reached = k, first
+        rows += end - first
+        if end > reached:
+            union += end - max(first, reached)
+            reached = end
+    return rows, union

@@ -50,8 +50,74 @@ class DemandedSide(Side):
         self.recent = RecentBuffer(spec.input_schema, [*self.events.outer, *spec.keys])
         self.segments = Segments()
         self.covered_key = self.covered = np.zeros(0, np.int64)
+        self.everything = True
+        self._unanchored = np.zeros(0, np.int64)
+        self._asked_from: Callable[[np.ndarray], np.ndarray] | None = None
+        self.fed_rows = 0
         self._next_id = FIRST_ID
         self._groups = self._from = self._to = np.zeros(0, np.int64)
+
+    # ---- all matches, or only some -----------------------------------------------------------------------------------
+
+    def feed(self, rows: EventBatch, until: int) -> Matches:
+        """All matches that are certain with these rows. Segments from before are brought to their end."""
+        parts = [Matches.none(self.schema)]
+        if self._asked_from is not None:  # what is in the buffer has not been asked for yet: now it is, without end
+            self.recent.add(rows)
+            keys = np.union1d(self.recent.keys, self.segments.key)
+            lo, self._asked_from = self._asked_from(keys), None
+            self._open(Demands(keys, lo, np.full(len(keys), EVER)), until)
+            parts += self._advance(until)
+            self._adopt()
+        else:
+            if len(self.segments):
+                self.recent.add(rows)
+                self._open(Demands(), until)
+                parts += self._advance(until)
+            parts.append(super().feed(rows, until))
+        self.recent.forget()
+        return together(parts)
+
+    def take_all(self, least: Least) -> None:
+        """From now on all matches are found. least: what a demand could have asked for until now."""
+        if self.everything:
+            return
+        self.everything = True
+        keys = np.union1d(self.recent.keys, self.segments.key)
+        bounds = least(keys)
+        self._asked_from = lambda wanted: looked_up(keys, bounds, wanted, NEVER)
+
+    def take_some(self, until: int, wanted: Least) -> None:
+        """From now on only what is asked for is found. wanted: for keys, what has been asked for so far (times before
+        this one). What the matcher holds are segments of their own; rows from before are not in the buffer, so these
+        go on until those that are there are enough to begin another one."""
+        if not self.everything:
+            return
+        self.everything = False
+        if self._asked_from is not None:  # nothing has come since all matches were asked for
+            self._asked_from = None
+            return
+        keys = self.matcher.live_keys
+        keys = keys[keys < FIRST_ID]
+        count = len(keys)
+        hi = np.maximum(wanted(keys), until + 1) if self.traits.by_end else np.full(count, until + 1)
+        never, ever, at = np.full(count, NEVER), np.full(count, EVER), np.zeros(count, np.int64)
+        if self.traits.by_end:
+            own = Segments(keys, keys, never, ever.copy(), ever, at, hi)
+        else:
+            own = Segments(keys, keys, never, hi, ever, at, never.copy())
+        self.segments = own.followed_by(self.segments)
+        self._unanchored = keys
+        self.covered_key, self.covered = np.zeros(0, np.int64), np.zeros(0, np.int64)
+
+    def _adopt(self) -> None:
+        """Segments that have no end and that nothing follows are their keys."""
+        segments = self.segments
+        mine = (segments.limit == EVER) & (segments.hi == EVER)
+        moved = np.flatnonzero(mine & (segments.id != segments.key))
+        self.partial.rename(segments.id[moved], segments.key[moved])
+        self.segments = segments.select(np.flatnonzero(~mine))
+        self.covered_key = self.covered = self._unanchored = np.zeros(0, np.int64)
 
     # ---- one round -------------------------------------------------------------------------------------------------
 
@@ -77,7 +143,7 @@ class DemandedSide(Side):
         order = np.lexsort((demands.lo, demands.key))
         new = demands.select(order)
         if self.cached:
-            active, new = _extended(active, new)
+            active, new = _extended(active, new, self.traits.by_end)
         out = np.empty((len(new), 5), np.int64)
         covered = looked_up(self.covered_key, self.covered, groups, NEVER)
         number = np.searchsorted(groups, new.key)
@@ -91,10 +157,11 @@ class DemandedSide(Side):
             limit[:] = EVER
             followed = np.flatnonzero(group[1:] == group[:-1])
             limit[followed] = lo[followed + 1]
-        first = np.maximum(self._reach_back(group, out[:, regions.FROM], lo) - self.traits.lookback, self._from[group])
+        back, _ = self._reach_back(group, out[:, regions.FROM].copy(), lo)
+        first = np.maximum(back - self.traits.lookback, self._from[group])
         ids = self._next_id + np.arange(count)
         self._next_id += count
-        self.segments = active.followed_by(Segments(ids, groups[group], lo, hi, limit, first))
+        self.segments = active.followed_by(Segments(ids, groups[group], lo, hi, limit, first, np.full(count, NEVER)))
         if self.cached:
             return ids
         by_demand = np.empty(len(order), np.int64)
@@ -120,6 +187,7 @@ class DemandedSide(Side):
             following[left] = time[end[left]]
             used_up = self.traits.by_end or not left.any()
             rows = ranges(segments.at, counts)
+            self.fed_rows += len(rows)
             events = EventBatch(take(inner, rows), np.repeat(segments.id, counts), time[rows])
             known = until if used_up else min(until, int(following[left].min()) - 1)
             found = self.taken(self.matcher.feed(events, known))
@@ -136,6 +204,8 @@ class DemandedSide(Side):
         at = np.searchsorted(segments.id, found.key)
         when = found.end if self.traits.by_end else found.start
         taken = np.flatnonzero((when >= segments.lo[at]) & (when < segments.limit[at]))
+        if not self.traits.by_end:
+            np.maximum.at(segments.last, at, found.start)
         found = found.select(taken)
         if not self.cached:
             return found
@@ -150,9 +220,12 @@ class DemandedSide(Side):
             known = segments.hi
         else:
             known = np.minimum(following, self._open_starts(segments))
-            decided = known >= segments.hi
+            # Of rows with one time, some may have started a match while others are not decided.
+            decided = (known >= segments.hi) & ((known > segments.last) | (not self.cached))
         if until == END_OF_TIME:
             decided[:] = True
+        elif len(self._unanchored):
+            decided, known = self._anchor(decided, known, until)
         gone, left = np.flatnonzero(decided), np.flatnonzero(~decided)
         if len(gone):
             self.partial.forget(segments.id[gone])
@@ -160,6 +233,26 @@ class DemandedSide(Side):
                 self._cover(segments.key[gone], known[gone])
             self.segments = segments.select(left)
         return left
+
+    def _anchor(self, decided: np.ndarray, known: np.ndarray, until: int) -> tuple[np.ndarray, np.ndarray]:
+        """Segments that go on because the rows from before are not in the buffer end when what comes is enough."""
+        segments = self.segments
+        old = np.flatnonzero(np.isin(segments.id, self._unanchored))
+        if self.traits.by_end:
+            known = known.copy()
+            known[old] = np.maximum(segments.last[old], until + 1)
+        group = np.searchsorted(self._groups, segments.key[old])
+        row = np.empty(len(old), np.int64)
+        regions.first_rows(self._from[group], self._to[group], self.recent.rows.time, known[old], row)
+        back, sure = self._reach_back(group, row, known[old])
+        sure &= back - self.traits.lookback >= self._from[group]
+        decided = decided.copy()
+        if self.traits.by_end:
+            segments.hi[old[sure]] = known[old[sure]]
+            decided[old[sure]] = until >= known[old[sure]] - 1
+        decided[old[~sure]] = False
+        self._unanchored = np.setdiff1d(self._unanchored, segments.id[old[sure]])
+        return decided, known
 
     def _open_starts(self, segments: Segments) -> np.ndarray:
         """For each segment the first start that is not decided."""
@@ -174,25 +267,30 @@ class DemandedSide(Side):
 
     # ---- how far back ----------------------------------------------------------------------------------------------
 
-    def _reach_back(self, group: np.ndarray, row: np.ndarray, lo: np.ndarray) -> np.ndarray:
-        """The first rows to feed, so that all is known of matches that start with `row` or later, or end there."""
-        if not self.traits.by_end:
-            return row
+    def _reach_back(self, group: np.ndarray, row: np.ndarray, lo: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The first rows to feed, so that all is known of matches that start with `row` or later, or end there; and
+        are they enough even where there are rows of the key before the buffer? lo: the time that belongs to `row`."""
         row_from, row_to, time = self._from[group], self._to[group], self.recent.rows.time
+        if not self.traits.by_end:
+            return row, np.ones(len(row), np.bool_)
+        if self.traits.longest is None and self.traits.within is None:
+            return self._walls(row_from, np.minimum(row + 1, row_to))
         back = np.full(len(row), NEVER, np.int64)
+        sure = np.zeros(len(row), np.bool_)
         if self.traits.longest is not None:
-            back = np.maximum(back, row - max(0, self.traits.longest - 1))
+            back = row - max(0, self.traits.longest - 1)
+            sure |= back >= row_from
         if self.traits.within is not None:
             first = np.empty(len(row), np.int64)
             regions.first_rows(row_from, row, time, window_starts(lo, self.traits.within), first)
             back = np.maximum(back, first)
-        if self.traits.longest is None and self.traits.within is None:
-            back = self._walls(row_from, np.minimum(row + 1, row_to))
-        return np.maximum(back, row_from)
+            sure |= first > row_from
+        return np.maximum(back, row_from), sure
 
-    def _walls(self, row_from: np.ndarray, row_to: np.ndarray) -> np.ndarray:
-        """The last wall in each range of rows; without one, the first row of it."""
+    def _walls(self, row_from: np.ndarray, row_to: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The last wall in each range of rows; without one, the first row of it; and is there one?"""
         last = row_from.copy()
+        has_wall = np.zeros(len(row_from), np.bool_)
         pending = np.flatnonzero(row_from < row_to)
         high, block = row_to.copy(), FIRST_BLOCK
         table = self.recent.rows.table.select(self.events.outer).rename_columns(self.events.inner)
@@ -205,12 +303,11 @@ class DemandedSide(Side):
             walls = np.flatnonzero(self.partial.walls(events))
             owner = events.key[walls]
             np.maximum.at(last, owner, rows[walls])
+            has_wall[owner] = True
             high[pending] = low
-            found = np.zeros(len(row_from), np.bool_)
-            found[owner] = True
-            pending = pending[~found[pending] & (low > row_from[pending])]
+            pending = pending[~has_wall[pending] & (low > row_from[pending])]
             block *= 4
-        return last
+        return last, has_wall
 
     # ---- after a round ---------------------------------------------------------------------------------------------
 
@@ -231,26 +328,29 @@ class DemandedSide(Side):
             if len(self.segments):
                 bound = np.maximum(bound, looked_up(*self._pending(), keys, NEVER))
         self._groups, self._from, self._to = keys, self.recent.row_from, self.recent.row_to
-        first = self._reach_back(np.arange(len(keys)), self.recent.first_rows(bound), bound)
+        first, _ = self._reach_back(np.arange(len(keys)), self.recent.first_rows(bound), bound)
         self.recent.keep_from(first - self.traits.lookback)
 
     def _pending(self) -> tuple[np.ndarray, np.ndarray]:
         """For each key with a segment: before this time nothing will be asked for again."""
         segments = self.segments
         if self.traits.by_end:
-            key, negative = least_by_key(segments.key, ~segments.hi)
+            hi = np.where(segments.hi == EVER, segments.last, segments.hi)
+            key, negative = least_by_key(segments.key, ~hi)
             return key, ~negative
         return least_by_key(segments.key, self._open_starts(segments))
 
     def starts_from(self, keys: np.ndarray, until: int) -> np.ndarray:
         """What is still to come of segments; all other starts that were asked for are decided."""
-        if len(self.segments) == 0:
-            return np.full(len(keys), EVER, np.int64)
-        return looked_up(*least_by_key(self.segments.key, self._open_starts(self.segments)), keys, EVER)
+        bounds = np.full(len(keys), EVER, np.int64)
+        if len(self.segments):
+            bounds = looked_up(*least_by_key(self.segments.key, self._open_starts(self.segments)), keys, EVER)
+        return np.minimum(bounds, super().starts_from(keys, until)) if self.everything else bounds
 
     @property
     def live_keys(self) -> np.ndarray:
-        return np.unique(np.concatenate([self.recent.keys, self.segments.key]))
+        own = self.matcher.live_keys
+        return np.unique(np.concatenate([self.recent.keys, self.segments.key, own[own < FIRST_ID]]))
 
     @property
     def state_rows(self) -> int:
@@ -260,25 +360,30 @@ class DemandedSide(Side):
 
     def snapshot(self) -> Snapshot:
         inner, recent = super().snapshot(), Snapshot(*self.recent.changes())
-        segments = self.segments.table().replace_schema_metadata({"next": str(self._next_id)})
+        assert self._asked_from is None  # it lasts from the end of a round to the next
+        metadata = {"next": str(self._next_id), "everything": str(self.everything)}
+        segments = self.segments.table().replace_schema_metadata(metadata)
         covered = pa.table({"key": self.covered_key, "covered": self.covered})
-        own = (chunk_of(_STATE, segments), chunk_of("covered", covered))
+        unanchored = chunk_of("unanchored", pa.table({"key": self._unanchored}))
+        own = (chunk_of(_STATE, segments), chunk_of("covered", covered), unanchored)
         return Snapshot((*inner.put, *recent.put, *own), (*inner.removed, *recent.removed))
 
     def restore(self, chunks: Sequence[StateChunk]) -> None:
         super().restore(chunks)
-        known = by_name([chunk for chunk in chunks if chunk.name in (_STATE, "covered")])
+        known = by_name([chunk for chunk in chunks if chunk.name in (_STATE, "covered", "unanchored")])
         if _STATE not in known:
             return
         self.recent.restore(chunks)
         table = from_bytes(known[_STATE].data)
-        self._next_id = int((table.schema.metadata or {})[b"next"])
+        metadata = table.schema.metadata or {}
+        self._next_id, self.everything = int(metadata[b"next"]), metadata[b"everything"] == b"True"
+        self._unanchored = from_bytes(known["unanchored"].data).column("key").to_numpy().copy()
         self.segments = Segments.from_table(table)
         covered = from_bytes(known["covered"].data)
         self.covered_key, self.covered = (covered.column(name).to_numpy().copy() for name in ("key", "covered"))
 
 
-def _extended(active: Segments, demands: Demands) -> tuple[Segments, Demands]:
+def _extended(active: Segments, demands: Demands, by_end: bool) -> tuple[Segments, Demands]:
     """Segments that nothing follows, grown by what is asked for of their keys; and what is left to ask for."""
     last = np.flatnonzero(active.limit == EVER)
     if len(last) == 0 or len(demands) == 0:
@@ -286,6 +391,8 @@ def _extended(active: Segments, demands: Demands) -> tuple[Segments, Demands]:
     order = last[np.argsort(active.key[last], kind="stable")]
     at = np.minimum(np.searchsorted(active.key[order], demands.key), len(order) - 1)
     mine = active.key[order[at]] == demands.key
-    hi = active.hi.copy()
+    hi, last = active.hi.copy(), active.last.copy()
     np.maximum.at(hi, order[at[mine]], demands.hi[mine])
-    return replace(active, hi=hi), demands.select(np.flatnonzero(~mine))
+    if by_end:
+        np.maximum.at(last, order[at[mine]], demands.hi[mine])
+    return replace(active, hi=hi, last=last), demands.select(np.flatnonzero(~mine))

@@ -1,38 +1,44 @@
 """The correlation Matcher: two patterns on one shard, joined by recency, in batch and in a stream.
 
-A round evaluates both patterns over new events, joins the matches that are new with each other and with those that are
-kept, and then keeps the matches that a match to come may be a pair with. A feed is one round; in a batch, groups of
-keys are rounds.
+A round evaluates both patterns over new events, by the strategy that is thought to be cheapest, joins the matches that
+are new with each other and with those that are kept, and then keeps the matches that a match to come may be a pair
+with. A feed is one round; in a batch, groups of keys are rounds. The strategy may change between any two rounds.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from time import perf_counter
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
-from episode.kernels.times import EVER, window_ends, window_starts
+from episode.kernels.correlation import regions
+from episode.kernels.times import EVER, NEVER, window_ends, window_starts
+from episode.matchers.columns import from_bytes
+from episode.matchers.correlation.adapt import Adaptation, Round
 from episode.matchers.correlation.demand import DemandedSide
-from episode.matchers.correlation.in_order import InOrder
+from episode.matchers.correlation.join import Join
 from episode.matchers.correlation.matches import Matches
-from episode.matchers.correlation.output import Output, Pairs, ends_after, pairs_by_archive, pairs_by_live
+from episode.matchers.correlation.output import Output
 from episode.matchers.correlation.past import Past
-from episode.matchers.correlation.segments import FIRST_ID, Demands
+from episode.matchers.correlation.rounds import rounds_of
+from episode.matchers.correlation.segments import Demands
 from episode.matchers.correlation.side import Side, with_prefix, without_prefix
-from episode.matchers.correlation.state import KeptMatches
+from episode.matchers.correlation.strategies import unavailable
+from episode.matchers.held import by_name, chunk_of, owned
 from episode.matchers.protocol import END_OF_TIME, EventBatch, Snapshot, StateChunk
 from episode.plan.correlation.plan import Strategy
+from episode.plan.correlation.report import CorrelationReport
 
 if TYPE_CHECKING:
     from episode.matchers.correlation.spec import CorrelationSpec
 
 LIVE_ROW, ARCHIVE_ROW, ROW_OF_BOTH = 1, 2, 3
 """Values of the side column: what an event is an event of."""
-ROUND_ROWS = 1 << 18
-"""Rows of the keys that are one round in a batch."""
+_STATE = "correlation"
 
 
 class CorrelationMatcher:
@@ -40,73 +46,68 @@ class CorrelationMatcher:
 
     def __init__(self, spec: CorrelationSpec) -> None:
         self.spec = spec
-        self.strategy = spec.plan.strategy or Strategy.EAGER
-        cached = spec.plan.result_cache
+        cached, barred = spec.plan.result_cache, unavailable(spec)
         self.live, self.archive = Side(spec, spec.live, LIVE_ROW), Side(spec, spec.archive, ARCHIVE_ROW)
-        if self.strategy is Strategy.ARCHIVE_FIRST:
+        if Strategy.ARCHIVE_FIRST not in barred:
             self.live = DemandedSide(spec, spec.live, LIVE_ROW, cached)
-        elif self.strategy is Strategy.LIVE_FIRST:
+        if Strategy.LIVE_FIRST not in barred:
             self.archive = DemandedSide(spec, spec.archive, ARCHIVE_ROW, cached)
-        self.kept_live = KeptMatches("kept.live", self.live.schema, by_start=False)
-        self.kept_archive = KeptMatches("kept.archive", self.archive.schema, by_start=True)
+        self.adaptation = Adaptation(spec.plan, [one for one in Strategy if one not in barred])
+        self.strategy = Strategy.EAGER
+        output = Output(spec.output_schema, spec.archive.start, spec.live.end)
+        self.join = Join(output, self.live.schema, self.archive.schema, spec.recency, spec.plan.ordered)
         self.past = None
         if spec.history is not None:
             self.past = Past(spec, self.archive.events.outer, self.archive.traits)
-        self.in_order = InOrder(spec.recency) if spec.plan.ordered else None
-        self.output = Output(spec.output_schema, spec.archive.start, spec.live.end)
+        self.until = NEVER
 
     # ---- protocol --------------------------------------------------------------------------------------------------
 
     def feed(self, events: EventBatch, until: int) -> Iterator[pa.Table]:
-        for part in self._rounds(events, until):
-            live, archive = self.live.events.rows_of(part), self.archive.events.rows_of(part)
-            if self.past is not None:
-                archive = self.past.supply(part, archive, until)
-            if self.strategy is Strategy.EAGER:
-                found = self.live.feed(live, until), self.archive.feed(archive, self._archive_until(until))
-                yield from self._joined(*found, until)
-            elif self.strategy is Strategy.LIVE_FIRST:
-                yield from self._live_first(live, archive, until)
-            else:
-                yield from self._archive_first(live, archive, until)
-            self._expire(until)
+        for part, complete in rounds_of(events, until, self.state_rows == 0, self.adaptation.chooses):
+            yield from self._round(part, complete)
 
     def finish(self) -> Iterator[pa.Table]:
         yield from self.feed(EventBatch.empty(self.spec.input_schema, self.spec.input_columns), END_OF_TIME)
 
     def snapshot(self) -> Snapshot:
         parts = [with_prefix(self.live.snapshot(), "live."), with_prefix(self.archive.snapshot(), "archive.")]
-        parts += [Snapshot(*self.kept_live.changes()), Snapshot(*self.kept_archive.changes())]
-        if self.in_order is not None:
-            parts.append(Snapshot((self.in_order.chunk(),)))
+        own = chunk_of(_STATE, pa.table({"strategy": [self.strategy.value], "until": [self.until]}))
+        parts += [self.join.snapshot(), Snapshot((own,))]
         if self.past is not None:
             parts.append(Snapshot((self.past.chunk(),)))
-        return Snapshot(
-            tuple(chunk for part in parts for chunk in part.put), tuple(name for part in parts for name in part.removed)
-        )
+        put = tuple(chunk for part in parts for chunk in part.put)
+        return Snapshot(put, tuple(name for part in parts for name in part.removed))
 
     def restore(self, chunks: Sequence[StateChunk]) -> None:
+        known = by_name([chunk for chunk in chunks if chunk.name == _STATE])
+        if known:
+            table = from_bytes(known[_STATE].data)
+            self.strategy = Strategy(table.column("strategy")[0].as_py())
+            self.until = table.column("until")[0].as_py()
+            if self.spec.plan.strategy is None:
+                self.adaptation.strategy = self.strategy
         self.live.restore(without_prefix(chunks, "live."))
         self.archive.restore(without_prefix(chunks, "archive."))
-        self.kept_live.restore(chunks)
-        self.kept_archive.restore(chunks)
-        if self.in_order is not None:
-            self.in_order.restore(chunks)
+        self.join.restore(chunks)
         if self.past is not None:
             self.past.restore(chunks)
 
+    def report(self) -> CorrelationReport:
+        return self.adaptation.report()
+
     @property
     def keyed(self) -> bool:
-        return self.output.keyed
+        return self.join.output.keyed
 
     @keyed.setter
     def keyed(self, keyed: bool) -> None:
-        self.output.keyed = keyed
+        self.join.output.keyed = keyed
 
     @property
     def state_rows(self) -> int:
-        """Events, and matches that stand for them."""
-        return self.live.state_rows + self.archive.state_rows + len(self.kept_live) + len(self.kept_archive)
+        """Events, and matches that are kept."""
+        return self.live.state_rows + self.archive.state_rows + len(self.join)
 
     @property
     def given_up(self) -> int:
@@ -117,137 +118,200 @@ class CorrelationMatcher:
         return self._held_keys() if self.past is None else np.union1d(self._held_keys(), self.past.key)
 
     def _held_keys(self) -> np.ndarray:
-        known = [self.live.live_keys, self.archive.live_keys, self.kept_live.matches.key, self.kept_archive.matches.key]
-        keys = np.unique(np.concatenate(known))
-        return keys[keys < FIRST_ID]
+        return np.unique(np.concatenate([self.live.live_keys, self.archive.live_keys, self.join.keys]))
 
     @property
     def wakes_at(self) -> int | None:
         """When either pattern could give a match; where pairs come in order, when none can come before one any more."""
-        wakes = [side.matcher.wakes_at for side in (self.live, self.archive)]
-        if self.in_order is not None and len(self.kept_live) and len(self.kept_archive):
-            wakes.append(int(min(window_ends(self.kept_archive.matches.start, self.spec.recency).min(), EVER - 1)))
+        wakes = [self.live.matcher.wakes_at, self.archive.matcher.wakes_at, self.join.wakes_at]
         return min((one for one in wakes if one is not None), default=None)
 
     @property
     def open_from(self) -> tuple[np.ndarray, np.ndarray]:
         """A pair starts with its archive match: one that is kept, or one to come."""
         keys = self.live_keys
-        return keys, np.minimum(self.archive.starts_from(keys, END_OF_TIME), self._first_kept(keys))
-
-    def _archive_starts(self, keys: np.ndarray, until: int) -> np.ndarray:
-        """For each key: no archive match to come starts before this time."""
-        return self.archive.starts_from(keys, self._archive_until(until))
-
-    def _first_kept(self, keys: np.ndarray) -> np.ndarray:
-        """For each key the first start of an archive match that is kept."""
-        kept = self.kept_archive.matches
-        if len(kept) == 0:
-            return np.full(len(keys), EVER, np.int64)
-        first = np.minimum(np.searchsorted(kept.key, keys), len(kept) - 1)
-        return np.where(kept.key[first] == keys, kept.start[first], EVER)
+        return keys, np.minimum(self.archive.starts_from(keys, END_OF_TIME), self.join.first_kept(keys))
 
     # ---- rounds ----------------------------------------------------------------------------------------------------
 
-    def _rounds(self, events: EventBatch, until: int) -> Iterator[EventBatch]:
-        """In a batch some keys at a time, so that not all matches are in memory at once; a feed of a stream whole."""
-        if until != END_OF_TIME or len(events) <= ROUND_ROWS or self.state_rows:
-            yield events
+    def _round(self, events: EventBatch, until: int) -> Iterator[pa.Table]:
+        round_ = Round(len(events))
+        self._switch()
+        live, archive = self.live.events.rows_of(events), self.archive.events.rows_of(events)
+        if self.past is not None:
+            archive = self.past.supply(events, archive, until)
+        if self.strategy is Strategy.EAGER:
+            yield from self._eager(live, archive, until, round_)
+        elif self.strategy is Strategy.LIVE_FIRST:
+            yield from self._live_first(live, archive, until, round_)
+        else:
+            yield from self._archive_first(live, archive, until, round_)
+        began = perf_counter()
+        self._expire(until)
+        self.until = self.until if until == END_OF_TIME else max(self.until, until)
+        round_.join += perf_counter() - began
+        self.adaptation.note(round_)
+        self.adaptation.hold(self._buffered(), len(self.join), 0 if self.past is None else self.past.reader.rows)
+
+    def _switch(self) -> None:
+        """Take the strategy that was chosen; what is asked for and not found yet, is found in any case."""
+        wanted = self.adaptation.strategy
+        if wanted is self.strategy or (not self.spec.plan.result_cache and self.state_rows):
             return
-        at, bounds = 0, events.bounds
-        while at < len(bounds) - 1:
-            end = max(at + 1, int(np.searchsorted(bounds, bounds[at] + ROUND_ROWS, side="right")) - 1)
-            low, high = int(bounds[at]), int(bounds[end])
-            yield EventBatch(events.table.slice(low, high - low), events.key[low:high], events.time[low:high])
-            at = end
+        live, archive = self.live, self.archive
+        if isinstance(archive, DemandedSide) and wanted is not Strategy.LIVE_FIRST:
+            archive.take_all(lambda keys: self._least_start(keys, self.until))
+        if isinstance(live, DemandedSide) and wanted is not Strategy.ARCHIVE_FIRST:
+            live.take_all(lambda keys: self._least_end(keys, self.until))
+        if wanted is Strategy.LIVE_FIRST:
+            assert isinstance(archive, DemandedSide)
+            archive.take_some(self.until, self.join.last_wanted)
+        elif wanted is Strategy.ARCHIVE_FIRST:
+            assert isinstance(live, DemandedSide)
+            live.take_some(self.until, self.join.last_wanted)
+        self.strategy = wanted
+
+    def _eager(self, live_rows: EventBatch, archive_rows: EventBatch, until: int, round_: Round) -> Iterator[pa.Table]:
+        """All matches of both patterns."""
+        live = self._timed_feed(self.live, live_rows, until, round_, "live")
+        archive = self._timed_feed(self.archive, archive_rows, self._archive_until(until), round_, "archive")
+        if self.adaptation.counts_regions:
+            for strategy, rows, demands in (
+                (Strategy.LIVE_FIRST, archive_rows, self._asked_by_live(live)),
+                (Strategy.ARCHIVE_FIRST, live_rows, self._asked_by_archive(archive)),
+            ):
+                round_.regions[strategy] = _extent(rows, demands)
+        yield from self._joined(live, archive, until, round_)
+
+    def _live_first(
+        self, live_rows: EventBatch, archive_rows: EventBatch, until: int, round_: Round
+    ) -> Iterator[pa.Table]:
+        """All live matches, and the archive matches of their regions."""
+        side = self.archive
+        assert isinstance(side, DemandedSide)
+        live = self._timed_feed(self.live, live_rows, until, round_, "live")
+        archive, ids = self._timed_answer(side, archive_rows, until, self._asked_by_live(live), round_)
+        round_.archive_matches = len(archive)
+        if side.cached:
+            yield from self._joined(live, archive, until, round_)
+        else:  # each live match has archive matches of its own: both have the number of the segment as their key
+            self.join.live.add(replace(live, key=ids))
+            yield from self._timed(self.join.own(self.join.live.matches, archive), round_)
+        began = perf_counter()
+        side.trim(until, lambda keys: self._least_start(keys, until))
+        round_.asked += perf_counter() - began
+
+    def _archive_first(
+        self, live_rows: EventBatch, archive_rows: EventBatch, until: int, round_: Round
+    ) -> Iterator[pa.Table]:
+        """All archive matches, and the live matches of their regions."""
+        side = self.live
+        assert isinstance(side, DemandedSide)
+        archive = self._timed_feed(self.archive, archive_rows, self._archive_until(until), round_, "archive")
+        live, ids = self._timed_answer(side, live_rows, until, self._asked_by_archive(archive), round_)
+        round_.live_matches = len(live)
+        if side.cached:
+            yield from self._joined(live, archive, until, round_)
+        else:
+            self.join.archive.add(replace(archive, key=ids))
+            yield from self._timed(self.join.own(live, self.join.archive.matches), round_)
+        began = perf_counter()
+        side.trim(until, lambda keys: self._least_end(keys, until))
+        round_.asked += perf_counter() - began
+
+    def _joined(self, live: Matches, archive: Matches, until: int, round_: Round) -> Iterator[pa.Table]:
+        yield from self._timed(self.join.add(live, archive), round_)
+        kept = self.join.archive.matches.key
+        if self.spec.plan.ordered:
+            starts, ends = self._archive_starts(kept, until), self.live.ends_from(kept, until)
+            yield from self._timed(self.join.ordered(starts, ends), round_)
+
+    def _expire(self, until: int) -> None:
+        """Keep only matches that a match to come may be a pair with."""
+        if until == END_OF_TIME:
+            self.join.forget()
+            return
+        if self.past is not None:
+            self.past.forget(until, self._held_keys())
+        for strategy, side, kept in (
+            (Strategy.LIVE_FIRST, self.archive, self.join.live),
+            (Strategy.ARCHIVE_FIRST, self.live, self.join.archive),
+        ):
+            if self.strategy is strategy and isinstance(side, DemandedSide) and not side.cached:
+                kept.keep(np.isin(kept.matches.key, side.segments.id))
+                return
+        keys = self.join.archive.matches.key
+        self.join.expire(self._archive_starts(keys, until), self.live.ends_from(keys, until))
+        self.join.expire_live(self._archive_starts(self.join.live.matches.key, until))
+        self.live.forget_keys()
+        self.archive.forget_keys()
+
+    # ---- bounds ----------------------------------------------------------------------------------------------------
+
+    def _asked_by_live(self, live: Matches) -> Demands:
+        """Starts in the regions of live matches."""
+        return Demands(live.key, window_starts(live.end, self.spec.recency), live.start)
+
+    def _asked_by_archive(self, archive: Matches) -> Demands:
+        """Ends in the regions of archive matches."""
+        after = np.minimum(archive.start, EVER - 1) + 1
+        return Demands(archive.key, after, window_ends(after, self.spec.recency))
+
+    def _least_start(self, keys: np.ndarray, until: int) -> np.ndarray:
+        """The first start that live matches to come may ask for."""
+        return window_starts(self.live.ends_from(keys, until), self.spec.recency)
+
+    def _least_end(self, keys: np.ndarray, until: int) -> np.ndarray:
+        """The first end that archive matches to come may ask for."""
+        return np.minimum(self._archive_starts(keys, until), EVER - 1) + 1
 
     def _archive_until(self, until: int) -> int:
         """A table that is read along has no more rows to come when it is at its end."""
         return END_OF_TIME if self.past is not None and self.past.complete else until
 
-    def _live_first(self, live_rows: EventBatch, archive_rows: EventBatch, until: int) -> Iterator[pa.Table]:
-        """All live matches, and the archive matches of their regions."""
-        side = self.archive
-        assert isinstance(side, DemandedSide)
-        live = self.live.feed(live_rows, until)
-        demands = Demands(live.key, window_starts(live.end, self.spec.recency), live.start)
-        archive, ids = side.answer(archive_rows, until, demands)
-        if side.cached:
-            yield from self._joined(live, archive, until)
-        else:  # each live match has archive matches of its own: both have the number of the segment as their key
-            self.kept_live.add(replace(live, key=ids))
-            yield from self._own(self.kept_live.matches, self.kept_archive.ordered(archive), side)
-        side.trim(until, lambda keys: window_starts(self.live.ends_from(keys, until), self.spec.recency))
+    def _archive_starts(self, keys: np.ndarray, until: int) -> np.ndarray:
+        """For each key: no archive match to come starts before this time."""
+        return self.archive.starts_from(keys, self._archive_until(until))
 
-    def _archive_first(self, live_rows: EventBatch, archive_rows: EventBatch, until: int) -> Iterator[pa.Table]:
-        """All archive matches, and the live matches of their regions."""
-        side = self.live
-        assert isinstance(side, DemandedSide)
-        archive = self.archive.feed(archive_rows, self._archive_until(until))
-        after = np.minimum(archive.start, EVER - 1) + 1
-        demands = Demands(archive.key, after, window_ends(after, self.spec.recency))
-        live, ids = side.answer(live_rows, until, demands)
-        if side.cached:
-            yield from self._joined(live, archive, until)
-        else:
-            self.kept_archive.add(replace(archive, key=ids))
-            yield from self._own(self.kept_live.ordered(live), self.kept_archive.matches, side)
-        side.trim(until, lambda keys: np.minimum(self._archive_starts(keys, until), EVER - 1) + 1)
+    # ---- measuring -------------------------------------------------------------------------------------------------
 
-    def _own(self, live: Matches, archive: Matches, side: DemandedSide) -> Iterator[pa.Table]:
-        """Pairs of matches with those that were found for them alone."""
-        high = window_ends(archive.start, self.spec.recency)
-        yield from self._tables(live, archive, pairs_by_archive(live, archive, ends_after(archive), high))
+    def _timed_feed(self, side: Side, rows: EventBatch, until: int, round_: Round, name: str) -> Matches:
+        began = perf_counter()
+        found = side.feed(rows, until)
+        setattr(round_, name, getattr(round_, name) + perf_counter() - began)
+        setattr(round_, f"{name}_matches", len(found))
+        return found
 
-    def _joined(self, live: Matches, archive: Matches, until: int) -> Iterator[pa.Table]:
-        """Join what is new with each other and with what is kept, and keep it, too."""
-        live, archive = self.kept_live.ordered(live), self.kept_archive.ordered(archive)
-        if self.in_order is not None:
-            self.kept_live.add(live)
-            self.kept_archive.add(archive)
-            yield from self._ordered(self.in_order, until)
-            return
-        kept = self.kept_archive.matches
-        yield from self._tables(live, kept, pairs_by_live(live, kept, self.spec.recency))
-        self.kept_live.add(live)
-        high = window_ends(archive.start, self.spec.recency)
-        live = self.kept_live.matches
-        yield from self._tables(live, archive, pairs_by_archive(live, archive, ends_after(archive), high))
-        self.kept_archive.add(archive)
+    def _timed_answer(
+        self, side: DemandedSide, rows: EventBatch, until: int, demands: Demands, round_: Round
+    ) -> tuple[Matches, np.ndarray]:
+        began, before = perf_counter(), side.fed_rows
+        answer = side.answer(rows, until, demands)
+        round_.asked += perf_counter() - began
+        round_.asked_rows += side.fed_rows - before
+        return answer
 
-    def _ordered(self, in_order: InOrder, until: int) -> Iterator[pa.Table]:
-        """The pairs before which none can come any more."""
-        live, archive = self.kept_live.matches, self.kept_archive.matches
-        starts, ends = self._archive_starts(archive.key, until), self.live.ends_from(archive.key, until)
-        found = in_order.pairs(live, archive, starts, ends)
-        yield from self._tables(live, archive, found)
-
-    def _tables(self, live: Matches, archive: Matches, found: Iterator[Pairs]) -> Iterator[pa.Table]:
-        for of_live, of_archive in found:
-            yield self.output.table(live, archive, of_live, of_archive)
-
-    def _expire(self, until: int) -> None:
-        """Keep only matches that a match to come may be a pair with."""
-        if until == END_OF_TIME:
-            self.kept_live.forget()
-            self.kept_archive.forget()
-            return
-        if self.past is not None:
-            self.past.forget(until, self._held_keys())
-        for side, kept in ((self.archive, self.kept_live), (self.live, self.kept_archive)):
-            if isinstance(side, DemandedSide) and not side.cached:
-                kept.keep(np.isin(kept.matches.key, side.segments.id))
+    def _timed(self, tables: Iterator[pa.Table], round_: Round) -> Iterator[pa.Table]:
+        while True:
+            began = perf_counter()
+            table = next(tables, None)
+            round_.join += perf_counter() - began
+            if table is None:
                 return
-        archive = self.kept_archive.matches
-        ends = self.live.ends_from(archive.key, until)
-        if self.in_order is None:
-            self.kept_archive.keep(ends <= window_ends(archive.start, self.spec.recency))
-        else:
-            self.kept_archive.keep(~self.in_order.whole(archive, self._archive_starts(archive.key, until), ends))
-        live = self.kept_live.matches
-        first = self._archive_starts(live.key, until)
-        if self.in_order is not None:  # pairs with archive matches that are kept may not be out yet
-            first = np.minimum(first, self._first_kept(live.key))
-        self.kept_live.keep(first < live.start)
-        self.live.forget_keys()
-        self.archive.forget_keys()
+            round_.pairs += table.num_rows
+            yield table
+
+    def _buffered(self) -> int:
+        return sum(len(side.recent) for side in (self.live, self.archive) if isinstance(side, DemandedSide))
+
+
+def _extent(rows: EventBatch, demands: Demands) -> tuple[int, int]:
+    """Rows of regions, in all and in their union."""
+    keys = rows.key[rows.bounds[:-1]]
+    order = np.argsort(keys, kind="stable")
+    known = demands.select(np.flatnonzero(np.isin(demands.key, keys)))
+    known = known.select(np.lexsort((known.lo, known.key)))
+    number = np.searchsorted(keys[order], known.key)
+    first, last = rows.bounds[:-1][order], rows.bounds[1:][order]
+    rows_of_all, union = regions.extent(number, known.lo, known.hi, first, last, owned(rows.time))
+    return int(rows_of_all), int(union)

@@ -35,7 +35,7 @@ class Segments:
     """Segments that are being computed, in order of their numbers, int64.
 
     key: whose rows. lo, hi: starts (or ends) from lo on and before hi are asked for. limit: those before it are
-    taken, too, if they are found. at: the next row to feed, in the buffer of this feed.
+    taken, too, if they are found. at: the next row to feed, in the buffer of this feed. last: the last start found.
     """
 
     id: np.ndarray = field(default_factory=_nothing)
@@ -44,6 +44,7 @@ class Segments:
     hi: np.ndarray = field(default_factory=_nothing)
     limit: np.ndarray = field(default_factory=_nothing)
     at: np.ndarray = field(default_factory=_nothing)
+    last: np.ndarray = field(default_factory=_nothing)
 
     def __len__(self) -> int:
         return len(self.id)

@@ -95,6 +95,7 @@ class CorrelationSpec:
         """Not of the strategy: every strategy can go on with the state of every other."""
         of_sides = [f"{one.spec.fingerprint} {one.columns} {one.start} {one.end}" for one in (self.live, self.archive)]
         own = [f"recency {self.recency}", f"keys {self.keys}", f"ordered {self.plan.ordered}"]
+        own += [] if self.plan.result_cache else ["no cache"]
         return fingerprint("\n".join(of_sides), *own, *column_types(self.input_schema, self.input_columns))
 
     @property

@@ -111,6 +111,10 @@ class RowPatternMatcher:
         """What `Partial` says."""
         self.state.forget_keys(keys)
 
+    def rename(self, old: np.ndarray, new: np.ndarray) -> None:
+        """What `Partial` says."""
+        self.state.rename_keys(old, new)
+
     @cached_property
     def _later(self) -> np.uint64:
         """Bits of the labels that a row after the first of a match may have."""

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from episode.matchers.columns import from_bytes
-from episode.matchers.held import HeldRows, by_name, chunk_of, ranges
+from episode.matchers.held import HeldRows, by_name, chunk_of, ranges, renamed
 from episode.matchers.limits import StateLimit
 from episode.matchers.protocol import EventBatch, Snapshot, StateChunk
 from episode.matchers.rows.errors import too_many_held
@@ -129,6 +129,12 @@ class RowState:
         if held is not None and np.isin(held.key, keys).any():
             self.held.keep(held, np.flatnonzero(~np.isin(held.key, keys)))
         self.partitions = self.partitions.select(np.flatnonzero(~np.isin(self.partitions.key, keys)))
+
+    def rename_keys(self, old: np.ndarray, new: np.ndarray) -> None:
+        """Keys (old ones in order) have other codes from now on."""
+        self.held.rename(old, new)
+        self.partitions.key = renamed(self.partitions.key, old, new)
+        self.partitions = self.partitions.select(np.argsort(self.partitions.key, kind="stable"))
 
     def _within_limit(self, limit: StateLimit, events: EventBatch, here: Here, keep_from: np.ndarray) -> np.ndarray:
         """The first rows to keep, where keys that hold too many give up what they wait for; or an error."""

@@ -1,0 +1,129 @@
+"""What a matcher of a correlation did, as data: counted by workers, carried as JSON, put into words on the driver."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+
+from episode.plan.correlation.cost import Factors
+from episode.plan.correlation.plan import Strategy
+
+
+@dataclass(frozen=True)
+class Change:
+    """A strategy taken in place of another one, after so many rounds. before, after: estimated costs of both."""
+
+    round: int
+    old: Strategy
+    new: Strategy
+    before: float
+    after: float
+
+
+@dataclass(frozen=True)
+class CorrelationReport:
+    """What one matcher did.
+
+    strategy: the last one. rounds, seconds: by strategy. factors: the last known. estimates: seconds for the rows of
+    the factors, by strategy, of those that can be used. actual: seconds that the last round took, and its rows.
+    buffered, cached: the most rows in the recent buffer, and matches kept, after a round. read: rows from the archive.
+    """
+
+    strategy: Strategy
+    rounds: dict[Strategy, int]
+    seconds: dict[Strategy, float]
+    factors: Factors
+    estimates: dict[Strategy, float]
+    actual: tuple[float, int]
+    buffered: int
+    cached: int
+    read: int
+    changes: tuple[Change, ...] = ()
+
+    def to_json(self) -> str:
+        def named(numbers: dict[Strategy, float] | dict[Strategy, int]) -> dict[str, float]:
+            return {strategy.value: number for strategy, number in numbers.items()}
+
+        return json.dumps(
+            {
+                "strategy": self.strategy.value,
+                "rounds": named(self.rounds),
+                "seconds": named(self.seconds),
+                "factors": asdict(self.factors),
+                "estimates": named(self.estimates),
+                "actual": self.actual,
+                "held": [self.buffered, self.cached, self.read],
+                "changes": [[one.round, one.old.value, one.new.value, one.before, one.after] for one in self.changes],
+            }
+        )
+
+    @staticmethod
+    def from_json(text: str) -> CorrelationReport:
+        read = json.loads(text)
+        return CorrelationReport(
+            Strategy(read["strategy"]),
+            {Strategy(name): number for name, number in read["rounds"].items()},
+            {Strategy(name): number for name, number in read["seconds"].items()},
+            Factors(**read["factors"]),
+            {Strategy(name): number for name, number in read["estimates"].items()},
+            (read["actual"][0], read["actual"][1]),
+            read["held"][0],
+            read["held"][1],
+            read["held"][2],
+            tuple(Change(one[0], Strategy(one[1]), Strategy(one[2]), one[3], one[4]) for one in read["changes"]),
+        )
+
+
+SHOWN_CHANGES = 6
+
+
+def explain_reports(texts: list[str]) -> list[str]:
+    """The reports of all matchers of a run, in words."""
+    reports = [CorrelationReport.from_json(text) for text in texts]
+    if not reports:
+        return []
+    lines = ["  what the matchers did:"]
+    for strategy in Strategy:
+        rounds = sum(one.rounds.get(strategy, 0) for one in reports)
+        if rounds:
+            seconds = sum(one.seconds.get(strategy, 0.0) for one in reports)
+            lines.append(f"    {strategy.value}: {rounds:,} rounds, {seconds:.3f} s")
+    largest = max(reports, key=lambda one: one.factors.rows)
+    lines += _factor_lines(largest.factors)
+    for strategy, estimate in largest.estimates.items():
+        taken = " (taken)" if strategy is largest.strategy else ""
+        lines.append(f"    estimated {strategy.value}: {estimate * 1e3:,.2f} ms for these rows{taken}")
+    seconds, rows = largest.actual
+    lines.append(f"    actual, last round: {seconds * 1e3:,.2f} ms for {rows:,} rows")
+    buffered, cached, read = (
+        max(one.buffered for one in reports), max(one.cached for one in reports), sum(one.read for one in reports)
+    )  # fmt: skip
+    lines.append(f"    held at most: {buffered:,} rows in the recent buffer, {cached:,} matches; read: {read:,} rows")
+    lines += list(_change_lines([change for one in reports for change in one.changes]))
+    return lines
+
+
+def _factor_lines(factors: Factors) -> list[str]:
+    def per_row(seconds: float) -> str:
+        return f"{seconds * 1e9:,.1f} ns" if seconds else "not measured"
+
+    return [
+        f"    factors over {factors.rows:,.0f} rows: M_l = {factors.live_matches:,.0f}, "
+        f"M_a = {factors.archive_matches:,.0f}, M_j = {factors.pairs:,.0f}",
+        f"    c_l = {per_row(factors.live_row)}, c_a = {per_row(factors.archive_row)}, "
+        f"c'_l = {per_row(factors.live_asked)}, c'_a = {per_row(factors.archive_asked)}, "
+        f"c_j = {per_row(factors.pair)}",
+        f"    P_l = {factors.live_region:,.1f} rows, min(P_l, Δ_l) = {factors.live_step:,.1f}; "
+        f"P_a = {factors.archive_region:,.1f}, min(P_a, Δ_a) = {factors.archive_step:,.1f}",
+    ]
+
+
+def _change_lines(changes: list[Change]) -> Iterator[str]:
+    for change in changes[:SHOWN_CHANGES]:
+        yield (
+            f"    after round {change.round}: {change.new.value} in place of {change.old.value} "
+            f"(estimated {change.after * 1e3:,.2f} ms against {change.before * 1e3:,.2f} ms)"
+        )
+    if len(changes) > SHOWN_CHANGES:
+        yield f"    … {len(changes) - SHOWN_CHANGES} more changes"
