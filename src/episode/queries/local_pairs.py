@@ -56,6 +56,7 @@ def run_pairs(
     bound = correlations.correlate(
         query, (inputs[0], inputs[1]), (Given(), Given()), options.run(1, arguments), one_table
     )
+    bound.check_buffer()
     events = _events(bound, tables, arguments)
     spec = bound.spec(events.schema)
     _finished(bound, retyped(spec.output_schema.empty_table()), arguments)  # what needs Spark is refused here

@@ -210,6 +210,13 @@ class Options:
             raise EpisodeAnalysisError(f"Options(correlation={self.correlation!r}): one of {shown} is needed.")
         if not isinstance(self.result_cache, bool):
             raise EpisodeAnalysisError(f"Options(result_cache={self.result_cache!r}): True or False is needed.")
+        for name, given in (("result_cache", not self.result_cache), ("recent_buffer", self.recent_buffer is not None)):
+            if given and self.correlation == Strategy.EAGER.value:
+                raise EpisodeAnalysisError(
+                    f"Options({name}={getattr(self, name)!r}) is for matches that are asked for; where all are found "
+                    "eagerly, none is.",
+                    hint="Leave it out, or the strategy to episode: correlation='auto'.",
+                )
         if self.late not in ("drop", "keep"):
             raise EpisodeAnalysisError(f"Options(late={self.late!r}): 'drop' or 'keep' is needed.")
         if (self.late == "keep") != (self.late_path is not None):

@@ -83,7 +83,7 @@ def plan_pair(
     elif stored is not None and (stored.begins_later or run.recent_buffer is not None):
         history, what = stored.history, "what came before the stream is read from its archive"
         bound = _with_history(query, bound, lambda time, keys: history, what, False)
-    return plan_correlation(spark, live.frame, archive.frame, bound, run)
+    return plan_correlation(spark, live.frame, archive.frame, bound.check_buffer(), run)
 
 
 def _check_watermarks(query: Correlation, live: DataFrame, archive: DataFrame) -> None:

@@ -136,6 +136,29 @@ def test_either_pattern_may_be_of_any_language(live: str, archive: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"recent_buffer": 5}, "here is none to read from"),
+        ({"correlation": "eager", "result_cache": False}, "where all are found eagerly, none is"),
+        ({"correlation": "late"}, "one of 'auto', 'eager', 'live first', 'archive first' is needed"),
+        ({"result_cache": 1}, "True or False is needed"),
+        ({"recent_buffer": 0}, "a whole number of at least 1"),
+        ({"shards": 5}, "is for Spark"),
+        ({"detect": "complete"}, "has no meaning"),
+    ],
+)
+def test_options(given: dict[str, Any], message: str) -> None:
+    text = f"SELECT 1 FROM t {FALL}, t {TICK} WHERE symbolA = symbolL AND RECENCY = 7"
+    with pytest.raises(EpisodeAnalysisError, match=message):
+        episode.sql_local(text, t=ticks(), options=Options(**given))
+
+
+def test_options_of_correlations_are_for_correlations() -> None:
+    with pytest.raises(EpisodeAnalysisError, match="has no meaning for a row pattern"):
+        episode.sql_local(f"SELECT 1 FROM t {FALL}", t=ticks(), options=Options(correlation="live first"))
+
+
+@pytest.mark.parametrize(
     ("text", "kind", "message"),
     [
         (

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from episode.errors import EpisodeAnalysisError
 from episode.lang.correlation.syntax import Correlation, Equality, Recency
 from episode.lang.rows.parser import parse_clause
 from episode.lang.source import Source
@@ -188,6 +189,16 @@ class CorrelatedPatterns:
     plan: CorrelationPlan
     history: History | None = None
     closed: bool = False
+
+    def check_buffer(self) -> CorrelatedPatterns:
+        """What a recent buffer does not hold must be there to be read again."""
+        if self.plan.recent_buffer is not None and self.history is None:
+            raise EpisodeAnalysisError(
+                f"Options(recent_buffer={self.plan.recent_buffer}): older rows are read from the archive, and here is "
+                "none to read from.",
+                hint="It is for a live stream with the archive of a declared stream, or with Parquet files.",
+            )
+        return self
 
     def with_history(self, opened: Callable[[str, tuple[str, ...]], History], closed: bool) -> CorrelatedPatterns:
         """With events of the archive pattern that are read as they are needed. opened: by its own columns of time and
