@@ -3,7 +3,7 @@
 
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-live coverage test-long test-kafka lint types unit bench-rows bench-kernel bench-local bench-flink bench-growth bench-stream bench-zstream bench-zstream-selectivity bench-zstream-rates bench-zstream-plans bench-zstream-adaptation bench-zstream-negation bench-zstream-web bench-zstream-speed bench-sase bench-sase-selectivity bench-sase-window bench-sase-classes bench-sase-breakdown bench-sase-collapsed bench-sase-aggregates bench-sase-imprecise bench-sase-study bench-sase-spark bench-tpstream bench-tpstream-drivers bench-tpstream-window bench-tpstream-patterns bench-tpstream-latency bench-tpstream-plans bench-tpstream-adaptation bench-tpstream-speed bench-tpstream-spark bench-store bench-store-spark test-kill clean
+.PHONY: help setup demo test test-live coverage test-long test-kafka lint types unit bench-rows bench-kernel bench-local bench-flink bench-growth bench-stream bench-zstream bench-zstream-selectivity bench-zstream-rates bench-zstream-plans bench-zstream-adaptation bench-zstream-negation bench-zstream-web bench-zstream-speed bench-sase bench-sase-selectivity bench-sase-window bench-sase-classes bench-sase-breakdown bench-sase-collapsed bench-sase-aggregates bench-sase-imprecise bench-sase-confidence bench-sase-study bench-sase-spark bench-tpstream bench-tpstream-drivers bench-tpstream-window bench-tpstream-patterns bench-tpstream-latency bench-tpstream-plans bench-tpstream-adaptation bench-tpstream-speed bench-tpstream-spark bench-store bench-store-spark test-kill clean
 
 BIN := .venv/bin
 # Spark's workers use the interpreter of .venv, and Java is found where it usually lives.
@@ -114,8 +114,11 @@ bench-sase-collapsed: setup  ## collapsed results, by the number of matches
 bench-sase-aggregates: setup  ## aggregates over all matches
 	$(RUN) $(BIN)/python -m bench.sase aggregates
 
-bench-sase-imprecise: setup  ## Figures 5 (a, b): imprecise time
+bench-sase-imprecise: setup  ## Figure 5 (a): imprecise time
 	$(RUN) $(BIN)/python -m bench.sase imprecise
+
+bench-sase-confidence: setup  ## Figure 5 (b): what computing confidence costs
+	$(RUN) $(BIN)/python -m bench.sase confidence
 
 bench-sase-study: setup  ## Figure 5 (h): the case study on one core
 	$(RUN) $(BIN)/python -m bench.sase study

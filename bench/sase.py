@@ -17,13 +17,18 @@ from examples import cluster_monitoring
 
 import episode
 from bench.closures import SCHEMA, Rates, Result, Task, agree, run, shown_rate, side_by_side, stream
+from bench.confidence_cost import ConfidenceClock
 from bench.data_sets import DATA, made_once
 from bench.evaluation import Experiments, run_experiments
 from bench.figures import new_figure, put_figure
-from bench.harness import Report, Taken, local_session, verdict
+from bench.harness import Report, Taken, local_session, median, verdict
 from bench.harness import side_by_side as harness_side_by_side
+from bench.phases import Phases, Places
 from bench.shard_stages import STAGES, planned, stages_of
 from episode import Options
+from episode.matchers.events import matcher
+from episode.matchers.events.construct import Constructing
+from episode.matchers.events.output import Output
 from episode.queries.language import Given
 from episode.spark.batch import Batch
 
@@ -39,6 +44,13 @@ PREDICATES = {
 }
 A_NODE, PAPERS_LEAST = 13.62, 300_000
 SORT = "Spark's repartition and sort"
+PLACES: Places = {
+    "initialisation": [(matcher, "prepare_events")],
+    "pattern matching": [(matcher.EventPatternMatcher, "feed")],
+    "result construction": [(Constructing, "__init__"), (Constructing, "matches")],
+    "rows": [(Output, "tables")],
+}
+PHASES = tuple(PLACES)
 HOW = "Events per second of one core; contenders in turns, one discarded run and then {runs}, medians."
 
 
@@ -133,31 +145,53 @@ def classes(options: argparse.Namespace) -> None:
 
 
 def breakdown(options: argparse.Namespace) -> None:
-    """Figures 4 (e) and (f): where the time goes."""
+    """Figures 4 (e) and (f): where the time goes, measured directly."""
     page = _page(options, "breakdown", "Where the time goes (Figures 4 e and f)", TRUE)
     page.text(
-        "Pattern matching: the same pattern with results collapsed and no predicate. Result construction: what the "
-        "query takes beyond that. The first column is the pattern SEQ(A a, C c) alone."
+        "50,000 events or more, of them B 40 %; A and C 2 %, from W = 1,000 on two in a window. Milliseconds of one "
+        "core, on a clock around the functions themselves. Initialisation: which variables each event qualifies for. "
+        "Pattern matching: of SASE+ all runs; otherwise the shared runs that collect the events of intermediate "
+        "matches. Result construction: the matches of these. Rows: columns of the output."
     )
-    lines = []
-    for within in (25, 50, 100, 1_000, 10_000):
-        share = 0.02 if within <= 100 else 2.0 / within
-        table = stream(int(max(100_000, 4 * within) * options.scale), Rates(share, 0.4, share, 0.25 / within))
-        tasks = {
-            "singles": Task(f"PATTERN SEQ(A a, C c) WITHIN {within} units RETURN a.ts AS at"),
-            "matching": Task(f"{PATTERN} WITHIN {within} units RETURN COLLAPSED a.ts AS at", Options(counts="double")),
-            "all": Task(
-                f"{PATTERN} WHERE {TRUE} WITHIN {within} units RETURN a.ts AS at", Options(closure="on the fly")
-            ),
-        }
-        found = side_by_side(f"W = {within}", tasks, table, options.runs)
-        seconds = {name: math.nan if one is None else one.seconds for name, one in found.items()}
-        lines.append(
-            [f"{within:,}", *(f"{seconds[name]:.4f} s" for name in tasks),
-             f"{max(0.0, seconds['all'] - seconds['matching']):.4f} s"]
-        )  # fmt: skip
-    page.table(["W", "SEQ(A, C) alone", "pattern matching", "all, on the fly", "result construction"], lines)
+    figure, axes = new_figure(2)
+    works = {RUNS: (15, 20, 25, 30), FLY: (25, 50, 100, 1_000, 10_000)}
+    for ax, (engine, windows) in zip(axes, works.items(), strict=True):
+        page.heading(engine)
+        lines = []
+        taken: dict[int, dict[str, float]] = {}
+        for within in windows:
+            share = 0.02 if within <= 100 else 2.0 / within
+            table = stream(int(max(50_000, 4 * within) * options.scale), Rates(share, 0.4, share, 0.25 / within))
+            found = _phases_of(engines(TRUE, within)[engine], table, options.runs)
+            if found is None:
+                lines.append([f"{within:,}", *["—"] * len(PHASES), "—"])
+                continue
+            taken[within] = found
+            shown = [*(found[name] for name in PHASES), sum(found.values())]
+            lines.append([f"{within:,}", *(f"{1e3 * seconds:.1f}" for seconds in shown)])
+        page.table(["W", *PHASES, "sum"], lines)
+        below = [0.0] * len(taken)
+        for name in PHASES:
+            heights = [1e3 * found[name] for found in taken.values()]
+            ax.bar(range(len(taken)), heights, bottom=below, label=name)
+            below = [one + other for one, other in zip(below, heights, strict=True)]
+        ax.set(title=engine, xlabel="W", ylabel="ms")
+        ax.set_xticks(range(len(taken)), [f"{within:,}" for within in taken], fontsize=8)
+        ax.legend(fontsize=8)
+    put_figure(page, figure, "Where the time goes")
     page.write(packages=PACKAGES)
+
+
+def _phases_of(task: Task, table: pa.Table, runs: int) -> dict[str, float] | None:
+    """Medians of the phases' seconds, after a run that does not count; None where it is too much."""
+    several: list[Phases] = []
+    for _ in range(runs + 1):
+        phases = Phases()
+        with phases.watching(PLACES):
+            if run(task, table) is None:
+                return None
+        several.append(phases)
+    return {name: median([one.seconds.get(name, 0.0) for one in several[1:]]) for name in PHASES}
 
 
 def collapsed(options: argparse.Namespace) -> None:
@@ -213,7 +247,7 @@ def aggregates(options: argparse.Namespace) -> None:
 
 
 def imprecise(options: argparse.Namespace) -> None:
-    """Figures 5 (a) and (b): imprecise time, by window and threshold."""
+    """Figure 5 (a): imprecise time, by window and threshold."""
     where = "b[i].val < 0.02 AND c.val < 0.5"
     page = _page(options, "imprecise", "Imprecise time (Figure 5 a)", where)
     page.text("Intervals of 10 points. A window has about five A and five C, and four B that pass their condition.")
@@ -239,6 +273,54 @@ def imprecise(options: argparse.Namespace) -> None:
     page.text(f"Windows up to {greatest:,} (target 30,000: {verdict(greatest >= 30_000)}).")
     _plot(page, curves, "W")
     page.write(packages=PACKAGES)
+
+
+def confidence(options: argparse.Namespace) -> None:
+    """Figure 5 (b): what computing confidence costs."""
+    where = "b[i].val < 0.02 AND c.val < 0.5"
+    page = _page(options, "confidence", "The cost of confidence (Figure 5 b)", where)
+    page.text(
+        "The streams and queries of Figure 5 (a). Milliseconds of one core inside the functions that compute "
+        "confidence, read from the processor's counter before and after each of their calls; in brackets their share "
+        "of the whole query. DP 0: no threshold, so that every possible match is weighed."
+    )
+    given = Given(interval=("lo", "hi"), type_column="type")
+    clock = ConfidenceClock()
+    names = {threshold: f"DP {threshold:g}" for threshold in (0.0, 0.3, 0.5, 0.7, 0.9)}
+    lines, curves = [], []
+    windows = (1_000, 3_000, 10_000, 30_000)
+    for within in windows:
+        rates = Rates(5 / within, 200 / within, 5 / within)
+        table = stream(int(max(200_000, 20 * within) * options.scale), rates, 10)
+        found = {}
+        for threshold, name in names.items():
+            wanted = f"CONFIDENCE >= {threshold}" if threshold else ""
+            task = Task(f"{PATTERN} WHERE {where} WITHIN {within} units {wanted} RETURN a.ts AS at", given=given)
+            found[name] = _confidence_of(task, table, clock, options.runs)
+        curves.append(found)
+        lines.append([f"{within:,}", *(f"{1e3 * own:.1f} ({own / whole:.0%})" for own, whole in found.values())])
+    page.table(["W", *names.values()], lines)
+    figure, (ax,) = new_figure(1)
+    for name in names.values():
+        ax.plot(range(len(curves)), [1e3 * found[name][0] for found in curves], "o-", label=name)
+    ax.set(xlabel="W", ylabel="ms for confidence", yscale="log")
+    ax.set_xticks(range(len(curves)), [f"{within:,}" for within in windows], fontsize=8)
+    ax.legend(fontsize=8)
+    put_figure(page, figure, "Time to compute confidence")
+    page.write(packages=PACKAGES)
+
+
+def _confidence_of(task: Task, table: pa.Table, clock: ConfidenceClock, runs: int) -> tuple[float, float]:
+    """Medians of the seconds for confidence and of the query's, after a run that does not count."""
+    several = []
+    for _ in range(runs + 1):
+        clock.reset()
+        with clock.watching():
+            found = run(task, table)
+        assert found is not None
+        several.append((clock.seconds, found.seconds))
+    own, whole = zip(*several[1:], strict=True)
+    return median(own), median(whole)
 
 
 def study(options: argparse.Namespace) -> None:
@@ -390,6 +472,7 @@ EXPERIMENTS: Experiments = {
     "collapsed": collapsed,
     "aggregates": aggregates,
     "imprecise": imprecise,
+    "confidence": confidence,
     "study": study,
     "spark": spark,
 }
