@@ -19,7 +19,7 @@ help:  ## this list
 setup:  ## create or refresh .venv (the other targets do it by themselves)
 	@scripts/setup
 
-demo: setup  ## six pattern queries over sample data, explained
+demo: setup  ## seven pattern queries over sample data, explained
 	@$(RUN) $(BIN)/episode demo
 
 test: lint types unit  ## everything a change must pass

@@ -184,7 +184,7 @@ def demo(
         Path | None, typer.Option("--data", metavar="DIRECTORY", help="Keep the sample data there.", file_okay=False)
     ] = None,
 ) -> None:
-    """Run six pattern queries over sample data and say what their results mean."""
+    """Run seven pattern queries over sample data and say what their results mean."""
     notes = Console(stderr=True)
     with _errors_reported(notes):
         from episode import demo as demonstration

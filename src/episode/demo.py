@@ -1,4 +1,4 @@
-"""`episode demo`: six queries over the sample data, each with its first results and what they mean."""
+"""`episode demo`: seven queries over the sample data, each with its first results and what they mean."""
 
 from __future__ import annotations
 
@@ -60,6 +60,14 @@ SCENES = (
         "{found:,} ticks were followed by a fall and a recovery above their own price. MAXIMAL gives the longest match "
         "for each starting tick. Most are noise of a few cents; the {tick} planted ones rise well above their start "
         "and come first.",
+    ),
+    Scene(
+        "recency",
+        "Long falls, and the tick shapes of the half hour before them (RECENCY)",
+        "ticks",
+        "{found:,} times, a stock fell for twenty ticks on end that had fallen and risen to more than 1 % above where "
+        "it began, within half an hour. Two patterns are joined by time here, in one pass over the ticks; over a "
+        "stream and its archive, the second is looked for only where the first was found (docs/live-and-archive.md).",
     ),
     Scene(
         "v_shape",
@@ -125,7 +133,7 @@ def _run(console: Console, data: samples.SampleFiles) -> None:
         console.print(Text(f"{seconds:.1f} seconds{note}", style="dim"))
     console.print()
     console.rule()
-    console.print(Text(f"Six queries in {perf_counter() - began:.0f} seconds. Next: docs/tutorial.md"))
+    console.print(Text(f"Seven queries in {perf_counter() - began:.0f} seconds. Next: docs/tutorial.md"))
 
 
 def _short(value: Any) -> Any:

@@ -48,6 +48,19 @@ def test_tick_shapes_have_one_match_for_each_start(data: samples.SampleFiles, re
     assert set(zip(*planted.loc[planted["shape"] == "tick", ["key", "first_ts"]].to_numpy().T)) <= starts
 
 
+def test_falls_come_at_most_half_an_hour_after_the_tick_shapes_before_them(
+    data: samples.SampleFiles, results: Results
+) -> None:
+    found = results["recency"].to_pandas()
+    assert len(found) > 0
+    assert (found["ended"] - found["began"]).dt.total_seconds().between(0, 1800, inclusive="right").all()
+    shapes = results["tick_shape"].to_pandas()
+    assert set(zip(found["symbol"], found["began"])) <= set(zip(shapes["symbol"], shapes["began"]))
+    falls = results["price_fall"].to_pandas()
+    falls = falls[falls["falls"] == 20]
+    assert set(zip(found["symbol"], found["ended"])) <= set(zip(falls["symbol"], falls["fell_at"]))
+
+
 def test_v_and_w_shapes_are_the_planted_ones(data: samples.SampleFiles, results: Results) -> None:
     planted = data.ticks.planted.to_pandas()
     for name, shapes, least in [("w_shape", ["w"], data.ticks.count("w")), ("v_shape", ["v"], data.ticks.count("v"))]:
@@ -78,5 +91,5 @@ def test_the_demo_tells_its_story(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     for scene in demo.SCENES:
         assert scene.title in shown
         assert f"{results[scene.name].num_rows:,}" in shown
-    assert "Six queries" in shown
+    assert "Seven queries" in shown
     assert str(tmp_path) in shown

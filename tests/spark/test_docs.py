@@ -103,6 +103,17 @@ def test_correlation(spark: SparkSession, rocksdb: None, tmp_path: Path, capsys:
     check_document("reference-correlation.md", spark, {"ticks": ticks}, tmp_path, capsys)
 
 
+def test_recency(
+    spark: SparkSession,
+    rocksdb: None,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("EPISODE_CATALOG", str(tmp_path / "catalog"))
+    check_document("recency.md", spark, {}, tmp_path, capsys)
+
+
 def test_cluster_monitoring(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
