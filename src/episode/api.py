@@ -50,12 +50,15 @@ def explain(
     analyze: run the patterns, and say what the plans of all shards did.
     """
     query = _statement(text, args, spark, options, tables)
-    query.result()
+    query.plan()
     lines: list[str] = []
     for _, planned in sorted(query.planned.items()):
         lines += [*planned.explain(), *(planned.analysis() if analyze else []), ""]
     if not lines:
-        lines = ["No pattern in this statement: Spark evaluates all of it."]
+        of_streams = query.statement.streams is not None
+        lines = [
+            "No pattern in this statement: " + ("it is about streams." if of_streams else "Spark evaluates all of it.")
+        ]
     return "\n".join(lines).rstrip()
 
 

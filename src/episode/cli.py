@@ -128,7 +128,10 @@ def run(
 ) -> None:
     """Run a query and show or store its result."""
     cli_inputs.check_follow_options(
-        follow, {"--watermark": watermark, "--checkpoint": checkpoint}, {"--limit": limit, "--overwrite": overwrite}
+        follow,
+        {"--watermark": watermark, "--checkpoint": checkpoint},
+        {"--limit": limit, "--overwrite": overwrite},
+        tables=bool(table),
     )
     text = cli_inputs.read_query(query)
     paths = cli_inputs.read_tables(table or [])
@@ -143,13 +146,15 @@ def run(
     notes = Console(stderr=True)
     with _errors_reported(notes):
         if follow:
-            _follow(text, arguments, paths, str(watermark), checkpoint, output, chosen, notes)
+            _follow(text, arguments, paths, watermark, checkpoint, output, chosen, notes)
             return
         import episode
         from episode.report.progress import progress
 
         with notes.status("Starting Spark and reading the query"), quiet_spark():
             result = episode.sql(text, arguments, **_opened(paths))
+        if result.isStreaming:
+            raise EpisodeError("The result is a stream, which does not end.", hint="Add --follow.")
         if limit is not None and (output is not None or chosen is not Format.table):
             result = result.limit(limit)
         with progress(result.sparkSession, notes):
@@ -365,7 +370,7 @@ def _follow(
     text: str,
     arguments: dict[str, object],
     paths: dict[str, str],
-    watermark: str,
+    watermark: str | None,
     checkpoint: str | None,
     output: str | None,
     chosen: Format,
@@ -375,8 +380,9 @@ def _follow(
     import episode
     from episode import follow
 
-    nothing = EpisodeError("The query has no stream to follow.", hint="Give its tables with --table NAME=DIRECTORY.")
-    if not paths:
+    hint = "Give its tables with --table NAME=DIRECTORY, or name a declared stream."
+    nothing = EpisodeError("The query has no stream to follow.", hint=hint)
+    if not paths and not episode.streams.names():
         raise nothing
     with notes.status("Starting Spark and reading the query"), quiet_spark(), follow.without_interrupts():
         result = episode.sql(text, arguments, options=episode.Options(watermark=watermark), **_followed(paths))
@@ -386,7 +392,18 @@ def _follow(
     if output is None and chosen is Format.table and not sys.stdout.isatty():
         notes.print("The matches are not shown, this is no terminal: --format json prints them.")
     with _checkpoint(checkpoint, notes) as place:
-        follow.follow(result, target, place, notes, numeric_time=watermark.strip().isdigit())
+        follow.follow(result, target, place, notes, numeric_time=_is_numeric(text, watermark))
+
+
+def _is_numeric(text: str, watermark: str | None) -> bool:
+    """Is event time a number? The watermark says so, or else the streams that a query names."""
+    if watermark is not None:
+        return watermark.strip().isdigit()
+    import episode
+
+    words = {word.lower() for word in re.findall(r"\w+", text)}
+    named = [episode.streams.describe(name) for name in episode.streams.names() if name.lower() in words]
+    return any(one.event_time.units_per_millisecond == 1 for one in named)
 
 
 @contextmanager

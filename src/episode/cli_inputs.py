@@ -137,8 +137,13 @@ def kind_of(path: str) -> str:
     return KINDS.get(suffixes[-1], "parquet") if suffixes else "parquet"
 
 
-def check_follow_options(follow: bool, only_then: dict[str, object], never_then: dict[str, object]) -> None:
-    """Refuse options that make no sense with --follow, or without it; those that are not given are None or False."""
+def check_follow_options(
+    follow: bool, only_then: dict[str, object], never_then: dict[str, object], tables: bool = True
+) -> None:
+    """Refuse options that make no sense with --follow, or without it; those that are not given are None or False.
+
+    tables: tables are followed, and not only declared streams, which say themselves how late events may come.
+    """
     wrong = never_then if follow else only_then
     for option, value in wrong.items():
         if value is not None and value is not False:
@@ -146,7 +151,7 @@ def check_follow_options(follow: bool, only_then: dict[str, object], never_then:
             raise typer.BadParameter(
                 f"{reason}: {option} cannot be given {'with' if follow else 'without'} --follow.", param_hint=option
             )
-    if follow and only_then["--watermark"] is None:
+    if follow and tables and only_then["--watermark"] is None:
         raise typer.BadParameter(
             "How late may events come? Give --watermark '10 seconds', or a number where event time is one.",
             param_hint="--watermark",

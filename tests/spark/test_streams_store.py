@@ -102,6 +102,15 @@ def test_statements(spark: SparkSession, ticks: StreamStore) -> None:
     assert episode.sql("SHOW STREAMS", spark=spark).collect() == []
 
 
+def test_explain_changes_nothing(spark: SparkSession, ticks: StreamStore) -> None:
+    text = "CREATE STREAM other (ts BIGINT) TIME ts"
+    assert episode.explain(text, spark=spark) == "No pattern in this statement: it is about streams."
+    inserted = f"INSERT INTO Ticks SELECT k, first, n FROM ({RISES.format(table='TicksArchive', order='')})"
+    assert "envelopes of the stream store" in episode.explain(inserted, spark=spark)
+    assert ticks.count() == 0
+    assert [row.name for row in episode.sql("SHOW STREAMS", spark=spark).collect()] == ["Ticks"]
+
+
 def test_a_pattern_over_a_stream_by_its_name(spark: SparkSession, ticks: StreamStore, results: Results) -> None:
     """No ORDER BY, no watermark: both are declared. Restarted, it goes on; in the end it is as over the table."""
     options = Options(end=END, shards=4)
@@ -193,6 +202,8 @@ def test_writing(spark: SparkSession, ticks: StreamStore, tmp_path: Path, rocksd
         ("INSERT INTO TicksArchive SELECT 1, 2L, 3", "TicksArchive is an archive"),
         ("INSERT OVERWRITE Ticks SELECT 1, 2L, 3", "never overwritten"),
         ("INSERT INTO Ticks SELECT * FROM Ticks", "is a stream, which does not end"),
+        ("CREATE TABLE t AS SELECT * FROM TicksArchive", "a table of queries and INSERT, not of CREATE"),
+        ("DROP TABLE Ticks", "a table of queries and INSERT, not of DROP"),
     ],
 )
 def test_what_cannot_be_inserted(spark: SparkSession, ticks: StreamStore, text: str, message: str) -> None:

@@ -26,6 +26,7 @@ class FakeResult:
 
     columns = ("symbol", "price")
     sparkSession = None
+    isStreaming = False
 
     def __init__(self, rows: list[tuple[Any, ...]]) -> None:
         self.rows = rows

@@ -12,11 +12,12 @@ from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
-from episode.errors import EpisodeAnalysisError
+from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
 from episode.lang.correlation.syntax import Correlation, Recency, Star
 from episode.lang.insertion import insertion
 from episode.lang.lexer import tokenize
-from episode.lang.statement import Statement, TablePattern
+from episode.lang.source import Source
+from episode.lang.statement import QUERY_WORDS, USE_DATAFRAME, Statement, TablePattern
 from episode.lang.syntax import Span
 from episode.lang.table_patterns import PatternQuery, TableQuery
 from episode.plan.correlation.plan import ARCHIVE_PREFIX, LIVE_PREFIX
@@ -68,10 +69,7 @@ class StatementQuery:
         statement = self.statement
         if statement.streams is not None:
             return run_stream_statement(self.spark, statement.streams)
-        self.options.check_use(self._languages())
-        streams = mentioned(self.spark, statement, self.tables)
-        self.tables = {**self.tables, **streams}
-        self.frames.update(streams)
+        self._prepare()
         inserted = insertion(statement)
         target = None if inserted is None else insertion_target(self.spark, statement, inserted)
         if inserted is not None and target is not None:
@@ -86,6 +84,30 @@ class StatementQuery:
         found = self._plan(statement.whole, self._named_events(statement.whole, position), position)
         self._check_options()
         return found
+
+    def plan(self) -> None:
+        """Plan the patterns; what the statement changes (CREATE STREAM, INSERT) is not done."""
+        if self.statement.streams is None and self.statement.first_word != "INSERT":
+            self.result()
+        elif self.statement.streams is None:
+            self._prepare()
+            self._text(self.statement.body)
+            self._check_options()
+
+    def _prepare(self) -> None:
+        """Options that have no meaning are refused; streams that are named become tables."""
+        self.options.check_use(self._languages())
+        streams = mentioned(self.spark, self.statement, self.tables)
+        first = self.statement.tokens[0]
+        if streams and first.upper not in QUERY_WORDS:
+            raise Source(self.statement.source).error(
+                EpisodeUnsupportedError,
+                f"{next(iter(streams))} is a stream or an archive: a table of queries and INSERT, not of {first.text}.",
+                first.span,
+                USE_DATAFRAME,
+            )
+        self.tables = {**self.tables, **streams}
+        self.frames.update(streams)
 
     def _check_options(self) -> None:
         """Options of streams where there is none. Without a pattern, streams are Spark's alone."""
