@@ -45,6 +45,7 @@ def fill(rows: int) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--name", default="store-spark", help="of the report")
     parser.add_argument("--rows", type=int, default=ROWS, help="events of a micro-batch")
     arguments = parser.parse_args()
     rows = arguments.rows
@@ -72,7 +73,7 @@ def main() -> None:
                 measured[name] += seconds(run(contender()))
                 say(f"{name}: {', '.join(f'{s:.2f}' for s in measured[name])} s")
     medians = {name: statistics.median(found) for name, found in measured.items()}
-    page = Report("store-spark", "A row pattern over a stream store")
+    page = Report(arguments.name, "A row pattern over a stream store")
     page.text(
         f"Price falls (`A B{{3,}} C`) over a stream store, micro-batches of {rows:,} events of {KEYS:,} keys, "
         f"medians of {len(measured['rows'])}, to noop; Spark on local[2], RocksDB state store. Both run in turns in "
