@@ -86,6 +86,17 @@ def test_events_that_last_equal_the_oracle(case: Case) -> None:
     assert sorted(run_whole(spec, case.events)) == expected(case, spec)
 
 
+@pytest.mark.parametrize("pattern", ["B", "B | C", "B; !C", "!C; B", "B; C*"])
+def test_an_event_that_lasts_longer_than_the_window_is_no_match(pattern: str) -> None:
+    spec = spec_of(f"PATTERN {pattern} WITHIN 5", lasting=True)
+    events = [
+        Event(i, start, end, {"type": "B", "k": 1, "x": 1, "y": 1, "s": "a"})
+        for i, (start, end) in enumerate([(0, 6), (2, 7), (1, 90)])
+    ]
+    found = run_whole(spec, events)
+    assert [dict(match)["B"] for match in found] == [(1,)]
+
+
 @pytest.mark.parametrize("lasting", [False, True], ids=["moments", "lasting"])
 def test_closures_alone_equal_the_oracle(lasting: bool) -> None:
     """Whole, in rounds of few rows, and in chunks with restarts between them."""

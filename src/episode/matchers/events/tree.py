@@ -62,6 +62,8 @@ class TreeRun:
         self._untimed = decided and not self.items
         buffer = self._buffer(tree, done)
         found = Found(buffer.variables, *buffer.arrays)
+        if self.plan.times.start is not None and not self._untimed:  # one event alone may last longer than the window
+            found.select(np.flatnonzero(found.start >= window_starts(found.end, self.window)))
         if not (self.waits and self.leading_group) and not decided:
             found.select(np.flatnonzero(self._decided(found)))
         return found
