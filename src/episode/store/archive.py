@@ -30,7 +30,8 @@ from episode.store.manifest import ArchivedFile, Manifest, Manifests
 from episode.store.partitioning import Partitioning
 
 CHUNK_ROWS = 1 << 21
-"""Events that are sorted and written at once."""
+CHUNK_BYTES = 1 << 29
+"""Events that are sorted and written at once, and their bytes."""
 LOG_RETAIN = 3_600.0
 """Seconds that archived segments, and files that were replaced, stay for readers that have planned to read them."""
 
@@ -64,6 +65,7 @@ class _Change:
     files: list[ArchivedFile] = field(default_factory=list)
     held: list[pa.Table] = field(default_factory=list)
     rows: int = 0
+    bytes: int = 0
     skipped: int = 0
     latest: Arrival | None = None
 
@@ -130,9 +132,10 @@ class Archive:
             for arrival in arrivals(manifest):
                 change.held.append(parquet.with_commit(arrival.table, arrival.commit))
                 change.rows += arrival.table.num_rows
+                change.bytes += arrival.table.nbytes
                 change.skipped += arrival.skipped
                 change.latest = arrival
-                if change.rows >= CHUNK_ROWS:
+                if change.rows >= CHUNK_ROWS or change.bytes >= CHUNK_BYTES:
                     self._write_held(change)
                     if arrival.last:
                         manifest = self._extended(manifest, change, origin)
@@ -144,7 +147,7 @@ class Archive:
 
     def _write_held(self, change: _Change) -> None:
         change.files += self._write(change.held, change.scheme)
-        change.held, change.rows = [], 0
+        change.held, change.rows, change.bytes = [], 0, 0
 
     def _extended(self, manifest: Manifest, change: _Change, origin: Origin) -> Manifest:
         assert change.latest is not None

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from episode.store.manifest import ArchivedFile
 
 TARGET_ROWS = 1 << 22
-"""Files of half as many rows are large enough."""
+TARGET_BYTES = 1 << 28
+"""Files of half as many rows, or bytes, are large enough."""
 FEWEST = 4
 """Files that are worth joining while more come."""
 RATIO = 2
@@ -27,23 +28,32 @@ def _newest(files: Sequence[ArchivedFile]) -> Iterator[list[ArchivedFile]]:
     """The newest files, as far back as each is not much larger than those after it: so an event is copied again only
     when the file it is in has grown by a part."""
     run: list[ArchivedFile] = []
-    rows = 0
     for file in reversed(files):
-        if run and (file.rows > RATIO * rows or rows + file.rows > TARGET_ROWS):
+        if run and (file.rows > RATIO * _rows(run) or not _fit([file, *run])):
             break
         run.insert(0, file)
-        rows += file.rows
     if len(run) >= FEWEST:
         yield run
 
 
 def _all_small(files: Sequence[ArchivedFile]) -> Iterator[list[ArchivedFile]]:
     run: list[ArchivedFile] = []
-    for file in [*files, None]:
-        full = file is None or file.rows * 2 > TARGET_ROWS or sum(one.rows for one in run) + file.rows > TARGET_ROWS
-        if full:
+    for file in files:
+        small = _fit([file, file])
+        if not small or not _fit([*run, file]):
             if len(run) > 1:
                 yield run
             run = []
-        if file is not None and file.rows * 2 <= TARGET_ROWS:
+        if small:
             run.append(file)
+    if len(run) > 1:
+        yield run
+
+
+def _rows(files: Sequence[ArchivedFile]) -> int:
+    return sum(file.rows for file in files)
+
+
+def _fit(files: Sequence[ArchivedFile]) -> bool:
+    """Whether they may be one file."""
+    return _rows(files) <= TARGET_ROWS and sum(file.bytes for file in files) <= TARGET_BYTES

@@ -24,6 +24,8 @@ from episode.store.segment import Block, CorruptSegment, Footer, Head, Tally
 
 SUFFIX = ".seg"
 BLOCK_ROWS = 1 << 20
+BLOCK_BYTES = 1 << 28
+"""The rows of a block, over all lanes, and their bytes."""
 REMEMBERED = 256
 """Producers whose last batch is remembered."""
 LARGE = 1 << 22
@@ -146,8 +148,7 @@ class Log:
             with self._writing(), open(path, "xb") as file:
                 head = segment.write_head(file, declaration.schema)
                 blocks = []
-                for start in range(0, table.num_rows, BLOCK_ROWS):
-                    part = table.slice(start, BLOCK_ROWS)
+                for part in _parts(table):
                     for lane, rows in split_by_lane(part, declaration.key, declaration.lanes):
                         times = event_times(rows, declaration.time)
                         batch = rows.combine_chunks().to_batches()[0]
@@ -273,6 +274,19 @@ class Log:
             f"The segment {self.path(number)} is missing: it was neither archived nor expired.",
             hint="Restore the file, or read on after it.",
         )
+
+
+def _parts(table: pa.Table) -> Iterator[pa.Table]:
+    """A table in parts whose columns are small enough for Arrow's arrays of strings."""
+    if table.num_rows > BLOCK_ROWS:
+        for start in range(0, table.num_rows, BLOCK_ROWS):
+            yield from _parts(table.slice(start, BLOCK_ROWS))
+    elif table.nbytes > BLOCK_BYTES and table.num_rows > 1:
+        half = table.num_rows // 2
+        yield from _parts(table.slice(0, half))
+        yield from _parts(table.slice(half))
+    elif table.num_rows:
+        yield table
 
 
 def _added(tally: Tally, staged: Staged, origin: Origin | None, number: int) -> Tally:

@@ -331,3 +331,17 @@ def test_a_stream_that_was_dropped_meanwhile(tmp_path: Path) -> None:
         store.append(events([("a", 2, 2)]))
     with pytest.raises(EpisodeDataError, match="has gone"):
         store.commit([staged])
+
+
+def test_large_values_are_several_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("episode.store.log.BLOCK_BYTES", 5_000)
+    monkeypatch.setattr("episode.store.archive.CHUNK_BYTES", 20_000)
+    monkeypatch.setattr("episode.store.compaction.FEWEST", 100)
+    store = make_store(tmp_path, key=())
+    rows: list[Any] = [("x" * (i % 7) * 300, i, i) for i in range(100)]
+    store.append(events(rows))
+    assert len(store.log.footer(1).blocks) > 10
+    assert rows_of(store.read()[0]) == rows
+    store.archive()
+    assert len(store.archived.manifest().files) > 3
+    assert sorted(rows_of(store.table())) == sorted(rows)
