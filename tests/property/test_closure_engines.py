@@ -111,7 +111,10 @@ def comparisons(draw: st.DrawFn) -> str:
         st.sampled_from(
             ["sum(b[].{0})", "avg(b[].{0})", "min(b[].{0})", "max(b[].{0})", "count(b[].{0})", "count(b[])", "b[1].{0}",
              "b[last].{0}", "first(b[].{0})", "max(b[].{0}) - min(b[].{0})", "b[i].{0}", "sum(b[..i].{0})",
-             "sum(b[].{0}) + c.{0}", "avg(b[..i-1].{0})"]
+             "sum(b[].{0}) + c.{0}", "avg(b[..i-1].{0})", "sum(b[].{0}) + max(b[].i)",
+             "2 * sum(b[].{0}) - min(b[].{0})",
+             "max(b[..i-1].{0})", "b[i].{0} - b[i-1].{0}", "max(b[..i].{0}) - b[i].i", "count(b[..i])",
+             "min(b[..i-1].{0}) + sum(b[..i].i)", "-max(b[].{0})"]
         )
     ).format(column)  # fmt: skip
     other = draw(
@@ -121,6 +124,16 @@ def comparisons(draw: st.DrawFn) -> str:
         )
     ).format(column)  # fmt: skip
     text = f"{term} {sign} {other}"
+    if draw(st.sampled_from([False] * 3 + [True])):
+        more = [
+            "count(b[]) > 2",
+            "c.i > 1",
+            "sum(b[].i) >= c.i AND min(b[].l) < 2",
+            "b[1].i = c.i",
+            "NOT max(b[].d) > 0.2",
+        ]
+        joint = draw(st.sampled_from(["OR", "OR", "AND"]))
+        text = f"({text} {joint} {draw(st.sampled_from(more))})"
     return f"NOT ({text})" if draw(st.sampled_from([False] * 5 + [True])) else text
 
 

@@ -3,9 +3,9 @@
 An intermediate match has, for each variable, the rows that a match may take for it, in order: one for a single event,
 all candidates for a closure. The transitions of an automaton are followed over these rows alone, depth first, without
 recursion. What must hold is tested as soon as it is decided, so that a prefix that fails cuts its whole branch. Where a
-comparison over the whole closure can no longer hold, whatever is chosen of what is left (`bounds`), the branch is cut
-before that. The walk stands in arrays of its own, `Walk`: when the output is full it stops, and it goes on from there
-with the next call.
+condition on a closure can no longer hold, whatever is chosen of what is left (`bounds`), the branch is cut before that;
+where it must hold, it is not tested. The walk stands in arrays of its own, `Walk`: when the output is full it stops,
+and it goes on from there with the next call.
 """
 
 from __future__ import annotations
@@ -66,7 +66,9 @@ def subsets(m, lanes, b, levels, walk, work, low, high, members, place_from, pla
     )
     first_depth, last_depth, taken, tops = walk.first_depth, walk.last_depth, walk.taken, walk.tops
     aggregates, agg_variable, by_from = len(m.agg_function), m.agg_variable, b.by_from
-    bounded = len(b.compare) > 0
+    bounded, marked = len(b.bound) > 0, len(levels.safe) > 0
+    safe, doom, masks, rests, settled = levels.safe, levels.doom, b.check_mask, levels.rests, levels.settled
+    by_variable, bound, check_from, check_bound = b.by_variable, b.bound, b.check_from, b.check_bound
     matches = 0
     offsets[0] = 0
     while at[MATCH] < len(low):
@@ -80,15 +82,9 @@ def subsets(m, lanes, b, levels, walk, work, low, high, members, place_from, pla
             fits = _trim(i, low, high, members, place_from[a], place_from[a + 1], place_variable, place_needed, start,
                          end, lasting, tops)  # fmt: skip
             if fits and bounded:
-                bounds.fix(b, lanes, m, i, low, tops, members, work, levels)
-                bounds.prepare(b, lanes, i, low, tops, members, levels)
-                for p in range(place_from[a], place_from[a + 1]):
-                    v = place_variable[p]
-                    fits = fits and (
-                        by_from[v] == by_from[v + 1]
-                        or bounds.feasible(b, lanes, v, 0, tops[v] - low[i, v], place_needed[p], -1, path, first_depth,
-                                           last_depth, taken, counts, ints, floats, mores, levels)
-                    )  # fmt: skip
+                fits = _begin(b, lanes, m, i, low, tops, members, place_from[a], place_from[a + 1], place_variable,
+                              place_needed, work, path, first_depth, last_depth, taken, counts, ints, floats, mores,
+                              levels)  # fmt: skip
             if fits:
                 depth = -1
                 option[0], cursor[0] = state_from[root], -1
@@ -104,19 +100,27 @@ def subsets(m, lanes, b, levels, walk, work, low, high, members, place_from, pla
             while o < state_from[s + 1]:
                 v = variable[o]
                 if c < 0:
+                    for q in by_variable[by_from[v] : by_from[v + 1]]:
+                        if settled[q] >= depth:
+                            settled[q] = bounds.NOT_SETTLED
                     c = low[i, v]
                     if depth >= 0 and variable[trans[depth]] == v:
                         c = place[depth] + 1
                 while c < tops[v]:
                     steps += 1
                     row = members[c]
-                    if depth < 0 or start[row] > before:
+                    if (depth < 0 or start[row] > before) and not (marked and taken[v] >= doom[c]):
                         break
                     c += 1
+                open_ = False
+                for q in by_variable[by_from[v] : by_from[v + 1]]:
+                    open_ = open_ or (settled[q] >= depth and not rests[q])
                 if c < tops[v] and (
-                    by_from[v] == by_from[v + 1]
-                    or bounds.feasible(b, lanes, v, c - low[i, v], tops[v] - c, True, depth, path, first_depth,
-                                       last_depth, taken, counts, ints, floats, mores, levels)
+                    not open_
+                    or bounds.feasible(
+                        b.tables, by_from, by_variable, rests, settled, levels.known, lanes, v, c - low[i, v],
+                        tops[v] - c, True, depth, path, first_depth, last_depth, taken, counts, ints, floats, mores
+                    )
                 ):  # fmt: skip
                     pushed = o
                     break
@@ -157,9 +161,14 @@ def subsets(m, lanes, b, levels, walk, work, low, high, members, place_from, pla
             for k in range(take_from[pushed], take_from[pushed + 1]):
                 if not fits:
                     break
-                c = take_check[k]
-                if check_test[c] >= 0 and check_kind[c] == ONCE and check_variable[c] < 0:
-                    fits = compares(m.tests, m.navs, lanes.ints, lanes.floats, lanes.valid, check_test[c], depth, row,
+                n = take_check[k]
+                if bounded and (
+                    (masks[n] != 0 and safe[c] & masks[n] == masks[n])
+                    or bounds.decided(check_from, check_bound, bound, settled, n, last_depth)
+                ):
+                    continue
+                if check_test[n] >= 0 and check_kind[n] == ONCE and check_variable[n] < 0:
+                    fits = compares(m.tests, m.navs, lanes.ints, lanes.floats, lanes.valid, check_test[n], depth, row,
                                     path, earlier, last_depth, taken)  # fmt: skip
                 else:
                     fits = all_hold(m, lanes, k, k + 1, take_check, depth, path, trans, earlier, last_depth, taken,
@@ -174,10 +183,14 @@ def subsets(m, lanes, b, levels, walk, work, low, high, members, place_from, pla
                         fits = False
             s = state[depth]
             if fits and accepting[s]:
-                complete = end_from[s] == end_from[s + 1] or all_hold(
-                    m, lanes, end_from[s], end_from[s + 1], m.end_check, depth, path, trans, earlier, last_depth, taken,
-                    counts, ints, floats, mores, work,
-                )  # fmt: skip
+                complete = True
+                for k in range(end_from[s], end_from[s + 1]):
+                    n = m.end_check[k]
+                    complete = complete and (
+                        (bounded and bounds.decided(check_from, check_bound, bound, settled, n, last_depth))
+                        or all_hold(m, lanes, k, k + 1, m.end_check, depth, path, trans, earlier, last_depth, taken,
+                                    counts, ints, floats, mores, work)
+                    )  # fmt: skip
                 newest = window_end(start[path[0]], window)
                 for k in range(late_from[s], late_from[s + 1]):
                     complete = complete and late_negation(
@@ -225,4 +238,35 @@ def _trim(i, low, high, members, first_place, stop_place, place_variable, place_
             open_ = False
         elif place_needed[p]:
             return False
+    return True
+
+
+@njit(cache=True, nogil=True)
+def _begin(b, lanes, m, i, low, tops, members, first_place, stop_place, place_variable, place_needed, work, path,
+           first_depth, last_depth, taken, counts, ints, floats, mores, levels):  # fmt: skip
+    """What bounds know of intermediate match i. False: an alternative has no match in it."""
+    bounds.fix(b, lanes, m, i, low, tops, members, work, levels.known)
+    for again in range(2):
+        bounds.prepare(b, lanes, i, low, tops, members, levels)
+        for p in range(first_place, stop_place):
+            v = place_variable[p]
+            if not bounds.feasible(
+                b.tables, b.by_from, b.by_variable, levels.rests, levels.settled, levels.known, lanes, v, 0,
+                tops[v] - low[i, v], place_needed[p], -1, path, first_depth, last_depth, taken, counts, ints, floats,
+                mores,
+            ):  # fmt: skip
+                return False
+        left_out = 0
+        for p in range(first_place, stop_place):
+            v = place_variable[p]
+            if again == 0 and b.by_from[v] < b.by_from[v + 1]:
+                left_out += bounds.possible(b, lanes, i, v, low, tops, members, path, first_depth, last_depth, taken,
+                                            counts, ints, floats, mores, levels)  # fmt: skip
+                if place_needed[p] and tops[v] == low[i, v]:
+                    return False
+        if left_out == 0:
+            break
+    if len(levels.safe) > 0:
+        bounds.mark(b, lanes, i, low, tops, members, path, first_depth, last_depth, taken, counts, ints, floats, mores,
+                    levels)  # fmt: skip
     return True

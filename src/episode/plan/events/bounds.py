@@ -1,21 +1,26 @@
-"""Conditions over a whole closure that bounds can decide while its events are still being chosen.
+"""Conditions on closures that bounds can decide, before or while the events of a closure are being chosen.
 
-`sum(b[].x) > c.y` can no longer hold when the sum so far and all that is left to choose from come to no more than c.y.
-So of a comparison each side must be a term, something of the closure whose least and greatest value are known from the
-events that are left, or depend on single events alone, which one intermediate match has fixed.
+`sum(b[].x) > c.y` can no longer hold when the sum so far and all that is left to choose from come to no more than c.y;
+and it holds for every choice that begins like this one when the sum so far is greater and nothing below zero is left.
+So a comparison is of sums of parts (with + and -, and constant factors), of which each is a term, something of the
+closure whose least and greatest value are known from the events to choose from, or depends on single events alone,
+which one intermediate match has fixed. Of an OR one branch must hold.
+
+Conditions on b[i] are decided for each event by itself, whatever is chosen of the events before it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Union
 
+from episode.plan.events.automaton import AutomatonPlan, Check
 from episode.plan.events.conditions import event_variables
 from episode.plan.expressions import (
     COMPARISONS,
     Apply,
     Constant,
+    Current,
     Expression,
     Load,
     Navigated,
@@ -23,21 +28,23 @@ from episode.plan.expressions import (
     conjuncts,
     walk,
 )
-from episode.plan.types import lane_of
+from episode.plan.types import INTEGER_LIMITS, decimal_of, is_float, is_integer, lane_of
 from episode.plan.wide import is_wide
 
 FUNCTIONS = frozenset({"sum", "count", "min", "max", "avg"})
 OPPOSITE = {"eq": "ne", "ne": "eq", "lt": "ge", "ge": "lt", "gt": "le", "le": "gt"}
+DUAL = {"and": "or", "or": "and"}
+MOST_BRANCHES = 16
+NO_LIMIT = float("inf")
 
 
 @dataclass(frozen=True)
 class Term:
-    """What a choice of events comes to: an aggregate over all of them, or a value of the first or last one; times
-    `factor`, where decimals of different scales are compared."""
+    """What a choice of events comes to: an aggregate, a value of the first or last event, or of the one before b[i]; or
+    a value of b[i] itself, where it is a load at the current row."""
 
     variable: str
     of: Running | Load
-    factor: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -47,91 +54,276 @@ class Fixed:
     expression: Expression
 
 
-Side = Union[Term, Fixed]
+@dataclass(frozen=True)
+class Part:
+    """A term or a fixed value times `factor`, which also brings decimals to one scale."""
+
+    of: Union[Term, Fixed]
+    factor: float = 1.0
+
+
+@dataclass(frozen=True)
+class Side:
+    """The sum of parts. computed: by arithmetic, which may round. limit: greater numbers may be null (overflow)."""
+
+    parts: tuple[Part, ...]
+    computed: bool
+    limit: float
+
+    @property
+    def terms(self) -> list[Term]:
+        return [part.of for part in self.parts if isinstance(part.of, Term)]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    operation: str
+    left: Side
+    right: Side
+
+    @property
+    def terms(self) -> list[Term]:
+        return [*self.left.terms, *self.right.terms]
+
+
+@dataclass(frozen=True)
+class Branch:
+    """Comparisons that all must hold. whole: the branch has no further conditions."""
+
+    comparisons: tuple[Comparison, ...]
+    whole: bool
 
 
 @dataclass(frozen=True)
 class Bound:
-    """A comparison that must hold for the events chosen for the closure `variable`, where there are events of `needs`.
-    (Of alternatives a match has the events of one; what is said of others rests.) condition: what it is part of."""
+    """One of the branches must hold for the events chosen for the closure `variable`, where there are events of
+    `needs`. (Of alternatives a match has the events of one; what is said of others rests.)
+
+    each: for each event, but the first `back` ones of a choice. condition: what it is part of."""
 
     variable: str
-    comparison: str
-    left: Side
-    right: Side
+    branches: tuple[Branch, ...]
     needs: frozenset[str]
     condition: Expression
+    each: bool = False
+    back: int = 0
+
+    @property
+    def comparisons(self) -> list[Comparison]:
+        return [comparison for branch in self.branches for comparison in branch.comparisons]
+
+    @property
+    def parts(self) -> list[Part]:
+        return [part for one in self.comparisons for side in (one.left, one.right) for part in side.parts]
 
 
-def bounds_of(conditions: Iterable[Expression], closures: frozenset[str], singles: frozenset[str]) -> tuple[Bound, ...]:
-    """The comparisons among conditions, all of which must hold, that bounds can decide."""
-    found: dict[Bound, None] = {}
-    for condition in conditions:
-        for part in conjuncts(condition):
-            bound = _bound(part, closures, singles, condition)
-            if bound is not None:
-                found[bound] = None
-    return tuple(found)
+@dataclass(frozen=True)
+class Bounds:
+    """Of the conditions of an automaton. by_check: by number of the check, the bounds that hold exactly where it holds;
+    none where there are no such."""
+
+    all: tuple[Bound, ...] = ()
+    by_check: tuple[tuple[int, ...], ...] = ()
+
+    @property
+    def fixed(self) -> list[Fixed]:
+        """What single events give."""
+        parts = [part.of for bound in self.all for part in bound.parts]
+        return list(dict.fromkeys(part for part in parts if isinstance(part, Fixed)))
 
 
-def _bound(part: Expression, closures: frozenset[str], singles: frozenset[str], condition: Expression) -> Bound | None:
-    turned = False
-    while isinstance(part, Apply) and part.operation == "not":
-        part, turned = part.operands[0], not turned
-    if not isinstance(part, Apply) or part.operation not in COMPARISONS:
-        return None
-    comparison = OPPOSITE[part.operation] if turned else part.operation
-    left, right = part.operands
-    if isinstance(left, Apply) and left.operation == "order" and right == Constant(0, "int"):
-        left, right = left.operands  # decimals in two words
-    sides = _side(left, closures, singles), _side(right, closures, singles)
-    variables = {side.variable for side in sides if isinstance(side, Term)}
-    if None in sides or len(variables) != 1:
-        return None
-    needs = event_variables(condition) & singles
-    return Bound(variables.pop(), comparison, *sides, needs, condition)  # type: ignore[arg-type]
+def bounds_of(automaton: AutomatonPlan, closures: frozenset[str], singles: frozenset[str]) -> Bounds:
+    """What bounds can decide of the conditions of an automaton, all of which must hold."""
+    numbers: dict[Bound, int] = {}
+    by_check: list[tuple[int, ...]] = []
+    tested = _of_matches(automaton)
+    for number, check in enumerate(automaton.checks):
+        found = _bounds_of_check(check, closures, singles) if number in tested else [None]
+        mine = [numbers.setdefault(bound, len(numbers)) for bound in found if bound is not None]
+        by_check.append(tuple(mine) if len(mine) == len(found) else ())
+    return Bounds(tuple(numbers), tuple(by_check))
 
 
-def _side(expression: Expression, closures: frozenset[str], singles: frozenset[str]) -> Side | None:
-    inner, factor = expression, 1.0
-    while isinstance(inner, Apply) and inner.operation in ("to_float", "widen", "scale"):
-        if inner.operation == "scale":
-            digits = inner.operands[1]
-            if not isinstance(digits, Constant) or not isinstance(digits.value, int):
+def _of_matches(automaton: AutomatonPlan) -> set[int]:
+    """Numbers of the checks of the events of a match, not of negating ones."""
+    tested = {check for transition in automaton.transitions for check in transition.checks}
+    return tested | {check for checks in automaton.end_checks for check in checks}
+
+
+def _bounds_of_check(check: Check, closures: frozenset[str], singles: frozenset[str]) -> list[Bound | None]:
+    """A bound for each part of a check that must hold; None where there is none."""
+    reading = _Reading(closures, singles, check.loop)
+    needs = event_variables(check.expression) & singles
+    found: list[Bound | None] = []
+    for part in conjuncts(check.expression):
+        branches = reading.branches(part, False)
+        comparisons = [comparison for branch in branches or () for comparison in branch.comparisons]
+        variables = {term.variable for comparison in comparisons for term in comparison.terms}
+        if branches is None or len(variables) != 1:
+            found.append(None)
+            continue
+        each = check.loop is not None
+        found.append(Bound(variables.pop(), tuple(branches), needs, check.expression, each, check.back))
+    return found
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """loop: the closure whose event b[i] a condition is on, if it is."""
+
+    closures: frozenset[str]
+    singles: frozenset[str]
+    loop: str | None
+
+    def branches(self, part: Expression, turned: bool) -> list[Branch] | None:
+        """The branches of a condition, or of its negation; None where nothing bounds one of them."""
+        if isinstance(part, Apply) and part.operation == "not":
+            return self.branches(part.operands[0], not turned)
+        if isinstance(part, Apply) and part.operation in DUAL:
+            several = [self.branches(operand, turned) for operand in part.operands]
+            if (DUAL[part.operation] if turned else part.operation) == "or":
+                if any(one is None for one in several):
+                    return None
+                found = [branch for one in several for branch in one or ()]
+            else:
+                known = [one for one in several if one is not None]
+                if not known:
+                    return None
+                found = [Branch((), len(known) == len(several))]
+                for one in known:
+                    found = [
+                        Branch((*first.comparisons, *second.comparisons), first.whole and second.whole)
+                        for first in found
+                        for second in one
+                    ][: MOST_BRANCHES + 1]
+            return found if len(found) <= MOST_BRANCHES else None
+        comparison = self.comparison(part, turned)
+        return None if comparison is None else [Branch((comparison,), True)]
+
+    def comparison(self, part: Expression, turned: bool) -> Comparison | None:
+        if not isinstance(part, Apply) or part.operation not in COMPARISONS:
+            return None
+        left, right = part.operands
+        if isinstance(left, Apply) and left.operation == "order" and right == Constant(0, "int"):
+            left, right = left.operands  # decimals in two words
+        one, other = self.side(left), self.side(right)
+        if one is None or other is None:
+            return None
+        return Comparison(OPPOSITE[part.operation] if turned else part.operation, one, other)
+
+    def side(self, expression: Expression) -> Side | None:
+        parts = self.parts(expression)
+        if parts is None:
+            return None
+        computing = [node for node in walk(expression) if isinstance(node, Apply) and node.operation in ARITHMETIC]
+        runnings = [node for node in walk(expression) if isinstance(node, Running)]
+        computed = bool(computing) and any(isinstance(part.of, Term) for part in parts)
+        types = [*(node.type for node in computing), *(node.type for node in runnings)]
+        return Side(tuple(parts), computed, min(map(_limit, types), default=NO_LIMIT))
+
+    def parts(self, expression: Expression) -> list[Part] | None:
+        """What adds up to an expression; None where it is no sum of terms and fixed values."""
+        fixed = self.fixed(expression)
+        if fixed is not None:
+            return [Part(fixed)]
+        term = self.term(expression)
+        if term is not None:
+            return [Part(term)]
+        if not isinstance(expression, Apply):
+            return None
+        operation, operands = expression.operation, expression.operands
+        if operation in ("to_float", "widen", "copy"):
+            return self.parts(operands[0])
+        if operation == "scale":
+            digits = operands[1]
+            if not isinstance(digits, Constant) or not isinstance(digits.value, int) or digits.value < 0:
                 return None
-            factor *= 10.0**digits.value
-        inner = inner.operands[0]
-    term = _term(inner, closures)
-    if term is not None:
-        return replace(term, factor=factor)
-    for node in walk(expression):
-        if not isinstance(node, (Load, Constant, Apply)):
-            return None
-        if isinstance(node, Load) and not (
-            isinstance(node.at, Navigated) and node.at.labels is not None and node.at.labels <= singles
-        ):
-            return None
-    if is_wide(expression):
-        return Fixed(Apply("wide_to_float", (expression,), "double"))
-    lane = lane_of(expression.type)
-    if lane == "float":
-        return Fixed(expression)
-    return Fixed(Apply("to_float", (expression,), "double")) if lane == "int" else None
+            return _times(self.parts(operands[0]), 10.0**digits.value)
+        if operation == "negate":
+            return _times(self.parts(operands[0]), -1.0)
+        if operation in ("add", "subtract"):
+            left, right = self.parts(operands[0]), self.parts(operands[1])
+            if left is None or right is None:
+                return None
+            return [*left, *(_times(right, 1.0 if operation == "add" else -1.0) or ())]
+        if operation == "multiply" and (is_float(expression.type) or is_integer(expression.type)):
+            for factor, other in (operands, operands[::-1]):
+                number = _number(factor)
+                if number is not None:
+                    return _times(self.parts(other), number)
+        return None
 
+    def fixed(self, expression: Expression) -> Fixed | None:
+        for node in walk(expression):
+            if not isinstance(node, (Load, Constant, Apply)):
+                return None
+            if isinstance(node, Load) and not (
+                isinstance(node.at, Navigated) and node.at.labels is not None and node.at.labels <= self.singles
+            ):
+                return None
+        if is_wide(expression):
+            return Fixed(Apply("wide_to_float", (expression,), "double"))
+        lane = lane_of(expression.type)
+        if lane == "float":
+            return Fixed(expression)
+        return Fixed(Apply("to_float", (expression,), "double")) if lane == "int" else None
 
-def _term(expression: Expression, closures: frozenset[str]) -> Term | None:
-    if isinstance(expression, Running):
-        if expression.function not in FUNCTIONS or expression.reach != "all" or expression.labels is None:
+    def term(self, expression: Expression) -> Term | None:
+        if isinstance(expression, Running):
+            reaches = ("all",) if self.loop is None else ("before", "current")
+            if expression.function not in FUNCTIONS or expression.reach not in reaches or expression.labels is None:
+                return None
+            if not expression.labels <= self.closures or len(expression.labels) != 1:
+                return None
+            argument = expression.argument
+            if argument is not None and expression.function != "count" and not _is_number(argument.type):
+                return None
+            return self._of(next(iter(expression.labels)), expression)
+        if not isinstance(expression, Load) or expression.missing is not None or not _is_number(expression.type):
             return None
-        if not expression.labels <= closures or len(expression.labels) != 1:
-            return None
-        argument = expression.argument
-        if argument is not None and expression.function != "count" and lane_of(argument.type) not in ("int", "float"):
-            return None
-        return Term(next(iter(expression.labels)), expression)
-    if isinstance(expression, Load) and isinstance(expression.at, Navigated):
         at = expression.at
-        plain = at.offset == 0 and at.shift == 0 and expression.missing is None
-        if plain and at.labels is not None and at.labels <= closures and lane_of(expression.type) in ("int", "float"):
-            return Term(next(iter(at.labels)), expression)
-    return None
+        if at == Current(0):
+            return None if self.loop is None else Term(self.loop, expression)
+        if (
+            isinstance(at, Navigated)
+            and at.labels is not None
+            and len(at.labels & self.closures) == 1
+            and at.shift == 0
+        ):
+            before = self.loop is not None and not at.first and at.offset == 1
+            if before or (self.loop is None and at.offset == 0):
+                return self._of(next(iter(at.labels)), expression)
+        return None
+
+    def _of(self, variable: str, expression: Running | Load) -> Term | None:
+        """Conditions on b[i] are about the closure of b[i] alone."""
+        return Term(variable, expression) if self.loop in (None, variable) else None
+
+
+ARITHMETIC = ("add", "subtract", "negate", "multiply")
+
+
+def _is_number(type_: str) -> bool:
+    return lane_of(type_) in ("int", "float")
+
+
+def _times(parts: list[Part] | None, factor: float) -> list[Part] | None:
+    return None if parts is None else [replace(part, factor=part.factor * factor) for part in parts]
+
+
+def _number(expression: Expression) -> float | None:
+    """The value of a constant, if it is one."""
+    while isinstance(expression, Apply) and expression.operation in ("to_float", "copy"):
+        expression = expression.operands[0]
+    if not isinstance(expression, Constant) or not isinstance(expression.value, (int, float)):
+        return None
+    number = float(expression.value)
+    return number if abs(number) < NO_LIMIT else None
+
+
+def _limit(type_: str) -> float:
+    """Numbers of this size or greater may be null."""
+    if type_ in INTEGER_LIMITS:
+        return float(INTEGER_LIMITS[type_])
+    decimal = decimal_of(type_)
+    return NO_LIMIT if decimal is None else 10.0 ** decimal[0]

@@ -31,7 +31,6 @@ from episode.plan.events.postponed import (
     part_query,
     places_of,
     reason_for_runs,
-    whole_conditions,
 )
 from episode.plan.events.states import plan_automaton
 from episode.plan.events.tree import Node, logical_tree
@@ -188,7 +187,7 @@ def _construction(bound: BoundQuery, parted: Parted, tests: TreeTests) -> Constr
         automaton,
         tuple(places),
         postponed=tuple(dict.fromkeys(conjunct.text for conjunct in parted.late)),
-        bounds=bounds_of(whole_conditions(automaton), bound.closures, frozenset(bound.variables) - bound.closures),
+        bounds=bounds_of(automaton, bound.closures, frozenset(bound.variables) - bound.closures),
     )
     if bound.closure != POSTPONED:
         return made

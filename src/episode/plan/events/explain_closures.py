@@ -37,7 +37,7 @@ def bounded_conditions(plan: EventPlan) -> set[str]:
     return {
         check.text
         for check in plan.construction.automaton.checks
-        if any(bound.condition == check.expression for bound in plan.construction.bounds)
+        if any(bound.condition == check.expression for bound in plan.construction.bounds.all)
     }
 
 

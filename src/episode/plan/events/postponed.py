@@ -20,7 +20,7 @@ from episode.lang.events.syntax import (
     classes_of,
 )
 from episode.plan.events.automaton import AutomatonPlan
-from episode.plan.events.bounds import Bound, Fixed
+from episode.plan.events.bounds import Bounds
 from episode.plan.events.conditions import Conjunct, JoinTest, is_per_event
 from episode.plan.events.linear import Loop, Step, Take
 from episode.plan.expressions import Expression
@@ -38,7 +38,7 @@ class Construction:
     to be tested, where its events are chosen. places: per alternative, each variable in order, and whether a match
     needs an event of it. tests, group_tests: conditions on single events and on each event of a closure that pattern
     matching has left to the intermediate matches (of POSTPONED). postponed: the automaton's conditions, as written.
-    bounds: which of them bounds decide while the events of a closure are still being chosen.
+    bounds: what of them bounds decide before or while the events of a closure are chosen.
     """
 
     engine: str
@@ -47,20 +47,14 @@ class Construction:
     tests: tuple[JoinTest, ...] = ()
     group_tests: dict[str, tuple[JoinTest, ...]] = field(default_factory=dict)
     postponed: tuple[str, ...] = ()
-    bounds: tuple[Bound, ...] = ()
+    bounds: Bounds = field(default_factory=Bounds)
 
     @property
     def expressions(self) -> list[Expression]:
         """All conditions that it evaluates."""
         found = [test.expression for test in self.every_test]
         found += [check.expression for check in self.automaton.checks]
-        return found + [side.expression for side in self.fixed]
-
-    @property
-    def fixed(self) -> list[Fixed]:
-        """What bounds compare with."""
-        sides = [side for bound in self.bounds for side in (bound.left, bound.right)]
-        return list(dict.fromkeys(side for side in sides if isinstance(side, Fixed)))
+        return found + [part.expression for part in self.bounds.fixed]
 
     @property
     def every_test(self) -> list[JoinTest]:
@@ -172,13 +166,6 @@ def places_of(steps: tuple[Step, ...]) -> tuple[tuple[str, bool], ...]:
             assert body is not None
             places.append((body.variable, step.minimum > 0))
     return tuple(places)
-
-
-def whole_conditions(automaton: AutomatonPlan) -> list[Expression]:
-    """Conditions of an automaton that are tested once for a match."""
-    tested = {check for transition in automaton.transitions for check in transition.checks}
-    tested |= {check for checks in automaton.end_checks for check in checks}
-    return [check.expression for number, check in enumerate(automaton.checks) if number in tested and not check.loop]
 
 
 def _late_negations(parts: tuple[EventPattern, ...], with_closures: set[str]) -> set[int]:

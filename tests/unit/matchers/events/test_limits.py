@@ -50,6 +50,11 @@ def test_output_alone_is_no_error_where_closures_are_postponed(closure: str) -> 
         "avg(b[].y) <> 1",
         "max(b[].y) = c.y + a.y",
         "sum(b[].x) > 100000.5",
+        "sum(b[].y) + max(b[].y) > 51",
+        "2 * sum(b[].y) + count(b[]) > 150",
+        "sum(b[].y) > 50 OR max(b[].y) > c.y OR a.y > 1",
+        "NOT (sum(b[].y) <= 50 AND min(b[].y) >= 1)",
+        "max(b[].y) < c.y",
     ],
 )
 def test_choices_that_bounds_rule_out_are_not_tried(condition: str) -> None:

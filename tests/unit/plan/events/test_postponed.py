@@ -78,15 +78,39 @@ def test_the_choice_follows_the_number_of_closure_events() -> None:
         ("NOT sum(b[].x) <= 100", 1),
         ("sum(b[].x) BETWEEN 1 AND 5", 2),
         ("min(b[].s) > 'a'", 0),
-        ("b[i].x > b[i-1].x", 0),
-        ("sum(b[].x) * 2 > 5", 0),
-        ("sum(b[].x) > 100 OR a.x > 1", 0),
+        ("b[i].x > b[i-1].x", 1),
+        ("b[i].x > b[i-2].x", 0),
+        ("b[i].x > max(b[..i-1].x) + c.x", 1),
+        ("b[i].x > avg(b[].x)", 0),
+        ("sum(b[].x) * 2 > 5", 1),
+        ("sum(b[].x) + max(b[].x) - c.x > -min(b[].x)", 1),
+        ("sum(b[].x) * max(b[].x) > 5", 0),
+        ("sum(b[].x) > 100 OR a.x > 1", 1),
+        ("sum(b[].x) > 100 OR min(b[].s) > 'a'", 0),
+        ("sum(b[].x) > 100 OR (max(b[].x) > 5 AND min(b[].s) > 'a')", 1),
     ],
 )
 def test_what_bounds_can_decide(condition: str, bounds: int) -> None:
     plan = planned(f"PATTERN SEQ(A a, B+ b[], C c) WHERE {condition} WITHIN 9")
     assert plan.construction is not None
-    assert len(plan.construction.bounds) == bounds
+    assert len(plan.construction.bounds.all) == bounds
+
+
+@pytest.mark.parametrize(
+    ("condition", "decided"),
+    [
+        ("sum(b[].x) > 100", True),
+        ("sum(b[].x) BETWEEN 1 AND 5", True),
+        ("sum(b[].x) > 100 OR (max(b[].x) > 5 AND min(b[].s) > 'a')", True),
+        ("b[i].x > b[i-1].x + 2", True),
+        ("sum(b[].x) * sum(b[].x) > 100", False),
+    ],
+)
+def test_what_is_not_tested_where_bounds_say_that_it_holds(condition: str, decided: bool) -> None:
+    """All parts of a condition must be known."""
+    plan = planned(f"PATTERN SEQ(A a, B+ b[], C c) WHERE {condition} WITHIN 9")
+    assert plan.construction is not None
+    assert all(bool(bounds) is decided for bounds in plan.construction.bounds.by_check)
 
 
 @pytest.mark.parametrize(
