@@ -20,6 +20,7 @@ from episode.kernels.correlation import regions
 from episode.kernels.times import EVER, NEVER, window_starts
 from episode.matchers.columns import from_bytes, take
 from episode.matchers.correlation.matches import Matches, together
+from episode.matchers.correlation.older import OlderRows
 from episode.matchers.correlation.recent import RecentBuffer
 from episode.matchers.correlation.segments import FIRST_ID, Demands, Segments, looked_up
 from episode.matchers.correlation.side import Side
@@ -50,6 +51,7 @@ class DemandedSide(Side):
         self.recent = RecentBuffer(spec.input_schema, [*self.events.outer, *spec.keys])
         self.segments = Segments()
         self.covered_key = self.covered = np.zeros(0, np.int64)
+        self.older: OlderRows | None = None
         self.everything = True
         self._unanchored = np.zeros(0, np.int64)
         self._asked_from: Callable[[np.ndarray], np.ndarray] | None = None
@@ -65,6 +67,8 @@ class DemandedSide(Side):
         if self._asked_from is not None:  # what is in the buffer has not been asked for yet: now it is, without end
             self.recent.add(rows)
             keys = np.union1d(self.recent.keys, self.segments.key)
+            if self.older is not None:
+                keys = np.union1d(keys, self.older.past.key)
             lo, self._asked_from = self._asked_from(keys), None
             self._open(Demands(keys, lo, np.full(len(keys), EVER)), until)
             parts += self._advance(until)
@@ -84,6 +88,8 @@ class DemandedSide(Side):
             return
         self.everything = True
         keys = np.union1d(self.recent.keys, self.segments.key)
+        if self.older is not None:
+            keys = np.union1d(keys, self.older.past.key)
         bounds = least(keys)
         self._asked_from = lambda wanted: looked_up(keys, bounds, wanted, NEVER)
 
@@ -109,6 +115,9 @@ class DemandedSide(Side):
         self.segments = own.followed_by(self.segments)
         self._unanchored = keys
         self.covered_key, self.covered = np.zeros(0, np.int64), np.zeros(0, np.int64)
+        if self.older is not None:
+            others = np.setdiff1d(self.older.past.key, keys)
+            self.covered_key, self.covered = others, np.full(len(others), until + 1)
 
     def _adopt(self) -> None:
         """Segments that have no end and that nothing follows are their keys."""
@@ -133,6 +142,8 @@ class DemandedSide(Side):
 
     def _open(self, demands: Demands, until: int) -> np.ndarray:
         """Segments for what is asked for and not known yet."""
+        if self.older is not None:
+            self._fetch(self.older, demands, until)
         recent, active = self.recent, self.segments
         groups = np.unique(np.concatenate([recent.keys, active.key, demands.key]))
         self._groups = groups
@@ -167,6 +178,14 @@ class DemandedSide(Side):
         by_demand = np.empty(len(order), np.int64)
         by_demand[order] = ids
         return by_demand
+
+    def _fetch(self, older: OlderRows, demands: Demands, until: int) -> None:
+        """Read rows that are asked for and not in the buffer. A segment that goes on needs none."""
+        older.arrive(self.recent)
+        going_on = self.segments.key[self.segments.limit == EVER] if self.cached else np.zeros(0, np.int64)
+        lo = np.maximum(demands.lo, looked_up(self.covered_key, self.covered, demands.key, NEVER))
+        wanted = np.flatnonzero((lo < demands.hi) & ~np.isin(demands.key, going_on))
+        older.fetch(self.recent, demands.key[wanted], lo[wanted], until)
 
     def _advance(self, until: int) -> Iterator[Matches]:
         """Feed the segments until they are decided, or their rows are used up."""
@@ -322,14 +341,21 @@ class DemandedSide(Side):
         bound = least(keys)
         if self.cached:
             covered = looked_up(self.covered_key, self.covered, keys, NEVER)
-            useful = np.flatnonzero(covered > bound)
-            self.covered_key, self.covered = keys[useful], covered[useful]
+            self._forget_covered(keys, covered > bound, least)
             bound = np.maximum(bound, covered)
             if len(self.segments):
                 bound = np.maximum(bound, looked_up(*self._pending(), keys, NEVER))
         self._groups, self._from, self._to = keys, self.recent.row_from, self.recent.row_to
         first, _ = self._reach_back(np.arange(len(keys)), self.recent.first_rows(bound), bound)
-        self.recent.keep_from(first - self.traits.lookback)
+        first = first - self.traits.lookback
+        self.recent.keep_from(first if self.older is None else self.older.cut(self.recent, first))
+
+    def _forget_covered(self, keys: np.ndarray, useful: np.ndarray, least: Least) -> None:
+        """What is known is remembered of rows that may be asked for again; those in an archive, too."""
+        keep = np.isin(self.covered_key, keys[useful])
+        if self.older is not None:
+            keep |= ~np.isin(self.covered_key, keys) & (self.covered > least(self.covered_key))
+        self.covered_key, self.covered = self.covered_key[keep], self.covered[keep]
 
     def _pending(self) -> tuple[np.ndarray, np.ndarray]:
         """For each key with a segment: before this time nothing will be asked for again."""
@@ -365,7 +391,9 @@ class DemandedSide(Side):
         segments = self.segments.table().replace_schema_metadata(metadata)
         covered = pa.table({"key": self.covered_key, "covered": self.covered})
         unanchored = chunk_of("unanchored", pa.table({"key": self._unanchored}))
-        own = (chunk_of(_STATE, segments), chunk_of("covered", covered), unanchored)
+        own = [chunk_of(_STATE, segments), chunk_of("covered", covered), unanchored]
+        if self.older is not None:
+            own.append(self.older.chunk())
         return Snapshot((*inner.put, *recent.put, *own), (*inner.removed, *recent.removed))
 
     def restore(self, chunks: Sequence[StateChunk]) -> None:
@@ -374,6 +402,8 @@ class DemandedSide(Side):
         if _STATE not in known:
             return
         self.recent.restore(chunks)
+        if self.older is not None:
+            self.older.restore(chunks)
         table = from_bytes(known[_STATE].data)
         metadata = table.schema.metadata or {}
         self._next_id, self.everything = int(metadata[b"next"]), metadata[b"everything"] == b"True"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from time import perf_counter
+from time import thread_time
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,6 +22,7 @@ from episode.matchers.correlation.adapt import Adaptation, Round
 from episode.matchers.correlation.demand import DemandedSide
 from episode.matchers.correlation.join import Join
 from episode.matchers.correlation.matches import Matches
+from episode.matchers.correlation.older import OlderRows
 from episode.matchers.correlation.output import Output
 from episode.matchers.correlation.past import Past
 from episode.matchers.correlation.rounds import rounds_of
@@ -59,6 +60,8 @@ class CorrelationMatcher:
         self.past = None
         if spec.history is not None:
             self.past = Past(spec, self.archive.events.outer, self.archive.traits)
+            if isinstance(self.archive, DemandedSide):
+                self.archive.older = OlderRows(self.past, spec.plan.recent_buffer)
         self.until = NEVER
 
     # ---- protocol --------------------------------------------------------------------------------------------------
@@ -139,17 +142,17 @@ class CorrelationMatcher:
         self._switch()
         live, archive = self.live.events.rows_of(events), self.archive.events.rows_of(events)
         if self.past is not None:
-            archive = self.past.supply(events, archive, until)
+            archive = self.past.supply(events, archive, until, self.strategy is Strategy.LIVE_FIRST)
         if self.strategy is Strategy.EAGER:
             yield from self._eager(live, archive, until, round_)
         elif self.strategy is Strategy.LIVE_FIRST:
             yield from self._live_first(live, archive, until, round_)
         else:
             yield from self._archive_first(live, archive, until, round_)
-        began = perf_counter()
+        began = thread_time()
         self._expire(until)
         self.until = self.until if until == END_OF_TIME else max(self.until, until)
-        round_.join += perf_counter() - began
+        round_.join += thread_time() - began
         self.adaptation.note(round_)
         self.adaptation.hold(self._buffered(), len(self.join), 0 if self.past is None else self.past.reader.rows)
 
@@ -197,9 +200,9 @@ class CorrelationMatcher:
         else:  # each live match has archive matches of its own: both have the number of the segment as their key
             self.join.live.add(replace(live, key=ids))
             yield from self._timed(self.join.own(self.join.live.matches, archive), round_)
-        began = perf_counter()
+        began = thread_time()
         side.trim(until, lambda keys: self._least_start(keys, until))
-        round_.asked += perf_counter() - began
+        round_.asked += thread_time() - began
 
     def _archive_first(
         self, live_rows: EventBatch, archive_rows: EventBatch, until: int, round_: Round
@@ -215,9 +218,9 @@ class CorrelationMatcher:
         else:
             self.join.archive.add(replace(archive, key=ids))
             yield from self._timed(self.join.own(live, self.join.archive.matches), round_)
-        began = perf_counter()
+        began = thread_time()
         side.trim(until, lambda keys: self._least_end(keys, until))
-        round_.asked += perf_counter() - began
+        round_.asked += thread_time() - began
 
     def _joined(self, live: Matches, archive: Matches, until: int, round_: Round) -> Iterator[pa.Table]:
         yield from self._timed(self.join.add(live, archive), round_)
@@ -276,26 +279,26 @@ class CorrelationMatcher:
     # ---- measuring -------------------------------------------------------------------------------------------------
 
     def _timed_feed(self, side: Side, rows: EventBatch, until: int, round_: Round, name: str) -> Matches:
-        began = perf_counter()
+        began = thread_time()
         found = side.feed(rows, until)
-        setattr(round_, name, getattr(round_, name) + perf_counter() - began)
+        setattr(round_, name, getattr(round_, name) + thread_time() - began)
         setattr(round_, f"{name}_matches", len(found))
         return found
 
     def _timed_answer(
         self, side: DemandedSide, rows: EventBatch, until: int, demands: Demands, round_: Round
     ) -> tuple[Matches, np.ndarray]:
-        began, before = perf_counter(), side.fed_rows
+        began, before = thread_time(), side.fed_rows
         answer = side.answer(rows, until, demands)
-        round_.asked += perf_counter() - began
+        round_.asked += thread_time() - began
         round_.asked_rows += side.fed_rows - before
         return answer
 
     def _timed(self, tables: Iterator[pa.Table], round_: Round) -> Iterator[pa.Table]:
         while True:
-            began = perf_counter()
+            began = thread_time()
             table = next(tables, None)
-            round_.join += perf_counter() - began
+            round_.join += thread_time() - began
             if table is None:
                 return
             round_.pairs += table.num_rows

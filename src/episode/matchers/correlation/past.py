@@ -132,8 +132,9 @@ class Past:
         self.read_until = NEVER
         self.complete = False
 
-    def supply(self, events: EventBatch, rows: EventBatch, until: int) -> EventBatch:
-        """The rows of the archive pattern that come with a feed. rows: those of them that are fed."""
+    def supply(self, events: EventBatch, rows: EventBatch, until: int, on_demand: bool) -> EventBatch:
+        """The rows of the archive pattern that come with a feed. rows: those of them that are fed. on_demand: what is
+        older is read when it is asked for."""
         first = events.bounds[:-1]
         order = np.argsort(events.key[first], kind="stable")
         keys, begins = events.key[first][order], events.time[first][order]
@@ -143,7 +144,7 @@ class Past:
         parts = [EventBatch(rows.table.select(self.reader.columns), rows.key, rows.time)]
         values = take(events.table.select(list(self.spec.keys)), first[order][new]) if self.spec.keys else None
         if not self.spec.closed:
-            if len(new):
+            if len(new) and not on_demand:
                 parts.insert(0, self.reader.read(values, keys[new], lo, begins[new] - 1))
         else:
             latest = self.spec.history.latest() if self.spec.history is not None else None
@@ -156,6 +157,10 @@ class Past:
             self.read_until = max(self.read_until, hi)
         self._remember(keys, ends, values, new)
         return _in_order(parts)
+
+    def values_of(self, keys: np.ndarray) -> pa.Table:
+        """The key columns of keys that are known."""
+        return take(self.values, np.searchsorted(self.key, keys)) if self.spec.keys else self.values
 
     def _earliest_needed(self, begins: np.ndarray) -> np.ndarray:
         if self.traits.dependent is not None and self.traits.reach is None:

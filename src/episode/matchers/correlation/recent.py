@@ -81,6 +81,13 @@ class RecentBuffer:
         regions.first_rows(self.row_from, self.row_to, self.rows.time, bound, out)
         return out
 
+    def rows_before(self, keys: np.ndarray, time: np.ndarray) -> np.ndarray:
+        """For each of these keys (ascending), how many rows of it are earlier."""
+        begin = np.searchsorted(self.rows.key, keys)
+        first = np.empty(len(keys), np.int64)
+        regions.first_rows(begin, np.searchsorted(self.rows.key, keys, side="right"), self.rows.time, time, first)
+        return first - begin
+
     def keep_from(self, first: np.ndarray) -> None:
         """Of each key, keep the rows from this one on."""
         first = np.maximum(first, self.row_from)

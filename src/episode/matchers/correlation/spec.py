@@ -7,7 +7,7 @@ from functools import cached_property
 
 import pyarrow as pa
 
-from episode.errors import EpisodeUnsupportedError
+from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
 from episode.matchers.correlation.history import History
 from episode.matchers.correlation.matcher import ARCHIVE_ROW, LIVE_ROW, ROW_OF_BOTH, CorrelationMatcher
 from episode.matchers.correlation.strategies import unavailable
@@ -58,6 +58,11 @@ class CorrelationSpec:
 
     def __post_init__(self) -> None:
         plan = self.plan
+        if plan.recent_buffer is not None and (self.history is None or self.closed):
+            raise EpisodeAnalysisError(
+                f"A recent buffer of {plan.recent_buffer:,} rows needs the archive of a stream, where older rows are.",
+                hint="Leave recent_buffer out: the rows that recency needs are kept.",
+            )
         reason = None if plan.strategy is None else unavailable(self).get(plan.strategy)
         if plan.strategy is not None and reason is not None:
             raise EpisodeUnsupportedError(

@@ -16,6 +16,7 @@ from episode.matchers.bound import BoundPattern
 from episode.plan.correlation.explain import explain_correlation
 from episode.plan.correlation.inputs import JointInput, joint_input
 from episode.plan.correlation.plan import CorrelationPlan, Strategy
+from episode.plan.correlation.report import explain_reports
 from episode.plan.delays import UNBOUNDED, Delays, plain_values, widest
 from episode.plan.event_time import EventTime, in_units_of_time
 from episode.plan.output import MATCH_END, MATCH_START, ColumnAtPlace
@@ -296,7 +297,7 @@ class CorrelatedPatterns:
         return own
 
     def explain_reports(self, reports: list[str]) -> list[str]:
-        return []
+        return explain_reports(reports)
 
 
 def correlation_of(statement: Statement, recency: Recency) -> tuple[Correlation, bool]:

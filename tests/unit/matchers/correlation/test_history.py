@@ -12,7 +12,7 @@ import pytest
 
 from episode.matchers.correlation.history import History
 from episode.matchers.correlation.spec import ARCHIVE_ROW, ROW_OF_BOTH
-from episode.matchers.running import run
+from episode.matchers.running import LocalRun, run
 from episode.plan.correlation.plan import CorrelationPlan, Strategy
 from tests.support.correlation import FALL, RISE, TICK, correlation, pairs_of
 
@@ -67,9 +67,54 @@ def test_the_stream_begins_where_the_archive_is_long(archive: str, strategy: Str
     assert sorted(pairs_of(spec, output)) == expected
 
 
-def cut(table: pa.Table) -> list[pa.Table]:
+def cut(table: pa.Table, pieces: int = 12) -> list[pa.Table]:
     """Pieces of 13 units of time; some of them are empty."""
-    return [table.filter(pc.equal(pc.divide(table.column("ts"), 13), i)) for i in range(12)]
+    return [table.filter(pc.equal(pc.divide(table.column("ts"), 13), i)) for i in range(pieces)]
+
+
+@pytest.mark.parametrize("rows", [None, 0, 3])
+@pytest.mark.parametrize("archive", [TICK, RISE, LOOKS_BACK])
+@pytest.mark.parametrize("seed", range(8))
+def test_strategies_change_over_a_long_archive(archive: str, rows: int | None, seed: int) -> None:
+    table = ticks(200, seed)
+    draw = np.random.default_rng(seed)
+    later = pc.greater_equal(table.column("ts"), table.column("ts")[70].as_py())
+    whole = correlation(FALL, archive, 25, side="side")
+    sides = pc.if_else(later, pa.scalar(ROW_OF_BOTH, pa.int8()), pa.scalar(ARCHIVE_ROW, pa.int8()))
+    expected = sorted(pairs_of(whole, run(whole, table.append_column("side", sides))))
+    plan = CorrelationPlan(recent_buffer=rows)
+    spec = correlation(FALL, archive, 25, plan=plan, history=TableHistory(table))
+    running = LocalRun(spec)
+    outputs = []
+    for piece in cut(table.filter(later), 18):
+        if draw.integers(2):
+            running.move()
+        running.matcher.adaptation.strategy = list(Strategy)[draw.integers(3)]  # type: ignore[attr-defined]
+        outputs.append(running.feed(piece, max(piece.column("ts").to_pylist(), default=-1)))
+    assert sorted(pairs_of(spec, pa.concat_tables([*outputs, running.finish()]))) == expected
+
+
+@pytest.mark.parametrize("rows", [0, 1, 2, 5, 20])
+@pytest.mark.parametrize("cache", [True, False])
+@pytest.mark.parametrize("archive", [TICK, LOOKS_BACK])
+@pytest.mark.parametrize("seed", range(2))
+def test_a_small_buffer_reads_the_older_part(archive: str, cache: bool, rows: int, seed: int) -> None:
+    table = ticks(200, seed)
+    whole = correlation(FALL, archive, 25)
+    expected = sorted(pairs_of(whole, run(whole, table)))
+    plan = CorrelationPlan(Strategy.LIVE_FIRST, cache, rows)
+    spec = correlation(FALL, archive, 25, plan=plan, history=TableHistory(table))
+    running = LocalRun(spec)
+    outputs, read = [], 0
+    for piece in cut(table, 18):
+        running.move()
+        outputs.append(running.feed(piece, max(piece.column("ts").to_pylist(), default=-1)))
+        read += running.matcher.report().read  # type: ignore[attr-defined]
+        held = running.matcher.archive.recent  # type: ignore[attr-defined]
+        assert (held.row_to - held.row_from).max(initial=0) <= rows
+    output = pa.concat_tables([*outputs, running.finish()])
+    assert sorted(pairs_of(spec, output)) == expected
+    assert read > 0
 
 
 @pytest.mark.parametrize("strategy", [None, Strategy.EAGER, Strategy.ARCHIVE_FIRST])
