@@ -204,5 +204,5 @@ class Store(RuleBasedStateMachine):
             assert own == sorted(own)
 
 
-Store.TestCase.settings = settings(max_examples=25, stateful_step_count=25)
+Store.TestCase.settings = settings(max_examples=settings().max_examples // 4, stateful_step_count=25)
 test_store = Store.TestCase
