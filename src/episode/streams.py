@@ -144,8 +144,7 @@ def read(
     batches are not cut, and at least one is read. skip_corrupt: leave out corrupt segments, with a warning for each.
     """
     store = store_of(name, catalog)
-    if until is None:
-        until = store.advance(after, limit)
+    until = store.advance(after, limit) if until is None else min(until, store.check(after))
     schema = store.selected(columns)
     pages = store.pages(after, until, columns=_with_time(schema.names, store), lanes=lanes, skip_corrupt=skip_corrupt)
     tables = [store.by_time(batches).select(schema.names) for _, batches in pages if batches]

@@ -29,16 +29,6 @@ def catalog(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "catalog"
 
 
-class Frame:
-    """Stands in for a Spark DataFrame."""
-
-    def toArrow(self) -> pa.Table:
-        return pa.Table.from_pylist([ROW])
-
-
-Frame.__module__ = "pyspark.sql.dataframe"
-
-
 @pytest.mark.parametrize(
     "rows",
     [
@@ -51,7 +41,6 @@ Frame.__module__ = "pyspark.sql.dataframe"
         pd.DataFrame([ROW]),
         pd.DataFrame([{**ROW, "ts": NOW.replace(tzinfo=None)}]),
         pl.DataFrame([ROW]),
-        Frame(),
     ],
     ids=lambda rows: type(rows).__name__,
 )

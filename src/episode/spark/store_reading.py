@@ -190,6 +190,7 @@ class StoreStreamReader(_Reading, DataSourceStreamReader, SupportsTriggerAvailab
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
         after, head = start["commit"], self._head()
+        self.store.check(after)
         if isinstance(limit, ReadMaxRows) and head > after:
             head = min(head, self.store.advance(after, limit.max_rows))
         return {"commit": max(after, head)}

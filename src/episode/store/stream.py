@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError, EpisodeWarning
+from episode.errors import EpisodeAnalysisError, EpisodeDataError, EpisodeUnsupportedError, EpisodeWarning
 from episode.store import archive_reading
 from episode.store.archive import Archive, Arrival, MissingFile
 from episode.store.conforming import conform
@@ -78,11 +78,21 @@ class StreamStore:
         """The position after the last commit."""
         return self.log.head()
 
+    def check(self, position: int) -> int:
+        """The position after the last commit; an error where a reader says that it is at a later one."""
+        head = self.head()
+        if position > head:
+            raise EpisodeDataError(
+                f"The stream {self.declaration.name} is at position {head:,}; there is no position {position:,} yet.",
+                hint="Was it dropped and created again since? Then begin at position 0, with a new checkpoint.",
+            )
+        return head
+
     def advance(self, after: int, rows: int | None = None) -> int:
         """How far a reader at a position goes on if it takes this many rows: at least one commit, or to the end."""
-        head = self.head()
-        if rows is None or after >= head:
-            return max(head, after)
+        head = self.check(after)
+        if rows is None or after == head:
+            return head
         position, taken = after, 0
         while position < head:
             try:
@@ -132,7 +142,8 @@ class StreamStore:
         skip_corrupt: bool = False,
     ) -> tuple[pa.Table, int]:
         """The rows of the commits after a position, and the position after them. A key's rows come in order."""
-        until = self.head() if until is None else until
+        head = self.check(after)
+        until = head if until is None else min(until, head)
         schema = self.selected(columns)
         found = list(self.batches(after, until, lanes=lanes, columns=schema.names, skip_corrupt=skip_corrupt))
         return pa.Table.from_batches(found, schema), max(after, until)
@@ -162,7 +173,7 @@ class StreamStore:
         """As `read`, commit by commit: (position after it, its rows). What has left the log is read from the archive,
         then several commits at a time."""
         names = self.selected(columns).names
-        position = after
+        position, until = after, min(until, self.check(after))
         while position < until:
             found: list[pa.RecordBatch] = []
             try:

@@ -30,6 +30,10 @@ def test_positions(tmp_path: Path) -> None:
     found, position = other.read(1)
     assert (rows_of(found), position, other.count()) == ([("a", 3, 30)], 2, 3)
     assert rows_of(other.read(2)[0]) == []
+    assert other.read(1, 99)[1] == 2
+    for read in (other.read, other.advance, lambda after: list(other.pages(after, 9))):
+        with pytest.raises(EpisodeDataError, match="there is no position 3 yet"):
+            read(3)
     assert sorted(rows_of(other.read(0, 1)[0])) == [("a", 1, 10), ("b", 2, 20)]
 
 
