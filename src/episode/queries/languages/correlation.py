@@ -46,7 +46,7 @@ ARCHIVE_SAMPLE = """
 """
 """Patterns that need every kernel of correlations."""
 
-SAMPLED = tuple(Strategy)
+SAMPLED = (AUTO, *(strategy.value for strategy in Strategy))
 SAMPLE_TYPES = {"k": "bigint", "ts": "bigint", "v": "double"}
 
 
@@ -102,14 +102,14 @@ class Correlations(Language[Correlation]):
     def samples(self) -> Iterator[tuple[MatcherSpec, pa.Table]]:
         import pyarrow as pa
 
-        values = [3.0, 2.0, 3.0, 4.0, 3.0, 2.0]
+        values = [2.0, 3.0, 4.0, 3.0, 4.0, 3.0, 2.0, 3.0]
         count = len(values)
         table = pa.table({"k": [1] * count, "ts": list(range(count)), "v": values})
         equal = (Equality((LIVE, "k"), (ARCHIVE, "k"), NOWHERE),)
         patterns = parse_clause(LIVE_SAMPLE), parse_clause(ARCHIVE_SAMPLE)
         query = Correlation(*patterns, Duration(9, None), equalities=equal, names=(LIVE, ARCHIVE))
         for strategy in SAMPLED:
-            run = RunOptions(correlation=strategy.value)
+            run = RunOptions(correlation=strategy)
             yield self.bind(query, Input(InputSchema(SAMPLE_TYPES)), Given(), run).spec(table.schema), table
 
 

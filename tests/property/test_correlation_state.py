@@ -1,0 +1,48 @@
+"""Correlation, law 4: the state is bounded by the recency and by matches that are open, however long the stream is."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from episode.matchers.correlation.matcher import CorrelationMatcher
+from episode.matchers.protocol import StateChunk
+from episode.matchers.running import LocalRun
+from episode.plan.correlation.plan import CorrelationPlan, Strategy
+from tests.support.correlation import correlation
+
+KEYS, FEED, FEEDS, RECENCY = 3, 40, 120, 60
+PLANS = [
+    CorrelationPlan(strategy, result_cache=cache, ordered=ordered)
+    for strategy in Strategy
+    for cache in (True, False)
+    for ordered in (False, True)
+    if cache or (strategy is not Strategy.EAGER and not ordered)
+]
+
+
+def feed_of(number: int, draw: np.random.Generator) -> pa.Table:
+    """One row per unit of time, keys in turn; prices go up and down, at most five rows in one direction."""
+    time = np.arange(number * FEED, (number + 1) * FEED)
+    price = np.abs((time // KEYS) % 10 - 5) + draw.random(FEED) / 4
+    return pa.table({"symbol": pa.array([str(one) for one in time % KEYS]), "ts": time, "price": price})
+
+
+@pytest.mark.parametrize("plan", PLANS, ids=str)
+def test_state_is_bounded_by_recency(plan: CorrelationPlan) -> None:
+    running = LocalRun(correlation(recency=RECENCY, plan=plan))
+    draw = np.random.default_rng(3)
+    state: dict[str, StateChunk] = {}
+    held, sizes = [], []
+    for number in range(FEEDS):
+        running.feed(feed_of(number, draw), (number + 1) * FEED - 1)
+        assert isinstance(running.matcher, CorrelationMatcher)
+        held.append(running.matcher.state_rows)
+        running.matcher.snapshot().apply(state)
+        sizes.append(sum(len(chunk.data) for chunk in state.values()))
+    # The rows and matches of the last recency; without the cache each waiting match may hold its own region.
+    most = 4 * (RECENCY + FEED) if plan.result_cache else 12 * (RECENCY + FEED)
+    assert max(held) <= most
+    assert max(held[FEEDS // 2 :]) <= max(held[: FEEDS // 2]) * 1.2 + 10
+    assert max(sizes[FEEDS // 2 :]) <= max(sizes[: FEEDS // 2]) * 1.5 + 4096
