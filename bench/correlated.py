@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from bench.feeding import Fed, batches_of, feeds_of, median_parts, told_medians
+from episode import streams
 from episode.lang.rows.parser import parse_clause
 from episode.matchers.correlation.spec import CorrelationSpec, SidePlan
 from episode.matchers.protocol import EventBatch, OrderKey
@@ -26,6 +27,7 @@ from episode.plan.run_options import RunOptions
 from episode.plan.schema import InputSchema
 from episode.queries.language import Given, Input
 from episode.queries.languages.rows import BoundRowPattern, RowPatterns
+from episode.store.history import StoreHistory
 
 TYPES = {"symbol": "int", "ts": "bigint", "price": "double", "volume": "double"}
 SCHEMA = pa.schema([("symbol", pa.int32()), ("ts", pa.int64()), ("price", pa.float64()), ("volume", pa.float64())])
@@ -184,6 +186,15 @@ def walk(rows: int, seed: int = 7) -> pa.Table:
     """The price of a busy stock: a random walk in cents, as in `bench/ticks.py`."""
     moves = np.random.default_rng(seed).choice([-2, -1, 0, 1, 2], rows, p=[0.1, 0.25, 0.3, 0.25, 0.1])
     return stream_of(np.abs(5_000 + np.cumsum(moves)) / 100)
+
+
+def archived(table: pa.Table, catalog: str) -> StoreHistory:
+    """The tuples in a stream store of their own, all of them archived."""
+    columns = ", ".join(f"{name} {kind}" for name, kind in TYPES.items())
+    declared = streams.create("ticks", columns, time="ts", key="symbol", archive="past", catalog=catalog)
+    streams.append("ticks", table, catalog=catalog)
+    streams.archive("ticks", catalog=catalog)
+    return StoreHistory(declared)
 
 
 # ---- the baseline of section 3.1 ------------------------------------------------------------------------
