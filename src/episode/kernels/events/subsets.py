@@ -31,21 +31,35 @@ its place among the members, the transition that took it, the state after it, th
 before it, and what has been taken and aggregated. option, cursor, by depth + 1: the transition and the member to be
 tried next (-1: the first). tops: by variable, where its candidates end that the rest of the match can follow."""
 
+Candidates = namedtuple("Candidates", ["low", "high", "members", "first", "stop"])
+"""Intermediate match i may take the rows members[low[i, v]:high[i, v]] for variable v, and has first[i]:stop[i], the
+rows of its partition, around it."""
+
+Places = namedtuple("Places", ["from_", "variable", "needed"])
+"""variable[from_[a]:from_[a + 1]]: the variables of alternative a in order; needed: must a match have one of it?"""
+
+Events = namedtuple("Events", ["bits", "start", "end", "lasting"])
+"""By row: the variables that it qualifies for, its time; lasting: do events begin before they end?"""
+
+Out = namedtuple("Out", ["offsets", "rows", "variables"])
+"""The events of match i: rows[offsets[i]:offsets[i + 1]], with their variables."""
+
 MATCH, ALTERNATIVE, DEPTH, STEPS = range(4)
 NOT_BEGUN = -2
 FINE, FULL, BUDGET_SPENT = 0, 1, 2
 
 
 @njit(cache=True, nogil=True)
-def subsets(m, lanes, b, levels, walk, work, low, high, members, place_from, place_variable, place_needed, first, stop,
-            bits, start, end, lasting, window, budget, offsets, out_rows, out_variables):  # fmt: skip
-    """Final matches of intermediate ones: intermediate match i has members[low[i, v]:high[i, v]] for variable v.
+def subsets(m, lanes, b, levels, walk, work, candidates, places, events, window, budget, out):
+    """Final matches of intermediate ones, as far as `out` has room, in at most `budget` steps without a match.
 
-    place_variable[place_from[a]:…]: the variables of alternative a in order; place_needed: must a match have an event
-    of it? first[i]:stop[i]: the rows of its partition. lasting: do events begin before they end?
-    Returns (status, matches): offsets, out_rows and out_variables hold their events, as those of `runs`. FULL: there
-    are more, to be had by calling again with the same arrays.
+    Returns (status, matches): `out` holds their events, as those of `runs`. FULL: there are more, to be had by calling
+    again with the same arrays.
     """
+    low, high, members, first, stop = candidates
+    place_from, place_variable, place_needed = places
+    bits, start, end, lasting = events
+    offsets, out_rows, out_variables = out
     state_from, variable, target, accepting = m.from_, m.variable, m.target, m.accepting
     take_from, take_check, end_from, late_from, cross_from = (
         m.take_from,

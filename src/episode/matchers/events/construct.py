@@ -7,7 +7,6 @@ stops, and goes on when the buffer has been handed out.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -34,23 +33,8 @@ class BudgetSpent(Exception):
         self.row = row
 
 
-@dataclass(frozen=True)
-class Candidates:
-    """The rows that intermediate match i may take for variable v: members[low[i, v]:high[i, v]]."""
-
-    low: np.ndarray
-    high: np.ndarray
-    members: np.ndarray
-
-    @property
-    def most(self) -> tuple[int, int]:
-        """Of one match: candidates of all variables, and of one."""
-        sizes = self.high - self.low
-        return int(sizes.sum(axis=1).max(initial=0)), int(sizes.max(initial=0))
-
-
-def candidates_of(plan: EventPlan, found: Found) -> Candidates:
-    """Single events and groups alike."""
+def candidates_of(plan: EventPlan, found: Found, from_: np.ndarray) -> subsets.Candidates:
+    """What intermediate matches may take: single events and groups alike. from_: where partitions begin."""
     count, number = len(found.rows), {name: index for index, name in enumerate(plan.variables)}
     low, high = (np.zeros((count, len(number)), np.int64) for _ in range(2))
     members = [np.ascontiguousarray(found.rows.T).reshape(-1)]
@@ -63,7 +47,8 @@ def candidates_of(plan: EventPlan, found: Found) -> Candidates:
         low[:, number[name]], high[:, number[name]] = at + offsets[:-1], at + offsets[1:]
         members.append(rows)
         at += len(rows)
-    return Candidates(low, high, np.concatenate(members).astype(np.int32, copy=False))
+    rows = np.concatenate(members).astype(np.int32, copy=False)
+    return subsets.Candidates(low, high, rows, from_[found.group], from_[found.group + 1])
 
 
 class Constructing:
@@ -82,7 +67,7 @@ class Constructing:
         self.plan = plan
         self.round = round_
         self.window = window
-        self.lasting = plan.times.start is not None
+        self.events = subsets.Events(round_.bits, round_.start, round_.end, plan.times.start is not None)
         self.budget = budget
         self.buffer = buffer
         self.lanes = arrays.kernel_lanes
@@ -90,26 +75,24 @@ class Constructing:
         self.bounds = bound_arrays(plan, plan.construction, arrays)
         bit = {name: number for number, name in enumerate(plan.variables)}
         places = plan.construction.places
-        self.place_from, self.place_variable = ragged([[bit[name] for name, _ in one] for one in places])
-        self.place_needed = np.array([needed for one in places for _, needed in one], np.bool_)
+        needed = np.array([needed for one in places for _, needed in one], np.bool_)
+        self.places = subsets.Places(*ragged([[bit[name] for name, _ in one] for one in places]), needed)
 
     def matches(self, found: Found) -> Iterator[FoundMatches]:
         """The final matches of intermediate ones."""
-        candidates = candidates_of(self.plan, found)
-        deepest, longest = candidates.most
+        candidates = candidates_of(self.plan, found, self.round.from_)
+        sizes = candidates.high - candidates.low
+        deepest, longest = int(sizes.sum(axis=1).max(initial=0)), int(sizes.max(initial=0))
         walk_, work = self._walk(deepest), checks.scratch(self.automaton)
         levels = levels_of(self.bounds, longest, len(candidates.members))
-        group, from_ = found.group, self.round.from_
         most_matches, most_events = 1 + self.buffer // LEAST_EVENTS, max(self.buffer, deepest + 1)
         status = subsets.FULL
         while status == subsets.FULL:
             offsets = np.empty(most_matches + 1, np.int64)
             rows, variables = np.empty(most_events, np.int32), np.empty(most_events, np.int32)
             status, count = subsets.subsets(
-                self.automaton, self.lanes, self.bounds, levels, walk_, work, candidates.low, candidates.high,
-                candidates.members, self.place_from, self.place_variable, self.place_needed, from_[group],
-                from_[group + 1], self.round.bits, self.round.start, self.round.end, self.lasting, self.window,
-                self.budget, offsets, rows, variables,
+                self.automaton, self.lanes, self.bounds, levels, walk_, work, candidates, self.places, self.events,
+                self.window, self.budget, subsets.Out(offsets, rows, variables),
             )  # fmt: skip
             if status == subsets.BUDGET_SPENT:
                 raise BudgetSpent(int(found.rows[walk_.at[subsets.MATCH]].max()))
