@@ -206,6 +206,16 @@ def test_patterns_of_other_languages(spark: SparkSession) -> None:
     assert sorted((row.match_end, row.match_start) for row in found.collect()) == sorted(expected)
 
 
+def test_explain_of_a_run(spark: SparkSession) -> None:
+    """With the factors that were measured, estimates and what it took."""
+    table = frame(spark, both())
+    live, archive = episode.pattern(table, FALL), episode.pattern(table, TICK)
+    shown = episode.explain_correlate(live, archive, recency="7 seconds", on="symbol", analyze=True)
+    assert "strategy: chosen by cost while running" in shown
+    for part in ("what the matchers did:", "factors over", "M_l = ", "estimated eager", "actual, last round"):
+        assert part in shown
+
+
 def test_explain(spark: SparkSession) -> None:
     text = figure_2()
     table = frame(spark, both())
