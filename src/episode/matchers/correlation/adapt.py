@@ -1,12 +1,14 @@
 """The strategy of a correlation, chosen by cost between rounds (PCQ, section 4.4), and what it was chosen by.
 
-The first round is eager: it measures both patterns, and how many rows the regions of their matches have. What a
+The first rounds are eager: they measure both patterns, and how many rows the regions of their matches have. What a
 strategy costs that has not been used is estimated from that; once it is used, it is measured.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass, field
+from statistics import median
 
 from episode.plan.correlation.cost import OVERHEAD, Factors, costs
 from episode.plan.correlation.plan import CorrelationPlan, Strategy
@@ -14,12 +16,14 @@ from episode.plan.correlation.report import Change, CorrelationReport
 
 BETTER = 0.9
 """A strategy is taken in place of another where it is estimated to cost less than this part of it."""
-FRESH = 0.3
-"""The weight of a round in what is known of all rounds."""
+REMEMBERED = 5
+"""Rounds whose median is what is known: now and then one takes long for other reasons."""
 LEAST_ROWS = 256
 """A round of fewer rows says nothing about cost."""
 SAMPLED = 16
-"""Regions are counted in the first round, and then in every so many."""
+"""Regions are counted in the first two rounds, and then in one of so many."""
+LEAST_ASKED = 1024
+"""A region of fewer rows says little about the cost of one."""
 MOST_CHANGES = 64
 
 
@@ -32,6 +36,7 @@ class Round:
     archive: float = 0.0
     asked: float = 0.0
     asked_rows: int = 0
+    buffering: float = 0.0
     join: float = 0.0
     live_matches: int = 0
     archive_matches: int = 0
@@ -40,7 +45,7 @@ class Round:
 
     @property
     def seconds(self) -> float:
-        return self.live + self.archive + self.asked + self.join
+        return self.live + self.archive + self.asked + self.buffering + self.join
 
 
 class Adaptation:
@@ -51,6 +56,7 @@ class Adaptation:
         self.possible = [plan.strategy] if plan.strategy is not None else possible
         self.strategy = plan.strategy or Strategy.EAGER
         self.rows = 0
+        self._seen: dict[str, deque[float]] = {}
         self._rates: dict[str, float] = {}
         self.rounds: dict[Strategy, int] = {}
         self.seconds: dict[Strategy, float] = {}
@@ -67,7 +73,7 @@ class Adaptation:
     def counts_regions(self) -> bool:
         """Are the rows of regions to be counted in this round?"""
         done = sum(self.rounds.values())
-        return self.chooses and (done == 0 or done % SAMPLED == 1)
+        return self.chooses and (done < 2 or done % SAMPLED == 1)
 
     def hold(self, buffered: int, cached: int, read: int) -> None:
         """How much is held after a round, and how many rows were read so far."""
@@ -80,8 +86,8 @@ class Adaptation:
         self.rounds[strategy] = self.rounds.get(strategy, 0) + 1
         self.seconds[strategy] = self.seconds.get(strategy, 0.0) + round_.seconds
         self.rows += round_.rows
-        if round_.rows < LEAST_ROWS and self._rates:
-            return
+        if round_.rows < LEAST_ROWS or (self.chooses and self.rounds[strategy] == 1):
+            return  # the first round of a strategy finds everything cold: its times are not those of others
         self.actual = (round_.seconds, round_.rows)
         self._measure(round_)
         if self.chooses:
@@ -99,7 +105,8 @@ class Adaptation:
             seen |= {"archive_row": round_.archive / rows, "archive_matches": round_.archive_matches / rows}
         if strategy is not Strategy.EAGER:
             first, second = ("live", "archive") if strategy is Strategy.LIVE_FIRST else ("archive", "live")
-            if round_.asked_rows:
+            seen[f"{second}_held"] = round_.buffering / rows
+            if round_.asked_rows >= LEAST_ASKED:
                 seen[f"{second}_asked"] = round_.asked / round_.asked_rows
                 self._measured.add(f"{second}_asked")
             if self.plan.result_cache:
@@ -110,8 +117,9 @@ class Adaptation:
             matches = max(1, round_.live_matches if name == "live" else round_.archive_matches)
             seen |= {f"{name}_region": region / matches, f"{name}_step": union / matches}
         for name, value in seen.items():
-            before = self._rates.get(name)
-            self._rates[name] = value if before is None else before + FRESH * (value - before)
+            values = self._seen.setdefault(name, deque(maxlen=REMEMBERED))
+            values.append(value)
+            self._rates[name] = median(values)
         for name in ("live", "archive"):
             if f"{name}_asked" not in self._measured:
                 self._rates[f"{name}_asked"] = self._rates.get(f"{name}_row", 0.0) * OVERHEAD

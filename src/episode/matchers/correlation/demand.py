@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from time import thread_time
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -56,6 +57,7 @@ class DemandedSide(Side):
         self._unanchored = np.zeros(0, np.int64)
         self._asked_from: Callable[[np.ndarray], np.ndarray] | None = None
         self.fed_rows = 0
+        self.buffering = 0.0
         self._next_id = FIRST_ID
         self._groups = self._from = self._to = np.zeros(0, np.int64)
 
@@ -136,7 +138,9 @@ class DemandedSide(Side):
         With the cache matches have their keys, and demands share segments; without it matches have the numbers of
         their segments in the place of keys.
         """
+        began = thread_time()
         self.recent.add(rows)
+        self.buffering += thread_time() - began
         ids = self._open(demands, until)
         return together([Matches.none(self.schema), *self._advance(until)]), ids
 
@@ -332,6 +336,11 @@ class DemandedSide(Side):
 
     def trim(self, until: int, least: Least) -> None:
         """Keep the rows that a demand to come may need."""
+        began = thread_time()
+        self._trim(until, least)
+        self.buffering += thread_time() - began
+
+    def _trim(self, until: int, least: Least) -> None:
         if until == END_OF_TIME:
             self.recent.forget()
             self.segments = Segments()
@@ -385,7 +394,10 @@ class DemandedSide(Side):
     # ---- snapshots -------------------------------------------------------------------------------------------------
 
     def snapshot(self) -> Snapshot:
-        inner, recent = super().snapshot(), Snapshot(*self.recent.changes())
+        began = thread_time()
+        recent = Snapshot(*self.recent.changes())
+        self.buffering += thread_time() - began
+        inner = super().snapshot()
         assert self._asked_from is None  # it lasts from the end of a round to the next
         metadata = {"next": str(self._next_id), "everything": str(self.everything)}
         segments = self.segments.table().replace_schema_metadata(metadata)

@@ -63,6 +63,7 @@ class CorrelationMatcher:
             if isinstance(self.archive, DemandedSide):
                 self.archive.older = OlderRows(self.past, spec.plan.recent_buffer)
         self.until = NEVER
+        self._buffering = 0.0
 
     # ---- protocol --------------------------------------------------------------------------------------------------
 
@@ -173,6 +174,8 @@ class CorrelationMatcher:
             assert isinstance(live, DemandedSide)
             live.take_some(self.until, self.join.last_wanted)
         self.strategy = wanted
+        second = archive if wanted is Strategy.LIVE_FIRST else live
+        self._buffering = second.buffering if isinstance(second, DemandedSide) else 0.0
 
     def _eager(self, live_rows: EventBatch, archive_rows: EventBatch, until: int, round_: Round) -> Iterator[pa.Table]:
         """All matches of both patterns."""
@@ -193,6 +196,7 @@ class CorrelationMatcher:
         side = self.archive
         assert isinstance(side, DemandedSide)
         live = self._timed_feed(self.live, live_rows, until, round_, "live")
+        before = self._buffering
         archive, ids = self._timed_answer(side, archive_rows, until, self._asked_by_live(live), round_)
         round_.archive_matches = len(archive)
         if side.cached:
@@ -200,9 +204,9 @@ class CorrelationMatcher:
         else:  # each live match has archive matches of its own: both have the number of the segment as their key
             self.join.live.add(replace(live, key=ids))
             yield from self._timed(self.join.own(self.join.live.matches, archive), round_)
-        began = thread_time()
         side.trim(until, lambda keys: self._least_start(keys, until))
-        round_.asked += thread_time() - began
+        self._buffering = side.buffering
+        round_.buffering = self._buffering - before
 
     def _archive_first(
         self, live_rows: EventBatch, archive_rows: EventBatch, until: int, round_: Round
@@ -211,6 +215,7 @@ class CorrelationMatcher:
         side = self.live
         assert isinstance(side, DemandedSide)
         archive = self._timed_feed(self.archive, archive_rows, self._archive_until(until), round_, "archive")
+        before = self._buffering
         live, ids = self._timed_answer(side, live_rows, until, self._asked_by_archive(archive), round_)
         round_.live_matches = len(live)
         if side.cached:
@@ -218,9 +223,9 @@ class CorrelationMatcher:
         else:
             self.join.archive.add(replace(archive, key=ids))
             yield from self._timed(self.join.own(live, self.join.archive.matches), round_)
-        began = thread_time()
         side.trim(until, lambda keys: self._least_end(keys, until))
-        round_.asked += thread_time() - began
+        self._buffering = side.buffering
+        round_.buffering = self._buffering - before
 
     def _joined(self, live: Matches, archive: Matches, until: int, round_: Round) -> Iterator[pa.Table]:
         yield from self._timed(self.join.add(live, archive), round_)
@@ -288,10 +293,10 @@ class CorrelationMatcher:
     def _timed_answer(
         self, side: DemandedSide, rows: EventBatch, until: int, demands: Demands, round_: Round
     ) -> tuple[Matches, np.ndarray]:
-        began, before = thread_time(), side.fed_rows
+        began, fed, buffering = thread_time(), side.fed_rows, side.buffering
         answer = side.answer(rows, until, demands)
-        round_.asked += thread_time() - began
-        round_.asked_rows += side.fed_rows - before
+        round_.asked += thread_time() - began - (side.buffering - buffering)
+        round_.asked_rows += side.fed_rows - fed
         return answer
 
     def _timed(self, tables: Iterator[pa.Table], round_: Round) -> Iterator[pa.Table]:

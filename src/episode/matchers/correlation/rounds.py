@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain, repeat
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from episode.matchers.protocol import END_OF_TIME, EventBatch
 ROUND_ROWS = 1 << 18
 """Rows of one round in a batch."""
 SAMPLE_ROWS = 1 << 14
-"""Rows of the first round, where strategies are compared by what it costs."""
+"""Rows of the first two rounds, where strategies are compared by what they cost."""
 
 
 def rounds_of(events: EventBatch, until: int, is_fresh: bool, sampled: bool) -> Iterator[tuple[EventBatch, int]]:
@@ -23,7 +24,8 @@ def rounds_of(events: EventBatch, until: int, is_fresh: bool, sampled: bool) -> 
         yield events, until
         return
     at, bounds = 0, events.bounds
-    most = SAMPLE_ROWS if sampled else ROUND_ROWS
+    sizes = chain([SAMPLE_ROWS] * 2 if sampled else [], repeat(ROUND_ROWS))
+    most = next(sizes)
     while at < len(bounds) - 1:
         end = max(at + 1, int(np.searchsorted(bounds, bounds[at] + most, side="right")) - 1)
         low, high = int(bounds[at]), int(bounds[end])
@@ -32,9 +34,9 @@ def rounds_of(events: EventBatch, until: int, is_fresh: bool, sampled: bool) -> 
             if cut == high:
                 break
             yield _part(events, low, cut), int(events.time[cut]) - 1
-            low, most = cut, ROUND_ROWS
+            low, most = cut, next(sizes)
         yield _part(events, low, high), until
-        at, most = end, ROUND_ROWS
+        at, most = end, next(sizes)
 
 
 def _cut(time: np.ndarray, low: int, high: int, rows: int) -> int:

@@ -17,7 +17,8 @@ class Factors:
     rows (N). live_row, archive_row (c_l, c_a): time of each pattern per row. live_asked, archive_asked (c'_l, c'_a):
     the same per row of a region. pair (c_j): time of the join per pair. live_matches, archive_matches, pairs (M_l, M_a,
     M_j). live_region, archive_region (P_l, P_a): rows in the region of a match. live_step, archive_step (the lesser of
-    P and delta): rows of it that are in no region before.
+    P and delta): rows of it that are in no region before. Beyond the paper: live_held, archive_held: time per row for
+    keeping rows in the recent buffer, where that pattern is the second.
     """
 
     rows: float = 0.0
@@ -33,6 +34,8 @@ class Factors:
     archive_region: float = 0.0
     live_step: float = 0.0
     archive_step: float = 0.0
+    live_held: float = 0.0
+    archive_held: float = 0.0
 
     @staticmethod
     def names() -> list[str]:
@@ -46,11 +49,13 @@ def cost(strategy: Strategy, factors: Factors, cached: bool) -> float:
         return factors.rows * (factors.live_row + factors.archive_row) + join
     if strategy is Strategy.LIVE_FIRST:
         region = factors.live_step if cached else factors.live_region
-        return factors.rows * factors.live_row + factors.live_matches * region * factors.archive_asked + join
+        first = factors.rows * (factors.live_row + factors.archive_held)
+        return first + factors.live_matches * region * factors.archive_asked + join
     region = factors.archive_step if cached else factors.archive_region
-    return factors.rows * factors.archive_row + factors.archive_matches * region * factors.live_asked + join
+    first = factors.rows * (factors.archive_row + factors.live_held)
+    return first + factors.archive_matches * region * factors.live_asked + join
 
 
 def costs(strategies: list[Strategy], factors: Factors, cached: bool) -> dict[Strategy, float]:
-    """Of all that can be used. What is never asked for must be remembered in any case: eager has no other way."""
+    """Of all that can be used."""
     return {one: cost(one, factors, cached) for one in strategies}
