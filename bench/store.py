@@ -199,8 +199,11 @@ def main() -> None:
             page.heading(title)
             if rows is not None:
                 page.table(
-                    ["", f"{millions(rows)} rows", "rows/s"],
-                    [[name, str(one), f"{rows / one.median:,.0f}"] for name, one in taken.items()],
+                    ["", f"{millions(rows)} rows", "rows/s", "seconds of cores"],
+                    [
+                        [name, str(one), f"{rows / one.median:,.0f}", f"{one.median_cores:.2f}"]
+                        for name, one in taken.items()
+                    ],
                 )
             else:
                 page.text(f"The last tenth of the time of one symbol, out of {millions(given.rows)} rows.")

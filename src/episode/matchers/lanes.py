@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from episode.kernels import hashing, partition
-from episode.matchers.columns import key_hashes, take
+from episode.matchers.columns import key_hashes, one_chunk_each, take
 from episode.matchers.keys import KeyCoder
 from episode.matchers.ordering import order_image
 from episode.matchers.protocol import OrderKey
@@ -27,15 +29,26 @@ def lanes_of(table: pa.Table, keys: tuple[str, ...], lanes: int) -> np.ndarray:
     return hashing.shards_of(key_hashes(table, keys), lanes)
 
 
-def split_by_lane(table: pa.Table, keys: tuple[str, ...], lanes: int) -> list[tuple[int, pa.Table]]:
-    """(lane, its rows in order of arrival) for each lane that has rows."""
+class LaneSlice(NamedTuple):
+    """Rows begin:end of a batch that is grouped by lane, and their least and greatest time."""
+
+    lane: int
+    begin: int
+    end: int
+    least: int
+    greatest: int
+
+
+def by_lane(table: pa.Table, keys: tuple[str, ...], lanes: int, time: str) -> tuple[pa.RecordBatch, list[LaneSlice]]:
+    """The rows grouped by lane, those of a lane in order of arrival, and where each lane is."""
     numbers = lanes_of(table, keys, lanes)
     order, starts = partition.group(numbers, lanes)
     used = np.flatnonzero(np.diff(starts))
-    if len(used) <= 1:
-        return [(int(lane), table) for lane in used]
-    grouped = take(table, order)
-    return [(int(lane), grouped.slice(starts[lane], starts[lane + 1] - starts[lane])) for lane in used]
+    grouped = take(table, order) if len(used) > 1 else one_chunk_each(table)
+    times = event_times(grouped, time)
+    least, greatest = np.minimum.reduceat(times, starts[used]), np.maximum.reduceat(times, starts[used])
+    spans = (used, starts[used], starts[used + 1], least, greatest)
+    return grouped.to_batches()[0], [LaneSlice(*values) for values in zip(*(span.tolist() for span in spans))]
 
 
 def order_by_key_and_time(table: pa.Table, keys: tuple[str, ...], time: str) -> np.ndarray | None:

@@ -139,7 +139,7 @@ class Log:
 
     def stage(self, table: pa.Table) -> Staged:
         """Write rows that conform to the declaration aside."""
-        from episode.matchers.lanes import event_times, split_by_lane
+        from episode.matchers.lanes import by_lane
 
         declaration = self.declaration
         self._make_directories()
@@ -149,10 +149,10 @@ class Log:
                 head = segment.write_head(file, declaration.schema)
                 blocks = []
                 for part in _parts(table):
-                    for lane, rows in split_by_lane(part, declaration.key, declaration.lanes):
-                        times = event_times(rows, declaration.time)
-                        batch = rows.combine_chunks().to_batches()[0]
-                        blocks.append(segment.write_block(file, batch, lane, int(times.min()), int(times.max())))
+                    batch, slices = by_lane(part, declaration.key, declaration.lanes, declaration.time)
+                    for lane, begin, end, least, greatest in slices:
+                        rows = batch.slice(begin, end - begin)
+                        blocks.append(segment.write_block(file, rows, lane, least, greatest))
                 if file.tell() >= LARGE:
                     self._flush(file)  # here, and not while others wait for the lock
         except BaseException:
