@@ -95,8 +95,16 @@ class Archive:
         """What a function makes of a file, wherever it is now: files only move from staging to their place, and from
         there to the trash."""
         for place in (self._staged(file.name), self.directory / file.path, self._thrown(file.name)):
-            with suppress(FileNotFoundError):
+            try:
                 return open_(place)
+            except FileNotFoundError:
+                continue
+            except (pa.ArrowInvalid, OSError) as error:
+                if getattr(error, "errno", None) is not None:  # the system's, and not of what is in the file
+                    raise
+                raise EpisodeDataError(
+                    f"The file {place} of the archive is corrupt: {error}.", hint="Restore the file."
+                ) from None
         raise MissingFile(
             f"The file {self.directory / file.path} of the archive is missing.",
             hint="If it was replaced or has expired since the query began, run the query again.",

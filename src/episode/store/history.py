@@ -263,7 +263,7 @@ class _Chooser:
         if not groups:
             return []
         names = self.names(schema)
-        with pq.ParquetFile(path) as file:
+        with pq.ParquetFile(path, page_checksum_verification=True) as file:
             table = file.read_row_groups(groups, [name for name in names if name in index.names])
         for name, value in (constants or {}).items():
             if name in names and name not in index.names:

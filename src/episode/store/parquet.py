@@ -52,6 +52,7 @@ def write(table: pa.Table, path: Path, declaration: Declaration) -> int:
             compression_level=1,
             use_dictionary=[name for name in table.column_names if name != declaration.time],
             write_page_index=True,
+            write_page_checksum=True,
             sorting_columns=sorting,
         )
         handle = os.open(path, os.O_RDWR)
@@ -67,7 +68,7 @@ def read(
 ) -> pa.Table:
     """Columns of a file; of the commits after one and up to another, and with the commits, where they are given."""
     wanted = list(columns) if after is None else [*columns, COMMIT]
-    with pq.ParquetFile(path) as file:
+    with pq.ParquetFile(path, page_checksum_verification=True) as file:
         table = file.read(wanted)
     table = table.cast(pa.schema([file_schema(declaration).field(name) for name in wanted]))
     if after is None:

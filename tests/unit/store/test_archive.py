@@ -444,3 +444,23 @@ def test_a_store_that_was_idle_while_segments_went(tmp_path: Path) -> None:
     assert idle.head() == 4
     assert idle.append(events([("a", 9, 9)])) == 5
     assert idle.count() == len(rows_of(idle.table())) == 5
+
+
+@pytest.mark.parametrize("where", ["data", "footer", "end", "empty"])
+def test_a_corrupt_file_is_named(tmp_path: Path, where: str) -> None:
+    store = make_store(tmp_path)
+    store.append(events(some(0, 1_000)))
+    store.archive()
+    (path,) = store.archived.directory.glob("*=*/*.parquet")
+    whole = bytearray(path.read_bytes())
+    at = {"data": 200, "footer": len(whole) - 100, "end": len(whole) - 2, "empty": 0}[where]
+    whole[at] ^= 0xFF
+    path.write_bytes(b"" if where == "empty" else bytes(whole))
+    for read in (store.table, lambda: store.history().read(None, 0, 100, ["k", "t", "v"]), store.compact):
+        if read == store.compact:
+            store.append(events(some(0, 10)))
+            store.archive()
+        with pytest.raises(EpisodeDataError) as error:
+            read()
+        assert path.name in str(error.value)
+        assert "corrupt" in str(error.value)
