@@ -339,3 +339,27 @@ def test_a_pattern_over_pairs_of_a_stream(spark: SparkSession, tmp_path: Path) -
     expected = rows(episode.sql(text, t=frame(spark, both())))
     assert len(expected) == 2
     assert rows(files.matches()) == expected
+
+
+@pytest.mark.usefixtures("stock")
+@pytest.mark.filterwarnings("ignore:The state of this stream")
+def test_a_stream_that_is_read_from_a_later_position_on(spark: SparkSession, tmp_path: Path) -> None:
+    """What came before it is read from the archive by the workers."""
+    episode.streams.append("StockLive", MARKER)
+    live = spark.readStream.format("episode").option("startingPosition", "1").load("StockLive")
+    text = figure_2(order="", times=True)
+    files = Files(spark, tmp_path, SCHEMA)
+    files.run(episode.sql(text, spark=spark, StockLive=live, options=Options(end="1970-01-02")))
+    assert rows(files.matches()) == TABLE_1
+
+
+@pytest.mark.usefixtures("stock")
+@pytest.mark.filterwarnings("ignore:The state of this stream")
+def test_a_stream_and_the_archive_of_another_one(spark: SparkSession, tmp_path: Path) -> None:
+    files = Files(spark, tmp_path, SCHEMA)
+    files.add_in_pieces(both().sort_by("ts"), 2)
+    files.add(MARKER)
+    episode.streams.append("StockLive", MARKER)
+    text = figure_2(order="ORDER BY ts", times=True).replace("StockLive", "live")
+    files.run(episode.sql(text, spark=spark, live=files.stream(), options=STREAM))
+    assert rows(files.matches()) == TABLE_1

@@ -10,6 +10,7 @@ from episode.matchers.limits import StateLimit
 from episode.matchers.protocol import MatcherSpec
 from episode.plan.delays import Delays
 from episode.plan.event_time import EventTime
+from episode.plan.pattern import PatternPlan
 from episode.plan.result import Result
 
 
@@ -50,6 +51,9 @@ class Bound(Protocol):
 
 class BoundPattern(Bound, Protocol):
     """One pattern."""
+
+    @property
+    def plan(self) -> PatternPlan: ...
 
     @property
     def result(self) -> Result: ...

@@ -10,10 +10,14 @@ from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
 
+from episode.plan.schema import quote
 from episode.spark.store_reading import EARLIEST
 from episode.spark.store_source import STARTING
-from episode.spark.stores import StoreScan, scan_of, store_table
+from episode.spark.stores import declaration_of, scan_of, store_table
+from episode.store.declaration import Declaration
 from episode.store.history import StoreHistory
+
+_BEGINNINGS = (EARLIEST, "0")
 
 
 @dataclass(frozen=True)
@@ -29,22 +33,19 @@ class ArchivedStream:
 def stream_of_archive(spark: SparkSession, live: DataFrame, archive: DataFrame) -> ArchivedStream | None:
     """The stream after a frame that is a declared archive; None where it is not. live: the frame of the live pattern,
     which may be the same stream."""
-    found = scan_of(spark, archive)
-    if found is None or any(ours != theirs for ours, theirs in found.columns.items()):
+    declaration = declaration_of(spark, archive)
+    if declaration is None:
         return None
-    declaration = found.declaration
-    own = scan_of(spark, live)
-    if own is not None and own.declaration == declaration and _covers(own, found):
-        return ArchivedStream(live, StoreHistory(declaration), _starting(own) not in (EARLIEST, "0"))
+    history = StoreHistory(declaration)
+    if declaration_of(spark, live) == declaration and set(archive.columns) <= set(live.columns):
+        return ArchivedStream(live, history, _beginning(spark, live, declaration) not in _BEGINNINGS)
     frame = store_table(spark, declaration.name)
-    return None if frame is None else ArchivedStream(frame, StoreHistory(declaration), False)
+    return None if frame is None else ArchivedStream(frame.select(*map(quote, archive.columns)), history, False)
 
 
-def _covers(own: StoreScan, other: StoreScan) -> bool:
-    """Has it all columns of the other one, under the same names?"""
-    return all(own.columns.get(ours) == theirs for ours, theirs in other.columns.items())
-
-
-def _starting(scan: StoreScan) -> str:
-    given = {name.lower(): value for name, value in scan.options.items()}
-    return given.get(STARTING.lower(), EARLIEST).lower()
+def _beginning(spark: SparkSession, live: DataFrame, declaration: Declaration) -> str:
+    """Where a stream is read from."""
+    scan = scan_of(spark, live)
+    given, name = (declaration.options, "startingOffsets") if scan is None else (scan.options, STARTING)
+    lower = {option.lower(): value for option, value in given.items()}
+    return lower.get(name.lower(), EARLIEST).lower()

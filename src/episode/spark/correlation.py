@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
 
 from pyspark.errors import AnalysisException, PySparkException
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from episode.matchers.bound import BoundPair, BoundPattern
@@ -30,9 +30,9 @@ from episode.spark.expanding import Expansion
 from episode.spark.expressions import Arguments, select, where
 from episode.spark.measures import check_measures
 from episode.spark.query import Planned
-from episode.spark.schema import TIME
 from episode.spark.stream import plan_stream
 from episode.spark.tables import spark_error
+from episode.spark.watermarks import own_watermarks
 from episode.store.history import ParquetHistory
 
 _TIMES = {MATCH_START: HIDDEN_START, MATCH_END: HIDDEN_END}
@@ -90,48 +90,45 @@ def plan_correlation(
     spark: SparkSession, live: DataFrame, archive: DataFrame, pattern: BoundPair, run: RunOptions
 ) -> PlannedCorrelation:
     """Plan a run of correlated patterns over the DataFrames that they were bound to."""
-    frame = live if pattern.shared else _united(live, archive, pattern, run)
-    if not frame.isStreaming:
-        batch = plan_batch(spark, frame, pattern.input_columns, pattern.derived, pattern.spec, run)
+    parts = [live] if pattern.shared else _parts(live, archive, pattern, run)
+    columns, derived = pattern.input_columns, pattern.derived
+    if not live.isStreaming:
+        batch = plan_batch(spark, _united(parts), columns, derived, pattern.spec, run)
         return PlannedCorrelation(pattern, batch, run.arguments)
     limit = StateLimit(run.live.max_state_rows, run.live.gives_up) if run.live.max_state_rows else None
-    time = pattern.event_time(limit is not None)
-    columns, derived, spec_of = pattern.input_columns, pattern.derived, partial(pattern.spec, limit=limit)
-    stream = plan_stream(spark, frame, columns, derived, spec_of, time, pattern.delays(), run)
+    time, watermark = pattern.event_time(limit is not None), None
+    if pattern.closed:
+        parts = [_with_columns_of(*parts)]
+    elif len(parts) > 1:
+        parts, watermark = own_watermarks(parts, time, run.live.watermark)
+    spec_of, delays = partial(pattern.spec, limit=limit), pattern.delays()
+    stream = plan_stream(spark, _united(parts), columns, derived, spec_of, time, delays, run, watermark)
     return PlannedCorrelation(pattern, stream, run.arguments)
 
 
-def _united(live: DataFrame, archive: DataFrame, pattern: BoundPair, run: RunOptions) -> DataFrame:
+def _parts(live: DataFrame, archive: DataFrame, pattern: BoundPair, run: RunOptions) -> list[DataFrame]:
     """The rows of both tables, each with whose event it is; where events are told apart by an id, with that, too."""
     event_id = run.live.event_id
     identified = [] if event_id is None else [(quote(event_id), event_id)]
-    parts, delay = [], _declared_delay(live, archive)
+    parts = []
     for frame, selections, side in zip((live, archive), pattern.selections, (LIVE_ROW, ARCHIVE_ROW), strict=True):
         named = [one for one in identified if one[1] in frame.columns and one not in selections]
         own = select(frame, [*selections, *named], run.arguments)
-        columns = [_declared(own, name, delay) for name in own.columns]
-        parts.append(own.select(*columns, F.lit(side).cast("tinyint").alias(SIDE_COLUMN)))
-    if pattern.closed:
-        missing = [one for one in parts[1].schema if one.name not in parts[0].columns]
-        return parts[0].select("*", *(F.lit(None).cast(one.dataType).alias(one.name) for one in missing))
+        parts.append(own.withColumn(SIDE_COLUMN, F.lit(side).cast("tinyint")))
+    return parts
+
+
+def _united(parts: list[DataFrame]) -> DataFrame:
     try:
-        return parts[0].unionByName(parts[1], allowMissingColumns=True)
+        return reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), parts)
     except AnalysisException as error:
         raise spark_error(error) from None
 
 
-def _declared_delay(live: DataFrame, archive: DataFrame) -> int | None:
-    """The longer one of the delays that both declare for their event time; None where one of them declares none."""
-    declared = [[one.metadata[TIME] for one in frame.schema if TIME in one.metadata] for frame in (live, archive)]
-    return max(delays[0] for delays in declared) if all(declared) else None
-
-
-def _declared(frame: DataFrame, name: str, delay: int | None) -> Column:
-    """A column; where it is a declared event time, with the delay of both streams."""
-    column = F.col(quote(name))
-    if TIME not in frame.schema[name].metadata:
-        return column
-    return column.alias(name, metadata={} if delay is None else {TIME: delay})
+def _with_columns_of(frame: DataFrame, other: DataFrame) -> DataFrame:
+    """With the columns that the other one has and it has not, null."""
+    missing = [one for one in other.schema if one.name not in frame.columns]
+    return frame.select("*", *(F.lit(None).cast(one.dataType).alias(one.name) for one in missing))
 
 
 def one_table(live: DataFrame, archive: DataFrame) -> bool:

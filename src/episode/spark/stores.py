@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
@@ -74,11 +75,27 @@ def store_table(spark: SparkSession, name: str) -> DataFrame | None:
     if declaration is None:
         return None
     register(spark)
+    is_live, place = declaration.name.lower() == name.lower(), str(catalog.directory)
     if declaration.using == "kafka":
-        is_live = declaration.name.lower() == name.lower()
-        return topic_stream(spark, declaration) if is_live else topic_table(spark, declaration, str(catalog.directory))
-    reader = spark.readStream if declaration.name.lower() == name.lower() else spark.read
-    return reader.format(FORMAT).option(CATALOG, str(catalog.directory)).option(STREAM, name).load()
+        frame = topic_stream(spark, declaration) if is_live else topic_table(spark, declaration, place)
+    else:
+        reader = spark.readStream if is_live else spark.read
+        frame = reader.format(FORMAT).option(CATALOG, place).option(STREAM, name).load()
+    _declarations[frame] = declaration
+    return frame
+
+
+_declarations: WeakKeyDictionary[DataFrame, Declaration] = WeakKeyDictionary()
+"""Of the frames that were made for a name: these, and nothing done to them, are a stream or its archive."""
+
+
+def declaration_of(spark: SparkSession, frame: DataFrame) -> Declaration | None:
+    """What declares the stream that a frame is, or whose archive it is; None where it is anything else."""
+    known = _declarations.get(frame)
+    if known is not None:
+        return known
+    scan = scan_of(spark, frame)
+    return None if scan is None or any(own != name for own, name in scan.columns.items()) else scan.declaration
 
 
 def append_frame(frame: DataFrame, declaration: Declaration, catalog: str | None = None) -> None:

@@ -173,10 +173,12 @@ def plan_stream(
     time: EventTime,
     delays: Delays,
     run: RunOptions,
+    watermark: str | None = None,
 ) -> Stream:
     """Plan a run over a streaming DataFrame.
 
     columns: those that the query reads; the event id comes to them. delays: of the times in the pattern's output.
+    watermark: in words, where the streams that the frame is made of have got theirs already.
     """
     options = run.live
     if options.event_id is not None and options.event_id not in frame.columns:
@@ -190,7 +192,10 @@ def plan_stream(
     spec = spec_of(schema)
     carry.check_order(selected.schema, spec.input_order)
     chain = chain_of(selected)
-    if chain is None:
+    if watermark is not None:
+        delay, words, clock, counters = None, watermark, Clock(time.units_per_millisecond), run.counters
+        takes_watermark = options.watermark is not None
+    elif chain is None:
         delay, words = _watermark(selected, time, options)
         clock, takes_watermark, counters = Clock(time.units_per_millisecond), delay is not None, run.counters
     else:

@@ -46,7 +46,6 @@ ARCHIVE_SAMPLE = """
 """
 """Patterns that need every kernel of correlations."""
 
-SAMPLED = (AUTO, *(strategy.value for strategy in Strategy))
 SAMPLE_TYPES = {"k": "bigint", "ts": "bigint", "v": "double"}
 
 
@@ -79,7 +78,7 @@ class Correlations(Language[Correlation]):
             language.check_correlated(pattern, role)
             eager = run.eager if said.detect is None else said.detect == EARLIEST
             bound = language.bind(pattern, own, said, replace(run, correlated=True, eager=eager))
-            sides.append(_Side(bound, bound.plan, *_time_columns(bound.plan, language.times)))  # type: ignore[attr-defined]
+            sides.append(_Side(bound, bound.plan, *_time_columns(bound.plan, language.times)))
         live, archive = sides
         duration = bound_duration(query.duration, run.arguments, query.source)
         inputs = joint_input(
@@ -102,15 +101,18 @@ class Correlations(Language[Correlation]):
     def samples(self) -> Iterator[tuple[MatcherSpec, pa.Table]]:
         import pyarrow as pa
 
-        values = [2.0, 3.0, 4.0, 3.0, 4.0, 3.0, 2.0, 3.0]
+        values = [3.0, 2.0, 3.0, 4.0, 3.0, 2.0, 3.0, 4.0, 3.0, 2.0, 1.0, 2.0]
         count = len(values)
         table = pa.table({"k": [1] * count, "ts": list(range(count)), "v": values})
         equal = (Equality((LIVE, "k"), (ARCHIVE, "k"), NOWHERE),)
         patterns = parse_clause(LIVE_SAMPLE), parse_clause(ARCHIVE_SAMPLE)
         query = Correlation(*patterns, Duration(9, None), equalities=equal, names=(LIVE, ARCHIVE))
-        for strategy in SAMPLED:
+        events = Input(InputSchema(SAMPLE_TYPES))
+        for strategy in (AUTO, *(one.value for one in Strategy)):
             run = RunOptions(correlation=strategy)
-            yield self.bind(query, Input(InputSchema(SAMPLE_TYPES)), Given(), run).spec(table.schema), table
+            yield self.bind(query, events, Given(), run).spec(table.schema), table
+        in_order = replace(query, ordered=True)
+        yield self.bind(in_order, events, Given(), RunOptions()).spec(table.schema), table
 
 
 @dataclass(frozen=True)
@@ -181,8 +183,8 @@ def _resolve(query: Correlation, path: tuple[str, ...], sides: tuple[_Side, _Sid
 class CorrelatedPatterns:
     """Two patterns bound to their inputs, and their correlation."""
 
-    sides_live: _Side
-    sides_archive: _Side
+    live_side: _Side
+    archive_side: _Side
     inputs: JointInput
     recency: int
     duration: Duration
@@ -218,11 +220,11 @@ class CorrelatedPatterns:
 
     @property
     def live(self) -> BoundPattern:
-        return self.sides_live.bound
+        return self.live_side.bound
 
     @property
     def archive(self) -> BoundPattern:
-        return self.sides_archive.bound
+        return self.archive_side.bound
 
     @property
     def shared(self) -> bool:
@@ -250,8 +252,8 @@ class CorrelatedPatterns:
 
         order = tuple(OrderKey(one.column, one.ascending, one.nulls_first) for one in self.inputs.order)
         return CorrelationSpec(
-            live=self._side(self.sides_live, self.inputs.live.columns, schema, limit),
-            archive=self._side(self.sides_archive, self.inputs.archive.columns, schema, limit),
+            live=self._side(self.live_side, self.inputs.live.columns, schema, limit),
+            archive=self._side(self.archive_side, self.inputs.archive.columns, schema, limit),
             recency=self.recency,
             keys=self.inputs.keys,
             order=order,
@@ -273,15 +275,15 @@ class CorrelatedPatterns:
         return SidePlan(side.bound.spec(own, limit), columns, side.start[1], side.end[1])
 
     def event_time(self, limited: bool) -> EventTime:
-        for side in (self.sides_live, self.sides_archive):
+        for side in (self.live_side, self.archive_side):
             side.bound.event_time(limited)
-        time = self.sides_live.plan.order[0].column
-        return EventTime(self.inputs.time, self.sides_live.plan.types[time])
+        time = self.live_side.plan.order[0].column
+        return EventTime(self.inputs.time, self.live_side.plan.types[time])
 
     def delays(self) -> Delays:
         """A pair is reported when both matches are certain, and the archive's ends before the live one. In order, it
         also waits for all matches that come before it."""
-        live, archive = self.sides_live, self.sides_archive
+        live, archive = self.live_side, self.archive_side
         ends = [live.delay(live.end), archive.delay(archive.end)]
         waited = widest([*ends, archive.delay(archive.start)] if self.plan.ordered else ends)
         if waited is UNBOUNDED:
