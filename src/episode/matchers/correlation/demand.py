@@ -385,7 +385,7 @@ class DemandedSide(Side):
     @property
     def live_keys(self) -> np.ndarray:
         own = self.matcher.live_keys
-        return np.unique(np.concatenate([self.recent.keys, self.segments.key, own[own < FIRST_ID]]))
+        return np.unique(np.concatenate([self.recent.keys, self.segments.key, self.covered_key, own[own < FIRST_ID]]))
 
     @property
     def state_rows(self) -> int:
