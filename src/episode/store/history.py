@@ -24,7 +24,7 @@ from episode.store.expiry import read_expired
 from episode.store.log import Log
 from episode.store.manifest import ArchivedFile
 from episode.store.parquet import COMMIT
-from episode.store.row_groups import FileIndex, groups_of, index_of, wanted_of
+from episode.store.row_groups import FileIndex, groups_of, known_index, wanted_of
 from episode.store.segment import Footer
 
 ATTEMPTS = 20
@@ -101,7 +101,7 @@ class StoreHistory:
 
     def _of_file(self, file: ArchivedFile, chooser: _Chooser, schema: pa.Schema, path: Path) -> list[_Part]:
         if file.name not in self.indexes:
-            self.indexes[file.name] = index_of(path, self.declaration.time, self.declaration.key)
+            self.indexes[file.name] = known_index(path, self.declaration.time, self.declaration.key)
         cut = self.until is not None and file.last > self.until
         wanted = schema.append(pa.field(COMMIT, pa.int64())) if cut else schema
         parts = chooser.of_file(path, self.indexes[file.name], wanted, self.scanned)
@@ -167,35 +167,46 @@ class ParquetHistory:
     def __reduce__(self) -> tuple[Any, ...]:
         return ParquetHistory, (self.paths, self.time, self.keys, self.schema)
 
+    @cached_property
+    def files(self) -> list[tuple[Path, Path]]:
+        """The files as of now, and the paths that they were found below."""
+        return [(path, Path(root)) for root in self.paths for path in _files(Path(root))]
+
+    @cached_property
+    def columns(self) -> pa.Schema:
+        """All columns that there are."""
+        if self.schema is not None:
+            return self.schema
+        if not self.files:
+            raise EpisodeDataError(f"There are no Parquet files in {', '.join(self.paths)}.")
+        return _schema_of(*self.files[0])
+
     def read(self, keys: pa.Table | None, lo: int, hi: int, columns: Sequence[str]) -> pa.Table:
         """The rows of these keys (None: of all) with lo <= time <= hi, in order of time, files and rows."""
-        files = [(path, root) for root in self.paths for path in _files(Path(root))]
-        if not files:
-            raise EpisodeDataError(f"There are no Parquet files in {', '.join(self.paths)}.")
-        full = self.schema or _schema_of(files[0][0], Path(files[0][1]))
+        full = self.columns
         schema = pa.schema([full.field(name) for name in columns])
         chooser = _Chooser(self.time, keys, lo, hi)
         parts: list[_Part] = []
-        for path, root in files:
-            constants = _partition_values(path, Path(root), full)
+        for path, root in self.files:
+            constants = _partition_values(path, root, full)
             if chooser.may_have(constants):
                 parts += chooser.of_file(path, self._index(path), schema, self.scanned, constants, full)
         return _finished(parts, schema)
 
     def earliest(self) -> int | None:
         """The time of the first event; None where there is none."""
-        least = [self._index(path).least for root in self.paths for path in _files(Path(root))]
+        least = [self._index(path).least for path, _ in self.files]
         return min((int(times.min()) for times in least if len(times)), default=None)
 
     def latest(self) -> int | None:
         """The time of the last event; None where there is none."""
-        greatest = [self._index(path).greatest for root in self.paths for path in _files(Path(root))]
+        greatest = [self._index(path).greatest for path, _ in self.files]
         return max((int(times.max()) for times in greatest if len(times)), default=None)
 
     def _index(self, path: Path) -> FileIndex:
         name = str(path)
         if name not in self.indexes:
-            self.indexes[name] = index_of(path, self.time, self.keys)
+            self.indexes[name] = known_index(path, self.time, self.keys)
         return self.indexes[name]
 
 

@@ -14,6 +14,9 @@ import pyarrow.parquet as pq
 
 _PER_MICROSECOND = {"s": 1_000_000, "ms": 1_000, "us": 1}
 _DAY = 86_400_000_000
+REMEMBERED = 1 << 14
+"""Files whose indexes a process remembers: a history is sent anew with each task, and footers are many."""
+_KNOWN: dict[tuple[Any, ...], FileIndex] = {}
 _FIRST, _LAST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 
 
@@ -72,6 +75,17 @@ def wanted_of(keys: pa.Table) -> dict[str, Wanted]:
 def _compares(kind: pa.DataType) -> bool:
     tests = (pa.types.is_integer, pa.types.is_string, pa.types.is_large_string, pa.types.is_date, pa.types.is_boolean)
     return any(test(kind) for test in tests)
+
+
+def known_index(path: Path, time: str, keys: Sequence[str]) -> FileIndex:
+    """The index of a file, which this process remembers as long as the file is not changed."""
+    stamp = path.stat()
+    key = (str(path), stamp.st_size, stamp.st_mtime_ns, time, tuple(keys))
+    found = _KNOWN.pop(key, None) or index_of(path, time, keys)
+    _KNOWN[key] = found  # the last one used is the last one to go
+    while len(_KNOWN) > REMEMBERED:
+        _KNOWN.pop(next(iter(_KNOWN)), None)
+    return found
 
 
 def index_of(path: Path, time: str, keys: Sequence[str]) -> FileIndex:

@@ -12,6 +12,7 @@ import pytest
 
 from episode.errors import EpisodeDataError
 from episode.matchers.correlation.history import History
+from episode.store import row_groups
 from episode.store.history import ParquetHistory, StoreHistory
 from episode.store.stream import StreamStore
 from tests.support.stores import Row, events, make_store, rows_of
@@ -207,3 +208,23 @@ def test_the_past_up_to_a_commit(filled: tuple[StreamStore, list[Row]]) -> None:
     latest = store.history(3).latest()
     assert latest is not None
     assert latest >= max(row[1] for row in rows[:120])
+
+
+def test_indexes_are_remembered_until_a_file_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A history is sent anew with each task; a process reads each footer once."""
+    monkeypatch.setattr(row_groups, "_KNOWN", {})
+    monkeypatch.setattr(row_groups, "REMEMBERED", 2)
+    for name in ("x", "y"):
+        (tmp_path / name).mkdir()
+        pq.write_table(events([(name, 5, 1)]), tmp_path / name / "part.parquet")
+    paths = (str(tmp_path / "x"), str(tmp_path / "y"))
+    read = []
+    original = row_groups.index_of
+    monkeypatch.setattr(row_groups, "index_of", lambda path, *more: read.append(path) or original(path, *more))
+    for _ in range(3):
+        assert len(rows_of(ParquetHistory(paths, "t", ("k",)).read(None, 0, 9, COLUMNS))) == 2
+    assert len(read) == 2
+    pq.write_table(events([("z", 7, 1), ("z", 8, 1)]), tmp_path / "y" / "part.parquet")
+    assert rows_of(ParquetHistory(paths, "t", ("k",)).read(keys_of("z"), 7, 9, COLUMNS)) == [("z", 7, 1), ("z", 8, 1)]
+    assert len(read) == 3
+    assert len(row_groups._KNOWN) == 2
