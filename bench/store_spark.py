@@ -68,10 +68,11 @@ def main() -> None:
             "rows": lambda: episode.sql(text, ticks=stream().where("price > -1e9")),
         }
         measured: dict[str, list[float]] = {name: [] for name in contenders}
-        for _ in range(RUNS):
+        for turn in range(RUNS + 1):
             for name, contender in contenders.items():
-                measured[name] += seconds(run(contender()))
-                say(f"{name}: {', '.join(f'{s:.2f}' for s in measured[name])} s")
+                found = seconds(run(contender()))
+                measured[name] += found if turn else []  # the first turn warms up
+                say(f"{name}: {', '.join(f'{s:.2f}' for s in found)} s")
     medians = {name: statistics.median(found) for name, found in measured.items()}
     page = Report(arguments.name, "A row pattern over a stream store")
     page.text(

@@ -35,7 +35,9 @@ def catalog(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def ticks(spark: SparkSession, catalog: Catalog) -> StreamStore:
     """A declared stream without events."""
     episode.sql(
-        "CREATE STREAM Ticks (k INT, ts BIGINT, v INT) TIME ts KEY k DELAY 100 ARCHIVE AS TicksArchive", spark=spark
+        "CREATE STREAM Ticks (k INT, ts BIGINT, v INT) TIME ts KEY k DELAY 100 ARCHIVE AS TicksArchive "
+        "OPTIONS (maxEventsPerTrigger 200)",
+        spark=spark,
     )
     return open_store(catalog.find("ticks"))
 
@@ -127,6 +129,8 @@ def test_a_pattern_over_a_stream_by_its_name(spark: SparkSession, ticks: StreamS
     assert sum(expected.values()) > 50
     assert results.rows() == expected
     assert counters(first)["events"] + counters(second)["events"] == 501
+    taken = [progress.numInputRows for progress in second.recentProgress]
+    assert len([count for count in taken if count]) == 2  # of 200 and of 101 events, in envelopes
     assert counters(first)["late"] + counters(second)["late"] == 0
 
 

@@ -29,7 +29,7 @@ from episode.spark.errors import translate
 from episode.spark.kafka_store import append_to_topic, topic_stream, topic_table
 from episode.spark.scan import row_bytes
 from episode.spark.store_reading import EnvelopeOptions
-from episode.spark.store_source import CATALOG, ENVELOPES, FORMAT, STREAM, EpisodeSource, declared_schema
+from episode.spark.store_source import CATALOG, ENVELOPES, FORMAT, MAX_EVENTS, STREAM, EpisodeSource, declared_schema
 from episode.store.catalog import Catalog, catalog_directory
 from episode.store.conforming import conform
 from episode.store.declaration import Declaration
@@ -79,8 +79,10 @@ def store_table(spark: SparkSession, name: str) -> DataFrame | None:
     if declaration.using == "kafka":
         frame = topic_stream(spark, declaration) if is_live else topic_table(spark, declaration, place)
     else:
-        reader = spark.readStream if is_live else spark.read
-        frame = reader.format(FORMAT).option(CATALOG, place).option(STREAM, name).load()
+        options = {CATALOG: place, STREAM: name}
+        if is_live and MAX_EVENTS in declaration.options:
+            options[MAX_EVENTS] = declaration.options[MAX_EVENTS]
+        frame = (spark.readStream if is_live else spark.read).format(FORMAT).options(**options).load()
     _declarations[frame] = declaration
     return frame
 

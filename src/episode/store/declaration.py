@@ -27,6 +27,7 @@ OPTIONS = {
     "partition": "how the archive is partitioned: day or hour, or a number where time is one",
     "sync": "true, or false: whether an append waits until its events are on the disk",
     "lanes": "into how many lanes the keys are spread",
+    "maxEventsPerTrigger": "events of a micro-batch, at most, where a query names the stream",
 }
 """Options of the embedded store."""
 
@@ -218,6 +219,8 @@ def _check_options(options: Mapping[str, str], time: EventTime) -> None:
             raise EpisodeAnalysisError(f"The store has no option {option}.", hint=f"Options: {known}.")
         if option == "sync" and value.lower() not in ("true", "false"):
             raise EpisodeAnalysisError(f"The option sync is true or false, not {value}.")
+        if option == "maxEventsPerTrigger" and not (value.isdecimal() and int(value) > 0):
+            raise EpisodeAnalysisError(f"The option {option} is a number of at least 1, not {value}.")
         if option == "log_retain":
             duration_in_units(value, EventTime("", "timestamp"), "log_retain")
         if option == "partition":
