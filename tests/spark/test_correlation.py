@@ -14,7 +14,7 @@ from tests.support.streams import Files
 
 import episode
 from episode.api import Options
-from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
+from episode.errors import EpisodeAnalysisError, EpisodeError, EpisodeUnsupportedError
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("rocksdb")]
 
@@ -355,6 +355,19 @@ def test_a_stream_that_is_read_from_a_later_position_on(spark: SparkSession, tmp
 
 @pytest.mark.usefixtures("stock")
 @pytest.mark.filterwarnings("ignore:The state of this stream")
+def test_a_recent_buffer_that_is_too_small(spark: SparkSession, tmp_path: Path) -> None:
+    """What it does not hold is read from the archive of the stream."""
+    episode.streams.append("StockLive", MARKER)
+    text = figure_2(order="", times=True)
+    files = Files(spark, tmp_path, SCHEMA)
+    options = Options(end="1970-01-02", correlation="live first", result_cache=False, recent_buffer=2)
+    live = spark.readStream.format("episode").option("maxEventsPerTrigger", "1").load("StockLive")
+    files.run(episode.sql(text, spark=spark, StockLive=live, options=options))
+    assert rows(files.matches()) == TABLE_1
+
+
+@pytest.mark.usefixtures("stock")
+@pytest.mark.filterwarnings("ignore:The state of this stream")
 def test_a_stream_and_the_archive_of_another_one(spark: SparkSession, tmp_path: Path) -> None:
     files = Files(spark, tmp_path, SCHEMA)
     files.add_in_pieces(both().sort_by("ts"), 2)
@@ -363,3 +376,45 @@ def test_a_stream_and_the_archive_of_another_one(spark: SparkSession, tmp_path: 
     text = figure_2(order="ORDER BY ts", times=True).replace("StockLive", "live")
     files.run(episode.sql(text, spark=spark, live=files.stream(), options=STREAM))
     assert rows(files.matches()) == TABLE_1
+
+
+def test_a_pattern_over_a_table_for_each_class(spark: SparkSession) -> None:
+    table = frame(spark, both())
+    text = f"""
+        SELECT l.low, l.top, a.high FROM EVENTS (
+          PARTITION BY symbol ORDER BY ts PATTERN Top; Low WHERE Top.price > Low.price WITHIN 1 second
+          RETURN Low.symbol AS symbol, Top.price AS top, Low.price AS low) AS l
+        JOIN t {TICK} AS a ON l.symbol = a.symbol RECENCY 5 seconds"""
+    found = episode.sql(text, t=table, Top=table.where("price > 6"), Low=table.where("price <= 6"))
+    assert rows(found) == [(3.0, 8.0, 11.0), (6.0, 7.0, 7.0)]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"on": "symbl"}, "the live pattern has no column symbl"),
+        ({"on": {"symbol": "low"}}, "the archive pattern has no column low"),
+        ({"on": 5}, "names of columns are needed"),
+        ({"where": "low > :least"}, "no value for the parameter :least"),
+        ({"where": "price > 1"}, "price"),
+        ({"recency": 7}, "RECENCY needs a unit"),
+        ({"recency": "soon"}, "duration"),
+        ({"ordered": "yes"}, "True or False is needed"),
+        ({"options": Options(watermark="1 second")}, "no pattern of this query is over a stream"),
+        ({"options": Options(recent_buffer=5)}, "here is none to read from"),
+    ],
+)
+def test_what_correlate_refuses(spark: SparkSession, given: dict[str, Any], message: str) -> None:
+    table = frame(spark, both())
+    live, archive = episode.pattern(table, FALL), episode.pattern(table, TICK)
+    with pytest.raises(EpisodeError, match=message):
+        episode.correlate(live, archive, **{"recency": "7 seconds", "on": "symbol", **given})
+
+
+def test_correlate_takes_patterns_in_their_roles(spark: SparkSession) -> None:
+    table = frame(spark, both())
+    live, archive = episode.pattern(table, FALL), episode.pattern(table, TICK)
+    with pytest.raises(EpisodeAnalysisError, match="The live pattern of a correlation must be INCREMENTAL MATCH"):
+        episode.correlate(archive, live, recency="7 seconds")
+    with pytest.raises(EpisodeAnalysisError, match="live= is a DataFrame"):
+        episode.correlate(table, archive, recency="7 seconds")  # type: ignore[arg-type]

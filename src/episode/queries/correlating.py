@@ -106,7 +106,7 @@ class CorrelateQuery:
         return "" if self.where is None else text_of(self.where)
 
     def _on(self) -> list[Equality]:
-        names = [self.on] if isinstance(self.on, str) else self.on
+        names = [self.on] if isinstance(self.on, str) or not isinstance(self.on, (Sequence, Mapping)) else self.on
         pairs = names.items() if isinstance(names, Mapping) else [(name, name) for name in names]
         found = []
         for one, other in pairs:

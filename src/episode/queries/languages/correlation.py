@@ -195,11 +195,11 @@ class CorrelatedPatterns:
 
     def check_buffer(self) -> CorrelatedPatterns:
         """What a recent buffer does not hold must be there to be read again."""
-        if self.plan.recent_buffer is not None and self.history is None:
+        if self.plan.recent_buffer is not None and (self.history is None or self.closed):
             raise EpisodeAnalysisError(
                 f"Options(recent_buffer={self.plan.recent_buffer}): older rows are read from the archive, and here is "
                 "none to read from.",
-                hint="It is for a live stream with the archive of a declared stream, or with Parquet files.",
+                hint="It is for a declared stream with its archive. Leave it out: what recency needs is kept.",
             )
         return self
 
