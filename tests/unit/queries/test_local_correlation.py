@@ -176,3 +176,23 @@ def test_options_of_correlations_are_for_correlations() -> None:
 def test_what_is_refused(text: str, kind: type[EpisodeError], message: str) -> None:
     with pytest.raises(kind, match=message):
         run(text, t=ticks())
+
+
+def test_timestamps_parameters_and_order() -> None:
+    """A duration as a parameter; ORDERED gives pairs by start, then by end."""
+    moments = pa.array([1_000_000 * at for at in range(len(PRICES))], pa.timestamp("us", "UTC"))
+    table = ticks().set_column(1, "ts", moments)
+    where = "WHERE symbolA = symbolL AND minPriceL > :least AND RECENCY = :p ORDERED"
+    text = f"SELECT unix_seconds(match_start) AS s, unix_seconds(match_end) AS e FROM t {FALL}, t {TICK} {where}"
+    found = episode.sql_local(text, {"p": "7 seconds", "least": 0}, t=table)
+    assert [tuple(row.values()) for row in found.to_pylist()] == [row[:2] for row in TABLE_1]
+
+
+def test_a_row_pattern_alone() -> None:
+    found = episode.match_local(ticks(), FALL)
+    assert found.column_names == ["symbol", "symbolL", "initPriceL", "minPriceL"]
+    assert found.num_rows == 5
+    with pytest.raises(EpisodeError, match="Expected nothing after MATCH_RECOGNIZE"):
+        episode.match_local(ticks(), f"{FALL} AS x")
+    with pytest.raises(EpisodeAnalysisError, match="time='ts' has no meaning for a row pattern"):
+        episode.match_local(ticks(), FALL, time="ts")
