@@ -98,7 +98,7 @@ PLANS = {
 
 @dataclass(frozen=True)
 class Run(Fed):
-    """buffer, cache: the most rows in the recent buffer, and entries in the query result cache, after a feed."""
+    """buffer, cache: the most rows in the recent buffer, and entries in the query result cache, after a round."""
 
     buffer: int
     cache: int
@@ -107,17 +107,17 @@ class Run(Fed):
 def run(spec: CorrelationSpec, batches: Sequence[EventBatch]) -> Run:
     """Feed the batches one after the other."""
     matcher = spec.open()
-    parts, matches, buffer, cache = [], 0, 0, 0
+    parts, matches = [], 0
     for events, until in feeds_of(batches):
         gc.collect()
         begin = time.process_time()
         matches += sum(table.num_rows for table in matcher.feed(events, until))
         parts.append(time.process_time() - begin)
-        buffer, cache = max(buffer, matcher.buffered_rows), max(cache, matcher.cached_matches)
     begin = time.process_time()
     matches += sum(table.num_rows for table in matcher.finish())
     parts[-1] += time.process_time() - begin
-    return Run(tuple(parts), tuple(len(batch) for batch in batches), matches, buffer, cache)
+    report = matcher.report()
+    return Run(tuple(parts), tuple(len(batch) for batch in batches), matches, report.buffered, report.cached)
 
 
 def side_by_side(
