@@ -59,7 +59,7 @@ def micro_batch(progress: Any, numeric_time: bool) -> MicroBatch | None:
     return MicroBatch(
         number=progress.batchId,
         seconds=progress.durationMs.get("triggerExecution", progress.durationMs["addBatch"]) / 1000,
-        events=progress.numInputRows,
+        events=_events(progress, patterns),
         matches=observed[RESULT]["rows"] if RESULT in observed else 0,
         late=sum(row["late"] for row in patterns),
         state_rows=sum(row["state_rows"] for row in patterns),
@@ -67,6 +67,12 @@ def micro_batch(progress: Any, numeric_time: bool) -> MicroBatch | None:
         watermark=watermark,
         lag=lag,
     )
+
+
+def _events(progress: Any, patterns: Sequence[Any]) -> int:
+    """Spark counts rows; those of a stream store are envelopes, whose events the first pattern has counted."""
+    stores = any("PythonMicroBatchStream" in source.description for source in getattr(progress, "sources", ()))
+    return int(patterns[0]["events"] if stores and patterns else progress.numInputRows)
 
 
 def _watermark(text: str | None, now: str, numeric_time: bool) -> tuple[str, float | None]:

@@ -45,6 +45,15 @@ def test_a_micro_batch_is_a_line() -> None:
     )
 
 
+def test_events_of_a_stream_store_are_counted_and_not_its_envelopes() -> None:
+    found = progress(7)
+    found.numInputRows = 33
+    found.sources = [SimpleNamespace(description="…python.PythonMicroBatchStreamWithAdmissionControl@5a4d")]
+    batch = micro_batch(found, numeric_time=False)
+    assert batch is not None
+    assert batch.events == 1_000
+
+
 @pytest.mark.parametrize("watermark", [None, "1970-01-01T00:00:00.000Z"])
 def test_before_there_is_a_watermark(watermark: str | None) -> None:
     batch = micro_batch(progress(0, watermark=watermark), numeric_time=False)
