@@ -41,12 +41,15 @@ END = 1_000_000
 
 STRATEGIES = [None, *Strategy]
 PLANS = [CorrelationPlan(strategy, cache) for strategy in STRATEGIES for cache in (True, False)]
+CACHED = [plan for plan in PLANS if plan.result_cache]
+ORDERED = [replace(plan, ordered=True) for plan in CACHED]  # pairs in order need the cache
 plans = st.sampled_from(PLANS)
 
 
 def named(plan: CorrelationPlan) -> str:
     strategy = "by cost" if plan.strategy is None else plan.strategy.value
-    return f"{strategy}, {'with' if plan.result_cache else 'without'} cache"
+    cache = "with cache" if plan.result_cache else "without cache"
+    return f"{strategy}, {'ordered' if plan.ordered else cache}"
 
 
 def planned(case: Case, plan: CorrelationPlan | None = None, **further: Any) -> CorrelationSpec:
@@ -97,10 +100,19 @@ def pieces_of(draw: st.DrawFn, case: Case, most: int = 5) -> list[list[Row]]:
 # ---- the same rows, whatever the plan -------------------------------------------------------------
 
 
+def cases_for(strategy: Strategy | None) -> st.SearchStrategy[Case]:
+    """Most of them can be evaluated so."""
+    if strategy is Strategy.LIVE_FIRST:
+        return cases(archive=[ROWS], plain=True, aligned=True)
+    if strategy is Strategy.ARCHIVE_FIRST:
+        return cases(live=[ROWS], archive=[ROWS], plain=True, aligned=True)
+    return cases()
+
+
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_equals_the_oracle(strategy: Strategy | None) -> None:
     @SETTINGS
-    @given(cases(), st.booleans())
+    @given(cases_for(strategy), st.booleans())
     def check(case: Case, cache: bool) -> None:
         spec = planned(case, CorrelationPlan(strategy, cache))
         pairs = expected(oracle(case))
@@ -110,19 +122,23 @@ def test_equals_the_oracle(strategy: Strategy | None) -> None:
 
 
 @settings(SETTINGS, max_examples=max(1, settings.default.max_examples // 4))  # each is run with every plan
-@given(cases(live=[ROWS], archive=[ROWS], plain=True, max_rows=24))
+@given(cases(live=[ROWS], archive=[ROWS], plain=True, aligned=True, max_rows=24))
 def test_strategies_do_not_matter(case: Case) -> None:
-    """Of the patterns that can be evaluated on demand."""
     pairs = in_any_order(expected(oracle(case)))
     for plan in PLANS:
-        assert in_any_order(ran(planned(case, plan), case)) == pairs, named(plan)
+        try:
+            spec = spec_of(case, plan)
+        except EpisodeUnsupportedError as error:
+            note(str(error))
+            continue
+        assert in_any_order(ran(spec, case)) == pairs, named(plan)
 
 
 @SETTINGS
-@given(cases(), plans, st.booleans(), st.data())
-def test_chunks_do_not_matter(case: Case, plan: CorrelationPlan, ordered: bool, data: st.DataObject) -> None:
+@given(cases(), st.sampled_from([*PLANS, *ORDERED]), st.data())
+def test_chunks_do_not_matter(case: Case, plan: CorrelationPlan, data: st.DataObject) -> None:
     """The state is written and read between them, or not."""
-    spec = planned(case, replace(plan, ordered=ordered))
+    spec = planned(case, plan)
     whole = ran(spec, case)
     pieces = data.draw(pieces_of(case))
     parts = flat(run_in_pieces([spec], case, pieces, data.draw(st.booleans())))
@@ -170,10 +186,10 @@ def test_a_small_recent_buffer_does_not_matter(
 
 
 @SETTINGS
-@given(cases(), plans, st.booleans(), st.data())
-def test_a_stream_equals_a_table(case: Case, plan: CorrelationPlan, ordered: bool, data: st.DataObject) -> None:
+@given(cases(), st.sampled_from([*PLANS, *ORDERED]), st.data())
+def test_a_stream_equals_a_table(case: Case, plan: CorrelationPlan, data: st.DataObject) -> None:
     """Through the reorder buffer of streams, in micro-batches, with restarts: as over the whole."""
-    spec = planned(case, replace(plan, ordered=ordered))
+    spec = planned(case, plan)
     whole = ran(spec, case)
     shard = LiveShard(spec, LiveRules(end=END))
     state: dict[str, StateChunk] = {}
@@ -212,10 +228,10 @@ def test_pairs_are_reported_when_both_matches_are_certain(
 
 
 @SETTINGS
-@given(cases(), plans, st.data())
+@given(cases(), st.sampled_from(ORDERED), st.data())
 def test_ordered_pairs_come_in_order(case: Case, plan: CorrelationPlan, data: st.DataObject) -> None:
     """Of each key, by start, then by end."""
-    spec = planned(case, replace(plan, ordered=True))
+    spec = planned(case, plan)
     pieces = data.draw(pieces_of(case))
     pairs = in_any_order(expected(oracle(case)))
     restore = data.draw(st.booleans())
@@ -263,6 +279,8 @@ def test_table_1_of_the_paper(plan: CorrelationPlan) -> None:
     """The rows of the Result column, in batch and as a stream, at the inputs at which the paper has them."""
     case = ticks(PRICES, 7)
     assert sorted(map(prices_of, run_whole(spec_of(case, plan), case))) == TABLE_1
+    if not plan.result_cache:
+        return
     ordered = spec_of(case, replace(plan, ordered=True))
     assert list(map(prices_of, run_whole(ordered, case))) == TABLE_1
     one_by_one = [[row] for row in case.rows]
@@ -283,12 +301,11 @@ def steady(spec: CorrelationSpec, case: Case, chunks: int, per_chunk: int) -> It
         yield running
 
 
-@pytest.mark.parametrize("plan", PLANS, ids=named)
-@pytest.mark.parametrize("ordered", [False, True], ids=["as certain", "ordered"])
-def test_state_is_bounded_by_the_recency(plan: CorrelationPlan, ordered: bool) -> None:
+@pytest.mark.parametrize("plan", [*PLANS, *ORDERED], ids=named)
+def test_state_is_bounded_by_the_recency(plan: CorrelationPlan) -> None:
     """However long the stream: rows and matches of the last P units of time, in memory and as written."""
     case = ticks([], 50)
-    spec = spec_of(case, replace(plan, ordered=ordered))
+    spec = spec_of(case, plan)
     state: dict[str, StateChunk] = {}
     held, written = [], []
     for running in steady(spec, case, 60, 20):

@@ -169,20 +169,20 @@ def cases(
     live: Sequence[str] = LANGUAGES,
     archive: Sequence[str] = LANGUAGES,
     plain: bool | None = None,
-    ties: bool = True,
+    aligned: bool = False,
 ) -> Case:
     """live, archive: the languages to draw from. plain: row patterns are simple ones, or not; None: either.
 
-    ties: rows of a key may have the same time.
+    aligned: both patterns are partitioned by what is equal in a pair, as those that can be evaluated on demand are.
     """
     partitioned = draw(st.sampled_from([True, True, False]))
-    one, of_one = draw(_sides(draw(st.sampled_from(live)), LIVE, partitioned, plain))
-    other, of_other = draw(_sides(draw(st.sampled_from(archive)), ARCHIVE, partitioned, plain))
+    one, of_one = draw(_sides(draw(st.sampled_from(live)), LIVE, partitioned, plain, aligned))
+    other, of_other = draw(_sides(draw(st.sampled_from(archive)), ARCHIVE, partitioned, plain, aligned))
     count = draw(st.integers(max_rows // 2, MOST_EVENTS if EVENTS in (one.language, other.language) else max_rows))
     shared = one.columns == other.columns and draw(st.sampled_from([True, True, True, False]))
     apart = draw(st.sampled_from([False, False, True]))
     keys = draw(_several(count, KEYS if draw(st.booleans()) else [1]))
-    steps = draw(_several(count, STEPS if ties else [1, 1, 2, 3]))
+    steps = draw(_several(count, STEPS))
     sides = draw(_several(count, [LIVE, ARCHIVE, LIVE, ARCHIVE, BOTH])) if apart else [BOTH] * count
     following = {LIVE: _Following(of_one), ARCHIVE: _Following(of_other)}
     rows = []
@@ -195,7 +195,7 @@ def cases(
             row |= {f"archive_{name}": yours.get(name) for name in other.columns}
         rows.append(row | {"side": side} if apart else row)
     both = [name for name in one.keys if name in other.keys and name == "k"]
-    on = tuple(both) if draw(st.sampled_from([True, True, True, False])) else ()
+    on = tuple(both) if aligned or draw(st.sampled_from([True, True, True, False])) else ()
     return Case(one, other, draw(st.sampled_from(RECENCIES)), on, rows, shared, apart)
 
 
@@ -217,24 +217,28 @@ def _several(count: int, items: Sequence[Any]) -> st.SearchStrategy[list[Any]]:
 
 
 @st.composite
-def _sides(draw: st.DrawFn, language: str, of: int, partitioned: bool, plain: bool | None) -> tuple[Side, list[Row]]:
+def _sides(
+    draw: st.DrawFn, language: str, of: int, partitioned: bool, plain: bool | None, aligned: bool
+) -> tuple[Side, list[Row]]:
     """A side and the values of a few rows for it."""
     if language == EVENTS:
         case = draw(generate_events.cases(max_events=7))
-        key = "k" if partitioned else case.key
+        key = "k" if partitioned else None if aligned else case.key
         values = [event.values for event in case.events] or [dict.fromkeys(generate_events.COLUMNS)]
         return EventSide(case.text, case.query, case.typed, key, case.strategy), values
     if language == SITUATIONS:
         # One key: which rows are of which key is drawn for both sides together.
         drawn = draw(generate_situations.cases(max_events=9, max_keys=1))
-        keyed = partitioned or drawn.keyed
+        keyed = partitioned or (drawn.keyed and not aligned)
         text = generate_situations.render(drawn.pattern, keyed=keyed)
         return SituationSide(text, drawn.pattern, keyed), [event.values for event in drawn.events]
     simple = draw(st.sampled_from([True, True, False])) if plain is None else plain
     partitions = ["PARTITION BY k"] * 3 + ["PARTITION BY s, k"] if partitioned else ["", "", "PARTITION BY k"]
+    if aligned:
+        partitions = partitions[:1]
     mode = "INCREMENTAL MATCH" if of == LIVE else "MAXIMAL MATCH"
     if simple:
-        text = draw(plain_clauses(mode, partitions))
+        text = draw(plain_clauses(mode, partitions, SKIPS[:1] if aligned else SKIPS))
     else:
         given = generate.Given(["", "ONE ROW PER MATCH"], [mode], ["ts"], partitions)
         text = draw(generate.clauses(given=given))
@@ -259,9 +263,12 @@ PLAIN = [
 ]
 
 
+SKIPS = ["AFTER MATCH SKIP TO NEXT ROW"] * 4 + ["", "AFTER MATCH SKIP PAST LAST ROW"]
+
+
 @st.composite
-def plain_clauses(draw: st.DrawFn, mode: str, partitions: Sequence[str]) -> str:
-    """Like those of the paper: a few labels, a condition on most of them, mostly SKIP TO NEXT ROW."""
+def plain_clauses(draw: st.DrawFn, mode: str, partitions: Sequence[str], skips: Sequence[str]) -> str:
+    """Like those of the paper: a few labels, and a condition on most of them."""
     shape = draw(st.sampled_from(SHAPES))
     definitions = []
     for label in sorted({sign for sign in shape if sign.isalpha()}):
@@ -272,7 +279,7 @@ def plain_clauses(draw: st.DrawFn, mode: str, partitions: Sequence[str]) -> str:
     parts = [
         draw(st.sampled_from(partitions)),
         "ORDER BY ts MEASURES FIRST(v) AS first, LAST(v) AS last, count(*) AS rows",
-        draw(st.sampled_from(["AFTER MATCH SKIP TO NEXT ROW"] * 4 + ["", "AFTER MATCH SKIP PAST LAST ROW"])),
+        draw(st.sampled_from(skips)),
         mode,
         f"PATTERN ({shape})",
         draw(st.sampled_from(["", "", "", "WITHIN 3", "WITHIN 6", "WITHIN 1"])),

@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
@@ -25,7 +26,7 @@ from episode.plan.correlation.plan import CorrelationPlan
 from episode.plan.events.classes import EventClasses
 from episode.plan.events.plan import plan_event_pattern
 from episode.plan.events.returns import EventTimes
-from episode.plan.rows.plan import plan_row_pattern
+from episode.plan.rows.plan import RowPatternPlan, plan_row_pattern
 from episode.plan.rows.stream import with_match_times
 from episode.plan.schema import InputSchema
 from episode.plan.situations.plan import COMPLETE, plan_situation_pattern
@@ -55,8 +56,7 @@ def inner_spec(side: Side, **options: Any) -> Any:
     types = COMMON | OWN[side.language]
     schema = pa.schema([(name, ARROW[type_]) for name, type_ in types.items()])
     if isinstance(side, RowSide):
-        clause = with_match_times(parse_clause(side.text), types)
-        return RowPatternSpec(plan_row_pattern(clause, InputSchema(types)), schema, **options)
+        return RowPatternSpec(_row_plan(side.text), schema, **options)
     if isinstance(side, EventSide):
         query = events.returning_positions(parse_event_query(side.text))
         variables = {one.variable: one for one in classes_of(query.pattern)}
@@ -68,6 +68,13 @@ def inner_spec(side: Side, **options: Any) -> Any:
     return SituationPatternSpec(
         plan_situation_pattern(parsed, InputSchema(types), "ts", side.keys, early), schema, **options
     )
+
+
+@lru_cache(maxsize=16)
+def _row_plan(text: str) -> RowPatternPlan:
+    """Planned once for the runs of a case."""
+    types = COMMON | OWN["rows"]
+    return plan_row_pattern(with_match_times(parse_clause(text), types), InputSchema(types))
 
 
 def column_of(spec: Any, measure: str) -> str:
