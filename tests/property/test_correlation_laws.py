@@ -21,7 +21,7 @@ from episode.matchers.protocol import StateChunk
 from episode.matchers.running import LocalRun
 from episode.plan.correlation.plan import CorrelationPlan, Strategy
 from tests.reference.correlation import Pair
-from tests.reference.generate_correlation import ARCHIVE, BOTH, ROWS, Case, Row, RowSide, cases
+from tests.reference.generate_correlation import ARCHIVE, BOTH, LIVE, ROWS, Case, Row, RowSide, cases
 from tests.reference.row_patterns import Exploded
 from tests.reference.scalars import grouping
 from tests.support.correlation_cases import (
@@ -64,10 +64,13 @@ def planned(case: Case, plan: CorrelationPlan | None = None, **further: Any) -> 
     return spec
 
 
-def oracle(case: Case) -> list[Pair]:
-    """The oracle's pairs; cases that it cannot decide are given up, and so are those whose data are in error."""
+def oracle(case: Case, live: Case | None = None) -> list[Pair]:
+    """The oracle's pairs; cases that it cannot decide are given up, and so are those whose data are in error.
+
+    live: where the live pattern sees other rows.
+    """
     try:
-        return case.pairs()
+        return case.pairs(None if live is None else live.rows_of(LIVE))
     except (EpisodeDataError, Exploded, NotImplementedError, ArithmeticError, RecursionError):
         assume(False)
         raise
@@ -172,17 +175,43 @@ def test_changes_of_strategy_do_not_matter(case: Case, several: list[Correlation
 
 
 @SETTINGS
-@given(cases(plain=True), plans, st.integers(1, 4), st.data())
+@given(cases(archive=[ROWS], plain=True, aligned=True), plans, st.integers(1, 4), st.data())
 def test_a_small_recent_buffer_does_not_matter(
     case: Case, plan: CorrelationPlan, capacity: int, data: st.DataObject
 ) -> None:
     """What has left the buffer is read from the archive, which may be ahead of what is fed."""
-    archived = [row for row in case.rows if row.get("side", BOTH) in (ARCHIVE, BOTH)]
-    history = TableHistory(table_of(case, archived))
-    small = planned(case, replace(plan, recent_buffer=capacity), history=history)
+    small = planned(case, replace(plan, recent_buffer=capacity), history=history_of(case))
     whole = in_any_order(ran(planned(case), case))
     pieces = data.draw(pieces_of(case))
     assert in_any_order(flat(run_in_pieces([small], case, pieces, data.draw(st.booleans())))) == whole
+
+
+def history_of(case: Case) -> TableHistory:
+    """All events of the archive pattern."""
+    return TableHistory(table_of(case, [row for row in case.rows if row.get("side", BOTH) in (ARCHIVE, BOTH)]))
+
+
+@SETTINGS
+@given(cases(), st.sampled_from([*PLANS, *ORDERED]), st.data())
+def test_the_archive_reaches_back_to_before_the_stream(case: Case, plan: CorrelationPlan, data: st.DataObject) -> None:
+    """The stream begins somewhere; live matches are of its events, archive matches of all that were archived."""
+    begin = data.draw(st.sampled_from(sorted({row["ts"] for row in case.rows})))
+    fed = replace(case, rows=[row for row in case.rows if row["ts"] >= begin])
+    spec = planned(case, plan, history=history_of(case))
+    pairs = oracle(case, live=fed)
+    parts = run_in_pieces([spec], case, data.draw(pieces_of(fed)), data.draw(st.booleans()))
+    assert in_any_order(flat(parts)) == in_any_order(expected(pairs))
+
+
+@SETTINGS
+@given(cases(), st.sampled_from([*PLANS, *ORDERED]), st.data())
+def test_a_stream_with_a_table_as_its_archive(case: Case, plan: CorrelationPlan, data: st.DataObject) -> None:
+    """No event of the archive pattern is fed: they are read along with the stream."""
+    assume(case.apart)
+    fed = replace(case, rows=[row | {"side": LIVE} for row in case.rows if row["side"] != ARCHIVE])
+    spec = planned(case, plan, history=history_of(case), closed=True)
+    parts = run_in_pieces([spec], case, data.draw(pieces_of(fed)), data.draw(st.booleans()))
+    assert in_any_order(flat(parts)) == in_any_order(expected(oracle(case)))
 
 
 @SETTINGS

@@ -150,10 +150,10 @@ class Case:
             if row.get("side", BOTH) in (of, BOTH)
         ]
 
-    def pairs(self) -> list[Pair]:
-        """The oracle's answer."""
-        live, archive = self.live.found(self.rows_of(LIVE)), self.archive.found(self.rows_of(ARCHIVE))
-        return correlated(live, archive, self.recency, self.on)
+    def pairs(self, live_rows: list[Row] | None = None) -> list[Pair]:
+        """The oracle's answer. live_rows: of the live side, where they are not those of the table."""
+        live = self.live.found(self.rows_of(LIVE) if live_rows is None else live_rows)
+        return correlated(live, self.archive.found(self.rows_of(ARCHIVE)), self.recency, self.on)
 
 
 RECENCIES = [9, 14, 6, 11, 4, 20, 8, 3, 12, 1_000, 7, 2, 16, 1, 0]

@@ -137,7 +137,10 @@ class TableHistory:
         return found.select(list(columns))
 
     def earliest(self) -> int | None:
-        return pc.min(self.table.column("ts")).as_py() if self.table.num_rows else None
+        return pc.min(self.table.column("ts")).as_py()
+
+    def latest(self) -> int | None:
+        return pc.max(self.table.column("ts")).as_py()
 
 
 # ---- runs -----------------------------------------------------------------------------------------
