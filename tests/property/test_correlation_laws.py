@@ -36,7 +36,10 @@ from tests.support.correlation_cases import (
     table_of,
 )
 
-SETTINGS = settings(deadline=None, suppress_health_check=list(HealthCheck))
+# Half as many examples as elsewhere: each is two patterns, their oracles and their joins.
+SETTINGS = settings(
+    deadline=None, suppress_health_check=list(HealthCheck), max_examples=max(1, settings.default.max_examples // 2)
+)
 END = 1_000_000
 
 STRATEGIES = [None, *Strategy]
@@ -124,7 +127,7 @@ def test_equals_the_oracle(strategy: Strategy | None) -> None:
     check()
 
 
-@settings(SETTINGS, max_examples=max(1, settings.default.max_examples // 4))  # each is run with every plan
+@settings(SETTINGS, max_examples=max(1, settings.default.max_examples // 5))  # each is run with every plan
 @given(cases(live=[ROWS], archive=[ROWS], plain=True, aligned=True, max_rows=24))
 def test_strategies_do_not_matter(case: Case) -> None:
     pairs = in_any_order(expected(oracle(case)))

@@ -71,7 +71,8 @@ class PastReader:
         span = max(1, self.spec.recency)
         while len(missing) and earliest is not None and have > earliest:
             back = max(earliest, have - span)
-            older = self._between(take(values, missing), codes[missing], back, have - 1)
+            some = take(values, missing) if self.spec.keys else values
+            older = self._between(some, codes[missing], back, have - 1)
             found = _Found.of(
                 pa.concat_tables([older.rows.table, found.rows.table]),
                 np.concatenate([older.rows.key, found.rows.key]),
