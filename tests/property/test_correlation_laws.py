@@ -189,6 +189,21 @@ def test_a_small_recent_buffer_does_not_matter(
     assert in_any_order(flat(run_in_pieces([small], case, pieces, data.draw(st.booleans())))) == whole
 
 
+@pytest.mark.parametrize("cache", [True, False], ids=["with cache", "without cache"])
+def test_rows_of_one_time_in_a_small_recent_buffer(cache: bool) -> None:
+    """Pieces end inside an instant, and the buffer holds fewer rows than it has: none is lost, none comes twice."""
+    rise = TICK[: TICK.index("PATTERN")] + "PATTERN (A B) DEFINE B AS B.v > A.v"
+    events = [(1, 5), (2, 1), (2, 2), (2, 0), (3, 0), (4, 9)]
+    rows = [{**row, "ts": ts} for (ts, _), row in zip(events, ticks([v for _, v in events], 10).rows, strict=True)]
+    live = RowSide(rise.replace("MAXIMAL", "INCREMENTAL"))
+    case = Case(live, RowSide(rise), 10, ("k",), rows, shared=True, apart=False)
+    plan = CorrelationPlan(Strategy.LIVE_FIRST, cache)
+    for capacity, cut, restore in itertools.product((1, 2, 3), (2, 3, 4), (False, True)):
+        spec = spec_of(case, replace(plan, recent_buffer=capacity), history=history_of(case))
+        found = flat(run_in_pieces([spec], case, [rows[:1], rows[1:cut], rows[cut:]], restore))
+        assert found == expected(case.pairs())
+
+
 def history_of(case: Case) -> TableHistory:
     """All events of the archive pattern."""
     return TableHistory(table_of(case, [row for row in case.rows if row.get("side", BOTH) in (ARCHIVE, BOTH)]))

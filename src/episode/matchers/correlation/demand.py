@@ -357,7 +357,7 @@ class DemandedSide(Side):
         self._groups, self._from, self._to = keys, self.recent.row_from, self.recent.row_to
         first, _ = self._reach_back(np.arange(len(keys)), self.recent.first_rows(bound), bound)
         first = first - self.traits.lookback
-        self.recent.keep_from(first if self.older is None else self.older.cut(self.recent, first))
+        self.recent.keep_from(first if self.older is None else self.older.cut(self.recent, first, until))
 
     def _forget_covered(self, keys: np.ndarray, useful: np.ndarray, least: Least) -> None:
         """What is known is remembered of rows that may be asked for again; those in an archive, too."""

@@ -59,8 +59,11 @@ class OlderRows:
         others = np.flatnonzero(~np.isin(self.key, keys))
         self._set(np.concatenate([self.key[others], keys]), np.concatenate([self.since[others], first]))
 
-    def cut(self, recent: RecentBuffer, first: np.ndarray) -> np.ndarray:
-        """The first rows to keep of those that may be needed, within the capacity, and where another time begins."""
+    def cut(self, recent: RecentBuffer, first: np.ndarray, until: int) -> np.ndarray:
+        """The first rows to keep of those that may be needed, within the capacity, and where another time begins.
+
+        Rows after `until` stay: of their times more may come, and what is read ends where the buffer begins.
+        """
         first = np.maximum(first, recent.row_from)
         if self.capacity is not None:
             first = np.maximum(first, recent.row_to - self.capacity)
@@ -72,6 +75,7 @@ class OlderRows:
             later = recent.first_rows(np.where(inside, np.minimum(bound, EVER - 1) + 1, 0))
             first = first.copy()
             first[split] = later[split]
+        first = np.minimum(first, recent.first_rows(np.full(len(first), until + 1, np.int64)))
         dropped = first > recent.row_from
         kept = np.flatnonzero(first < recent.row_to)
         since = looked_up(self.key, self.since, recent.keys[kept], 0)
