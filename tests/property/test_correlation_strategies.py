@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from hypothesis import HealthCheck, Phase, assume, given, note, settings
+from hypothesis import HealthCheck, assume, given, note, settings
 from hypothesis import strategies as st
 
 from episode.errors import EpisodeAnalysisError, EpisodeDataError, EpisodeUnsupportedError
@@ -24,19 +24,16 @@ from tests.reference.row_patterns import Exploded
 from tests.support.correlation import side_of
 
 TYPES = {"k": "int", "ts": "bigint", "v": "int", "f": "double", "s": "string"}
-SETTINGS = settings(deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
-PLANS = [
-    CorrelationPlan(strategy, result_cache=cache, ordered=ordered)
-    for strategy in Strategy
-    for cache in (True, False)
-    for ordered in (False, True)
-    if cache or (strategy is not Strategy.EAGER and not ordered)
-]
-NAMES = [
-    f"{plan.strategy.value}{'' if plan.result_cache else ', no cache'}{', ordered' if plan.ordered else ''}"
-    for plan in PLANS
-    if plan.strategy is not None
-]
+SETTINGS = settings(deadline=None, suppress_health_check=list(HealthCheck))
+STRATEGIES = list(Strategy)
+NAMES = [strategy.value for strategy in Strategy]
+
+
+@st.composite
+def plans(draw: st.DrawFn, strategy: Strategy) -> CorrelationPlan:
+    """With the cache or without it, and with it in order or not."""
+    cached = strategy is Strategy.EAGER or draw(st.sampled_from([True, True, False]))
+    return CorrelationPlan(strategy, result_cache=cached, ordered=cached and draw(st.booleans()))
 
 
 def spec_of(case: Case, plan: CorrelationPlan) -> CorrelationSpec:
@@ -112,10 +109,11 @@ def cut(draw: st.DrawFn) -> tuple[Case, list[int]]:
     return case, sorted(cuts)
 
 
-@pytest.mark.parametrize("plan", PLANS, ids=NAMES)
+@pytest.mark.parametrize("strategy", STRATEGIES, ids=NAMES)
 @SETTINGS
-@given(cases(live=[ROWS], archive=[ROWS], max_rows=24))
-def test_whole(plan: CorrelationPlan, case: Case) -> None:
+@given(cases(live=[ROWS], archive=[ROWS], max_rows=24), st.data())
+def test_whole(strategy: Strategy, case: Case, data: st.DataObject) -> None:
+    plan = data.draw(plans(strategy))
     wanted = expected(case)
     spec = planned(case, plan)
     output = run(spec, pa.Table.from_pylist(case.rows, schema=spec.input_schema))
@@ -123,10 +121,11 @@ def test_whole(plan: CorrelationPlan, case: Case) -> None:
     assert not plan.ordered or is_ordered(spec, output)
 
 
-@pytest.mark.parametrize("plan", PLANS, ids=NAMES)
+@pytest.mark.parametrize("strategy", STRATEGIES, ids=NAMES)
 @SETTINGS
-@given(cut(), st.booleans())
-def test_in_pieces(plan: CorrelationPlan, drawn: tuple[Case, list[int]], restore: bool) -> None:
+@given(cut(), st.booleans(), st.data())
+def test_in_pieces(strategy: Strategy, drawn: tuple[Case, list[int]], restore: bool, data: st.DataObject) -> None:
+    plan = data.draw(plans(strategy))
     case, cuts = drawn
     wanted = expected(case)
     spec = planned(case, plan)

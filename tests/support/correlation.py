@@ -48,7 +48,7 @@ def side_of(text: str, types: dict[str, str], names: dict[str, str] | None = Non
 
 def _column(measures: MeasurePlan, name: str) -> str:
     """The output column that is nothing but a measure."""
-    return next(measure.sql for measure in measures.measures if measure.name == name).strip(" `")
+    return next(measure.sql for measure in measures.measures if measure.name == name).strip(" `()")
 
 
 def correlation(
@@ -85,6 +85,6 @@ def pairs_of(spec: CorrelationSpec, output: pa.Table) -> list[tuple[Any, ...]]:
     columns = [MATCH_START, MATCH_END]
     for prefix, side in ((LIVE_PREFIX, spec.live), (ARCHIVE_PREFIX, spec.archive)):
         plan = side.spec.plan  # type: ignore[attr-defined]
-        names = [measure.sql.strip(" `") for measure in plan.measures.measures[:-2]]
+        names = [measure.sql.strip(" `()") for measure in plan.measures.measures[:-2]]
         columns += [prefix + name for name in names]
     return [tuple(row.values()) for row in output.select(columns).to_pylist()]

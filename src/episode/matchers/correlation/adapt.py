@@ -80,9 +80,9 @@ class Adaptation:
         self.buffered, self.cached = max(self.buffered, buffered), max(self.cached, cached)
         self.read = read
 
-    def note(self, round_: Round) -> None:
-        """A round is over; the next one may have another strategy."""
-        strategy = self.strategy
+    def note(self, round_: Round, strategy: Strategy) -> None:
+        """A round with this strategy is over; the next one may have another."""
+        self.strategy = strategy
         self.rounds[strategy] = self.rounds.get(strategy, 0) + 1
         self.seconds[strategy] = self.seconds.get(strategy, 0.0) + round_.seconds
         self.rows += round_.rows

@@ -75,11 +75,14 @@ class DemandedSide(Side):
             self._open(Demands(keys, lo, np.full(len(keys), EVER)), until)
             parts += self._advance(until)
             self._adopt()
+        elif len(self.segments):  # `until` may pass windows: only when both have all their rows
+            parts.append(super().feed(rows, NEVER))
+            self.recent.add(rows)
+            self._open(Demands(), until)
+            parts += self._advance(until)
+            nothing = EventBatch(rows.table.slice(0, 0), rows.key[:0], rows.time[:0])
+            parts.append(super().feed(nothing, until))
         else:
-            if len(self.segments):
-                self.recent.add(rows)
-                self._open(Demands(), until)
-                parts += self._advance(until)
             parts.append(super().feed(rows, until))
         self.recent.forget()
         return together(parts)

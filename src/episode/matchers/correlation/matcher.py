@@ -154,7 +154,7 @@ class CorrelationMatcher:
         self._expire(until)
         self.until = self.until if until == END_OF_TIME else max(self.until, until)
         round_.join += thread_time() - began
-        self.adaptation.note(round_)
+        self.adaptation.note(round_, self.strategy)
         self.adaptation.hold(self._buffered(), len(self.join), 0 if self.past is None else self.past.reader.rows)
 
     def _switch(self) -> None:

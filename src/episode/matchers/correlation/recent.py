@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from episode.kernels.correlation import regions
 from episode.matchers.columns import from_bytes, take
+from episode.matchers.correlation.segments import looked_up
 from episode.matchers.held import KeptRows, by_name, chunk_of, owned, ranges
 from episode.matchers.protocol import EventBatch, StateChunk
 
@@ -65,7 +66,7 @@ class RecentBuffer:
         """Rows from before those that are held, of some keys, each key's in order."""
         if len(older) == 0:
             return
-        fresh = dict(zip(self.keys.tolist(), (self.row_to - self.fresh).tolist(), strict=True))
+        keys, fresh = self.keys, self.row_to - self.fresh
         key = np.concatenate([older.key, self.rows.key])
         order = np.argsort(key, kind="stable")
         table = pa.concat_tables([older.table.select(self.columns), self.rows.table])
@@ -73,7 +74,7 @@ class RecentBuffer:
         self.rows = EventBatch(take(table, order), key[order], time[order])
         self._kept.extend(len(older))
         self._kept.chunk[:] = -1  # they are to be written in this order
-        self.fresh = self.row_to - np.array([fresh.get(one, 0) for one in self.keys.tolist()], np.int64)
+        self.fresh = self.row_to - looked_up(keys, fresh, self.keys, 0)
 
     def first_rows(self, bound: np.ndarray) -> np.ndarray:
         """For each key the first row that is not earlier than its bound."""

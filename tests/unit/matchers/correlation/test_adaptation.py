@@ -30,7 +30,7 @@ def test_rare_live_matches_make_live_first_cheap() -> None:
     adaptation = Adaptation(CorrelationPlan(), ALL)
     for _ in range(2):
         assert adaptation.strategy is Strategy.EAGER
-        adaptation.note(eager_round((2_000, 1_000), (20_000, 9_000)))
+        adaptation.note(eager_round((2_000, 1_000), (20_000, 9_000)), adaptation.strategy)
     assert adaptation.strategy is Strategy.LIVE_FIRST
     assert [(one.round, one.old, one.new) for one in adaptation.changes] == [(2, Strategy.EAGER, Strategy.LIVE_FIRST)]
 
@@ -38,17 +38,17 @@ def test_rare_live_matches_make_live_first_cheap() -> None:
 def test_regions_that_are_everywhere_make_eager_cheap() -> None:
     adaptation = Adaptation(CorrelationPlan(), ALL)
     for _ in range(4):
-        adaptation.note(eager_round((90_000, 10_000), (90_000, 10_000)))
+        adaptation.note(eager_round((90_000, 10_000), (90_000, 10_000)), Strategy.EAGER)
     assert adaptation.strategy is Strategy.EAGER
 
 
 def test_a_strategy_that_turns_out_dear_is_left() -> None:
     adaptation = Adaptation(CorrelationPlan(), ALL)
     for _ in range(2):
-        adaptation.note(eager_round((2_000, 1_000), (90_000, 10_000)))
+        adaptation.note(eager_round((2_000, 1_000), (90_000, 10_000)), Strategy.EAGER)
     assert adaptation.strategy is Strategy.LIVE_FIRST
     for _ in range(2):
-        adaptation.note(Round(10_000, 0.001, asked=0.009, asked_rows=9_000, live_matches=900))
+        adaptation.note(Round(10_000, 0.001, asked=0.009, asked_rows=9_000, live_matches=900), Strategy.LIVE_FIRST)
     assert adaptation.strategy is Strategy.EAGER
 
 
@@ -56,7 +56,7 @@ def test_only_what_is_possible_is_chosen() -> None:
     adaptation = Adaptation(CorrelationPlan(), [Strategy.EAGER])
     assert not adaptation.chooses
     forced = Adaptation(CorrelationPlan(Strategy.ARCHIVE_FIRST), ALL)
-    forced.note(eager_round((0, 0), (0, 0)))
+    forced.note(eager_round((0, 0), (0, 0)), Strategy.ARCHIVE_FIRST)
     assert forced.strategy is Strategy.ARCHIVE_FIRST
 
 
