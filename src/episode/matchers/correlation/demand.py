@@ -98,27 +98,29 @@ class DemandedSide(Side):
         bounds = least(keys)
         self._asked_from = lambda wanted: looked_up(keys, bounds, wanted, NEVER)
 
-    def take_some(self, until: int, wanted: Least) -> None:
+    def take_some(self, until: int, asked: np.ndarray, wanted: Least) -> None:
         """From now on only what is asked for is found. wanted: for keys, what has been asked for so far (times before
-        this one). What the matcher holds are segments of their own; rows from before are not in the buffer, so these
-        go on until those that are there are enough to begin another one."""
+        this one); asked: the keys of which something has. What the matcher holds are segments of their own; rows from
+        before are not in the buffer, so these go on until those that are there are enough to begin another one."""
         if not self.everything:
             return
         self.everything = False
         if self._asked_from is not None:  # nothing has come since all matches were asked for
             self._asked_from = None
             return
-        keys = self.matcher.live_keys
-        keys = keys[keys < FIRST_ID]
+        held = self.matcher.live_keys
+        held = keys = held[held < FIRST_ID]
+        if self.traits.by_end:
+            keys = np.union1d(held, asked[wanted(asked) > until + 1])
         count = len(keys)
         hi = np.maximum(wanted(keys), until + 1) if self.traits.by_end else np.full(count, until + 1)
         never, ever, at = np.full(count, NEVER), np.full(count, EVER), np.zeros(count, np.int64)
-        if self.traits.by_end:
-            own = Segments(keys, keys, never, ever.copy(), ever, at, hi)
+        if self.traits.by_end:  # of keys that nothing is held of, what comes begins anew
+            own = Segments(keys, keys, never, np.where(np.isin(keys, held), EVER, hi), ever, at, hi)
         else:
             own = Segments(keys, keys, never, hi, ever, at, never.copy())
         self.segments = own.followed_by(self.segments)
-        self._unanchored = keys
+        self._unanchored = held
         self.covered_key, self.covered = np.zeros(0, np.int64), np.zeros(0, np.int64)
         if self.older is not None:
             others = np.setdiff1d(self.older.past.key, keys)

@@ -169,10 +169,10 @@ class CorrelationMatcher:
             live.take_all(lambda keys: self._least_end(keys, self.until))
         if wanted is Strategy.LIVE_FIRST:
             assert isinstance(archive, DemandedSide)
-            archive.take_some(self.until, self.join.last_wanted)
+            archive.take_some(self.until, self.join.keys, self.join.last_wanted)
         elif wanted is Strategy.ARCHIVE_FIRST:
             assert isinstance(live, DemandedSide)
-            live.take_some(self.until, self.join.last_wanted)
+            live.take_some(self.until, self.join.keys, self.join.last_wanted)
         self.strategy = wanted
         second = archive if wanted is Strategy.LIVE_FIRST else live
         self._buffering = second.buffering if isinstance(second, DemandedSide) else 0.0
