@@ -118,6 +118,8 @@ def test_a_pattern_over_a_stream_by_its_name(spark: SparkSession, ticks: StreamS
     options = Options(end=END, shards=4)
     query = RISES.format(table="Ticks", order="")
     assert "envelopes of the stream store Ticks" in episode.explain(query, spark=spark, options=options)
+    classes = episode.explain_match("PATTERN SEQ(B b, S s) WITHIN 20", spark=spark, B="Ticks", S="Ticks")
+    assert "101 ms behind ts (as its stream declares)" in classes
     ticks.append(events(0, 200))
     first = results.run(episode.sql(query, spark=spark, options=options))
     for start in range(200, 500, 50):
@@ -147,6 +149,9 @@ def test_a_pattern_over_an_archive_by_its_name(spark: SparkSession, ticks: Strea
     found = episode.match("TicksArchive", "PATTERN SEQ(A a, B b) WHERE [k] AND b.v > a.v WITHIN 20", spark=spark)
     given = episode.match(table, "PATTERN SEQ(A a, B b) WHERE [k] AND b.v > a.v WITHIN 20", time="ts")
     assert rows(found.select("match_start", "match_end")) == rows(given.select("match_start", "match_end"))
+    pairs = "PATTERN SEQ(B b, S s) WHERE b.k = s.k WITHIN 20 RETURN b.ts, s.ts"
+    by_class = episode.match(pairs, spark=spark, B="TicksArchive", S="TicksArchive")
+    assert rows(by_class) == rows(episode.match(pairs, time="ts", B=table, S=table))
     plain = episode.sql("WITH t AS (SELECT 1 AS one) SELECT count(*), sum(v) FROM TicksArchive, t", spark=spark)
     assert plain.collect()[0][0] == 300
 
