@@ -17,7 +17,10 @@ from episode.plan.correlation.plan import CorrelationPlan, Strategy
 from tests.support.correlation import FALL, RISE, TICK, correlation, pairs_of
 
 PAST_LAST = TICK.replace("TO NEXT ROW", "PAST LAST ROW")
-SINGLE = FALL.replace("LAST(B.price) AS least", "A.price AS least").replace("(A B+) DEFINE B AS B", "(A) DEFINE A AS A")
+SINGLE = """
+    PARTITION BY symbol ORDER BY ts MEASURES A.price AS init, A.price AS least
+    AFTER MATCH SKIP TO NEXT ROW INCREMENTAL MATCH PATTERN (A) DEFINE A AS A.price < PREV(A.price)
+"""
 LOOKS_BACK = RISE.replace("DEFINE B", "DEFINE A AS A.price < PREV(A.price, 2), B")
 
 
