@@ -18,10 +18,11 @@ import numpy as np
 import pyarrow as pa
 
 from episode.kernels.correlation import regions
-from episode.kernels.times import EVER, NEVER, window_starts
+from episode.kernels.times import EVER, NEVER
 from episode.matchers.columns import from_bytes, take
 from episode.matchers.correlation.matches import Matches, together
 from episode.matchers.correlation.older import OlderRows
+from episode.matchers.correlation.reach import Reach
 from episode.matchers.correlation.recent import RecentBuffer
 from episode.matchers.correlation.segments import FIRST_ID, Demands, Segments, looked_up
 from episode.matchers.correlation.side import Side
@@ -33,9 +34,6 @@ if TYPE_CHECKING:
 
 SLACK = 8
 """Rows after a region that are fed with it, so that what starts in it is most often decided at once."""
-FIRST_BLOCK = 8
-"""Rows among which a wall is looked for first."""
-
 _STATE = "segments"
 Least = Callable[[np.ndarray], np.ndarray]
 """For keys: the least time that a demand to come may ask for."""
@@ -49,6 +47,7 @@ class DemandedSide(Side):
         assert isinstance(self.matcher, Partial)
         self.partial: Partial = self.matcher
         self.cached = cached
+        self.reach = Reach(self.partial, self.traits, self.events)
         self.recent = RecentBuffer(spec.input_schema, [*self.events.outer, *spec.keys])
         self.segments = Segments()
         self.covered_key = self.covered = np.zeros(0, np.int64)
@@ -293,49 +292,9 @@ class DemandedSide(Side):
         self.covered_key, negative = least_by_key(keys, ~times)
         self.covered = ~negative
 
-    # ---- how far back ----------------------------------------------------------------------------------------------
-
     def _reach_back(self, group: np.ndarray, row: np.ndarray, lo: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The first rows to feed, so that all is known of matches that start with `row` or later, or end there; and
-        are they enough even where there are rows of the key before the buffer? lo: the time that belongs to `row`."""
-        row_from, row_to, time = self._from[group], self._to[group], self.recent.rows.time
-        if not self.traits.by_end:
-            return row, np.ones(len(row), np.bool_)
-        if self.traits.longest is None and self.traits.within is None:
-            return self._walls(row_from, np.minimum(row + 1, row_to))
-        back = np.full(len(row), NEVER, np.int64)
-        sure = np.zeros(len(row), np.bool_)
-        if self.traits.longest is not None:
-            back = row - max(0, self.traits.longest - 1)
-            sure |= back >= row_from
-        if self.traits.within is not None:
-            first = np.empty(len(row), np.int64)
-            regions.first_rows(row_from, row, time, window_starts(lo, self.traits.within), first)
-            back = np.maximum(back, first)
-            sure |= first > row_from
-        return np.maximum(back, row_from), sure
-
-    def _walls(self, row_from: np.ndarray, row_to: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The last wall in each range of rows; without one, the first row of it; and is there one?"""
-        last = row_from.copy()
-        has_wall = np.zeros(len(row_from), np.bool_)
-        pending = np.flatnonzero(row_from < row_to)
-        high, block = row_to.copy(), FIRST_BLOCK
-        table = self.recent.rows.table.select(self.events.outer).rename_columns(self.events.inner)
-        while len(pending):
-            low = np.maximum(row_from[pending], high[pending] - block)
-            begin = np.maximum(row_from[pending], low - self.traits.lookback)
-            counts = high[pending] - begin
-            rows = ranges(begin, counts)
-            events = EventBatch(take(table, rows), np.repeat(pending, counts), self.recent.rows.time[rows])
-            walls = np.flatnonzero(self.partial.walls(events))
-            owner = events.key[walls]
-            np.maximum.at(last, owner, rows[walls])
-            has_wall[owner] = True
-            high[pending] = low
-            pending = pending[~has_wall[pending] & (low > row_from[pending])]
-            block *= 4
-        return last, has_wall
+        """What `Reach.back` says, of rows of groups."""
+        return self.reach.back(self.recent.rows, self._from[group], self._to[group], row, lo)
 
     # ---- after a round ---------------------------------------------------------------------------------------------
 

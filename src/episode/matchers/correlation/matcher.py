@@ -160,8 +160,9 @@ class CorrelationMatcher:
     def _switch(self) -> None:
         """Take the strategy that was chosen; what is asked for and not found yet, is found in any case."""
         wanted = self.adaptation.strategy
-        if wanted is self.strategy or (not self.spec.plan.result_cache and self.state_rows):
-            return
+        begun = self.until > NEVER or self.state_rows > 0
+        if wanted is self.strategy or (begun and not self.spec.plan.result_cache):
+            return  # without the cache nothing says what is known already
         live, archive = self.live, self.archive
         if isinstance(archive, DemandedSide) and wanted is not Strategy.LIVE_FIRST:
             archive.take_all(lambda keys: self._least_start(keys, self.until))
