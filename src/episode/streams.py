@@ -140,8 +140,9 @@ def read(
 ) -> tuple[pa.Table, int]:
     """The events after a position (0: all), and the position from which to read on.
 
-    They come batch by batch as they were appended, and within a batch in order of time. limit: about how many rows;
-    batches are not cut, and at least one is read. skip_corrupt: leave out corrupt segments, with a warning for each.
+    They come batch by batch as they were appended, and within a batch in order of time; what has left the log comes
+    from the archive, several batches together in order of time. limit: about how many rows; batches are not cut, and at
+    least one is read. skip_corrupt: leave out corrupt segments, with a warning for each.
     """
     store = store_of(name, catalog)
     until = store.advance(after, limit) if until is None else min(until, store.check(after))

@@ -127,3 +127,10 @@ def test_declarations(catalog: Path, tmp_path: Path) -> None:
     assert not streams.drop("StockLive", if_exists=True)
     with pytest.raises(EpisodeAnalysisError, match="no stream StockLive"):
         streams.count("StockLive")
+
+
+def test_a_batch_is_read_in_order_of_time(tmp_path: Path) -> None:
+    streams.create("s", "ts BIGINT, v BIGINT", time="ts", catalog=tmp_path)
+    streams.append("s", [{"ts": 5, "v": 1}, {"ts": 3, "v": 2}, {"ts": 5, "v": 3}], catalog=tmp_path)
+    table, _ = streams.read("s", catalog=tmp_path)
+    assert table.to_pylist() == [{"ts": 3, "v": 2}, {"ts": 5, "v": 1}, {"ts": 5, "v": 3}]

@@ -255,8 +255,6 @@ class StreamStore:
         from episode.matchers.lanes import event_times
 
         table = pa.Table.from_batches(batches)
-        if len(batches) == 1:
-            return table
         return take(table, np.argsort(event_times(table, self.declaration.time), kind="stable"))
 
     def selected(self, columns: Sequence[str] | None) -> pa.Schema:
