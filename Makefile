@@ -3,7 +3,7 @@
 
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-live coverage test-long test-kafka lint types unit bench-rows bench-kernel bench-local bench-flink bench-growth bench-stream bench-zstream bench-zstream-selectivity bench-zstream-rates bench-zstream-plans bench-zstream-adaptation bench-zstream-negation bench-zstream-web bench-zstream-speed bench-sase bench-sase-selectivity bench-sase-window bench-sase-classes bench-sase-breakdown bench-sase-collapsed bench-sase-aggregates bench-sase-imprecise bench-sase-confidence bench-sase-study bench-sase-spark bench-tpstream bench-tpstream-drivers bench-tpstream-window bench-tpstream-patterns bench-tpstream-latency bench-tpstream-plans bench-tpstream-adaptation bench-tpstream-speed bench-tpstream-spark bench-store bench-store-spark test-kill clean
+.PHONY: bench-pcq bench-pcq-buffer bench-pcq-recency bench-pcq-cache bench-pcq-order bench-pcq-ticks bench-pcq-spark bench-pcq-stream help setup demo test test-live coverage test-long test-kafka lint types unit bench-rows bench-kernel bench-local bench-flink bench-growth bench-stream bench-zstream bench-zstream-selectivity bench-zstream-rates bench-zstream-plans bench-zstream-adaptation bench-zstream-negation bench-zstream-web bench-zstream-speed bench-sase bench-sase-selectivity bench-sase-window bench-sase-classes bench-sase-breakdown bench-sase-collapsed bench-sase-aggregates bench-sase-imprecise bench-sase-confidence bench-sase-study bench-sase-spark bench-tpstream bench-tpstream-drivers bench-tpstream-window bench-tpstream-patterns bench-tpstream-latency bench-tpstream-plans bench-tpstream-adaptation bench-tpstream-speed bench-tpstream-spark bench-store bench-store-spark test-kill clean
 
 BIN := .venv/bin
 # Spark's workers use the interpreter of .venv, and Java is found where it usually lives.
@@ -125,6 +125,30 @@ bench-sase-study: setup  ## Figure 5 (h): the case study on one core
 
 bench-sase-spark: setup  ## the case study against Spark's sort
 	$(RUN) $(BIN)/python -m bench.sase spark
+
+bench-pcq: setup  ## the evaluation of pattern correlation again: all of the following
+	$(RUN) $(BIN)/python -m bench.pcq
+
+bench-pcq-buffer: setup  ## Figure 9: the recent buffer
+	$(RUN) $(BIN)/python -m bench.pcq buffer
+
+bench-pcq-recency: setup  ## Figures 10 and 11, Table 5: the recency region
+	$(RUN) $(BIN)/python -m bench.pcq recency
+
+bench-pcq-cache: setup  ## Figure 12: the query result cache
+	$(RUN) $(BIN)/python -m bench.pcq cache
+
+bench-pcq-order: setup  ## Figure 13: the order of the join
+	$(RUN) $(BIN)/python -m bench.pcq order
+
+bench-pcq-ticks: setup  ## Figure 14: ticks
+	$(RUN) $(BIN)/python -m bench.pcq ticks
+
+bench-pcq-spark: setup  ## against the two patterns alone, from Parquet
+	$(RUN) $(BIN)/python -m bench.pcq spark
+
+bench-pcq-stream: setup  ## micro-batches by the recency
+	$(RUN) $(BIN)/python -m bench.pcq stream
 
 bench-tpstream: setup  ## TPStream's evaluation again: all of the following
 	$(RUN) $(BIN)/python -m bench.tpstream
