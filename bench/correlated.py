@@ -58,7 +58,7 @@ class Correlation:
     archive: tuple[str, str]
     recency: int
 
-    def spec(self, plan: CorrelationPlan) -> CorrelationSpec:
+    def spec(self, plan: CorrelationPlan, history: StoreHistory | None = None) -> CorrelationSpec:
         return CorrelationSpec(
             live=_side(self.live, "INCREMENTAL"),
             archive=_side(self.archive, "MAXIMAL"),
@@ -67,6 +67,7 @@ class Correlation:
             order=(OrderKey("ts"),),
             input_schema=SCHEMA,
             plan=plan,
+            history=history,
         )
 
 

@@ -105,7 +105,7 @@ def buffer(options: argparse.Namespace) -> None:
         specs = {"no archive": query.spec(PLANS[LIVE])}
         for capacity in CAPACITIES:
             plan = replace(PLANS[LIVE], recent_buffer=capacity)
-            specs[f"{capacity}"] = replace(query.spec(plan), history=history)
+            specs[f"{capacity}"] = query.spec(plan, history)
         found = side_by_side(specs, table, options.runs, "recent buffer", feed=1_000)
     page = _page(options, "buffer", "Pattern correlation, Figure 9: the recent buffer")
     page.text(

@@ -104,9 +104,12 @@ def in_stream(options: argparse.Namespace) -> None:
     """Micro-batches of 200,000 events, an hour of event time each, by the recency."""
     import episode
     from bench.stream import run, seconds, stream_of, write_files
+    from episode.spark.session import ROCKSDB, STATE_STORE
 
     os.sched_setaffinity(0, CORES)
     spark = local_session()
+    spark.conf.set(STATE_STORE, ROCKSDB)
+    spark.conf.set("spark.sql.shuffle.partitions", "4")
     lines, taken = [], {}
     with tempfile.TemporaryDirectory(prefix="episode-bench-") as place:
         write_files(Path(place) / "in", BATCHES, int(STREAM_ROWS * options.scale), HOUR)
