@@ -115,7 +115,7 @@ def in_stream(options: argparse.Namespace) -> None:
         write_files(Path(place) / "in", BATCHES, int(STREAM_ROWS * options.scale), HOUR)
         for recency in RECENCIES:
             found = episode.sql(
-                pairs_query(recency, "B{6}", "B{4,}", "D{3,}"),
+                pairs_query(recency, "B{4}", "B{2,}", "D{2,}"),
                 ticks=stream_of(spark, Path(place) / "in"),
                 options=episode.Options(watermark="1 second"),
             )
@@ -130,8 +130,8 @@ def in_stream(options: argparse.Namespace) -> None:
     page = Report(f"{options.name}-stream", "Pattern correlation in a stream")
     page.text(
         f"Micro-batches of {int(STREAM_ROWS * options.scale):,} events of 1,000 keys, an hour of event time each; the "
-        "median of the last four of 15, when the longest recency is full. Live: six falls; archive: four falls, then "
-        "three rises above the beginning. What is held: events and matches, after the last micro-batch."
+        "median of the last four of 15, when the longest recency is full. Live: four falls; archive: two or more falls, then "
+        "two or more rises above the beginning. What is held: events and matches, after the last micro-batch."
     )
     page.table(["P", "a micro-batch", "pairs in it", "held"], lines)
     page.table(
