@@ -232,6 +232,51 @@ class Partial(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class Selectivities:
+    """How often the states of a pattern were entered and left, since the matcher was opened (not kept in snapshots).
+
+    A state is a place of the pattern that takes rows: one for each time that a label is written, in the order of the
+    pattern (of alternatives, one after the other); `B+` is two, a singleton and a star. The numbers are those of
+    Lau's statistic model (4.3.1), all arrays are by state:
+    labels: of the states. star (bool): may it hold any number of rows, none among them (`B*`, `B?`)? All others hold
+        exactly one.
+    entered (int64): rows that came to the state. left (int64): rows that left it: of a singleton those that met its
+        condition, of a star those that did not, so that the match went on to the next state.
+        A row counts at a state once per window, when the window first reaches the row: rows to which the search comes
+        back to try something else are not counted again. A reluctant star (`B*?`) is asked only where what comes after
+        it did not take the row.
+    windows: start rows at which a match was looked for. matches: how many there were.
+    """
+
+    labels: tuple[str, ...]
+    star: np.ndarray
+    entered: np.ndarray
+    left: np.ndarray
+    windows: int
+    matches: int
+
+
+@runtime_checkable
+class Selective(Protocol):
+    """A Matcher that can count what the states of its pattern let through.
+
+    counting: does it count? Off at first, as it costs a little; it may be set at any time.
+    """
+
+    counting: bool
+
+    def selectivities(self) -> Selectivities:
+        """What was counted so far."""
+        ...
+
+    @property
+    def current_states(self) -> tuple[np.ndarray, np.ndarray]:
+        """The keys (int64 codes, ascending) with a window that waits for more rows, and the state (int64: its place in
+        `Selectivities.labels`) at which each of them waits. All other keys are before the first state."""
+        ...
+
+
 class MatcherSpec(Protocol):
     """A planned query: picklable, shipped to the workers, where it opens matchers."""
 
