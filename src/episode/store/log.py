@@ -20,14 +20,14 @@ from episode.errors import EpisodeDataError
 from episode.store import segment
 from episode.store.declaration import Declaration
 from episode.store.files import aside, locked, space_needed, sync_directory
-from episode.store.segment import Block, CorruptSegment, Footer, Head, Tally
+from episode.store.segment import Block, CorruptSegment, Footer, Head, LastBatch, Tally
 
 SUFFIX = ".seg"
 BLOCK_ROWS = 1 << 20
 BLOCK_BYTES = 1 << 28
 """The rows of a block, over all lanes, and their bytes."""
 REMEMBERED = 256
-"""Producers whose last batch is remembered."""
+"""Producers whose last batch is remembered; and as many again of those that note something with it."""
 LARGE = 1 << 22
 """Bytes from which on a batch is brought to the disk before its commit."""
 ABANDONED = 86_400.0
@@ -36,10 +36,14 @@ ABANDONED = 86_400.0
 
 @dataclass(frozen=True)
 class Origin:
-    """Who appends, and the number of the batch: one whose number is not new for its producer is not stored again."""
+    """Who appends, and the number of the batch: one whose number is not new for its producer is not stored again.
+
+    note: kept with the producer's last batch, for the producer itself: how far it has got.
+    """
 
     producer: str
     batch: int
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -173,9 +177,10 @@ class Log:
             if whole is None:
                 return head
             tally = self._tally(head)
-            if origin is not None and origin.batch <= tally.origins.get(origin.producer, (-1, 0))[0]:
+            last = None if origin is None else tally.origins.get(origin.producer)
+            if origin is not None and last is not None and origin.batch <= last.batch:
                 _remove(Path(whole.path))
-                return tally.origins[origin.producer][1]
+                return last.commit
             number = head + 1
             footer = Footer(number, whole.blocks, _added(tally, whole, origin, number), whole.head)
             try:
@@ -294,8 +299,9 @@ def _added(tally: Tally, staged: Staged, origin: Origin | None, number: int) -> 
     origins = dict(tally.origins)
     if origin is not None:
         origins.pop(origin.producer, None)
-        origins[origin.producer] = (origin.batch, number)
-        for oldest in list(origins)[: len(origins) - REMEMBERED]:
+        origins[origin.producer] = LastBatch(origin.batch, number, origin.note)
+        alike = [name for name, last in origins.items() if bool(last.note) == bool(origin.note)]
+        for oldest in alike[: max(0, len(alike) - REMEMBERED)]:
             del origins[oldest]
     return Tally(tally.rows + staged.rows, greatest, origins)
 

@@ -40,16 +40,24 @@ class Block(NamedTuple):
     greatest: int
 
 
+class LastBatch(NamedTuple):
+    """The last batch of a producer: its number, its commit, and what the producer noted with it."""
+
+    batch: int
+    commit: int
+    note: str = ""
+
+
 @dataclass(frozen=True)
 class Tally:
     """What a log holds up to a commit: rows, the greatest event time, and the last batch of each producer.
 
-    origins: producer → (batch, commit), the most recent last.
+    origins: by producer, the most recent last.
     """
 
     rows: int = 0
     greatest: int | None = None
-    origins: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    origins: Mapping[str, LastBatch] = field(default_factory=dict)
 
 
 class Head(NamedTuple):
@@ -112,12 +120,13 @@ def write_block(file: BinaryIO, batch: pa.RecordBatch, lane: int, least: int, gr
 def write_footer(file: BinaryIO, footer: Footer) -> None:
     """The end of a segment."""
     tally = footer.tally
+    origins = {name: last if last.note else last[:2] for name, last in tally.origins.items()}
     text = json.dumps(
         {
             "commit": footer.commit,
             "head": footer.head,
             "blocks": footer.blocks,
-            "tally": {"rows": tally.rows, "greatest": tally.greatest, "origins": dict(tally.origins)},
+            "tally": {"rows": tally.rows, "greatest": tally.greatest, "origins": origins},
         }
     ).encode()
     file.write(text + _END.pack(zlib.crc32(text), len(text), MAGIC))
@@ -143,7 +152,7 @@ def read_footer(path: Path) -> Footer:
         raise corrupt(path, "the checksum of its footer is wrong")
     found = json.loads(text)
     tally = found["tally"]
-    origins = {name: (batch, commit) for name, (batch, commit) in tally["origins"].items()}
+    origins = {name: LastBatch(*last) for name, last in tally["origins"].items()}
     blocks = tuple(Block(*values) for values in found["blocks"])
     return Footer(found["commit"], blocks, Tally(tally["rows"], tally["greatest"], origins), Head(*found["head"]))
 

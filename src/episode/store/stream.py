@@ -21,7 +21,7 @@ from episode.store.history import StoreHistory
 from episode.store.log import Log, Origin, Staged
 from episode.store.manifest import Manifest
 from episode.store.partitioning import Partitioning, chosen
-from episode.store.segment import CorruptSegment
+from episode.store.segment import CorruptSegment, LastBatch
 from episode.store.snapshot import FilePart, LogPart, Part, Snapshot
 
 ATTEMPTS = 20
@@ -71,6 +71,10 @@ class StreamStore:
     def discard(self, staged: Sequence[Staged]) -> None:
         """Forget staged rows."""
         self.log.discard(staged)
+
+    def last(self, producer: str) -> LastBatch | None:
+        """The last batch that a producer has stored, with its note; None where none is known."""
+        return self.log.tally().origins.get(producer)
 
     # ---- reading ----------------------------------------------------------------------------------
 

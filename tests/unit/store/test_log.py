@@ -15,7 +15,7 @@ import pytest
 
 from episode.errors import EpisodeAnalysisError, EpisodeDataError
 from episode.store.catalog import Catalog
-from episode.store.log import Origin
+from episode.store.log import REMEMBERED, Origin
 from episode.store.stream import StreamStore, open_store
 from tests.support.stores import events, make_store, rows_of
 
@@ -171,6 +171,31 @@ def test_a_batch_of_a_producer_is_stored_once(tmp_path: Path) -> None:
     assert store.append(events([("a", 3, 3)]), Origin("query", 1)) == 3
     assert store.count() == 3
     assert not list(store.log.temporary.iterdir())
+
+
+def test_a_producer_finds_its_last_note(tmp_path: Path) -> None:
+    store = make_store(tmp_path)
+    assert store.last("query/0") is None
+    store.append(events([("a", 1, 1)]), Origin("query/0", 4, '{"In": 7}'))
+    store.append(events([("a", 2, 2)]), Origin("query/1", 0, '{"In": 8}'))
+    fresh = StreamStore(store.declaration)
+    assert fresh.last("query/0") == (4, 1, '{"In": 7}')
+    for i in range(200):
+        fresh.append(events([("a", 3, i)]), Origin(f"p{i}", 0))
+    assert fresh.last("p0") == (0, 3, "")
+    for i in range(200, REMEMBERED + 3):  # those that note nothing are forgotten, the others not
+        fresh.append(events([("a", 3, i)]), Origin(f"p{i}", 0))
+    assert fresh.last("query/0") == (4, 1, '{"In": 7}')
+    assert fresh.last("p2") is None
+    assert fresh.last("p3") == (0, 6, "")
+
+
+def test_segments_without_notes_are_read(tmp_path: Path) -> None:
+    store = make_store(tmp_path)
+    store.append(events([("a", 1, 1)]), Origin("query", 0))
+    text = store.log.path(1).read_bytes()
+    assert b'"origins": {"query": [0, 1]}' in text  # as earlier versions wrote it
+    assert StreamStore(store.declaration).last("query") == (0, 1, "")
 
 
 def test_several_staged_batches_are_one_commit(tmp_path: Path) -> None:
