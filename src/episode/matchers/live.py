@@ -1,29 +1,27 @@
 """One shard of a live stream: events wait for the watermark in a buffer, pass the matcher in order, and leave.
 
-An event at or before the watermark is late. All others wait in the buffer, in the envelopes in which they came, until
-the watermark reaches them; then they are fed in order of (time, arrival), however the stream was cut into
-micro-batches. What the shard must remember (buffer, matcher, keys) is kept as named chunks; each snapshot says which of
-them are new and which are gone.
+An event at or before the watermark is late. All others wait in the buffer until the watermark reaches them; then they
+are fed in order of (time, source, arrival), however the stream was cut into micro-batches. What the shard must remember
+(buffer, matcher, keys) is kept as named chunks; each snapshot says which of them are new and which are gone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
+from typing import NamedTuple, Union
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from episode.errors import EpisodeDataError
-from episode.matchers.columns import ALL_VALID, concat, one_chunk, plain, to_bytes
+from episode.matchers.columns import ALL_VALID, concat, one_chunk
 from episode.matchers.keys import KeyCoder
 from episode.matchers.ordering import events_of, is_too_wide, order_image, start_image
 from episode.matchers.protocol import END_OF_TIME, EventBatch, MatcherSpec, Snapshot, StateChunk
+from episode.matchers.waiting import BUFFER_VERSION, Run, WaitingEvents, is_waiting, run_named
 
 NO_WATERMARK = np.iinfo(np.int64).min
-BUFFER_VERSION = 1
-_BUFFER = "buffer."
 _MATCHER = "matcher."
 _LEAST_KEYS = 1024
 
@@ -79,24 +77,21 @@ class Step:
     late: pa.Table | None
 
 
-@dataclass
-class _Waiting:
-    """An envelope in the buffer: the events in it that are still to come."""
+class Arrived(NamedTuple):
+    """Events that came together, in order of arrival: as a table, and in bytes where they came in bytes.
 
-    number: int
+    reached: int64 for each event: the watermark that its source had reached before; an event at or before it is late,
+        too. None: that of the step is meant.
+    source: events of the same time are in order of the numbers of their sources, then of arrival.
+    """
+
+    blob: bytes | None
     table: pa.Table
-    time: np.ndarray
+    reached: np.ndarray | None = None
+    source: int = 0
 
-    def split(self, watermark: int) -> tuple[pa.Table | None, _Waiting | None]:
-        """Events that are due, and those that wait on."""
-        due = self.time <= watermark
-        if due.all():
-            return self.table, None
-        if not due.any():
-            return None, self
-        mask = pa.array(due)
-        rest = _Waiting(self.number, self.table.filter(pc.invert(mask)), self.time[~due])
-        return self.table.filter(mask), rest
+
+Envelope = Union[tuple[Union[bytes, None], pa.Table], Arrived]
 
 
 class LiveShard:
@@ -111,13 +106,12 @@ class LiveShard:
         self.ended = False
         self.counters = Counters()
         self.late: pa.Table | None = None
-        self._buffer: list[_Waiting] = []
+        self._waiting = WaitingEvents()
         self._arrived = 0
-        self._changes = _Changes()
 
     # ---- one step ------------------------------------------------------------------------------------
 
-    def step(self, envelopes: Sequence[tuple[bytes | None, pa.Table]], watermark: int) -> Step:
+    def step(self, envelopes: Sequence[Envelope], watermark: int) -> Step:
         """Take new envelopes (in order of arrival) at a watermark, and go on as far as it allows.
 
         An envelope is a table, and the same in bytes where it came in bytes: those are kept as they are.
@@ -125,12 +119,12 @@ class LiveShard:
         outputs = [self.spec.output_schema.empty_table(), *self.advance(envelopes, watermark)]
         return Step(pa.concat_tables(outputs), self.counters, self.late)
 
-    def advance(self, envelopes: Sequence[tuple[bytes | None, pa.Table]], watermark: int) -> Iterator[pa.Table]:
+    def advance(self, envelopes: Sequence[Envelope], watermark: int) -> Iterator[pa.Table]:
         """As `step`, matches coming as they are found; when all are taken, `counters` and `late` say what happened."""
         if not self.rules.of_matches:
             self.watermark = max(self.watermark, watermark)
         self.counters = counters = Counters()
-        late = [table for blob, table in envelopes for table in self._take(blob, table, counters)]
+        late = [table for envelope in envelopes for table in self._take(Arrived(*envelope), counters)]
         self.late = concat(late) if late else None
         self.watermark = max(self.watermark, watermark)
         given_up = self.matcher.given_up
@@ -139,24 +133,25 @@ class LiveShard:
             yield matches
         counters.given_up = self.matcher.given_up - given_up
         counters.state_rows = self.matcher.state_rows
-        counters.waiting_events = sum(len(waiting.time) for waiting in self._buffer)
+        counters.waiting_events = self._waiting.rows
         counters.live_keys = len(self.matcher.live_keys)
         self._forget_keys()
 
-    def _take(self, blob: bytes | None, table: pa.Table, counters: Counters) -> Iterator[pa.Table]:
+    def _take(self, arrived: Arrived, counters: Counters) -> Iterator[pa.Table]:
         """Put the events of an envelope into the buffer; late ones come back, if they are kept."""
-        counters.events += table.num_rows
-        waiting, late = self._admitted(table, counters)
+        counters.events += arrived.table.num_rows
+        run, late = self._admitted(arrived, counters)
         if self.rules.keep_late and late is not None:
             yield late
-        if waiting is not None:
-            self._arrived = waiting.number + 1
-            self._buffer.append(waiting)
-            data = blob if blob is not None else to_bytes(plain(table))
-            self._changes.put(StateChunk(f"{_BUFFER}{waiting.number}", BUFFER_VERSION, data))
+        if run is not None:
+            self._arrived += 1
+            self._waiting.add(run)
 
-    def _admitted(self, table: pa.Table, counters: Counters) -> tuple[_Waiting | None, pa.Table | None]:
+    def _admitted(self, arrived: Arrived, counters: Counters) -> tuple[Run | None, pa.Table | None]:
         """The events of an envelope that are in time, and those that are late; all others are counted."""
+        table = arrived.table
+        if not table.num_rows:
+            return None, None
         image = order_image(table, self.spec.input_order.order[0])
         time = image.values
         known = np.ones(len(time), np.bool_) if image.valid is ALL_VALID else np.array(image.valid)
@@ -173,6 +168,8 @@ class LiveShard:
             counters.after_end += int(np.count_nonzero(after))
             known &= ~after
         is_late = known & (time <= self.watermark)
+        if arrived.reached is not None:
+            is_late |= known & (time <= arrived.reached)
         counters.late += int(np.count_nonzero(is_late))
         wanted = known & ~is_late
         if self.rules.event_id is not None:
@@ -184,16 +181,16 @@ class LiveShard:
             return None, late
         if not wanted.all():
             table, time = table.filter(pa.array(wanted)), time[wanted]
-        return _Waiting(self._arrived, table, time), late
+        return Run.of(self._arrived, arrived.source, table, time, arrived.blob), late
 
     def _first_of_event(self, table: pa.Table, time: np.ndarray, wanted: np.ndarray) -> np.ndarray:
         """Which events are the first with their id and time. A repeated one is late, or its first still waits."""
         column = self.rules.event_id
-        known = [waiting.table.column(column) for waiting in self._buffer]
+        known = [run.table.column(column) for run in self._waiting]
         ids = one_chunk(pa.chunked_array([*(c for part in known for c in part.chunks), *table.column(column).chunks]))
         code = ids.dictionary_encode(null_encoding="encode").indices.to_numpy()
-        times = np.concatenate([*(waiting.time for waiting in self._buffer), time])
-        counted = np.concatenate([*(np.ones(len(waiting.time), np.bool_) for waiting in self._buffer), wanted])
+        times = np.concatenate([*(run.time for run in self._waiting), time])
+        counted = np.concatenate([np.ones(len(times) - len(time), np.bool_), wanted])
         here = np.flatnonzero(counted)
         order = here[np.lexsort((here, times[here], code[here]))]
         again = np.zeros(len(order), np.bool_)
@@ -208,17 +205,8 @@ class LiveShard:
         if self.ended or self.watermark == NO_WATERMARK:
             return
         ends = self.rules.end is not None and self.watermark >= self.rules.end - 1
-        due, rest = [], []
-        for waiting in self._buffer:
-            released, left = waiting.split(END_OF_TIME if ends else self.watermark)
-            if released is not None:
-                due.append(released)
-            if left is not None:
-                rest.append(left)
-            else:
-                self._changes.remove(f"{_BUFFER}{waiting.number}")
-        self._buffer = rest
         until = END_OF_TIME if ends else self.watermark
+        due = self._waiting.until(until)
         wakes_at = self.matcher.wakes_at
         if due:
             yield from self.matcher.feed(events_of(concat(due), self.spec.input_order, self.coder), until)
@@ -242,10 +230,9 @@ class LiveShard:
         """The least watermark at which a step without events could do something."""
         if self.ended:
             return None
-        times = [int(waiting.time.min()) for waiting in self._buffer]
-        if self.matcher.wakes_at is not None:
-            times.append(self.matcher.wakes_at)
-        if self.rules.end is not None and (self._buffer or self.matcher.state_rows):
+        least, wakes_at = self._waiting.least, self.matcher.wakes_at
+        times = [time for time in (least, wakes_at) if time is not None]
+        if self.rules.end is not None and (least is not None or self.matcher.state_rows):
             times.append(self.rules.end - 1)
         return min(times, default=None)
 
@@ -255,7 +242,7 @@ class LiveShard:
         """What has changed since the last snapshot."""
         inner = self.matcher.snapshot()
         keys = self.coder.snapshot()
-        mine = self._changes.taken()
+        mine = self._waiting.changes()
         put = [StateChunk(_MATCHER + chunk.name, chunk.version, chunk.data) for chunk in inner.put]
         removed = [_MATCHER + name for name in inner.removed]
         return Snapshot((*mine.put, *put, *keys.put), (*mine.removed, *removed, *keys.removed))
@@ -268,34 +255,15 @@ class LiveShard:
         self.coder.restore(chunks)
         inner = [chunk for chunk in chunks if chunk.name.startswith(_MATCHER)]
         self.matcher.restore([StateChunk(c.name[len(_MATCHER) :], c.version, c.data) for c in inner])
-        envelopes = sorted((int(c.name[len(_BUFFER) :]), c) for c in chunks if c.name.startswith(_BUFFER))
-        for number, chunk in envelopes:
-            if chunk.version != BUFFER_VERSION:
+        runs = sorted((*run_named(chunk), chunk.version, chunk.data) for chunk in chunks if is_waiting(chunk))
+        for number, source, version, data in runs:
+            if version != BUFFER_VERSION:
                 raise EpisodeDataError(
-                    f"The state of format {chunk.version} cannot be read; this version reads format {BUFFER_VERSION}."
+                    f"The state of format {version} cannot be read; this version reads format {BUFFER_VERSION}."
                 )
             self._arrived = number
-            waiting, _ = self._admitted(opened(chunk.data), Counters())
-            if waiting is not None:
-                self._buffer.append(waiting)
+            run, _ = self._admitted(Arrived(None, opened(data), source=source), Counters())
+            if run is not None:
+                run.saved = True
+                self._waiting.add(run)
             self._arrived = number + 1
-
-
-@dataclass
-class _Changes:
-    """Chunks put and removed since the last snapshot; what came and went between two snapshots leaves no trace."""
-
-    chunks: dict[str, StateChunk] = field(default_factory=dict)
-    gone: list[str] = field(default_factory=list)
-
-    def put(self, chunk: StateChunk) -> None:
-        self.chunks[chunk.name] = chunk
-
-    def remove(self, name: str) -> None:
-        if self.chunks.pop(name, None) is None:
-            self.gone.append(name)
-
-    def taken(self) -> Snapshot:
-        result = Snapshot(tuple(self.chunks.values()), tuple(self.gone))
-        self.chunks, self.gone = {}, []
-        return result

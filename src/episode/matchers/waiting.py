@@ -1,0 +1,154 @@
+"""Events that wait for the watermark: a few runs of them, so that a step costs what it takes and what it lets go.
+
+A run is sorted by time when a part of it is due for the first time: then what is due is a slice of it. Where there are
+many runs, the latest are merged while they are about as long as the one before, so that their number grows with the
+logarithm of the events, and each event is copied as often at most.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from episode.matchers.columns import concat, plain, take, to_bytes
+from episode.matchers.protocol import Snapshot, StateChunk
+
+BUFFER_VERSION = 1
+_BUFFER = "buffer."
+_FEW = 16
+"""Runs of a source that are not worth merging."""
+
+
+@dataclass
+class Run:
+    """Events of one source. Its name in the state is that of its first events.
+
+    blob: the same events in bytes, where they came in bytes, until they have been saved. saved: is it in the state?
+    """
+
+    number: int
+    source: int
+    table: pa.Table
+    time: np.ndarray
+    least: int
+    greatest: int
+    sorted: bool = False
+    blob: bytes | None = None
+    saved: bool = False
+
+    @staticmethod
+    def of(number: int, source: int, table: pa.Table, time: np.ndarray, blob: bytes | None = None) -> Run:
+        return Run(number, source, table, time, int(time.min()), int(time.max()), blob=blob)
+
+    @property
+    def name(self) -> str:
+        return f"{_BUFFER}{self.number}.{self.source}" if self.source else f"{_BUFFER}{self.number}"
+
+    def __len__(self) -> int:
+        return len(self.time)
+
+    def due(self, until: int) -> pa.Table:
+        """Take the events up to a time, of which there are some, but not all."""
+        if not self.sorted:
+            self._sort()
+        count = int(np.searchsorted(self.time, until, side="right"))
+        found = self.table.slice(0, count)
+        self.table, self.time = self.table.slice(count), self.time[count:]
+        self.least = int(self.time[0])
+        return found
+
+    def _sort(self) -> None:
+        if np.any(self.time[1:] < self.time[:-1]):
+            order = np.argsort(self.time, kind="stable")
+            self.table, self.time = take(self.table, order), self.time[order]
+        self.sorted = True
+
+    def joined(self, later: Run) -> Run:
+        """This run and the next one of its source as one, by the name of this one."""
+        time = np.concatenate([self.time, later.time])
+        table = concat([self.table, later.table])
+        least, greatest = min(self.least, later.least), max(self.greatest, later.greatest)
+        merged = Run(self.number, self.source, table, time, least, greatest)
+        order = np.argsort(time, kind="stable")
+        merged.table, merged.time, merged.sorted = take(table, order), time[order], True
+        return merged
+
+
+class WaitingEvents:
+    """The runs of all sources, and which of them the state has."""
+
+    def __init__(self) -> None:
+        self.runs: dict[int, list[Run]] = {}
+        self._gone: list[str] = []
+
+    def __iter__(self) -> Iterator[Run]:
+        """By source, then in order of arrival."""
+        for source in sorted(self.runs):
+            yield from self.runs[source]
+
+    @property
+    def rows(self) -> int:
+        return sum(len(run) for run in self)
+
+    @property
+    def least(self) -> int | None:
+        """The time of the first event to come."""
+        return min((run.least for run in self), default=None)
+
+    def add(self, run: Run) -> None:
+        """Events that have arrived after all others of their source."""
+        runs = self.runs.setdefault(run.source, [])
+        runs.append(run)
+        while len(runs) > _FEW and 2 * len(runs[-1]) > len(runs[-2]):
+            later, earlier = runs.pop(), runs.pop()
+            self._forget(later)
+            runs.append(earlier.joined(later))
+            if earlier.saved:
+                self._gone.append(earlier.name)  # until it is saved again
+
+    def until(self, time: int) -> list[pa.Table]:
+        """Take what is due up to a time: by source, then in order of arrival, or of time."""
+        found = []
+        for source in sorted(self.runs):
+            rest = []
+            for run in self.runs[source]:
+                if run.greatest <= time:
+                    found.append(run.table)
+                    self._forget(run)
+                    continue
+                if run.least <= time:
+                    found.append(run.due(time))
+                rest.append(run)
+            self.runs[source] = rest
+        return found
+
+    def _forget(self, run: Run) -> None:
+        if run.saved:
+            self._gone.append(run.name)
+
+    def changes(self) -> Snapshot:
+        """What has changed since the last call. What came and went between two calls leaves no trace."""
+        put = []
+        for run in self:
+            if not run.saved:
+                data = run.blob if run.blob is not None else to_bytes(plain(run.table))
+                put.append(StateChunk(run.name, BUFFER_VERSION, data))
+                run.saved, run.blob = True, None
+        again = {chunk.name for chunk in put}
+        gone = tuple(dict.fromkeys(name for name in self._gone if name not in again))
+        self._gone = []
+        return Snapshot(tuple(put), gone)
+
+
+def is_waiting(chunk: StateChunk) -> bool:
+    """Is a chunk of a state a run?"""
+    return chunk.name.startswith(_BUFFER)
+
+
+def run_named(chunk: StateChunk) -> tuple[int, int]:
+    """The number and the source of the run that a chunk is."""
+    number, _, source = chunk.name.removeprefix(_BUFFER).partition(".")
+    return int(number), int(source or 0)
