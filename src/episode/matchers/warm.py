@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from episode.matchers.envelope import Packing, pack, unpack
+from episode.matchers.json_columns import JsonColumns
 from episode.matchers.protocol import InputOrder, MatcherSpec
 from episode.matchers.running import run
 
@@ -18,3 +19,9 @@ def run_once(spec: MatcherSpec, table: pa.Table) -> None:
         run(spec, packed)
     names = pa.table({"k": ["a", "b"]})
     list(pack([names], Packing(InputOrder(("k",), ()), shards=2), 0))
+
+
+def read_records_once() -> None:
+    """Read records of JSON, as live tasks do from Kafka."""
+    schema = pa.schema([("k", pa.string()), ("ts", pa.timestamp("us", "UTC")), ("v", pa.float64())])
+    JsonColumns(schema).read([b'{"k": "a", "ts": "2026-11-01T00:00:00Z", "v": 1.5}', None])

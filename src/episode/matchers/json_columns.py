@@ -1,0 +1,296 @@
+"""Records of JSON as columns of a stream, with the types and the leniency of Spark's from_json.
+
+A record that is no JSON object has no values at all, a value that does not fit its column's type is null, and fields
+that no column has are left out. All of a batch is read at once by compiled loops; single values are looked at in Python
+only where they are written in an uncommon way (escaped strings, times without seconds, fractions of more digits than a
+decimal has).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta, timezone
+from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation, localcontext
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from episode.errors import EpisodeUnsupportedError
+from episode.kernels import json_records as kernel
+
+_EPOCH = datetime(1970, 1, 1)
+_DAY_ZERO = date(1970, 1, 1).toordinal()
+_SPECIAL = {
+    "NaN": "nan", "INF": "inf", "+INF": "inf", "-INF": "-inf", "Infinity": "inf", "+Infinity": "inf",
+    "-Infinity": "-inf",
+}  # fmt: skip
+_TIME = re.compile(
+    r"(?P<year>[+-]?\d{4,7})(?:-(?P<month>\d{1,2})(?:-(?P<day>\d{1,2})"
+    r"(?P<clock>(?:[ T]+(?P<hour>\d{1,2})(?::(?P<minute>\d{1,2}))?(?::(?P<second>\d{1,2}))?(?:\.(?P<part>\d{0,9}))?)?)"
+    r"(?P<zone>\s*[A-Za-z+-].*)?)?)?"
+)
+_DATE = re.compile(r"(?P<year>[+-]?\d{4,7})(?:-(?P<month>\d{1,2})(?:-(?P<day>\d{1,2})(?:[ T].*)?)?)?")
+_OFFSET = re.compile(r"(?:UTC|GMT|UT)?(?P<sign>[+-])(?P<hours>\d{1,2})(?::?(?P<minutes>\d{1,2}))?")
+
+
+@dataclass(frozen=True)
+class JsonColumns:
+    """Reads the columns of a schema out of records. zone: of times that name none, as Spark's session has it."""
+
+    schema: pa.Schema
+    zone: str = "UTC"
+
+    def __post_init__(self) -> None:
+        for field in self.schema:
+            if pa.types.is_nested(field.type) or pa.types.is_binary(field.type):
+                raise EpisodeUnsupportedError(
+                    f"The column {field.name} of type {field.type} cannot be read from JSON by a live task.",
+                    hint="Use episode.sql on the stream (micro-batches), or declare the column as STRING.",
+                )
+
+    def read(self, records: Sequence[bytes | None]) -> pa.Table:
+        """One row for each record."""
+        values = pa.array(records, pa.large_binary())
+        offsets = np.frombuffer(values.buffers()[1], np.int64)[: len(values) + 1]
+        buffer = values.buffers()[2]
+        data = np.frombuffer(buffer, np.uint8) if buffer is not None and len(buffer) else np.zeros(0, np.uint8)
+        encoded = [field.name.encode() for field in self.schema]
+        names = np.frombuffer(b"".join(encoded), np.uint8)
+        name_offsets = np.cumsum([0, *map(len, encoded)]).astype(np.int64)
+        shape = (len(encoded), len(values))
+        kinds, begins, ends = np.zeros(shape, np.uint8), np.zeros(shape, np.int64), np.zeros(shape, np.int64)
+        kernel.find_fields(data, offsets, names, name_offsets, kinds, begins, ends)
+        columns = [
+            _column(_Field(data, kinds[i], begins[i], ends[i]), field.type, self.zone)
+            for i, field in enumerate(self.schema)
+        ]
+        return pa.Table.from_arrays(columns, schema=self.schema)
+
+
+@dataclass(frozen=True)
+class _Field:
+    """The values of one field: where they are, and what kind each is."""
+
+    data: np.ndarray
+    kinds: np.ndarray
+    begins: np.ndarray
+    ends: np.ndarray
+
+    def are(self, *kinds: int) -> np.ndarray:
+        return np.isin(self.kinds, kinds) if len(kinds) > 1 else self.kinds == kinds[0]
+
+    def texts(self, chosen: np.ndarray) -> pa.Array:
+        """The values that are chosen as they are written; others are null."""
+        copied, offsets = kernel.copy_spans(self.data, self.begins, self.ends, chosen)
+        valid = None if chosen.all() else pa.array(chosen).buffers()[1]
+        buffers = [valid, pa.py_buffer(offsets), pa.py_buffer(copied)]
+        found = pa.Array.from_buffers(pa.large_binary(), len(chosen), buffers)
+        try:
+            return found.cast(pa.string())
+        except pa.ArrowInvalid:  # bytes that are no text
+            wrong = [None if value is None else value.decode(errors="replace") for value in found.to_pylist()]
+            return pa.array(wrong, pa.string())
+
+    def written(self, row: int) -> str:
+        return bytes(self.data[self.begins[row] : self.ends[row]]).decode(errors="replace")
+
+    def text(self, row: int) -> str:
+        """A string as it is meant."""
+        written = self.written(row)
+        if self.kinds[row] != kernel.ESCAPED:
+            return written
+        # within single quotation marks, double ones need no backslash
+        plain = re.sub(r"\\(.)", lambda found: "'" if found.group(1) == "'" else found.group(0), written, flags=re.S)
+        try:
+            return str(json.loads('"' + re.sub(r'(\\.)|"', lambda f: f.group(1) or '\\"', plain, flags=re.S) + '"'))
+        except ValueError:
+            raise _Unfit from None
+
+
+class _Unfit(ValueError):
+    """A value that its column cannot have."""
+
+
+def _column(field: _Field, wanted: pa.DataType, zone: str) -> pa.Array:
+    if pa.types.is_string(wanted):
+        return _strings(field)
+    if pa.types.is_boolean(wanted):
+        return pa.array(field.are(kernel.TRUE), mask=~field.are(kernel.TRUE, kernel.FALSE))
+    if pa.types.is_integer(wanted):
+        return _integers(field, wanted)
+    if pa.types.is_floating(wanted):
+        return _floats(field, wanted)
+    if pa.types.is_decimal(wanted):
+        return _decimals(field, wanted)
+    if pa.types.is_date(wanted):
+        return _times(field, wanted, lambda row: _day(field.text(row)), zone)
+    return _times(field, wanted, lambda row: _instant(field.text(row), wanted, zone), zone)
+
+
+def _patched(column: pa.Array, rows: np.ndarray, value: Callable[[int], Any]) -> pa.Array:
+    """A column with some values anew, one by one; those that do not fit are null."""
+    if not rows.any():
+        return column
+    values = []
+    for row in np.flatnonzero(rows).tolist():
+        try:
+            values.append(value(row))
+        except _Unfit:
+            values.append(None)
+    return pc.replace_with_mask(column, pa.array(rows), pa.array(values, column.type))
+
+
+# ---- types ---------------------------------------------------------------------------------------------------
+
+
+def _strings(field: _Field) -> pa.Array:
+    """Whatever it is has a text; that of strings is their content."""
+    found = field.texts(field.are(kernel.TEXT, kernel.TRUE, kernel.FALSE, kernel.INTEGER))
+    found = _patched(found, field.are(kernel.ESCAPED), field.text)
+    found = _patched(found, field.are(kernel.FRACTION), lambda row: java_double(field.written(row)))
+    return _patched(found, field.are(kernel.NESTED), lambda row: _without_spaces(field.written(row)))
+
+
+def _integers(field: _Field, wanted: pa.DataType) -> pa.Array:
+    texts = field.texts(field.are(kernel.INTEGER))
+    try:
+        return texts.cast(wanted)
+    except pa.ArrowInvalid:
+        limits = np.iinfo(wanted.to_pandas_dtype())
+
+        def value(row: int) -> int:
+            number = int(field.written(row))
+            if pa.types.is_int8(wanted) and 128 <= number <= 255:
+                return number - 256  # a byte without a sign is taken as well
+            if not limits.min <= number <= limits.max:
+                raise _Unfit
+            return number
+
+        return _patched(pa.nulls(len(texts), wanted), field.are(kernel.INTEGER), value)
+
+
+def _floats(field: _Field, wanted: pa.DataType) -> pa.Array:
+    numbers = field.are(kernel.INTEGER, kernel.FRACTION)
+    try:
+        found = field.texts(numbers).cast(wanted)
+    except pa.ArrowInvalid:  # a number that is too large, or none
+        found = pa.nulls(len(numbers), wanted)
+        found = _patched(found, numbers, lambda row: float(_SPECIAL.get(field.written(row), field.written(row))))
+    return _patched(found, field.are(kernel.TEXT), lambda row: _special(field.written(row)))
+
+
+def _special(text: str) -> float:
+    if text not in _SPECIAL:
+        raise _Unfit
+    return float(_SPECIAL[text])
+
+
+def _decimals(field: _Field, wanted: pa.DataType) -> pa.Array:
+    numbers = field.are(kernel.INTEGER, kernel.FRACTION)
+    try:
+        found = field.texts(numbers).cast(wanted)
+    except pa.ArrowInvalid:  # a fraction that is too long is rounded, a number that is too large is null
+        found = _patched(pa.nulls(len(numbers), wanted), numbers, lambda row: _decimal(field.written(row), wanted))
+    texts = field.are(kernel.TEXT, kernel.ESCAPED)
+    return _patched(found, texts, lambda row: _decimal(field.text(row).replace(",", ""), wanted))
+
+
+def _decimal(text: str, wanted: pa.DataType) -> Decimal:
+    with localcontext(Context(prec=76)):
+        try:
+            value = Decimal(text).quantize(Decimal(1).scaleb(-wanted.scale), ROUND_HALF_UP)
+        except InvalidOperation:
+            raise _Unfit from None
+        if not value.is_finite() or len(value.as_tuple().digits) > wanted.precision:
+            raise _Unfit
+        return value
+
+
+def _times(field: _Field, wanted: pa.DataType, value: Callable[[int], Any], zone: str) -> pa.Array:
+    known, micros = np.zeros(len(field.kinds), np.uint8), np.zeros(len(field.kinds), np.int64)
+    kernel.read_times(field.data, field.kinds, field.begins, field.ends, known, micros)
+    local = known == kernel.LOCAL
+    odd = field.are(kernel.TEXT, kernel.ESCAPED) & (known == kernel.UNREAD)
+    if pa.types.is_date(wanted):
+        days = np.floor_divide(micros, 86_400_000_000).astype(np.int32)
+        return _patched(pa.array(days, mask=known == kernel.UNREAD), odd, value).cast(wanted)
+    if wanted.tz is None:
+        return _patched(pa.array(micros, mask=~local), odd, value).cast(wanted)
+    seconds = field.are(kernel.INTEGER)
+    if seconds.any():
+        counted = _integers(field, pa.int64())
+        fits = counted.is_valid().to_numpy(zero_copy_only=False)
+        micros[fits] = counted.fill_null(0).to_numpy()[fits] * 1_000_000  # which wraps around, as Java's does
+        known[fits] = kernel.ZONED
+    if local.any() and zone != "UTC":
+        naive = pa.array(micros, mask=~local).cast(pa.timestamp("us"))
+        zoned = pc.assume_timezone(naive, zone, ambiguous="earliest", nonexistent="latest").cast(pa.int64())
+        micros = np.where(local, zoned.fill_null(0).to_numpy(), micros)
+    return _patched(pa.array(micros, mask=known == kernel.UNREAD), odd, value).cast(wanted)
+
+
+def _day(text: str) -> int:
+    """Days since 1970: of a date that is written in an uncommon way, or their number itself."""
+    found = _DATE.fullmatch(text.strip())
+    try:
+        if found is not None:
+            return date(int(found["year"]), int(found["month"] or 1), int(found["day"] or 1)).toordinal() - _DAY_ZERO
+        if re.fullmatch(r"[+-]?\d+", text) is None or abs(int(text)) >= 1 << 31:
+            raise _Unfit
+        return int(text)
+    except ValueError:
+        raise _Unfit from None
+
+
+def _instant(text: str, wanted: pa.DataType, zone: str) -> int:
+    """Microseconds of a time that is written in an uncommon way."""
+    found = _TIME.fullmatch(text.strip())
+    if found is None:
+        raise _Unfit
+    numbers = [int(found[name] or least) for name, least in (("year", 0), ("month", 1), ("day", 1))]
+    clock = [int(found[name] or 0) for name in ("hour", "minute", "second")]
+    if found["zone"] and (wanted.tz is None or not found["clock"]):
+        raise _Unfit
+    try:
+        when = datetime(*numbers, *clock)  # type: ignore[arg-type]
+        micros = (when - _EPOCH) // timedelta(microseconds=1) + int((found["part"] or "0").ljust(6, "0")[:6])
+        if wanted.tz is None:
+            return micros
+        there = _zone(found["zone"].strip()) if found["zone"] else ZoneInfo(zone)
+        shift = there.utcoffset(when)
+        return micros - (shift or timedelta()) // timedelta(microseconds=1)
+    except (ValueError, OverflowError, KeyError, OSError):
+        raise _Unfit from None
+
+
+def _zone(name: str) -> Any:
+    """+1, +01:30, UTC+2, or the name of a region."""
+    offset = _OFFSET.fullmatch(name)
+    if offset is None:
+        return timezone.utc if name.upper() in ("Z", "UTC", "GMT", "UT") else ZoneInfo(name)
+    shift = timedelta(hours=int(offset["hours"]), minutes=int(offset["minutes"] or 0))
+    return timezone(shift if offset["sign"] == "+" else -shift)
+
+
+def java_double(written: str) -> str:
+    """A number with a fraction as Java writes it."""
+    value = float(_SPECIAL.get(written, written))
+    if value != value or value in (float("inf"), float("-inf")):
+        return '"NaN"' if value != value else '"Infinity"' if value > 0 else '"-Infinity"'
+    if value == 0 or 1e-3 <= abs(value) < 1e7:
+        text = format(Decimal(repr(value)), "f")
+        return text if "." in text else text + ".0"
+    digits, power = Decimal(repr(value)).as_tuple().digits, Decimal(repr(value)).adjusted()
+    shown = "".join(map(str, digits)).rstrip("0") or "0"
+    return f"{'-' if value < 0 else ''}{shown[0]}.{shown[1:] or '0'}E{power}"
+
+
+def _without_spaces(written: str) -> str:
+    """An object or array without the spaces between its parts."""
+    return re.sub(r'("(?:[^"\\]|\\.)*")|\s+', lambda found: found.group(1) or "", written, flags=re.S)
