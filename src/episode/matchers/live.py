@@ -106,6 +106,8 @@ class LiveShard:
         self.ended = False
         self.counters = Counters()
         self.late: pa.Table | None = None
+        self.watched: Callable[[EventBatch], None] | None = None
+        """Is shown the events that are fed."""
         self._waiting = WaitingEvents()
         self._arrived = 0
 
@@ -209,7 +211,10 @@ class LiveShard:
         due = self._waiting.until(until)
         wakes_at = self.matcher.wakes_at
         if due:
-            yield from self.matcher.feed(events_of(concat(due), self.spec.input_order, self.coder), until)
+            events = events_of(concat(due), self.spec.input_order, self.coder)
+            if self.watched is not None:
+                self.watched(events)
+            yield from self.matcher.feed(events, until)
         elif not ends and wakes_at is not None and wakes_at <= until:
             yield from self.matcher.feed(self._no_events(), until)
         if ends:

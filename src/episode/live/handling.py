@@ -1,0 +1,213 @@
+"""How events come to the matching loop (Lau's thesis, chapters 3 and 4).
+
+*pull*: the loop reads when it has nothing. *push*: an input thread reads all the time, while the kernels run; it waits
+where `max_unprocessed` events are held, so that the store keeps the rest. *adaptive*: the thread pushes while no more
+than R_bound slices wait (`switch`), is suspended above it, and resumed when at most one is left.
+
+The loop asks one object, `InputSource`, whichever it is. What comes out is the same, in the same order.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from threading import Condition, Thread
+from typing import Literal
+
+from episode.live.holders import Held, InputHolder
+from episode.live.protocol import LiveInput, Position, Slice
+
+Handling = Literal["pull", "push", "adaptive"]
+HANDLINGS: tuple[Handling, ...] = ("pull", "push", "adaptive")
+
+RESUMED_AT = 1
+"""Slices with which pushing is resumed: at the first moment without the risk that the loop finds nothing."""
+LOOKS = 0.05
+"""Seconds after which an input thread that waits for events looks whether it shall end."""
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How much is read and matched at once, in events.
+
+    step: what the loop takes at most; pull reads as much. slice: the unit in which adaptive handling reads and counts.
+    most: what may wait in push mode; adaptive stays below it, whatever the bound is.
+    """
+
+    step: int = 1 << 16
+    slice: int = 1 << 13
+    most: int = 1_000_000
+
+
+class InputSource:
+    """The events of a task, for its matching loop, from a position on.
+
+    bound: R_bound in slices; the loop's thread asks for it after each step. window: how many events the matcher holds,
+    which the loop sets after each step; it counts as held.
+    """
+
+    def __init__(
+        self,
+        input: LiveInput,
+        after: Position,
+        handling: Handling,
+        sizes: Sizes,
+        bound: Callable[[], int] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.handling = handling
+        self.sizes = sizes
+        self.window = 0
+        self.held = Held()
+        self.suspends = self.resumes = self.stalls = 0
+        self._input = input
+        self._after = after
+        self._bound_of = bound
+        self._bound = 1
+        self._clock = clock
+        self._holder = InputHolder()
+        self._changed = Condition()
+        self._suspended = handling == "pull"
+        self._barrier = False
+        self._ending = False
+        self._error: BaseException | None = None
+        self._thread: Thread | None = None
+
+    # ---- the loop's side -------------------------------------------------------------------------------
+
+    def start(self) -> InputSource:
+        """Let the input thread begin; with pull there is none."""
+        if self.handling != "pull" and self._thread is None:
+            self._thread = Thread(target=self._push, name="episode input", daemon=True)
+            self._thread.start()
+        return self
+
+    def next(self, timeout: float) -> Slice | None:
+        """The next events; None where there are none for so many seconds. What came before has been matched, and kept
+        where it asked for that. An error of the input thread is raised here, after all that was read before it."""
+        if self.handling == "pull":
+            return self._pulled(timeout)
+        if self._bound_of is not None:
+            self._bound = self._bound_of()
+        with self._changed:
+            found = self._taken()
+            if found is None and timeout > 0:
+                deadline = self._clock() + timeout
+                while found is None and self._error is None:
+                    left = deadline - self._clock()
+                    if left <= 0:
+                        break
+                    self._changed.wait(left)
+                    found = self._taken()
+            if found is None and self._error is not None:
+                raise self._error
+            return found
+
+    def close(self) -> None:
+        """End the input thread; what it has read and nobody has asked for is forgotten."""
+        with self._changed:
+            self._ending = True
+            self._changed.notify_all()
+        if self._thread is not None:
+            self._thread.join()
+
+    @property
+    def unprocessed(self) -> int:
+        """Events that were read and are not matched yet."""
+        return self._holder.events
+
+    @property
+    def mode(self) -> str:
+        """What is done at this moment: push or pull."""
+        return "pull" if self._suspended else "push"
+
+    @property
+    def switches(self) -> int:
+        """How often the mode has changed."""
+        return self.suspends + self.resumes
+
+    def _pulled(self, timeout: float) -> Slice | None:
+        self._holder.take(0)
+        found = self._input.read(self._after, self.sizes.step)
+        if found is None and timeout > 0:
+            self._input.wait(self._after, timeout)
+            found = self._input.read(self._after, self.sizes.step)
+        if found is not None:
+            self._arrived(found)
+            found = self._holder.take(self.sizes.step)
+        return found
+
+    def _taken(self) -> Slice | None:
+        """The next events of the holder; a thread that waited for room, or for less to wait, goes on."""
+        stood = self._stands_still()
+        self._barrier = self._barrier and bool(self._holder)
+        found = self._holder.take(self.sizes.step)
+        if self._suspended and self._slices <= RESUMED_AT:
+            self._suspended = False
+            self.resumes += 1
+        if stood and not self._stands_still():
+            self._changed.notify_all()
+        return found
+
+    # ---- the input thread's side -----------------------------------------------------------------------
+
+    def _push(self) -> None:
+        try:
+            while self._waited():
+                if not self.push():
+                    self._input.wait(self._after, LOOKS)
+        except BaseException as error:  # noqa: BLE001  # whatever it is, the loop must know
+            with self._changed:
+                self._error = error
+                self._changed.notify_all()
+
+    def _waited(self) -> bool:
+        """Stand still as long as that is asked for; False: end."""
+        with self._changed:
+            while self._stands_still() and not self._ending:
+                self._changed.wait()
+            return not self._ending
+
+    def push(self) -> bool:
+        """Read once and put it into the holder; False where there was nothing to read."""
+        found = self._input.read(self._after, self._readable())
+        if found is None:
+            return False
+        with self._changed:
+            self._arrived(found)
+            if self.handling == "adaptive" and self._slices > self._most_slices():
+                self._suspended = True
+                self.suspends += 1
+            self.stalls += self._is_full()
+            self._changed.notify_all()
+        return True
+
+    def _readable(self) -> int:
+        """How many events to read at once; in push mode no more than there is room for."""
+        if self.handling == "adaptive":
+            return self.sizes.slice
+        return max(1, min(self.sizes.step, self.sizes.most - self._holder.waiting))
+
+    def _arrived(self, found: Slice) -> None:
+        self._after = found.after
+        self._barrier = found.barrier
+        self._holder.put(found)
+        self.held.note(found.rows, self._holder.events + self.window)
+
+    # ---- when to stand still ---------------------------------------------------------------------------
+
+    @property
+    def _slices(self) -> int:
+        """R: the events that wait, in slices."""
+        return -(-self._holder.waiting // self.sizes.slice)
+
+    def _most_slices(self) -> int:
+        """R_bound, within what may wait at all."""
+        return max(1, min(self._bound, self.sizes.most // self.sizes.slice))
+
+    def _is_full(self) -> bool:
+        return self._holder.waiting >= self.sizes.most
+
+    def _stands_still(self) -> bool:
+        return self._suspended or self._barrier or self._is_full()

@@ -1,0 +1,113 @@
+"""Go4Risk: how many slices may wait before pushing is stopped (Lau's thesis, chapter 4), as functions of counts.
+
+A pattern is a row of *states*: a singleton takes one event, a star any number; `B+` is a singleton and a star. Each
+state counts what came in and what went out (Definition 1). The functions below are Definitions 2 to 8 and Table 4.3
+over those counts; they know neither threads nor slices. What is counted where, and what is taken where the thesis says
+two things at once, is written in docs/decisions.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+SINGLETON_EXPECTED = 0.5
+"""Equation 4.5: with nothing known, a singleton is left as often as not."""
+OFTEN = 0.5
+"""From this share of windows with a match on, further matches are expected (U)."""
+
+
+@dataclass(frozen=True)
+class StateCount:
+    """One state of a pattern: how many events it was tested with, and with how many of them it was left.
+
+    A singleton is left with an event that it takes; a star with one that it does not take.
+    """
+
+    star: bool
+    entered: int = 0
+    left: int = 0
+
+    @property
+    def selectivity(self) -> float:
+        """Definition 1, equation 4.1; 0 where nothing came in, as in Table 4.2."""
+        return self.left / self.entered if self.entered else 0.0
+
+    @property
+    def expected(self) -> float:
+        """The factor of equation 4.5."""
+        return 1.0 if self.star else SINGLETON_EXPECTED
+
+    @property
+    def inside(self) -> int:
+        """Events that a star takes before it is left, on average and rounded up (Definition 6).
+
+        The event with which it is left belongs to the next state; so it is 1/selectivity - 1, as in the thesis's own
+        example. A star that was never left has taken all that came.
+        """
+        return -(-(self.entered - self.left) // max(1, self.left))
+
+
+@dataclass(frozen=True)
+class PatternCounts:
+    """What is known of a pattern at work: its states in order, windows that were opened, and matches found.
+
+    current: the number of the state in which the holder that decides stands; 0 at the beginning of a window.
+    """
+
+    states: tuple[StateCount, ...]
+    windows: int = 0
+    matches: int = 0
+    current: int = 0
+
+    @property
+    def match_overall(self) -> float:
+        """Definition 2: matches for each window."""
+        return self.matches / self.windows if self.windows else 0.0
+
+    @property
+    def remaining(self) -> float:
+        """Definition 3, equation 4.3: how likely the states from the current one on are all left."""
+        return prod(1.0 if state.star else state.selectivity for state in self.states[self.current :])
+
+    @property
+    def expectation(self) -> float:
+        """Definition 5, equation 4.5: K."""
+        return prod(state.expected for state in self.states[self.current :])
+
+    @property
+    def is_likely(self) -> bool:
+        """Definition 4, equation 4.4: is the remaining selectivity high?"""
+        return self.remaining >= self.expectation
+
+    @property
+    def to_match(self) -> int:
+        """Definition 7, equation 4.8: l_seq, the length of what will decide the open window."""
+        return length_of(self.states[self.current :])
+
+    @property
+    def whole_match(self) -> int:
+        """Definition 8, equation 4.10: l_pattern, the length of a match to come."""
+        return length_of(self.states)
+
+
+def length_of(states: Sequence[StateCount]) -> int:
+    """The sum of equations 4.8 and 4.10: singletons take one, the first star its average, further stars nothing."""
+    first = next((state for state in states if state.star), None)
+    return sum(not state.star for state in states) + (0 if first is None else first.inside)
+
+
+def bound_of(counts: PatternCounts, *, past_last_row: bool, future: int = 0) -> int:
+    """R_bound (Table 4.3): with more than so many waiting, pushing stops. At least 1.
+
+    past_last_row: a match takes its events out of the window, so that one more is kept at hand. future: the thesis's U,
+    how many matches to come are pushed ahead where matches are frequent. Before the first match (listing 4.2), it is
+    the number of states.
+    """
+    if counts.matches == 0:
+        return max(1, len(counts.states))
+    bound = counts.to_match + past_last_row
+    if counts.is_likely and counts.match_overall >= OFTEN:
+        bound += future * counts.whole_match
+    return max(1, bound)
