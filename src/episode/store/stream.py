@@ -114,9 +114,9 @@ class StreamStore:
         manifest = self.archived.manifest()
         if after < manifest.archived_to:
             return archive_reading.advance(manifest, after, rows)
-        return self._first_after(after) - 1
+        return self.first_after(after) - 1
 
-    def _first_after(self, after: int) -> int:
+    def first_after(self, after: int) -> int:
         """The first commit after a position that is in the log still, where those before it have expired."""
         oldest = self.log.oldest()
         if oldest is None or not after < oldest <= self.expired().to + 1:
@@ -199,7 +199,7 @@ class StreamStore:
         for attempt in range(ATTEMPTS):
             manifest = self.archived.manifest()
             if manifest.archived_to <= after:
-                yield self._first_after(after) - 1, []
+                yield self.first_after(after) - 1, []
                 return
             end = min(until, manifest.archived_to, (self.log.oldest() or until + 1) - 1)
             try:

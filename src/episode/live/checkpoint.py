@@ -1,0 +1,293 @@
+"""The checkpoint of a live query: to which query it belongs, and the state of each task.
+
+    query.json                  the query's fingerprint and id, the number of tasks
+    stop                        there while the query shall stop
+    tasks/<i>/lock              held by the process that runs the task
+    tasks/<i>/state.json        the manifest of the last snapshot: positions, counts, and where each chunk is
+    tasks/<i>/chunks-<n>        the chunks that snapshot n put
+
+A snapshot writes what has changed since the one before, then swaps the manifest by one rename: a process that is killed
+leaves the snapshot before it. When more than half of what is kept is dead, a snapshot writes all chunks again.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import time
+import uuid
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from episode.errors import EpisodeAnalysisError, EpisodeDataError
+from episode.live.protocol import Position
+from episode.matchers.live import NO_WATERMARK
+from episode.matchers.protocol import Snapshot, StateChunk
+from episode.store.files import aside, publish_new, space_needed, sync_directory
+
+FORMAT = 1
+SMALL = 1 << 20
+"""Bytes of chunks that are not worth compacting."""
+_ANEW = "Start anew with another checkpoint."
+
+
+# ---- the query ---------------------------------------------------------------------------------------
+
+
+def open_query(directory: str, fingerprint: str, tasks: int) -> str:
+    """The id of the live query that a checkpoint belongs to: a new one where there is none yet.
+
+    An error says what does not fit.
+    """
+    path = Path(directory)
+    path.joinpath("tasks").mkdir(parents=True, exist_ok=True)
+    made = {"format": FORMAT, "id": uuid.uuid4().hex, "fingerprint": fingerprint, "tasks": tasks}
+    while not publish_new(path / "query.json", json.dumps(made).encode()):
+        with suppress(FileNotFoundError):
+            return _checked(path / "query.json", fingerprint, tasks)
+    return str(made["id"])
+
+
+def tasks_of(directory: str) -> int | None:
+    """How many tasks the query of a checkpoint has; None where there is none."""
+    try:
+        return int(_read_json(Path(directory) / "query.json")["tasks"])
+    except FileNotFoundError:
+        return None
+
+
+def _checked(path: Path, fingerprint: str, tasks: int) -> str:
+    found = _read_json(path)
+    if found["format"] != FORMAT:
+        raise _of_format(path, found["format"])
+    if found["fingerprint"] != fingerprint:
+        raise EpisodeAnalysisError(
+            f"The checkpoint {path.parent} belongs to another query: its text, parameters, streams or output differ.",
+            hint="Start the changed query with a checkpoint of its own.",
+        )
+    if found["tasks"] != tasks:
+        raise EpisodeAnalysisError(
+            f"The checkpoint {path.parent} was written by {found['tasks']} tasks, and this query has {tasks}.",
+            hint=f"Use tasks={found['tasks']}, or start anew with another checkpoint.",
+        )
+    return str(found["id"])
+
+
+def _of_format(path: Path, number: object) -> EpisodeDataError:
+    return EpisodeDataError(
+        f"{path} is of format {number}; this version of episode reads format {FORMAT}.",
+        hint=f"Run it with the version that wrote it. {_ANEW}",
+    )
+
+
+def _read_json(path: Path) -> Any:
+    try:
+        return json.loads(path.read_bytes())
+    except ValueError as error:
+        raise EpisodeDataError(f"{path} is corrupt: {error}.", hint=f"Restore the file. {_ANEW}") from None
+
+
+def request_stop(directory: str) -> None:
+    """Ask all tasks of a query to stop."""
+    Path(directory, "stop").touch()
+
+
+def withdraw_stop(directory: str) -> None:
+    """Let the tasks of a query run (again)."""
+    with suppress(FileNotFoundError):
+        Path(directory, "stop").unlink()
+
+
+# ---- a task ------------------------------------------------------------------------------------------
+
+
+class _Place(NamedTuple):
+    """Where a chunk is: in the file of which snapshot, from where on, how long, its format and checksum."""
+
+    file: int
+    offset: int
+    length: int
+    version: int
+    crc: int
+
+
+@dataclass(frozen=True)
+class TaskState:
+    """What a task goes on from.
+
+    position: of the input, what the state is made of. written: the input position of the last matches that went out.
+    counts: what the task has counted so far.
+    """
+
+    snapshot: int = 0
+    position: Position = field(default_factory=dict)
+    written: Position | None = None
+    watermark: int = NO_WATERMARK
+    ended: bool = False
+    counts: Mapping[str, int] = field(default_factory=dict)
+    chunks: tuple[StateChunk, ...] = ()
+
+
+class TaskCheckpoint:
+    """The snapshots of one task. Only who holds the lock may use it."""
+
+    def __init__(self, directory: str, task: int, fingerprint: str) -> None:
+        self.root = Path(directory)
+        self.directory = self.root / "tasks" / str(task)
+        self.manifest = self.directory / "state.json"
+        self.fingerprint = fingerprint
+        self._places: dict[str, _Place] = {}
+        self._sizes: dict[int, int] = {}
+        self._snapshot = 0
+
+    @contextmanager
+    def locked(self, stopping: Callable[[], bool] = lambda: False) -> Iterator[bool]:
+        """Run the task alone: waits for a process that still runs it. False: it shall stop meanwhile."""
+        self.directory.mkdir(parents=True, exist_ok=True)
+        handle = os.open(self.directory / "lock", os.O_RDWR | os.O_CREAT, 0o666)
+        try:
+            held = _lock(handle)
+            while not held and not stopping():
+                time.sleep(0.02)
+                held = _lock(handle)
+            yield held
+        finally:
+            os.close(handle)  # and with it the lock goes
+
+    def should_stop(self) -> bool:
+        """Was it asked for?"""
+        return (self.root / "stop").exists()
+
+    def load(self) -> TaskState:
+        """The last snapshot; an empty one where there is none."""
+        try:
+            lines = self.manifest.read_bytes().splitlines()
+        except FileNotFoundError:
+            self._tidy()
+            return TaskState()
+        if len(lines) != 2 or lines[1] != b"%08x" % zlib.crc32(lines[0]):
+            raise self._corrupt(self.manifest, "its checksum is wrong")
+        found = json.loads(lines[0])
+        if found["format"] != FORMAT:
+            raise _of_format(self.manifest, found["format"])
+        if found["fingerprint"] != self.fingerprint:
+            raise EpisodeDataError(
+                f"The state in {self.directory} belongs to another query.",
+                hint="Start the changed query with a checkpoint of its own.",
+            )
+        self._places = {name: _Place(*place) for name, place in found["chunks"].items()}
+        self._sizes = {int(number): size for number, size in found["files"].items()}
+        self._snapshot = found["snapshot"]
+        chunks = tuple(
+            StateChunk(name, place.version, data) for name, place, data in self._read(list(self._places.items()))
+        )
+        self._tidy()
+        state = {name: found[name] for name in ("snapshot", "position", "written", "watermark", "ended", "counts")}
+        return TaskState(**state, chunks=chunks)
+
+    def save(self, state: TaskState, changes: Snapshot) -> None:
+        """Keep a snapshot whose chunks have changed in this way since the one before; its number is the next one."""
+        assert state.snapshot == self._snapshot + 1
+        places = {name: place for name, place in self._places.items() if name not in set(changes.removed)}
+        for chunk in changes.put:
+            places.pop(chunk.name, None)
+        live = sum(place.length for place in places.values()) + sum(len(chunk.data) for chunk in changes.put)
+        added = sum(len(chunk.data) for chunk in changes.put)
+        kept: list[tuple[str, _Place, bytes]] = []
+        if sum(self._sizes.values()) + added > 2 * live + SMALL:
+            kept, places = list(self._read(list(places.items()))), {}
+        data = [(name, place.version, blob) for name, place, blob in kept]
+        data += [(chunk.name, chunk.version, chunk.data) for chunk in changes.put]
+        with space_needed(f"the snapshot of a live task in {self.directory}"):
+            if data:
+                places.update(self._write(state.snapshot, data))
+            used = {place.file for place in places.values()}
+            sizes = {number: size for number, size in self._sizes.items() if number in used}
+            if data:
+                sizes[state.snapshot] = sum(len(blob) for _, _, blob in data)
+            self._swap(state, places, sizes)
+        self._places, self._sizes, self._snapshot = places, sizes, state.snapshot
+        self._tidy()
+
+    @property
+    def size(self) -> int:
+        """Bytes of chunks that are kept, dead or alive."""
+        return sum(self._sizes.values())
+
+    def _write(self, number: int, data: list[tuple[str, int, bytes]]) -> dict[str, _Place]:
+        places, offset = {}, 0
+        with open(self._file(number), "wb") as file:
+            for name, version, blob in data:
+                file.write(blob)
+                places[name] = _Place(number, offset, len(blob), version, zlib.crc32(blob))
+                offset += len(blob)
+            file.flush()
+            os.fsync(file.fileno())
+        return places
+
+    def _swap(self, state: TaskState, places: Mapping[str, _Place], sizes: Mapping[int, int]) -> None:
+        found = {
+            "format": FORMAT,
+            "fingerprint": self.fingerprint,
+            "snapshot": state.snapshot,
+            "position": dict(state.position),
+            "written": None if state.written is None else dict(state.written),
+            "watermark": state.watermark,
+            "ended": state.ended,
+            "counts": dict(state.counts),
+            "files": {str(number): size for number, size in sizes.items()},
+            "chunks": places,
+        }
+        text = json.dumps(found).encode()
+        temporary = aside(self.directory, ".tmp")
+        with open(temporary, "wb") as file:
+            file.write(text + b"\n%08x\n" % zlib.crc32(text))
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, self.manifest)
+        sync_directory(self.directory)
+
+    def _read(self, wanted: list[tuple[str, _Place]]) -> Iterator[tuple[str, _Place, bytes]]:
+        """Chunks from their files, checked."""
+        for number in sorted({place.file for _, place in wanted}):
+            path = self._file(number)
+            try:
+                with open(path, "rb") as file:
+                    for name, place in wanted:
+                        if place.file != number:
+                            continue
+                        file.seek(place.offset)
+                        data = file.read(place.length)
+                        if len(data) != place.length or zlib.crc32(data) != place.crc:
+                            raise self._corrupt(path, f"the checksum of {name} is wrong")
+                        yield name, place, data
+            except FileNotFoundError:
+                raise self._corrupt(path, "it is missing") from None
+
+    def _tidy(self) -> None:
+        """Remove what no manifest names: of earlier snapshots, and of a killed process."""
+        for path in self.directory.iterdir():
+            name = path.name
+            dead = name.startswith("chunks-") and int(name.removeprefix("chunks-")) not in self._sizes
+            if dead or name.endswith(".tmp"):
+                with suppress(FileNotFoundError):
+                    path.unlink()
+
+    def _file(self, number: int) -> Path:
+        return self.directory / f"chunks-{number}"
+
+    def _corrupt(self, path: Path, what: str) -> EpisodeDataError:
+        return EpisodeDataError(f"{path} is corrupt: {what}.", hint=f"Restore the file. {_ANEW}")
+
+
+def _lock(handle: int) -> bool:
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

@@ -1,0 +1,223 @@
+"""The input of a live task from embedded stores: the lanes of the task, commit by commit, and the streams' watermarks.
+
+A stream's watermark at a position is the greatest event time of all its commits up to there, of all lanes, minus its
+delay. So it depends on the position alone: all tasks know it without speaking to each other, and know it again when
+they read again. An event is late by the watermark before its own commit. Of several streams only those that are behind
+are read: what others have could not be matched before those go on.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from episode.errors import EpisodeDataError
+from episode.live.archived import greatest_at, read_page
+from episode.live.protocol import Position, Preparing, Slice
+from episode.matchers.live import NO_WATERMARK
+from episode.store import segment
+from episode.store.declaration import Declaration
+from episode.store.stream import StreamStore
+
+MOST_COMMITS = 256
+"""Commits that one slice has at most."""
+SHORTEST, LONGEST = 0.0005, 0.005
+"""Seconds between two looks whether something has come."""
+
+
+@dataclass(frozen=True)
+class StreamRead:
+    """A stream that a query reads.
+
+    columns: of the stream, as `prepare` takes them; it gives the input columns of the matcher.
+    delay: how late events may come, in units of event time; None: as the stream declares.
+    """
+
+    declaration: Declaration
+    columns: tuple[str, ...]
+    prepare: Preparing | None = None
+    delay: int | None = None
+
+
+@dataclass(frozen=True)
+class StoreInputs:
+    """Streams of the embedded store as the input of a query. The columns that are prepared are the same for all."""
+
+    streams: tuple[StreamRead, ...]
+
+    def open(self, task: int, tasks: int) -> StoreInput:
+        return StoreInput(self.streams, task, tasks)
+
+
+class StoreInput:
+    """What one task reads: of each stream the lanes whose numbers are the task's, modulo the number of tasks."""
+
+    def __init__(self, streams: Sequence[StreamRead], task: int, tasks: int) -> None:
+        self.cursors = [_Cursor(stream, task, tasks) for stream in streams]
+
+    def read(self, after: Position, rows: int, until: Position | None = None) -> Slice | None:
+        """The next events of a stream that is behind the others."""
+        for cursor in self.cursors:
+            cursor.move(after.get(cursor.name, 0))
+        for source in self._order(until):
+            cursor = self.cursors[source]
+            found = cursor.read(rows, None if until is None else until.get(cursor.name, 0))
+            if found is None:
+                continue
+            position = {**after, cursor.name: cursor.position}
+            watermark = min(cursor.watermark for cursor in self.cursors)
+            return Slice(found.table, position, watermark, found.appended, found.reached, source)
+        return None
+
+    def _order(self, until: Position | None) -> list[int]:
+        """The streams that may be read, the one that is furthest behind first; all of them where a position is to be
+        reached again, which may have come about in another order."""
+        order = sorted(range(len(self.cursors)), key=lambda i: self.cursors[i].watermark)
+        if until is not None:
+            return order
+        least = self.cursors[order[0]].watermark
+        return [i for i in order if self.cursors[i].watermark == least]
+
+    def wait(self, after: Position, seconds: float) -> None:
+        """Look for a next commit, at first often and then less often."""
+        for cursor in self.cursors:
+            cursor.move(after.get(cursor.name, 0))
+        behind = [self.cursors[i] for i in self._order(None)]
+        deadline = time.monotonic() + seconds
+        pause = SHORTEST
+        while not any(cursor.has_more() for cursor in behind):
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return
+            time.sleep(min(pause, left))
+            pause = min(2 * pause, LONGEST)
+
+    def unread(self, after: Position) -> int | None:
+        """By what the last segments say of the rows before them."""
+        counts = [cursor.unread(after.get(cursor.name, 0)) for cursor in self.cursors]
+        known = [count for count in counts if count is not None]
+        return sum(known) if len(known) == len(counts) else None
+
+    def close(self) -> None:
+        """Nothing is open between two reads."""
+
+
+@dataclass(frozen=True)
+class _Found:
+    table: pa.Table
+    reached: np.ndarray
+    appended: float
+
+
+class _Cursor:
+    """A place in one stream, and the greatest event time up to there."""
+
+    def __init__(self, stream: StreamRead, task: int, tasks: int) -> None:
+        declaration = stream.declaration
+        self.stream = stream
+        self.name = declaration.name
+        self.store = StreamStore(declaration)
+        self.log = self.store.log
+        self.lanes = frozenset(lane for lane in range(declaration.lanes) if lane % tasks == task)
+        self.columns = self.store.selected(stream.columns).names
+        self.schema = self.store.selected(stream.columns)
+        self.delay = stream.delay if stream.delay is not None else declaration.delay or 0
+        self.position = 0
+        self.greatest: int | None = None
+
+    @property
+    def watermark(self) -> int:
+        return NO_WATERMARK if self.greatest is None else max(NO_WATERMARK, self.greatest - self.delay)
+
+    def move(self, position: int) -> None:
+        """Be at a position."""
+        if position == self.position:
+            return
+        self.store.check(position)
+        try:
+            greatest = None if position == 0 else self.log.footer(position).tally.greatest
+        except FileNotFoundError:
+            greatest = greatest_at(self.store, position)
+        self.position, self.greatest = position, greatest
+
+    def has_more(self) -> bool:
+        return self.log.path(self.position + 1).exists() or self.log.head() > self.position
+
+    def unread(self, position: int) -> int | None:
+        try:
+            before = 0 if position == 0 else self.log.footer(position).tally.rows
+        except FileNotFoundError:
+            return None
+        return max(0, self.log.tally().rows - before)
+
+    def read(self, rows: int, until: int | None) -> _Found | None:
+        """Go on by some commits."""
+        if until is not None and self.position >= until:
+            return None
+        batches: list[pa.RecordBatch] = []
+        reached: list[int] = []
+        lengths: list[int] = []
+        taken, last = 0, None
+        for _ in range(MOST_COMMITS):
+            if (taken >= rows and batches) or self.position == until:
+                break
+            path = self.log.path(self.position + 1)
+            try:
+                footer = segment.read_footer(path)
+                blocks = [block for block in footer.blocks if block.lane in self.lanes]
+                count = sum(block.rows for block in blocks)
+                if batches and taken + count > rows:
+                    break
+                if count:
+                    batches += segment.read_blocks(path, footer, None, self.columns, blocks)
+            except FileNotFoundError:
+                break
+            if footer.commit != self.position + 1:
+                raise segment.corrupt(path, f"it is that of commit {footer.commit}")
+            if count:
+                reached.append(self.watermark)
+                lengths.append(count)
+                taken += count
+            self.position, self.greatest, last = self.position + 1, footer.tally.greatest, path
+        if last is None:
+            return self._before_log(until)
+        return _Found(self._table(batches), np.repeat(np.array(reached, np.int64), lengths), _written(last))
+
+    def _before_log(self, until: int | None) -> _Found | None:
+        """What has left the log, from the archive; None where nothing is after the position."""
+        head = self.log.head()
+        if head <= self.position:
+            if until is not None:
+                self.store.check(until)
+            return None
+        if self.log.path(self.position + 1).exists():  # it has come meanwhile
+            return None
+        end = head if until is None else min(head, until)
+        if until is not None and self.store.archived.manifest().archived_to <= self.position:
+            raise EpisodeDataError(
+                f"Events of {self.name} after position {self.position:,} have expired that have to be read again.",
+                hint="Start anew with another checkpoint, or declare the stream with a longer RETAIN.",
+            )
+        page = read_page(self.store, self.position, end, self.greatest, self.lanes, self.columns)
+        self.position, self.greatest = page.to, page.greatest
+        reached = np.where(page.before < NO_WATERMARK + self.delay, NO_WATERMARK, page.before - self.delay)
+        return _Found(self._prepared(page.table), reached, 0.0)
+
+    def _table(self, batches: list[pa.RecordBatch]) -> pa.Table:
+        return self._prepared(pa.Table.from_batches(batches, self.schema))
+
+    def _prepared(self, table: pa.Table) -> pa.Table:
+        return table if self.stream.prepare is None else self.stream.prepare(table)
+
+
+def _written(path: Path) -> float:
+    """When a segment was written; unknown (0) where it has been removed meanwhile."""
+    try:
+        return float(path.stat().st_mtime)
+    except FileNotFoundError:
+        return 0.0
