@@ -418,3 +418,18 @@ def test_correlate_takes_patterns_in_their_roles(spark: SparkSession) -> None:
         episode.correlate(archive, live, recency="7 seconds")
     with pytest.raises(EpisodeAnalysisError, match="live= is a DataFrame"):
         episode.correlate(table, archive, recency="7 seconds")  # type: ignore[arg-type]
+
+
+def test_columns_that_nobody_asks_for_are_not_built(spark: SparkSession) -> None:
+    stock = spark.createDataFrame(ticks())
+    whole = figure_2().replace("symbolL, initPriceL, minPriceL,\n       initPriceA, maxPriceA", "*")
+    assert "SELECT *" in whole
+    every = episode.sql(whole, StockLive=stock, StockArchive=stock).toPandas()
+    for names in (["maxPriceA"], ["minPriceL", "initPriceA"], ["match_end", "initPriceL"]):
+        text = whole.replace("SELECT *", f"SELECT {', '.join(names)}")
+        found = episode.sql(text, StockLive=stock, StockArchive=stock)
+        expected = len(TABLE_1) if "match_end" in names else every[names].sort_values(names).values.tolist()
+        got = found.count() if "match_end" in names else found.toPandas().sort_values(names).values.tolist()
+        assert got == expected
+    counted = whole.replace("SELECT *", "SELECT COUNT(*) AS n")
+    assert episode.sql(counted, StockLive=stock, StockArchive=stock).first().n == len(TABLE_1)

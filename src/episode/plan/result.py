@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
+from episode.lang.lexer import Kind, tokenize
 from episode.lang.source import Source
 from episode.plan.output import MeasurePlan, PlannedMeasure
 
@@ -27,3 +29,11 @@ class Result:
 
     def name_of(self, measure: PlannedMeasure) -> str:
         return f"{self.what}{measure.name}" if self.what else measure.original
+
+    def values(self, wanted: Collection[str]) -> frozenset[str]:
+        """The matcher's columns of which the columns with these names (in small letters) are made, and others that
+        their expressions mention."""
+        texts = [measure.sql for measure in self.columns if measure.name.lower() in wanted]
+        texts += [condition.sql for condition in self.conditions]
+        named = (token.identifier for sql in texts for token in tokenize(sql) if token.kind in (Kind.NAME, Kind.QUOTED))
+        return frozenset((*(name for name in (*self.before, *self.after) if name.lower() in wanted), *named))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from episode.lang.lexer import Kind, Token
 from episode.plan.schema import OWN, quote
 
 PAIRS = f"{OWN}pairs"
@@ -30,6 +31,35 @@ def tables_text(reference: str, first: str, second: str, conditions: Iterable[st
 def hidden_columns(columns: Sequence[str]) -> str:
     """The columns of the pairs themselves, which no `*` means."""
     return ", ".join(_column(name) for name in columns)
+
+
+def mentioned_names(tokens: Sequence[Token]) -> frozenset[str] | None:
+    """The names among the tokens around the patterns, in small letters. None: some word means columns that it does not
+    name, such as `*`."""
+    if any(token.upper in _OF_ALL_COLUMNS for token in tokens):
+        return None
+    if any(token.is_symbol("*") and not _is_no_star(tokens[max(0, at - 2) : at]) for at, token in enumerate(tokens)):
+        return None
+    names = [token for token in tokens if token.kind in (Kind.NAME, Kind.QUOTED) or token.is_double_quoted]
+    return frozenset(token.identifier.lower() for token in names)
+
+
+_OF_ALL_COLUMNS = frozenset(("NATURAL", "PIVOT", "UNPIVOT", "TABLE", "EXCEPT", "MINUS", "INTERSECT", "UNION"))
+"""Words of clauses that take the columns of a table as they are."""
+_OPERANDS = frozenset((")", "]"))
+_LISTED = frozenset(("SELECT", "DISTINCT", "ALL"))
+
+
+def _is_no_star(before: Sequence[Token]) -> bool:
+    """Is a `*` after these two tokens a product, or that of COUNT(*)?"""
+    if not before:
+        return False
+    last = before[-1]
+    if last.is_symbol("("):
+        return len(before) == 2 and before[0].upper == "COUNT"
+    if last.kind is Kind.SYMBOL:
+        return last.text in _OPERANDS
+    return last.upper not in _LISTED
 
 
 def escaped(text: str) -> str:

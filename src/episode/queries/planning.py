@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -54,9 +54,14 @@ def plan_over(spark: SparkSession, query: object, events: Events, run: RunOption
 
 
 def plan_pair(
-    spark: SparkSession, query: Correlation, live: Events, archive: Events, run: RunOptions
+    spark: SparkSession,
+    query: Correlation,
+    live: Events,
+    archive: Events,
+    run: RunOptions,
+    wanted: Collection[str] | None = None,
 ) -> PlannedCorrelation:
-    """Two correlated patterns over their events."""
+    """Two correlated patterns over their events. wanted: the columns of pairs that are asked for; None: all."""
     from episode.spark.archives import stream_of_archive
     from episode.spark.correlation import files_of, one_table, plan_correlation
 
@@ -83,7 +88,7 @@ def plan_pair(
     elif stored is not None and (stored.begins_later or run.recent_buffer is not None):
         history, what = stored.history, "what came before the stream is read from its archive"
         bound = _with_history(query, bound, lambda time, keys: history, what, False)
-    return plan_correlation(spark, live.frame, archive.frame, bound.check_buffer(), run)
+    return plan_correlation(spark, live.frame, archive.frame, bound.check_buffer(), run, wanted)
 
 
 def _check_watermarks(query: Correlation, live: DataFrame, archive: DataFrame) -> None:

@@ -29,7 +29,7 @@ from episode.queries.language import Given, Language
 from episode.queries.languages import LANGUAGES, language_of
 from episode.queries.languages.correlation import correlation_of
 from episode.queries.options import Options
-from episode.queries.pairs import escaped, hidden_columns, lateral, tables_text
+from episode.queries.pairs import escaped, hidden_columns, lateral, mentioned_names, tables_text
 from episode.queries.planning import Events, events_of_classes, plan_over, plan_pair
 from episode.queries.streams import insert, insertion_target, mentioned, run_stream_statement
 
@@ -184,10 +184,19 @@ class StatementQuery:
         if name not in self.frames:
             tables = recency.tables if live_first else recency.tables[::-1]
             live, archive = (self._events(self.statement.pattern_at(table.span)) for table in tables)
-            planned = plan_pair(self.spark, query, live, archive, self._options())
+            planned = plan_pair(self.spark, query, live, archive, self._options(), self._mentioned(recency))
             self.planned[position] = planned
             self.frames[name] = planned.frame()
         return name, live_first
+
+    def _mentioned(self, recency: Recency) -> frozenset[str] | None:
+        """The only columns of pairs that can be asked for, by name; None: it may be any, or their order counts."""
+        if any(table.columns for table in recency.tables):
+            return None
+        patterns = [table.span for table in recency.tables]
+        return mentioned_names(
+            [one for one in self.statement.tokens if not any(span.start <= one.start < span.end for span in patterns)]
+        )
 
     def _with_keyword_tables(self, query: str, *, inserted: bool = True) -> str:
         """The query with the keyword tables as common tables around it; its own common tables may hide them.

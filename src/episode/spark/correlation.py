@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
 from functools import partial, reduce
 
+import pyarrow as pa
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from episode.matchers.bound import BoundPair, BoundPattern
+from episode.matchers.bound import BoundPair
 from episode.matchers.correlation.spec import (
     ARCHIVE_ROW,
     LIVE_ROW,
@@ -19,8 +20,10 @@ from episode.matchers.correlation.spec import (
 )
 from episode.matchers.correlation.strategies import unavailable
 from episode.matchers.limits import StateLimit
+from episode.matchers.protocol import MatcherSpec
 from episode.plan.correlation.plan import ARCHIVE_PREFIX, LIVE_PREFIX
 from episode.plan.output import HIDDEN_END, HIDDEN_START, MATCH_END, MATCH_START
+from episode.plan.result import Result
 from episode.plan.run_options import RunOptions
 from episode.plan.schema import quote
 from episode.spark import carry
@@ -55,29 +58,41 @@ class PlannedCorrelation(Planned):
 
     def frame(self) -> DataFrame:
         """The pairs: columns of the live match, of the archive match (either with its prefix), and their times."""
-        matched = self.run.frame()
+        matched = self._whole(self.run.frame())
         names = list(matched.columns)
         for time, hidden in _TIMES.items():
             matched = matched.withColumnRenamed(time, hidden)
         live = [name for name in names if name.startswith(LIVE_PREFIX)]
         archive = [name for name in names if name.startswith(ARCHIVE_PREFIX)]
-        half = _finished(matched, self.pattern.live, LIVE_PREFIX, live, self.arguments)
-        done = _finished(half, self.pattern.archive, ARCHIVE_PREFIX, archive, self.arguments)
+        half = _finished(matched, self.pattern.live.result, LIVE_PREFIX, live, self.arguments)
+        done = _finished(half, self.pattern.archive.result, ARCHIVE_PREFIX, archive, self.arguments)
         prefixes = (LIVE_PREFIX, ARCHIVE_PREFIX)
         columns = [F.col(quote(name)) for prefix in prefixes for name in done.columns if name.startswith(prefix)]
         return done.select(*columns, *(self._column(F.col(quote(own)), name) for name, own in _TIMES.items()))
 
+    def _whole(self, matched: DataFrame) -> DataFrame:
+        """With null in place of columns that are not built: nobody asks for them, and Spark leaves them out."""
+        spec = None if isinstance(self.run, Expansion) else self.run.spec
+        if not isinstance(spec, CorrelationSpec) or spec.wanted is None:
+            return matched
+        every = replace(spec, wanted=None).output_schema
+        return matched.select(
+            *(
+                F.col(quote(field.name))
+                if field.name in spec.wanted
+                else F.lit(None).cast(carry.spark_type(field)).alias(field.name)
+                for field in every
+            )
+        )
 
-def _finished(
-    matched: DataFrame, pattern: BoundPattern, prefix: str, columns: list[str], arguments: Arguments
-) -> DataFrame:
+
+def _finished(matched: DataFrame, result: Result, prefix: str, columns: list[str], arguments: Arguments) -> DataFrame:
     """The pairs with the columns of one pattern's output in place of its matcher's columns, which have its prefix."""
     others = [(quote(name), name) for name in matched.columns if name not in columns]
     own = matched.select(
         *(F.col(quote(name)).alias(name.removeprefix(prefix)) for name in columns),
         *(F.col(sql) for sql, _ in others),
     )
-    result = pattern.result
     check_measures(own, result, arguments)
     for condition in result.conditions:
         own = where(own, condition.sql, arguments)
@@ -87,13 +102,21 @@ def _finished(
 
 
 def plan_correlation(
-    spark: SparkSession, live: DataFrame, archive: DataFrame, pattern: BoundPair, run: RunOptions
+    spark: SparkSession,
+    live: DataFrame,
+    archive: DataFrame,
+    pattern: BoundPair,
+    run: RunOptions,
+    wanted: Collection[str] | None = None,
 ) -> PlannedCorrelation:
-    """Plan a run of correlated patterns over the DataFrames that they were bound to."""
+    """Plan a run of correlated patterns over the DataFrames that they were bound to. wanted: names of columns (in small
+    letters) that are all that is asked for: others are not built, which is most of the cost where pairs are many. Over
+    streams all are built."""
     parts = [live] if pattern.shared else _parts(live, archive, pattern, run)
     columns, derived = pattern.input_columns, pattern.derived
     if not live.isStreaming:
-        batch = plan_batch(spark, _united(parts), columns, derived, pattern.spec, run)
+        spec = partial(_narrow_spec, pattern, wanted)
+        batch = plan_batch(spark, _united(parts), columns, derived, spec, run)
         return PlannedCorrelation(pattern, batch, run.arguments)
     limit = StateLimit(run.live.max_state_rows, run.live.gives_up) if run.live.max_state_rows else None
     time, watermark = pattern.event_time(limit is not None), None
@@ -104,6 +127,18 @@ def plan_correlation(
     spec_of, delays = partial(pattern.spec, limit=limit), pattern.delays()
     stream = plan_stream(spark, _united(parts), columns, derived, spec_of, time, delays, run, watermark)
     return PlannedCorrelation(pattern, stream, run.arguments)
+
+
+def _narrow_spec(pattern: BoundPair, wanted: Collection[str] | None, schema: pa.Schema) -> MatcherSpec:
+    """With those columns of the pairs alone that are wanted."""
+    spec = pattern.spec(schema)
+    if wanted is None or not isinstance(spec, CorrelationSpec):
+        return spec
+    sides = ((LIVE_PREFIX, pattern.live.result), (ARCHIVE_PREFIX, pattern.archive.result))
+    columns = {f"{prefix}{name}" for prefix, result in sides for name in result.values(wanted)}
+    times = [time for time in _TIMES if time in wanted]
+    names = {*columns, *times} & set(spec.output_schema.names)
+    return replace(spec, wanted=frozenset(names or {MATCH_END}))
 
 
 def _parts(live: DataFrame, archive: DataFrame, pattern: BoundPair, run: RunOptions) -> list[DataFrame]:

@@ -13,6 +13,8 @@ from episode.kernels.times import EVER
 from episode.matchers.assembly import with_keys
 from episode.matchers.columns import one_chunk, take_array
 from episode.matchers.correlation.matches import Matches
+from episode.plan.correlation.plan import ARCHIVE_PREFIX, LIVE_PREFIX
+from episode.plan.output import MATCH_END, MATCH_START
 
 MOST_PAIRS = 1 << 18
 """Rows of one table."""
@@ -31,16 +33,27 @@ class Output:
 
     def table(self, live: Matches, archive: Matches, of_live: np.ndarray, of_archive: np.ndarray) -> pa.Table:
         """The pairs (of_live[i], of_archive[i])."""
-        columns = [take_array(one_chunk(column), of_live) for column in live.table.columns]
-        columns += [take_array(one_chunk(column), of_archive) for column in archive.table.columns]
-        columns.append(columns[live.table.num_columns + archive.table.schema.get_field_index(self.start)])
-        columns.append(columns[live.table.schema.get_field_index(self.end)])
-        cast = [
-            column if column.type == field.type else column.cast(field.type)
-            for column, field in zip(columns, self.schema, strict=True)
-        ]
-        table = pa.Table.from_arrays(cast, schema=self.schema)
+        sides = {LIVE_PREFIX: (live.table, of_live), ARCHIVE_PREFIX: (archive.table, of_archive)}
+        built: dict[tuple[str, str], pa.Array] = {}
+        columns = []
+        for field in self.schema:
+            prefix, name = place = self._place(field.name)
+            if place not in built:
+                matches, rows = sides[prefix]
+                built[place] = take_array(one_chunk(matches.column(name)), rows)
+            column = built[place]
+            columns.append(column if column.type == field.type else column.cast(field.type))
+        table = pa.Table.from_arrays(columns, schema=self.schema)
         return with_keys(table, live.key[of_live]) if self.keyed else table
+
+    def _place(self, name: str) -> tuple[str, str]:
+        """Of which match a column of the output is, and of which of its columns."""
+        if name == MATCH_START:
+            return ARCHIVE_PREFIX, self.start
+        if name == MATCH_END:
+            return LIVE_PREFIX, self.end
+        prefix = LIVE_PREFIX if name.startswith(LIVE_PREFIX) else ARCHIVE_PREFIX
+        return prefix, name.removeprefix(prefix)
 
 
 def pairs_by_live(live: Matches, archive: Matches, recency: int) -> Iterator[Pairs]:

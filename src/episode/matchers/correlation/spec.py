@@ -42,7 +42,7 @@ class CorrelationSpec:
     be a pair. order: of the input, event time first, ascending. side: the input column that says whose event a row is
     (int8: LIVE_ROW, ARCHIVE_ROW, ROW_OF_BOTH); None: every row is of both. history: events of the archive pattern from
     before those that are fed. closed: the history has all of them, none is fed (a table under a stream): a match that
-    is open where it ends is decided as at the end of input.
+    is open where it ends is decided as at the end of input. wanted: the columns of the output to build; None: all.
     """
 
     live: SidePlan
@@ -55,6 +55,7 @@ class CorrelationSpec:
     side: str | None = None
     history: History | None = None
     closed: bool = False
+    wanted: frozenset[str] | None = None
 
     def __post_init__(self) -> None:
         plan = self.plan
@@ -93,7 +94,8 @@ class CorrelationSpec:
             for prefix, one in ((LIVE_PREFIX, self.live), (ARCHIVE_PREFIX, self.archive))
             for field in one.spec.output_schema
         ]
-        return pa.schema([*fields, pa.field(MATCH_START, time), pa.field(MATCH_END, time)])
+        fields += [pa.field(MATCH_START, time), pa.field(MATCH_END, time)]
+        return pa.schema([field for field in fields if self.wanted is None or field.name in self.wanted])
 
     @property
     def fingerprint(self) -> str:
