@@ -46,6 +46,7 @@ test-long: setup  ## fuzzing, the laws, and the cases as streams, at full size
 
 test-kafka: setup  ## streams from and to a Kafka broker of its own (needs Maven)
 	@scripts/kafka-jars
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[kafka]'
 	$(RUN) $(BIN)/pytest tests/kafka $(PYTEST_ARGS)
 
 bench-rows: setup  ## 20 million ticks against plain Spark

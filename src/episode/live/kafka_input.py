@@ -1,0 +1,280 @@
+"""The input of a live task from a Kafka topic: some of its partitions, each with a watermark of its own.
+
+A task takes the partitions whose numbers are its own, modulo the number of tasks. The topic is keyed by the key of the
+stream: whoever produces is responsible that all events of a key are in one partition, in order. A partition's watermark
+is the greatest event time read from it minus the delay; an event is late by the watermark that its own partition had
+reached before it. So what is late, and what a key's events give, does not depend on how partitions were interleaved.
+The task's watermark is the least over its partitions, but for idle ones.
+
+A partition is idle when it has been read to its end and nothing has come for a while. That depends on the clock, and so
+each change is a slice of its own, after which a snapshot is kept: a partition that turns idle; and one that wakes up,
+which from then on has at least the watermark that the task had reached meanwhile. The position has all of this:
+offsets, greatest times, who is idle.
+
+A topic that gets further partitions while a query runs is an error: most producers then put keys elsewhere than before.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from episode.errors import EpisodeDataError
+from episode.live.inputs import StreamRead
+from episode.live.kafka_clients import topic_of
+from episode.live.kafka_records import RecordReader, Records, TopicReader
+from episode.live.protocol import Position, Slice
+from episode.matchers.columns import ALL_VALID
+from episode.matchers.json_columns import JsonColumns
+from episode.matchers.live import NO_WATERMARK
+from episode.matchers.ordering import order_image
+from episode.matchers.protocol import OrderKey
+
+IDLE_AFTER = 10.0
+COUNT_EVERY = 30.0
+"""Seconds after which is looked again how many partitions the topic has."""
+GAP = 1.0
+"""Seconds between two reads after which nothing is known of how long a partition has been silent."""
+
+
+@dataclass(frozen=True)
+class KafkaInputs:
+    """A stream USING kafka as the input of a query.
+
+    zone: of times in records that name none, as Spark's session has it.
+    idle_after: seconds without a record after which a partition holds up no others.
+    """
+
+    stream: StreamRead
+    zone: str = "UTC"
+    idle_after: float = IDLE_AFTER
+
+    def open(self, task: int, tasks: int) -> KafkaInput:
+        declaration = self.stream.declaration
+        group = f"episode-live-{declaration.name}-{task}"
+        return KafkaInput(self, TopicReader(declaration, group), task, tasks)
+
+
+@dataclass(frozen=True)
+class Partition:
+    """How far a partition is read.
+
+    greatest: the greatest time so far. floor: a watermark that it has in any case, since it was idle.
+    """
+
+    next: int
+    greatest: int | None = None
+    floor: int | None = None
+    idle: bool = False
+
+    def watermark(self, delay: int) -> int:
+        read = NO_WATERMARK if self.greatest is None else max(self.greatest - delay, int(NO_WATERMARK))
+        return int(read if self.floor is None else max(read, self.floor))
+
+
+@dataclass(frozen=True)
+class Place:
+    """A position in a topic, which had so many partitions: all that the input's further course depends on."""
+
+    topic: str
+    count: int
+    partitions: Mapping[int, Partition]
+
+    def watermark(self, delay: int) -> int:
+        """The least of the partitions that are awake; where none is, the greatest."""
+        awake = [one.watermark(delay) for one in self.partitions.values() if not one.idle]
+        every = (one.watermark(delay) for one in self.partitions.values())
+        return min(awake) if awake else max(every, default=int(NO_WATERMARK))
+
+    @property
+    def offsets(self) -> dict[int, int]:
+        return {number: one.next for number, one in self.partitions.items()}
+
+    def position(self) -> Position:
+        found = {f"{self.topic}#partitions": self.count}
+        for number, one in self.partitions.items():
+            part = f"{self.topic}/{number}"
+            found[part] = one.next
+            if one.greatest is not None:
+                found[f"{part}#greatest"] = one.greatest
+            if one.floor is not None:
+                found[f"{part}#floor"] = one.floor
+            if one.idle:
+                found[f"{part}#idle"] = 1
+        return found
+
+    @staticmethod
+    def of(position: Position, topic: str) -> Place | None:
+        """None: the position is the beginning."""
+        if f"{topic}#partitions" not in position:
+            return None
+        partitions = {}
+        for part, offset in position.items():
+            if part.startswith(f"{topic}/") and "#" not in part[len(topic) :]:
+                partitions[int(part[len(topic) + 1 :])] = Partition(
+                    offset, position.get(f"{part}#greatest"), position.get(f"{part}#floor"), f"{part}#idle" in position
+                )
+        return Place(topic, position[f"{topic}#partitions"], partitions)
+
+
+class KafkaInput:
+    """What one task reads of a topic."""
+
+    def __init__(
+        self,
+        inputs: KafkaInputs,
+        reader: RecordReader,
+        task: int,
+        tasks: int,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        stream = inputs.stream
+        declaration = stream.declaration
+        self.inputs, self.stream, self.reader, self.clock = inputs, stream, reader, clock
+        self.task, self.tasks = task, tasks
+        self.topic = topic_of(declaration)
+        self.delay = (declaration.delay if stream.delay is None else stream.delay) or 0
+        names = list(dict.fromkeys([*stream.columns, declaration.time]))
+        self.columns = JsonColumns(pa.schema([declaration.schema.field(name) for name in names]), inputs.zone)
+        self._held: tuple[Position, Records] | None = None
+        self._ended: set[int] = set()
+        self._heard: dict[int, float] = {}
+        self._looked = self._counted = float("-inf")
+
+    def read(self, after: Position, rows: int, until: Position | None = None) -> Slice | None:
+        place = Place.of(after, self.topic)
+        if place is None:
+            return self._begin()
+        self._check_count(place)
+        if until is not None:
+            goal = Place.of(until, self.topic)
+            if goal is not None:
+                return self._read_again(place, rows, goal)
+        if self._held is not None and self._held[0] == after:
+            records, self._held = self._held[1], None
+            return self._slice(place, records)
+        self._held = None
+        records = self.reader.take(place.offsets, rows)
+        changed = self._changed(place, records)
+        if changed is not None:
+            position = changed.position()
+            self._held = (position, records) if len(records.values) else None
+            return self._empty(changed)
+        return self._slice(place, records) if len(records.values) else None
+
+    def _begin(self) -> Slice:
+        """Where a new query begins is kept before anything is read."""
+        count = self.reader.count()
+        mine = [number for number in range(count) if number % self.tasks == self.task]
+        offsets = self.reader.beginning(mine)
+        return self._empty(Place(self.topic, count, {number: Partition(offsets[number]) for number in mine}))
+
+    def _read_again(self, place: Place, rows: int, goal: Place) -> Slice | None:
+        """As it was read before, up to a position that was reached then."""
+        limits = goal.offsets
+        behind = {number: offset for number, offset in place.offsets.items() if offset < limits[number]}
+        if behind:
+            records = self.reader.take(behind, rows).before(limits)
+            return self._slice(place, records) if len(records.values) else None
+        return self._empty(goal) if place != goal else None
+
+    # ---- slices --------------------------------------------------------------------------------------------
+
+    def _empty(self, place: Place) -> Slice:
+        nothing = self._prepared(self.columns.schema.empty_table())
+        watermark = place.watermark(self.delay)
+        return Slice(nothing, place.position(), watermark, time.time(), np.zeros(0, np.int64), barrier=True)
+
+    def _slice(self, place: Place, records: Records) -> Slice:
+        table = self.columns.read(records.values)
+        image = order_image(table, OrderKey(self.stream.declaration.time))
+        known = image.values
+        if image.valid is not ALL_VALID:
+            known = np.where(image.valid, image.values, NO_WATERMARK)
+        reached = np.empty(len(known), np.int64)
+        partitions = dict(place.partitions)
+        for number in np.unique(records.partitions).tolist():
+            rows = np.flatnonzero(records.partitions == number)
+            before = partitions[number]
+            first = NO_WATERMARK if before.greatest is None else before.greatest
+            greatest = np.maximum.accumulate(np.concatenate(([first], known[rows])))
+            limited = np.maximum(greatest[:-1], NO_WATERMARK + self.delay) - self.delay
+            reached[rows] = limited if before.floor is None else np.maximum(limited, before.floor)
+            last = None if greatest[-1] == NO_WATERMARK else int(greatest[-1])
+            partitions[number] = replace(before, next=int(records.offsets[rows[-1]]) + 1, greatest=last)
+        there = replace(place, partitions=partitions)
+        return Slice(self._prepared(table), there.position(), there.watermark(self.delay), records.appended, reached)
+
+    def _prepared(self, table: pa.Table) -> pa.Table:
+        chosen = table.select(list(self.stream.columns))
+        return chosen if self.stream.prepare is None else self.stream.prepare(chosen)
+
+    # ---- idle partitions -----------------------------------------------------------------------------------
+
+    def _changed(self, place: Place, records: Records) -> Place | None:
+        """The place with partitions that have turned idle, and others that have woken up; None: there are none."""
+        now = self.clock()
+        if now - self._looked > GAP:
+            self._heard = {}
+        self._looked = now
+        speaking = set(np.unique(records.partitions).tolist())
+        self._ended = (self._ended - speaking) | records.ended
+        for number in place.partitions:
+            if number in speaking or number not in self._heard:
+                self._heard[number] = now
+        silent = {
+            number
+            for number, one in place.partitions.items()
+            if not one.idle
+            and number not in speaking
+            and number in self._ended
+            and now - self._heard[number] >= self.inputs.idle_after
+        }
+        waking = {number for number in speaking if place.partitions[number].idle}
+        if not silent and not waking:
+            return None
+        watermark = place.watermark(self.delay)
+        partitions = dict(place.partitions)
+        for number in waking:
+            floor = None if watermark == NO_WATERMARK else watermark
+            partitions[number] = replace(partitions[number], idle=False, floor=floor)
+        for number in silent:
+            partitions[number] = replace(partitions[number], idle=True)
+        return replace(place, partitions=partitions)
+
+    def _check_count(self, place: Place) -> None:
+        now = self.clock()
+        if now - self._counted < COUNT_EVERY:
+            return
+        self._counted = now
+        count = self.reader.count()
+        if count != place.count:
+            raise EpisodeDataError(
+                f"The topic {self.topic} has {count} partitions, and had {place.count} when the query began.",
+                hint="Keys may be in other partitions now than before. Start the query with a new checkpoint.",
+            )
+
+    # ---- waiting -------------------------------------------------------------------------------------------
+
+    def wait(self, after: Position, seconds: float) -> None:
+        """Until a record is there. A partition may turn idle meanwhile: so it is not waited for long."""
+        place = Place.of(after, self.topic)
+        if place is not None and not (self._held is not None and self._held[0] == after):
+            self.reader.wait(place.offsets, min(seconds, GAP / 2))
+
+    def unread(self, after: Position) -> int | None:
+        """By what the broker said last of its ends."""
+        place = Place.of(after, self.topic)
+        if place is None:
+            return None
+        ends = self.reader.ends(list(place.partitions))
+        return (
+            None if ends is None else sum(max(0, ends[number] - one.next) for number, one in place.partitions.items())
+        )
+
+    def close(self) -> None:
+        self.reader.close()

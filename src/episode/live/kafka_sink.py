@@ -1,0 +1,170 @@
+"""Matches of a live task into a Kafka topic, in transactions: who reads with isolation.level=read_committed sees every
+match once.
+
+A write is one transaction: the matches, and the input position after them, which is committed as an offset (its number
+counts the writes, its metadata is the position) of a consumer group of the task's own. So a restarted task finds the
+position of its last write without reading the topic. The transactional id is that of query and task: opening the sink
+ends what an earlier attempt had begun, and an attempt that lives on elsewhere can no longer write.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from episode.errors import EpisodeDataError
+from episode.live.kafka_clients import PATIENCE, client_library, failed, opened, settings_of, topic_of
+from episode.live.protocol import Position
+from episode.matchers import json_values
+from episode.store.conforming import conform
+from episode.store.declaration import Declaration
+
+MOST_METADATA = 4096
+"""Bytes that a broker keeps with an offset, unless it is told otherwise."""
+ATTEMPTS = 5
+_PACKED = "zlib:"
+_SETTINGS: dict[str, Any] = {"partitioner": "murmur2_random", "linger.ms": 0, "enable.idempotence": True}
+_OF_WRITERS = {"isolation.level", "group.id", "auto.offset.reset"}
+
+
+@dataclass(frozen=True)
+class KafkaSinks:
+    """The topic of a declared stream as the place of a query's matches."""
+
+    declaration: Declaration
+
+    def open(self, query: str, task: int) -> KafkaSink:
+        return KafkaSink(self.declaration, f"episode-{query}-{task}")
+
+
+class KafkaSink:
+    """Writes the matches of one task."""
+
+    def __init__(self, declaration: Declaration, name: str) -> None:
+        self.declaration, self.name = declaration, name
+        self.topic = topic_of(declaration)
+        self.library = client_library()
+        given = settings_of(declaration)
+        written = {setting: value for setting, value in given.items() if setting not in _OF_WRITERS}
+        self.producer = opened(self.library.Producer, {**_SETTINGS, **written, "transactional.id": name}, declaration)
+        self.consumer = opened(
+            self.library.Consumer,
+            {**given, "group.id": name, "enable.auto.commit": False, "isolation.level": "read_committed"},
+            declaration,
+        )
+        self._call("The transactions of the task cannot begin", lambda: self.producer.init_transactions(PATIENCE))
+        self._place = self.library.TopicPartition(self.topic, 0)
+        self._writes, self._committed = self._found()
+
+    def _found(self) -> tuple[int, Position | None]:
+        """How many writes there were, and the position of the last."""
+        try:
+            (place,) = self.consumer.committed([self._place], timeout=PATIENCE)
+        except self.library.KafkaException as error:
+            raise failed(f"The last write to {self.topic} is not known", error.args[0]) from None
+        if place.error is not None:
+            raise failed(f"The last write to {self.topic} is not known", place.error)
+        if place.offset < 0 or not place.metadata:
+            return 0, None
+        return place.offset, unpacked(place.metadata)
+
+    def committed(self) -> Position | None:
+        return self._committed
+
+    def write(self, matches: pa.Table, after: Position) -> None:
+        if not matches.num_rows:
+            return
+        metadata = packed(after)
+        place = self.library.TopicPartition(self.topic, 0, self._writes + 1, metadata)
+        table = conform(matches, self.declaration)
+        values = json_values.objects(table)
+        keys = json_values.keys(table, self.declaration.key) if self.declaration.key else None
+        self.producer.begin_transaction()
+        try:
+            self._produce(values, keys)
+            group = self.consumer.consumer_group_metadata()
+            self._call(
+                "The position of the input cannot be kept",
+                lambda: self.producer.send_offsets_to_transaction([place], group, PATIENCE),
+            )
+            self._call("The matches are not committed", lambda: self.producer.commit_transaction(PATIENCE))
+        except EpisodeDataError:
+            self._give_up()
+            raise
+        self._writes += 1
+        self._committed = after
+
+    def _produce(self, values: pa.Array, keys: pa.Array | None) -> None:
+        """The client takes one record at a time."""
+        refused: list[Any] = []
+
+        def done(error: Any, _message: Any) -> None:
+            if error is not None:
+                refused.append(error)
+
+        for row in range(len(values)):
+            key = None if keys is None else keys[row].as_py()
+            value = values[row].as_py()
+            while True:
+                try:
+                    self.producer.produce(self.topic, value=value, key=key, on_delivery=done)
+                    break
+                except BufferError:  # the client's queue is full
+                    self.producer.poll(0.1)
+                except self.library.KafkaException as error:
+                    raise failed(f"The topic {self.topic} does not take matches of this task", error.args[0]) from None
+            if row % 1000 == 0:
+                self.producer.poll(0)
+        self.producer.flush(PATIENCE)
+        if refused:
+            raise failed(f"The topic {self.topic} did not take a match", refused[0])
+
+    def _call(self, what: str, call: Callable[[], object]) -> None:
+        """Call the broker, again where its error says so."""
+        for attempt in range(ATTEMPTS):
+            try:
+                call()
+                return
+            except self.library.KafkaException as error:
+                if attempt + 1 == ATTEMPTS or not error.args[0].retriable():
+                    raise failed(what, error.args[0]) from None
+
+    def _give_up(self) -> None:
+        """Nothing of the write is seen; if this fails, the next attempt of the task does it."""
+        try:
+            self.producer.abort_transaction(PATIENCE)
+        except self.library.KafkaException:
+            return
+
+    def flush(self, after: Position) -> None:
+        """A write is out when it returns."""
+
+    def close(self) -> None:
+        self.consumer.close()
+
+
+def packed(position: Position) -> str:
+    """A position as metadata of an offset."""
+    text = json.dumps(dict(position), separators=(",", ":"))
+    if len(text) > MOST_METADATA:
+        text = _PACKED + base64.b64encode(zlib.compress(text.encode(), 9)).decode()
+    if len(text) > MOST_METADATA:
+        raise EpisodeDataError(
+            "The task reads too many partitions for its position to be kept in Kafka.",
+            hint="Start the query with more tasks.",
+        )
+    return text
+
+
+def unpacked(metadata: str) -> Position:
+    """A position from the metadata of an offset."""
+    if metadata.startswith(_PACKED):
+        metadata = zlib.decompress(base64.b64decode(metadata[len(_PACKED) :])).decode()
+    found: Position = json.loads(metadata)
+    return found
