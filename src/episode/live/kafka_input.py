@@ -25,7 +25,7 @@ import pyarrow as pa
 
 from episode.errors import EpisodeDataError
 from episode.live.inputs import StreamRead
-from episode.live.kafka_clients import topic_of
+from episode.live.kafka_clients import PATIENCE, topic_of
 from episode.live.kafka_records import RecordReader, Records, TopicReader
 from episode.live.protocol import Position, Slice
 from episode.matchers.columns import ALL_VALID
@@ -177,10 +177,16 @@ class KafkaInput:
         """As it was read before, up to a position that was reached then."""
         limits = goal.offsets
         behind = {number: offset for number, offset in place.offsets.items() if offset < limits[number]}
-        if behind:
+        if not behind:
+            return self._empty(goal) if place != goal else None
+        deadline = self.clock() + PATIENCE
+        while True:  # the records are there, but the broker may need a moment
             records = self.reader.take(behind, rows).before(limits)
-            return self._slice(place, records) if len(records.values) else None
-        return self._empty(goal) if place != goal else None
+            if len(records.values):
+                return self._slice(place, records)
+            if self.clock() >= deadline:
+                return None
+            self.reader.wait(behind, GAP / 2)
 
     # ---- slices --------------------------------------------------------------------------------------------
 

@@ -34,7 +34,7 @@ _OF_WRITERS = {"isolation.level", "group.id", "auto.offset.reset"}
 
 
 @dataclass(frozen=True)
-class KafkaSinks:
+class KafkaOutput:
     """The topic of a declared stream as the place of a query's matches."""
 
     declaration: Declaration
