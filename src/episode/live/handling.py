@@ -13,12 +13,10 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from threading import Condition, Thread
-from typing import Literal
 
 from episode.live.holders import Held, InputHolder
-from episode.live.protocol import LiveInput, Position, Slice
+from episode.live.protocol import Handling, LiveInput, Position, Slice
 
-Handling = Literal["pull", "push", "adaptive"]
 HANDLINGS: tuple[Handling, ...] = ("pull", "push", "adaptive")
 
 RESUMED_AT = 1

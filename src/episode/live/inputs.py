@@ -22,6 +22,7 @@ from episode.live.protocol import Position, Preparing, Slice
 from episode.matchers.live import NO_WATERMARK
 from episode.store import segment
 from episode.store.declaration import Declaration
+from episode.store.log import Log
 from episode.store.stream import StreamStore
 
 MOST_COMMITS = 256
@@ -123,6 +124,7 @@ class _Cursor:
         self.name = declaration.name
         self.store = StreamStore(declaration)
         self.log = self.store.log
+        self._other_log = Log(declaration)  # for another thread
         self.lanes = frozenset(lane for lane in range(declaration.lanes) if lane % tasks == task)
         self.columns = self.store.selected(stream.columns).names
         self.schema = self.store.selected(stream.columns)
@@ -150,10 +152,10 @@ class _Cursor:
 
     def unread(self, position: int) -> int | None:
         try:
-            before = 0 if position == 0 else self.log.footer(position).tally.rows
+            before = 0 if position == 0 else self._other_log.footer(position).tally.rows
         except FileNotFoundError:
             return None
-        return max(0, self.log.tally().rows - before)
+        return max(0, self._other_log.tally().rows - before)
 
     def read(self, rows: int, until: int | None) -> _Found | None:
         """Go on by some commits."""

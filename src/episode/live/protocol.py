@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +19,9 @@ from episode.matchers.protocol import MatcherSpec
 Position = Mapping[str, int]
 """Of each part of an input (a stream, a partition of a topic): what has been read; it only grows. {} is the beginning.
 Names that begin with ~ are notes of the input to itself, which do not count when two positions are compared."""
+
+Handling = Literal["pull", "push", "adaptive"]
+"""How events come to the matching loop."""
 
 Preparing = Callable[[pa.Table], pa.Table]
 """Makes the input columns of a pattern from the columns of a stream, or the columns of the result from those of a
@@ -60,7 +63,7 @@ class Slice:
 
 
 class LiveInput(Protocol):
-    """The events of one task. One thread at a time calls it."""
+    """The events of one task. One thread calls it; only `unread` may come from another one meanwhile."""
 
     def read(self, after: Position, rows: int, until: Position | None = None) -> Slice | None:
         """The next events, about so many at most, and at least one commit; None: nothing is there now.
@@ -115,19 +118,19 @@ class SinkDescription(Protocol):
 class TaskOptions:
     """How a task works.
 
-    handling: pull, push or adaptive. slice_rows: events of a slice, about. max_unprocessed: events that an input thread
-        may hold. step_rows: events that are matched at once, about, where the task is behind.
-    snapshot_every: seconds between two snapshots. late_path: a directory for late events.
-    idle_sleep: the longest a task waits for events before it looks whether it shall stop.
+    handling: pull, push or adaptive. step_rows: events that are matched at once, about, where the task is behind.
+        slice_rows: the unit of adaptive handling. max_unprocessed: events that an input thread may hold. future: U of
+        the thesis, windows that are expected beyond the current one.
+    snapshot_every: seconds between two snapshots. late_path: a directory for late events, as Parquet files.
     """
 
-    handling: str = "adaptive"
-    slice_rows: int = 512
+    handling: Handling = "adaptive"
     step_rows: int = 1 << 16
+    slice_rows: int = 1 << 13
     max_unprocessed: int = 1_000_000
+    future: int = 0
     snapshot_every: float = 5.0
     late_path: str | None = None
-    idle_sleep: float = 0.05
 
 
 @dataclass(frozen=True)
