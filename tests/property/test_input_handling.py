@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from episode.live.handling import HANDLINGS, Handling, InputSource, Sizes
-from episode.live.protocol import Slice
+from episode.live.handling import HANDLINGS, InputSource, Sizes
+from episode.live.protocol import Handling, Slice
 from tests.unit.live.scripted import ScriptedInput, numbers
 
 COMMITS = st.lists(st.integers(0, 9), min_size=1, max_size=60)

@@ -15,12 +15,17 @@ from dataclasses import dataclass
 from threading import Condition, Thread
 
 from episode.live.holders import Held, InputHolder
-from episode.live.protocol import Handling, LiveInput, Position, Slice
+from episode.live.prediction import Prediction
+from episode.live.protocol import Handling, LiveInput, Position, Slice, TaskOptions
+from episode.matchers.live import LiveShard
 
 HANDLINGS: tuple[Handling, ...] = ("pull", "push", "adaptive")
 
 RESUMED_AT = 1
 """Slices with which pushing is resumed: at the first moment without the risk that the loop finds nothing."""
+AHEAD = 5 / 8
+"""Of the events of a step: what may wait in adaptive mode for each match that is pushed ahead, however long a match is
+predicted to be. Then what waits and what is being matched are together, on average, about a step: what pull holds."""
 LOOKS = 0.05
 """Seconds after which an input thread that waits for events looks whether it shall end."""
 
@@ -30,12 +35,24 @@ class Sizes:
     """How much is read and matched at once, in events.
 
     step: what the loop takes at most; pull reads as much. slice: the unit in which adaptive handling reads and counts.
-    most: what may wait in push mode; adaptive stays below it, whatever the bound is.
+    most: what may wait; adaptive handling stays below it, whatever the bound is.
     """
 
     step: int = 1 << 16
     slice: int = 1 << 13
     most: int = 1_000_000
+
+
+def open_source(input: LiveInput, after: Position, options: TaskOptions, shard: LiveShard) -> InputSource:
+    """The events of a task from a position on, as the options say, for a loop that matches them with this shard."""
+    if options.handling != "adaptive":
+        sizes = Sizes(options.step_rows, options.slice_rows, options.max_unprocessed)
+        return InputSource(input, after, options.handling, sizes).start()
+    prediction = Prediction(shard.spec, shard.matcher, options.future)
+    shard.watched = prediction.busiest.note
+    ahead = int(AHEAD * options.step_rows * (1 + options.future))
+    sizes = Sizes(options.step_rows, options.slice_rows, min(ahead, options.max_unprocessed))
+    return InputSource(input, after, "adaptive", sizes, prediction.bound).start()
 
 
 class InputSource:

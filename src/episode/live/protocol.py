@@ -119,8 +119,9 @@ class TaskOptions:
     """How a task works.
 
     handling: pull, push or adaptive. step_rows: events that are matched at once, about, where the task is behind.
-        slice_rows: the unit of adaptive handling. max_unprocessed: events that an input thread may hold. future: U of
-        the thesis, windows that are expected beyond the current one.
+        slice_rows: the unit in which adaptive handling reads and counts. max_unprocessed: events that an input thread
+        may hold. future: how many matches to come adaptive handling pushes ahead where matches are frequent (U in Lau's
+        thesis): more speed for more memory.
     snapshot_every: seconds between two snapshots. late_path: a directory for late events, as Parquet files.
     """
 

@@ -19,8 +19,7 @@ import pyarrow as pa
 from episode.errors import EpisodeDataError
 from episode.live.checkpoint import TaskCheckpoint, TaskState
 from episode.live.files import FileDirectory
-from episode.live.handling import InputSource, Sizes
-from episode.live.prediction import Prediction
+from episode.live.handling import InputSource, open_source
 from episode.live.progress import Progress, progress_path, write_progress
 from episode.live.protocol import LiveInput, LiveSink, Position, Slice, TaskDescription, has_reached
 from episode.matchers.columns import from_bytes, plain
@@ -95,13 +94,7 @@ class LiveTask:
             yield self.progress.as_dict()
 
     def _loop(self, input: LiveInput, sink: LiveSink, writer: ThreadPoolExecutor) -> Iterator[dict[str, Any]]:
-        options = self.options
-        prediction = Prediction(self.description.spec, self.shard.matcher, options.future)
-        adaptive = options.handling == "adaptive"
-        self.shard.watched = prediction.busiest.note if adaptive else None
-        sizes = Sizes(options.step_rows, options.slice_rows, options.max_unprocessed)
-        bound = prediction.bound if adaptive else None
-        source = InputSource(input, self.position, options.handling, sizes, bound).start()
+        source = open_source(input, self.position, self.options, self.shard)
         try:
             while not self.shard.ended and not self._should_stop():
                 found = source.next(LOOKS)

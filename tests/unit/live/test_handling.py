@@ -6,8 +6,10 @@ import threading
 
 import pytest
 
-from episode.live.handling import HANDLINGS, Handling, InputSource, Sizes
-from episode.live.protocol import Position, Slice
+from episode.live.handling import HANDLINGS, InputSource, Sizes, open_source
+from episode.live.protocol import Handling, Position, Slice, TaskOptions
+from episode.matchers.live import LiveRules, LiveShard
+from tests.support.rows import spec_of
 from tests.unit.live.scripted import ScriptedInput, numbers
 
 SIZES = Sizes(step=8, slice=2, most=12)
@@ -246,3 +248,22 @@ def test_time_runs_out_by_the_clock() -> None:
     source = InputSource(ScriptedInput([]), {}, "push", SIZES, clock=lambda: next(now))
     source._changed.wait = lambda timeout=None: True  # type: ignore[method-assign]
     assert source.next(1.0) is None
+
+
+# ---- as the options of a task say ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("handling", "future", "most"),
+    [("pull", 0, 90), ("push", 0, 90), ("adaptive", 0, 20), ("adaptive", 2, 60), ("adaptive", 9, 90)],
+)
+def test_what_may_wait_is_what_the_options_say(handling: Handling, future: int, most: int) -> None:
+    """In adaptive mode 5/8 of a step, for each match that is pushed ahead."""
+    shard = LiveShard(spec_of("ORDER BY ts MEASURES count(*) AS n PATTERN (A B C) DEFINE B AS v > 1"), LiveRules())
+    options = TaskOptions(handling, slice_rows=4, step_rows=32, max_unprocessed=90, future=future)
+    source = open_source(ScriptedInput([]), {}, options, shard)
+    assert source.sizes == Sizes(32, 4, most)
+    assert (shard.watched is None) == (handling != "adaptive")
+    assert source.next(0) is None
+    assert source._bound == (3 if handling == "adaptive" else 1)
+    source.close()
