@@ -120,8 +120,9 @@ def tree_of(sql: str) -> exp.Expression:
     return read_expression(sql, tokenize(sql)[:-1])
 
 
-def local_schema(table: pa.Table, source: Source, arguments: Arguments) -> InputSchema:
-    """The columns of a table, and the types of expressions over them that can be evaluated here."""
+def local_schema(table: pa.Table, source: Source, arguments: Arguments, utc: bool = True) -> InputSchema:
+    """The columns of a table, and the types of expressions over them that can be evaluated here. utc: are times of day
+    those of UTC? Otherwise they need Spark."""
     lower = [name.lower() for name in table.column_names]
     twice = next((name for name in table.column_names if lower.count(name.lower()) > 1), None)
     if twice is not None:
@@ -132,10 +133,11 @@ def local_schema(table: pa.Table, source: Source, arguments: Arguments) -> Input
 
     def type_of(sql: str) -> str:
         try:
-            return spark_name(Scalars(nothing, arguments=arguments).evaluate(tree_of(sql)).type)
+            return spark_name(Scalars(nothing, utc, arguments).evaluate(tree_of(sql)).type)
         except (NeedsSpark, Unreadable):
             raise EpisodeUnsupportedError(f"{sql} needs Spark.", hint=USE_SPARK) from None
         except Mistake as error:
             raise EpisodeAnalysisError(error.message, hint=error.hint) from None
 
-    return InputSchema({field.name: spark_name(field.type) for field in table.schema}, type_of, arguments=arguments)
+    columns = {field.name: spark_name(field.type) for field in table.schema}
+    return InputSchema(columns, type_of, utc=utc, arguments=arguments)

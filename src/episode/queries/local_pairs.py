@@ -59,8 +59,8 @@ def run_pairs(
     bound.check_buffer()
     events = _events(bound, tables, arguments)
     spec = bound.spec(events.schema)
-    _finished(bound, retyped(spec.output_schema.empty_table()), arguments)  # what needs Spark is refused here
-    return _finished(bound, retyped(run(spec, events)), arguments)
+    finished_pairs(bound, spec.output_schema.empty_table(), arguments)  # what needs Spark is refused here
+    return finished_pairs(bound, run(spec, events), arguments)
 
 
 def _events(bound: CorrelatedPatterns, tables: list[pa.Table], arguments: Arguments) -> pa.Table:
@@ -80,8 +80,9 @@ def _selected(table: pa.Table, selections: Sequence[tuple[str, str]], arguments:
     return pa.Table.from_arrays(columns, names=[name for _, name in selections])
 
 
-def _finished(bound: CorrelatedPatterns, matched: pa.Table, arguments: Arguments) -> pa.Table:
+def finished_pairs(bound: CorrelatedPatterns, matched: pa.Table, arguments: Arguments) -> pa.Table:
     """The columns of both patterns' outputs in place of those of their matchers."""
+    matched = retyped(matched)
     columns: list[tuple[str, Any]] = []
     holds: list[Any] = []
     patterns: tuple[tuple[str, BoundPattern], ...] = ((LIVE_PREFIX, bound.live), (ARCHIVE_PREFIX, bound.archive))
@@ -122,6 +123,24 @@ class PairNames:
                 columns.append((name, self.value(tree, pairs, span)))
         return pa.Table.from_arrays([column for _, column in columns], names=[name for name, _ in columns])
 
+    def trees(self, items: Sequence[exp.Expression], span: Span) -> list[tuple[str, exp.Expression]]:
+        """SELECT's items as expressions over the columns of the pairs."""
+        found: list[tuple[str, exp.Expression]] = []
+        for item in items:
+            star = isinstance(item, exp.Column) and isinstance(item.this, exp.Star)
+            if isinstance(item, exp.Star) or star:
+                columns = self.all_columns(item.table if star else None)
+                found += [(name, exp.column(exp.to_identifier(column, quoted=True))) for name, column in columns]
+            else:
+                tree = item.this if isinstance(item, exp.Alias) else item
+                name = item.alias or (tree.parts[-1].name if isinstance(tree, exp.Column) else tree.sql("spark"))
+                found.append((name, self.meant(tree, span)))
+        return found
+
+    def meant(self, tree: exp.Expression, span: Span) -> exp.Expression:
+        """An expression of the statement over the columns of the pairs."""
+        return tree.transform(lambda node: self._meant(node, span))
+
     def all_columns(self, table: str | None) -> list[tuple[str, str]]:
         """(name, column of the pairs) that `*` or `table.*` means."""
         found = [columns for names, columns in self.tables if table is None or table.lower() in names]
@@ -129,9 +148,8 @@ class PairNames:
 
     def value(self, tree: exp.Expression, pairs: pa.Table, span: Span) -> Any:
         """An expression over the pairs."""
-        meant = tree.transform(lambda node: self._meant(node, span))
         try:
-            return Scalars(pairs, arguments=self.arguments).evaluate(meant)
+            return Scalars(pairs, arguments=self.arguments).evaluate(self.meant(tree, span))
         except (NeedsSpark, Unreadable):
             raise needs_spark(tree.sql("spark"), self.source, span) from None
         except Mistake as error:
@@ -139,12 +157,15 @@ class PairNames:
 
     def condition(self, span: Span, pairs: pa.Table) -> Any:
         """Where a condition of the statement holds."""
+        return self.value(self.condition_tree(span), pairs, span).fill_null(False)
+
+    def condition_tree(self, span: Span) -> exp.Expression:
+        """A condition of the statement."""
         text = self.source.written(span)
         try:
-            tree = read_expression(text, tokenize(text)[:-1])
+            return read_expression(text, tokenize(text)[:-1])
         except Unreadable:
             raise needs_spark(text, self.source, span) from None
-        return self.value(tree, pairs, span).fill_null(False)
 
     def _meant(self, node: exp.Expression, span: Span) -> exp.Expression:
         if not isinstance(node, exp.Column) or isinstance(node.this, exp.Star):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Union
 
@@ -12,6 +12,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
+from episode.lang.correlation.syntax import Recency
 from episode.lang.lexer import Kind, Token, tokenize
 from episode.lang.source import Source
 from episode.lang.spark_expression import SparkExpressions
@@ -61,13 +62,8 @@ def _frame(statement: Statement, pattern: AnyPattern, tables: Mapping[str, Any])
 def _correlated(statement: Statement, tables: Mapping[str, Any], options: Options, arguments: Arguments) -> Any:
     """A statement whose two patterns RECENCY correlates."""
     recency = statement.recencies[0]
-    tokens = [token for token in statement.tokens if token.kind is not Kind.END]
+    items, span = items_around(statement, recency)
     patterns = [statement.pattern_at(table.span) for table in recency.tables]
-    if len(statement.patterns) + len(statement.tables) != 2 or statement.common_tables:
-        raise _refused(statement, tokens[0], "This statement is not two patterns over tables")
-    before = [token for token in tokens if token.end <= recency.span.start]
-    after = [token for token in tokens if token.start >= recency.span.end and not token.is_symbol(";")]
-    items, span = _items(statement, before, after)
     query, live_first = correlation_of(statement, recency)
     frames = [_frame(statement, pattern, tables) for pattern in patterns]
     known: dict[int, Any] = {}
@@ -83,6 +79,16 @@ def _correlated(statement: Statement, tables: Mapping[str, Any], options: Option
     for condition in recency.conditions:
         pairs = pairs.filter(names.condition(condition, pairs))
     return like(frames[0][0], names.selected(items, pairs, span))
+
+
+def items_around(statement: Statement, recency: Recency) -> tuple[tuple[exp.Expression, ...], Span]:
+    """SELECT's list around two correlated patterns, and its place; the statement has nothing else."""
+    tokens = [token for token in statement.tokens if token.kind is not Kind.END]
+    if len(statement.patterns) + len(statement.tables) != 2 or statement.common_tables:
+        raise _refused(statement, tokens[0], "This statement is not two patterns over tables")
+    before = [token for token in tokens if token.end <= recency.span.start]
+    after = [token for token in tokens if token.start >= recency.span.end and not token.is_symbol(";")]
+    return _items(statement, before, after)
 
 
 def match_local(events: Any, text: str, given: Given, options: Options, arguments: Arguments = NO_ARGUMENTS) -> Any:
@@ -119,9 +125,22 @@ class Selection:
                 columns.append(self._column(item, output, arguments))
         return pa.Table.from_arrays([column for _, column in columns], names=[name for name, _ in columns])
 
-    def _column(self, item: exp.Expression, output: pa.Table, arguments: Arguments) -> tuple[str, Any]:
+    def trees(self, names: Sequence[str]) -> list[tuple[str, exp.Expression]]:
+        """The columns with the expressions that they are over the pattern's, which have these names."""
+        found: list[tuple[str, exp.Expression]] = []
+        for item in self.items:
+            if isinstance(item, exp.Star) or (isinstance(item, exp.Column) and isinstance(item.this, exp.Star)):
+                found += [(name, exp.column(exp.to_identifier(name, quoted=True))) for name in names]
+            else:
+                found.append(self._named(item))
+        return found
+
+    def _named(self, item: exp.Expression) -> tuple[str, exp.Expression]:
         tree = (item.this if isinstance(item, exp.Alias) else item).transform(self._unqualified)
-        name = item.alias or (tree.parts[-1].name if isinstance(tree, exp.Column) else tree.sql("spark"))
+        return item.alias or (tree.parts[-1].name if isinstance(tree, exp.Column) else tree.sql("spark")), tree
+
+    def _column(self, item: exp.Expression, output: pa.Table, arguments: Arguments) -> tuple[str, Any]:
+        name, tree = self._named(item)
         scalars = Scalars(output, arguments=arguments)
         for column in tree.find_all(exp.Column):
             if scalars.column(column.parts[0].name) is None:

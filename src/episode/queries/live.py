@@ -1,0 +1,538 @@
+"""A statement planned for live tasks: which streams it reads, what is matched, and how its columns are finished.
+
+Live tasks have no Spark on an event's way: scalar expressions are evaluated as in process (`queries.local`), and what
+needs Spark is refused here, with its place. Every key must stay in the lanes of one task.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+import pyarrow as pa
+
+from episode.errors import EpisodeAnalysisError, EpisodeError, EpisodeUnsupportedError
+from episode.lang.lexer import tokenize
+from episode.lang.source import Source
+from episode.lang.statement import Statement, parse_statement
+from episode.lang.syntax import Span
+from episode.lang.table_patterns import TableQuery
+from episode.live.computing import (
+    Columns,
+    Computed,
+    Copied,
+    Finishing,
+    Same,
+    Steps,
+    Value,
+    columns_of,
+    held_schema,
+    value_of,
+)
+from episode.live.inputs import StreamRead
+from episode.matchers.bound import Bound, BoundPattern
+from episode.matchers.fingerprint import fingerprint
+from episode.matchers.limits import StateLimit
+from episode.matchers.live import LiveRules
+from episode.matchers.protocol import MatcherSpec
+from episode.matchers.scalars import NeedsSpark
+from episode.plan.delays import plain_values
+from episode.plan.event_time import EventTime
+from episode.plan.output import ColumnAtPlace
+from episode.plan.parameters import check_arguments, shown
+from episode.plan.schema import InputSchema
+from episode.plan.tables import CLASS_COLUMN
+from episode.plan.types import is_integer
+from episode.queries.language import Given, Input, Language
+from episode.queries.languages import language_of
+from episode.queries.local import NO_ARGUMENTS, USE_SPARK, Arguments, LocalQuery, local_schema, needs_spark, tree_of
+from episode.queries.local_statement import ONE_PATTERN, Selection, selection_of
+from episode.queries.options import Options
+from episode.store.catalog import Catalog
+from episode.store.declaration import Declaration
+from episode.store.types import arrow_type
+
+MICRO_BATCHES = "Live tasks evaluate expressions without Spark. Run it in micro-batches: episode.sql on the stream."
+SHAPE = (
+    "A live query is SELECT columns FROM stream MATCH_RECOGNIZE (…), EVENTS (…) or SITUATIONS (…), or one pattern. "
+    "Run it in micro-batches: episode.sql on the stream."
+)
+_HINTS = {USE_SPARK: MICRO_BATCHES, ONE_PATTERN: SHAPE}
+Values = tuple[tuple[str, Value], ...]
+
+_REFUSED = {
+    "shards": "how keys are spread over shards; a live query has tasks",
+    "shard_bytes": "the shards of a table",
+    "watermark": "streams that declare no DELAY; those of a live query do",
+    "counters": "micro-batches; a live query has lastProgress",
+}
+"""Options that mean nothing here, and what they are for."""
+
+
+@dataclass(frozen=True)
+class LivePlan:
+    """All of a live query but its output and its tasks.
+
+    streams: what is read. finish: the result's columns, `output`, from the matcher's. time: the event time.
+    times: columns of the output that are times of matches, by how long after them a match may be reported, in units of
+        event time (None: at any time). keys: columns of the output that are partition columns.
+    lanes: how many tasks there may be, at most; reason: why no more than one, where keys do not stay in their lanes.
+    """
+
+    streams: tuple[StreamRead, ...]
+    spec: MatcherSpec
+    rules: LiveRules
+    finish: Finishing
+    output: pa.Schema
+    time: EventTime
+    times: Mapping[str, int | None]
+    keys: tuple[str, ...]
+    lanes: int
+    reason: EpisodeError | None
+    fingerprint: str
+    late_path: str | None = None
+
+    @property
+    def delay(self) -> int:
+        """How late events may come: the longest delay of the streams."""
+        return max(stream.declaration.delay or 0 for stream in self.streams)
+
+    def check_tasks(self, tasks: int) -> None:
+        """May there be so many tasks?"""
+        if isinstance(tasks, bool) or not isinstance(tasks, int) or tasks < 1:
+            raise EpisodeAnalysisError(f"tasks={tasks!r}: a whole number of at least 1 is needed.")
+        if tasks > self.lanes and self.reason is not None:
+            raise self.reason
+        if tasks > self.lanes:
+            names = " and ".join(stream.declaration.name for stream in self.streams)
+            raise EpisodeAnalysisError(
+                f"tasks={tasks}: the keys of {names} are in {self.lanes} lane{'s' if self.lanes > 1 else ''}, and a "
+                "lane is read by one task.",
+                hint=f"Use tasks={self.lanes}, or declare the stream with more lanes: OPTIONS (lanes = '{tasks}').",
+            )
+
+
+def plan_live(
+    text: str, catalog: Catalog, options: Options, arguments: Arguments = NO_ARGUMENTS, utc: bool = True
+) -> LivePlan:
+    """Plan a statement over the declared streams of a catalog. utc: is UTC the session's time zone?"""
+    statement = parse_statement(text)
+    check_arguments(statement.source, statement.tokens, arguments)
+    with _hints_for_live():
+        return Planner(statement, catalog, options, arguments, utc).plan()
+
+
+@contextmanager
+def _hints_for_live() -> Iterator[None]:
+    """What is said of runs in process, said of live tasks."""
+    try:
+        yield
+    except EpisodeError as error:
+        if error.hint in _HINTS:
+            error.hint = _HINTS[error.hint]
+        raise
+
+
+@dataclass(frozen=True)
+class Read:
+    """A stream on its way to the matcher. columns: the input columns of the matcher; united: where there are several
+    streams, the columns in between, which are those of all streams. names: those of the stream after which columns of
+    the input they are, as they are."""
+
+    declaration: Declaration
+    columns: Values
+    names: Mapping[str, str]
+    united: Values | None = None
+
+    def stream(self, utc: bool, arguments: Arguments) -> StreamRead:
+        steps = [self.columns]
+        if self.united is not None:
+            used = _used(self.columns)
+            steps.insert(0, tuple((name, value) for name, value in self.united if name.lower() in used))
+        used = _used(steps[0])
+        own = tuple(name for name, _ in self.declaration.columns if name.lower() in used) or (self.declaration.time,)
+        made = tuple(Columns(step, (), dict(arguments), utc) for step in steps)
+        return StreamRead(self.declaration, own, made[0] if len(made) == 1 else Steps(made))
+
+
+def _used(values: Values) -> set[str]:
+    """The columns that values are made of, in lower case."""
+    return {name.lower() for _, value in values for name in columns_of(value)}
+
+
+@dataclass(frozen=True)
+class Matched:
+    """What is matched, and the first step of finishing it. source, span: what an error without a place shows."""
+
+    bound: Bound
+    reads: tuple[Read, ...]
+    schema: pa.Schema
+    steps: tuple[Columns, ...]
+    source: Source
+    span: Span
+
+
+@dataclass
+class Planner:
+    statement: Statement
+    catalog: Catalog
+    options: Options
+    arguments: Arguments
+    utc: bool
+    known: dict[str, Declaration] = field(default_factory=dict)
+
+    def plan(self) -> LivePlan:
+        statement = self.statement
+        first = statement.tokens[0]
+        if statement.streams is not None or first.upper == "INSERT":
+            raise self._error(
+                EpisodeAnalysisError,
+                f"{first.text.upper()} is no query that could run live.",
+                first.span,
+                "Give the query alone; into= says where its matches go.",
+            )
+        if statement.whole is not None:
+            matched = self._pattern(statement.whole, None, ())
+            return self._planned(matched, {name: name for name, _ in matched.steps[-1].columns})
+        if statement.recencies:
+            from episode.queries.live_pairs import plan_pairs
+
+            return plan_pairs(self)
+        selection = selection_of(statement)
+        pattern = selection.pattern
+        if isinstance(pattern, TableQuery):
+            matched = self._pattern(pattern.query, None, ())
+        elif not pattern.plain or pattern.name is None:
+            raise needs_spark("A pattern over a query", Source(statement.source), pattern.input)
+        else:
+            matched = self._pattern(pattern.query, (pattern.name, pattern.input), (pattern.alias or pattern.name,))
+        return self._selected(matched, selection)
+
+    # ---- one pattern ---------------------------------------------------------------------------------
+
+    def _pattern(self, query: object, table: tuple[str, Span] | None, names: tuple[str, ...]) -> Matched:
+        """A pattern over its stream, or over a stream per class. table: where the statement names it."""
+        language = language_of(query)
+        self.check_options([language])
+        source = language.source(query)
+        table = table or self._table(language, query)
+        if table is not None:
+            declaration = self.stream(*table)
+            events = self.columns_of(declaration, source)
+            bound = language.bind(query, Input(events, names), Given(), self.run)
+            own = {name: name for name, _ in declaration.columns}
+            reads: tuple[Read, ...] = (Read(declaration, self._input(bound, list(own)), own),)
+        else:
+            bound, reads = self._classes(language, query)
+        schema = self.joint_schema(reads)
+        self._check_measures(bound, schema)
+        return Matched(bound, reads, schema, (self.measures(bound),), source, source.span.beginning)
+
+    def _table(self, language: Language[Any], query: object) -> tuple[str, Span] | None:
+        found = language.table(query)
+        return None if found is None else self.one_name(*found)
+
+    def one_name(self, written: str, span: Span) -> tuple[str, Span]:
+        """A name of one part."""
+        parts = tokenize(written)[:-1]
+        if len(parts) != 1:
+            raise self._no_stream(written, span)
+        return parts[0].identifier, span
+
+    def _classes(self, language: Language[Any], query: object) -> tuple[BoundPattern, tuple[Read, ...]]:
+        """A stream per class, as one input."""
+        classes = language.classes(query)
+        source = language.source(query)
+        if not classes:
+            raise source.error(
+                EpisodeAnalysisError,
+                f"The events of the {language.name} are missing.",
+                source.span.beginning,
+                "Write FROM stream before the pattern.",
+            )
+        streams = {name: self.stream(name, place) for name, place in classes.items()}
+        schemas = {name: self.columns_of(one, source) for name, one in streams.items()}
+        tables = language.unite(query, schemas, Given())
+        types: dict[str, str] = {CLASS_COLUMN: "int"}
+        for name, one in tables.items():
+            for column, united in one.columns.items():
+                types.setdefault(united, one.widened.get(column, schemas[name].columns[column]))
+        empty = pa.schema([(name, arrow_type(type_)) for name, type_ in types.items()]).empty_table()
+        times = {tables[name].columns[stream.time] for name, stream in streams.items()}
+        united_schema = replace(
+            local_schema(empty, source, self.arguments, self.utc), time=times.pop() if len(times) == 1 else None
+        )
+        bound = language.bind(query, Input(united_schema, (), tables), Given(), self.run)
+        reads = []
+        for name, stream in streams.items():
+            own = {united: column for column, united in tables[name].columns.items()}
+            values: dict[str, Value] = {CLASS_COLUMN: Same(tables[name].number, pa.int32())}
+            for column, type_ in types.items():
+                if column in own:
+                    widened = own[column] in tables[name].widened
+                    values[column] = Copied(own[column], arrow_type(type_) if widened else None)
+                elif column != CLASS_COLUMN:
+                    values[column] = Same(None, arrow_type(type_))
+            reads.append(
+                Read(stream, self._input(bound, list(types)), dict(tables[name].columns), tuple(values.items()))
+            )
+        return bound, tuple(reads)
+
+    def _input(self, bound: Bound, own: Sequence[str]) -> Values:
+        """The input columns of a pattern over the columns of its events."""
+        derived = {name: tree_of(sql) for sql, name in bound.derived}
+        columns: list[tuple[str, Value]] = []
+        for name in bound.input_columns:
+            columns.append((name, Computed(derived[name]) if name in derived else Copied(name)))
+        return self._identified(tuple(columns), own)
+
+    def with_event_id(self, columns: Values, declaration: Declaration) -> Values:
+        """With the column by which repeated events are recognised."""
+        return self._identified(columns, [name for name, _ in declaration.columns])
+
+    def _identified(self, columns: Values, own: Sequence[str]) -> Values:
+        event_id = self.options.event_id
+        if event_id is None or event_id in dict(columns):
+            return columns
+        if event_id not in own:
+            raise EpisodeAnalysisError(
+                f"Options(event_id={event_id!r}): the stream has no such column.",
+                hint=f"Its columns: {', '.join(own)}.",
+            )
+        return (*columns, (event_id, Copied(event_id)))
+
+    def measures(self, bound: BoundPattern) -> Columns:
+        """The matcher's columns, and around its values the measures."""
+        result = bound.result
+        columns: list[tuple[str, Value]] = [(name, Copied(name)) for name in result.before]
+        columns += [(measure.name, value_of(tree_of(measure.sql))) for measure in result.columns]
+        columns += [(name, Copied(name)) for name in result.after]
+        conditions = tuple(tree_of(condition.sql) for condition in result.conditions)
+        return Columns(tuple(columns), conditions, dict(self.arguments), self.utc)
+
+    def _check_measures(self, bound: BoundPattern, schema: pa.Schema) -> None:
+        """What needs Spark is refused, with its place."""
+        matched = held_schema(bound.spec(schema).output_schema).empty_table()
+        LocalQuery(bound, self.arguments).finished(matched)
+
+    def _selected(self, matched: Matched, selection: Selection) -> LivePlan:
+        """With SELECT's list around the pattern."""
+        assert len(matched.steps) == 1
+        empty = Finishing(matched.steps)(matched.bound.spec(matched.schema).output_schema.empty_table())
+        selection.of(empty, self.arguments)  # what needs Spark is refused here
+        trees = selection.trees(empty.column_names)
+        columns = tuple((name, value_of(tree)) for name, tree in trees)
+        step = Columns(columns, (), dict(self.arguments), self.utc)
+        plain = {name: value.column for name, value in columns if isinstance(value, Copied)}
+        lower = {name.lower(): name for name in empty.column_names}
+        plain = {name: lower[column.lower()] for name, column in plain.items()}
+        return self._planned(replace(matched, steps=(*matched.steps, step)), plain)
+
+    # ---- the plan ------------------------------------------------------------------------------------
+
+    def _planned(self, matched: Matched, plain: Mapping[str, str]) -> LivePlan:
+        """plain: columns of the output that are columns of the pattern's, as they are."""
+        bound = matched.bound
+        delays = bound.delays()
+        keys = _partition_columns(bound)
+        return self.planned(
+            matched,
+            {name: delays[own] for name, own in plain.items() if own in delays},
+            tuple(name for name, own in plain.items() if own in keys),
+        )
+
+    def planned(self, matched: Matched, times: Mapping[str, int | None], keys: tuple[str, ...]) -> LivePlan:
+        bound, options = matched.bound, self.options
+        limit = StateLimit(options.max_state_rows, options.when_full == "drop") if options.max_state_rows else None
+        time = bound.event_time(limit is not None)
+        self._check_time(matched, time)
+        spec = bound.spec(matched.schema, limit)
+        lanes, reason = self._lanes(matched, spec)
+        finish = Finishing(matched.steps)
+        output = self._finished(finish, spec, matched)
+        rules = LiveRules(_end_of(options.end, time, self.utc), options.event_id, options.late == "keep", True)
+        streams = tuple(read.stream(self.utc, self.arguments) for read in matched.reads)
+        identity = fingerprint(
+            spec.fingerprint,
+            " ".join(self.statement.source.split()),
+            shown(self.arguments),
+            repr((rules.end, rules.event_id)),
+            *(f"{one.declaration.name} {one.declaration.location}" for one in streams),
+        )
+        return LivePlan(
+            streams,
+            spec,
+            rules,
+            finish,
+            output,
+            time,
+            times,
+            keys,
+            lanes,
+            reason,
+            identity,
+            options.late_path,
+        )
+
+    def _finished(self, finish: Finishing, spec: MatcherSpec, matched: Matched) -> pa.Schema:
+        """The columns of the result."""
+        try:
+            schema = finish(spec.output_schema.empty_table()).schema
+        except NeedsSpark as error:  # in UTC it would not
+            raise needs_spark(
+                error.node.sql("spark"),
+                matched.source,
+                matched.span,
+                "Times of day are those of the session's time zone, which only Spark knows. Set "
+                "spark.sql.session.timeZone to UTC, or run it in micro-batches: episode.sql on the stream.",
+            ) from None
+        lower = [name.lower() for name in schema.names]
+        twice = next((name for name in schema.names if lower.count(name.lower()) > 1), None)
+        if twice is not None:
+            raise matched.source.error(
+                EpisodeAnalysisError,
+                f"Two columns of the result are called {twice}.",
+                matched.span,
+                "Name one of them by AS.",
+            )
+        return schema
+
+    def _check_time(self, matched: Matched, time: EventTime) -> None:
+        """The watermark is that of the declared event times."""
+        for read in matched.reads:
+            if read.names.get(read.declaration.time) != time.column:
+                shown_time = time.column if time.column in dict(read.declaration.columns) else "another column"
+                raise matched.source.error(
+                    EpisodeUnsupportedError,
+                    f"The pattern is in order of {shown_time}, and the event time of the stream "
+                    f"{read.declaration.name} is {read.declaration.time}.",
+                    matched.span,
+                    f"Order by {read.declaration.time}; or run it in micro-batches: episode.sql on the stream, with "
+                    "Options(watermark=…).",
+                )
+
+    def _lanes(self, matched: Matched, spec: MatcherSpec) -> tuple[int, EpisodeError | None]:
+        """How many tasks there may be, and why there may be no more."""
+        if all(not read.declaration.key and read.declaration.using == "episode" for read in matched.reads):
+            return 1, None
+        keys = spec.input_order.keys
+        for read in matched.reads:
+            one = read.declaration
+            missing = [name for name in one.key if read.names.get(name) not in keys]
+            if missing or not one.key:
+                partitioned = f"by {', '.join(keys)}" if keys else "not partitioned"
+                key = f"spread by {', '.join(one.key)}" if one.key else "not spread by a key"
+                how = f"PARTITION BY has no {missing[0]}" if missing else "the other streams are"
+                return 1, self._apart(matched, f"{one.name} is {key}, the pattern is {partitioned}: {how}")
+        first, *others = matched.reads
+        wanted = [(first.names[name], dict(first.declaration.columns)[name]) for name in first.declaration.key]
+        for read in others:
+            own = [(read.names[name], dict(read.declaration.columns)[name]) for name in read.declaration.key]
+            same = first.declaration.lanes == read.declaration.lanes and first.declaration.using == "episode"
+            if own != wanted or not same:
+                names = f"{first.declaration.name} and {read.declaration.name}"
+                return 1, self._apart(matched, f"{names} are not spread in the same way over equally many lanes")
+        return min(read.declaration.lanes for read in matched.reads), None
+
+    def _apart(self, matched: Matched, what: str) -> EpisodeError:
+        return matched.source.error(
+            EpisodeUnsupportedError,
+            f"Events that belong together would come to several tasks: {what}.",
+            matched.span,
+            "Use tasks=1, declare the stream with a KEY that is in PARTITION BY, or run it in micro-batches: "
+            "episode.sql on the stream.",
+        )
+
+    # ---- streams and options -------------------------------------------------------------------------
+
+    @property
+    def run(self) -> Any:
+        return self.options.run(1, self.arguments)
+
+    def check_options(self, languages: Sequence[Language[Any]]) -> None:
+        """Options that have a meaning for live tasks, and for patterns of these languages."""
+        default = Options()
+        for name, what in _REFUSED.items():
+            value = getattr(self.options, name)
+            if value != getattr(default, name):
+                raise EpisodeAnalysisError(f"Options({name}={value!r}) is for {what}.", hint="Leave it out.")
+        self.options.check_use(languages)
+
+    def stream(self, name: str, span: Span, archived: bool = False) -> Declaration:
+        """The declared stream of a name. archived: or that whose archive has the name."""
+        if self.statement.is_common(name, span.start):
+            raise needs_spark("A pattern over a query", Source(self.statement.source), span)
+        found = self.catalog.lookup(name)
+        if found is None:
+            raise self._no_stream(name, span)
+        if found.name.lower() != name.lower() and not archived:
+            raise self._error(
+                EpisodeUnsupportedError,
+                f"{name} is the archive of {found.name}: a table, which does not go on.",
+                span,
+                f"Read the stream {found.name}: what was archived of it is read first. As a table: episode.sql.",
+            )
+        return found
+
+    def columns_of(self, declaration: Declaration, source: Source) -> InputSchema:
+        """The columns of a stream as a pattern is bound to them."""
+        found = local_schema(declaration.schema.empty_table(), source, self.arguments, self.utc)
+        return replace(found, time=declaration.time)
+
+    def joint_schema(self, reads: Sequence[Read]) -> pa.Schema:
+        """The input columns of the matcher: the same for all streams."""
+        tables = [read.stream(self.utc, self.arguments).prepare for read in reads]
+        schemas = []
+        for read, prepare in zip(reads, tables, strict=True):
+            assert prepare is not None
+            schemas.append(prepare(read.declaration.schema.empty_table()).schema)
+        return schemas[0]
+
+    def _no_stream(self, name: str, span: Span) -> EpisodeError:
+        names = ", ".join(self.catalog.names())
+        return self._error(
+            EpisodeAnalysisError,
+            f"There is no stream {name}: live tasks read declared streams.",
+            span,
+            f"Streams: {names}." if names else "CREATE STREAM declares one.",
+        )
+
+    def _error(self, kind: type[EpisodeError], message: str, span: Span, hint: str) -> EpisodeError:
+        return Source(self.statement.source).error(kind, message, span, hint)
+
+
+def _partition_columns(bound: Bound) -> set[str]:
+    """Columns of a pattern's output that have the value of a partition column."""
+    plan = bound.plan  # type: ignore[attr-defined]
+    found = {name for name in bound.result.before if name in plan.keys}  # type: ignore[attr-defined]
+    for name, atom in plain_values(plan.measures):
+        if isinstance(atom, ColumnAtPlace) and atom.column in plan.keys:
+            found.add(name)
+    return found
+
+
+def _end_of(end: datetime | str | int | None, time: EventTime, utc: bool) -> int | None:
+    """The end of the stream in units of event time."""
+    if end is None:
+        return None
+    if is_integer(time.type):
+        if isinstance(end, int) and not isinstance(end, bool):
+            return end
+        raise EpisodeAnalysisError(f"Options(end={end!r}): the event time {time.column} is a whole number.")
+    moment: object = end
+    if isinstance(end, str):
+        try:
+            moment = datetime.fromisoformat(end.strip().replace("Z", "+00:00"))
+        except ValueError:
+            moment = None
+    if not isinstance(moment, datetime):
+        raise EpisodeAnalysisError(f"Options(end={end!r}) is no time.", hint="Write for example '2026-11-01 00:00:00'.")
+    if moment.tzinfo is None and time.type == "timestamp" and not utc:
+        raise EpisodeAnalysisError(
+            f"Options(end={end!r}): in which time zone?", hint="Write for example '2026-11-01 00:00:00+01:00'."
+        )
+    whole = moment if moment.tzinfo is not None else moment.replace(tzinfo=timezone.utc)
+    return (whole - datetime(1970, 1, 1, tzinfo=timezone.utc)) // timedelta(microseconds=1)
