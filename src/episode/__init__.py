@@ -17,6 +17,7 @@ from episode.api import (
     pattern,
     sql,
     sql_local,
+    start,
 )
 from episode.errors import (
     EpisodeAnalysisError,
@@ -50,5 +51,6 @@ __all__ = [
     "pattern",
     "sql",
     "sql_local",
+    "start",
     "streams",
 ]

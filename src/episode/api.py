@@ -1,8 +1,9 @@
-"""The public functions: `sql`, `match` and `explain`, in process `sql_local` and `match_local`, and `aggregate`."""
+"""The public functions: `sql`, `match`, `start`, `explain`; in process `sql_local`, `match_local`; and `aggregate`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from episode.lang.statement import parse_statement
@@ -17,6 +18,9 @@ from episode.queries.user_aggregates import register_aggregate
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from episode.queries.live_output import Into
+    from episode.spark.live_query import LiveQuery
 
 
 def sql(
@@ -60,6 +64,43 @@ def explain(
             "No pattern in this statement: " + ("it is about streams." if of_streams else "Spark evaluates all of it.")
         ]
     return "\n".join(lines).rstrip()
+
+
+def start(
+    query: str,
+    args: Mapping[str, object] | None = None,
+    *,
+    into: Into,
+    spark: SparkSession | None = None,
+    input: str = "adaptive",
+    checkpoint: str | PathLike[str] | None = None,
+    tasks: int | None = None,
+    name: str | None = None,
+    options: Options | None = None,
+    max_unprocessed: int | None = None,
+    snapshot_every: float | str | None = None,
+    metrics_port: int | None = None,
+) -> LiveQuery:
+    """Start a query over declared streams in live tasks, which report a match milliseconds after its last event.
+
+    Returns a handle like that of Spark's streaming queries: isActive, status, lastProgress, recentProgress, stop,
+    awaitTermination, exception. Every match comes out once, through kills and restarts with the same checkpoint.
+
+    into: where matches go: the name of a stream, which is made with the query's columns where there is none; a path
+        with a slash in it, for Parquet files; {'kafka': topic, 'kafka.bootstrap.servers': …}; or a function that is
+        called in this process with an Arrow table.
+    input: how events come to the matching loop: 'pull', 'push', or 'adaptive' (pushed, unless the loop falls behind).
+    checkpoint: a directory for the state that all workers reach; without one, the state is kept in the catalog, by the
+        query's text and its output.
+    tasks: how many tasks there are (default: as many as Spark has slots for, but one, and the stream has lanes).
+    max_unprocessed: events that may wait in a worker's memory. snapshot_every: seconds between two snapshots.
+    metrics_port: serve the figures to Prometheus, on 127.0.0.1; 0: at any free port.
+    """
+    from episode.queries.starting import Wishes, start_live
+
+    wishes = Wishes(input, checkpoint, tasks, name, max_unprocessed, snapshot_every, metrics_port)
+    text, arguments = text_of(query), arguments_of(args)
+    return start_live(text, session_of(spark, {}), into, options or Options(), arguments, wishes)
 
 
 def _statement(

@@ -47,6 +47,7 @@ ALLOWED = {
 # Beyond that, inside functions only.
 ALLOWED_LAZILY = {
     "queries": {"episode.spark"},
+    "api": {"episode.spark.live_query"},
     "cli": {"episode.spark.errors", "episode.spark.session", "episode.spark.sources"},
 }
 

@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 from episode.errors import EpisodeAnalysisError, EpisodeDataError
 from episode.live.protocol import Position
@@ -90,6 +90,21 @@ def _read_json(path: Path) -> Any:
         return json.loads(path.read_bytes())
     except ValueError as error:
         raise EpisodeDataError(f"{path} is corrupt: {error}.", hint=f"Restore the file. {_ANEW}") from None
+
+
+def held_alone(directory: str) -> IO[bytes]:
+    """The checkpoint in use by this process: closing what comes back lets go of it, and so does the end of the process.
+
+    An error where a query uses it already.
+    """
+    file = open(Path(directory, "lock"), "ab")  # noqa: SIM115  # the caller keeps it open
+    if not _lock(file.fileno()):
+        file.close()
+        raise EpisodeAnalysisError(
+            f"A live query with the checkpoint {directory} runs already.",
+            hint="Stop it first, or give this one a checkpoint of its own.",
+        )
+    return file
 
 
 def request_stop(directory: str) -> None:

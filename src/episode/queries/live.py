@@ -52,7 +52,7 @@ from episode.queries.local import NO_ARGUMENTS, USE_SPARK, Arguments, LocalQuery
 from episode.queries.local_statement import ONE_PATTERN, Selection, selection_of
 from episode.queries.options import Options
 from episode.store.catalog import Catalog
-from episode.store.declaration import Declaration
+from episode.store.declaration import MOST_LANES, Declaration
 from episode.store.types import arrow_type
 
 MICRO_BATCHES = "Live tasks evaluate expressions without Spark. Run it in micro-batches: episode.sql on the stream."
@@ -416,6 +416,14 @@ class Planner:
 
     def _lanes(self, matched: Matched, spec: MatcherSpec) -> tuple[int, EpisodeError | None]:
         """How many tasks there may be, and why there may be no more."""
+        topics = [read.declaration for read in matched.reads if read.declaration.using == "kafka"]
+        if topics and len(matched.reads) > 1:
+            raise matched.source.error(
+                EpisodeUnsupportedError,
+                f"A live query reads a topic alone: {topics[0].name} is in Kafka, and there is another stream.",
+                matched.span,
+                "Run it in micro-batches: episode.sql on the streams.",
+            )
         if all(not read.declaration.key and read.declaration.using == "episode" for read in matched.reads):
             return 1, None
         keys = spec.input_order.keys
@@ -435,7 +443,7 @@ class Planner:
             if own != wanted or not same:
                 names = f"{first.declaration.name} and {read.declaration.name}"
                 return 1, self._apart(matched, f"{names} are not spread in the same way over equally many lanes")
-        return min(read.declaration.lanes for read in matched.reads), None
+        return MOST_LANES if topics else min(read.declaration.lanes for read in matched.reads), None
 
     def _apart(self, matched: Matched, what: str) -> EpisodeError:
         return matched.source.error(

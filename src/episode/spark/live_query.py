@@ -1,0 +1,252 @@
+"""A live query that runs: its handle, as Spark users know it from streaming queries."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections import deque
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from threading import Event, Lock, Thread
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from episode.errors import EpisodeDataError
+from episode.live.checkpoint import held_alone, request_stop, withdraw_stop
+from episode.live.delivery import Delivery
+from episode.live.metrics import MetricsServer
+from episode.live.progress import progress_path, read_progress
+from episode.live.protocol import TaskDescription
+from episode.live.summary import summed
+from episode.spark.errors import translate
+from episode.spark.live_tasks import cancel_tasks, is_lost, run_tasks
+
+RESTARTS, WITHIN = 3, 600.0
+"""After a lost worker or executor the job is run again, at most so often in so many seconds."""
+PATIENCE = 30.0
+"""Seconds that tasks have to end after they are asked to; then they are cancelled."""
+SAMPLED = 1.0
+RECENT = 100
+"""Seconds between two progresses that are kept, and how many are."""
+
+
+@dataclass(frozen=True)
+class LiveRun:
+    """What a live query is started from.
+
+    into: in words. numeric_time: whether event times are numbers. receiver: where the driver hands matches over.
+    """
+
+    descriptions: Sequence[TaskDescription]
+    name: str | None
+    into: str
+    numeric_time: bool
+    receiver: Delivery | None = None
+    metrics_port: int | None = None
+
+    @property
+    def checkpoint(self) -> str:
+        return self.descriptions[0].checkpoint
+
+
+class LiveQuery:
+    """A live query. It runs until `stop`, until its stream ends (`Options(end=…)`), or until an error."""
+
+    def __init__(self, spark: SparkSession, run: LiveRun) -> None:
+        self._spark = spark
+        self._run = run
+        self.id: str = run.descriptions[0].query
+        self.runId: str = uuid.uuid4().hex
+        self.name: str | None = run.name
+        self.checkpoint: str = run.checkpoint
+        self.into: str = run.into
+        self.tasks: int = len(run.descriptions)
+        self._tag = f"episode-live-{self.runId}"
+        self._stopping = Event()
+        self._ended = Event()
+        self._error: Exception | None = None
+        self._restarts: deque[float] = deque()
+        self._restarted = 0
+        self._recent: deque[dict[str, Any]] = deque(maxlen=RECENT)
+        self._stop_lock = Lock()
+        self._lock = held_alone(run.checkpoint)
+        try:
+            withdraw_stop(run.checkpoint)
+            for number in range(self.tasks):
+                with suppress(FileNotFoundError):
+                    progress_path(run.checkpoint, number).unlink()
+            port = run.metrics_port
+            self._metrics = None if port is None else MetricsServer(port, self._current)
+        except BaseException:
+            self._lock.close()
+            raise
+        self._thread = Thread(target=self._work, name=f"episode {self.name or self.id}", daemon=True)
+        self._thread.start()
+
+    # ---- as of Spark's streaming queries -------------------------------------------------------------
+
+    @property
+    def isActive(self) -> bool:
+        return not self._ended.is_set()
+
+    @property
+    def status(self) -> dict[str, Any]:
+        """message, isDataAvailable, isTriggerActive: whether events wait, and whether the tasks run."""
+        last = self.lastProgress
+        waiting = last is not None and bool((last["unread"] or 0) + last["unprocessed"])
+        return {"message": self._message(last), "isDataAvailable": waiting, "isTriggerActive": self.isActive}
+
+    @property
+    def lastProgress(self) -> dict[str, Any] | None:
+        """How the query is doing, by what its tasks have said last; None before they have said anything."""
+        if self.isActive:
+            current = self._current()
+            return current if current["tasks"] else None
+        return self._recent[-1] if self._recent else None
+
+    @property
+    def recentProgress(self) -> list[dict[str, Any]]:
+        """The progress of the last minutes, one in each second."""
+        return list(self._recent)
+
+    @property
+    def metricsPort(self) -> int | None:
+        """The port of 127.0.0.1 at which Prometheus finds the figures, if asked for."""
+        return None if self._metrics is None else self._metrics.port
+
+    def exception(self) -> Exception | None:
+        """What ended the query, if that was an error."""
+        return self._error
+
+    def awaitTermination(self, timeout: float | None = None) -> bool | None:
+        """Wait for the end of the query, at most so many seconds; with a timeout, says whether it has ended. An error
+        that has ended it is raised."""
+        ended = self._ended.wait(timeout)
+        if ended and self._error is not None:
+            raise self._error
+        return None if timeout is None else ended
+
+    def stop(self, timeout: float = PATIENCE) -> None:
+        """End the query with a snapshot, and wait for that; tasks that do not end in time are cancelled.
+
+        Started again with the same checkpoint it goes on from there.
+        """
+        with self._stop_lock:
+            if not self.isActive:
+                return
+            self._stopping.set()
+            request_stop(self.checkpoint)
+            if not self._ended.wait(timeout):
+                cancel_tasks(self._spark, self._tag)
+                self._ended.wait(timeout)
+
+    # ---- the job -------------------------------------------------------------------------------------
+
+    def _work(self) -> None:
+        """The thread of the query: its job, again after a lost worker; beside it what watches and hands over."""
+        finished = Event()
+        helpers = [Thread(target=self._watch, args=(finished,), daemon=True)]
+        if self._run.receiver is not None:
+            helpers.append(Thread(target=self._deliver, args=(finished,), daemon=True))
+        for helper in helpers:
+            helper.start()
+        try:
+            while self._attempt():
+                pass
+        finally:
+            finished.set()
+            for helper in helpers:
+                helper.join()
+            if self._metrics is not None:
+                self._metrics.close()
+            self._lock.close()
+            self._ended.set()
+
+    def _attempt(self) -> bool:
+        """Run the job; whether to do so again."""
+        try:
+            run_tasks(self._spark, self._run.descriptions, self._tag)
+        except Exception as error:  # noqa: BLE001  # whatever it is, the handle must say it
+            return self._again(error)
+        return False
+
+    def _again(self, error: Exception) -> bool:
+        if self._stopping.is_set():
+            return False
+        now = time.monotonic()
+        while self._restarts and self._restarts[0] < now - WITHIN:
+            self._restarts.popleft()
+        if is_lost(error) and len(self._restarts) < RESTARTS:
+            self._restarts.append(now)
+            self._restarted += 1
+            return True
+        self._fail(translate(error) or _explained(error, len(self._restarts)))
+        return False
+
+    def _fail(self, error: Exception) -> None:
+        if self._error is None:
+            self._error = error
+
+    def _deliver(self, finished: Event) -> None:
+        assert self._run.receiver is not None
+        try:
+            self._run.receiver.run(finished)
+        except Exception as error:  # noqa: BLE001  # of a function of the user
+            self._fail(error)
+            self._stopping.set()
+            request_stop(self.checkpoint)
+
+    # ---- progress ------------------------------------------------------------------------------------
+
+    def _watch(self, finished: Event) -> None:
+        while True:
+            last = finished.wait(SAMPLED)
+            current = self._current()
+            if current["tasks"]:
+                self._recent.append(current)
+            if last:
+                return
+
+    def _current(self) -> dict[str, Any]:
+        said = read_progress(self.checkpoint, self.tasks)
+        return {
+            "id": self.id,
+            "runId": self.runId,
+            "name": self.name,
+            "timestamp": datetime.now(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+            "isActive": self.isActive,
+            "restarts": self._restarted,
+            "sink": {"description": self.into},
+            **summed(said, self._run.numeric_time),
+        }
+
+    def _message(self, last: dict[str, Any] | None) -> str:
+        if not self.isActive:
+            return "Stopped" if self._error is None else f"Failed: {str(self._error).splitlines()[0]}"
+        if self._stopping.is_set():
+            return "Stopping"
+        said = 0 if last is None else len(last["tasks"])
+        if said < self.tasks:
+            return f"Starting: {said} of {self.tasks} tasks run"
+        if last is not None and (last["unread"] or 0) + last["unprocessed"]:
+            return "Matching"
+        return "Waiting for events"
+
+    def __repr__(self) -> str:
+        return f"<LiveQuery {self.name or self.id} into {self.into}: {self._message(self.lastProgress)}>"
+
+
+def _explained(error: Exception, restarts: int) -> Exception:
+    """An error of Spark, or after too many lost workers."""
+    if not is_lost(error):
+        return error
+    first = str(error).strip().splitlines()
+    found = next((line for line in first if "exited unexpectedly" in line or "ExecutorLost" in line), first[0])
+    return EpisodeDataError(
+        f"The live query was restarted {restarts} times in {WITHIN / 60:.0f} minutes, and lost a worker again: "
+        f"{found.strip()}",
+        hint="Have workers too little memory? Started again with the same checkpoint, it goes on.",
+    )
