@@ -79,7 +79,7 @@ class Progress:
     ended: bool = False
     replayed: int = 0
     latency: Histogram = field(default_factory=Histogram)
-    _last: deque[pa.Table] = field(default_factory=deque)
+    _last: tuple[pa.Table, ...] = ()
     _rates: deque[tuple[float, int]] = field(default_factory=deque)
 
     def step(self, counters: Counters) -> None:
@@ -91,10 +91,11 @@ class Progress:
         self.live_keys = counters.live_keys
 
     def show(self, matches: pa.Table) -> None:
-        """Matches that came last."""
-        self._last.append(matches.slice(max(0, matches.num_rows - SHOWN)))
-        while sum(table.num_rows for table in list(self._last)[1:]) >= SHOWN:
-            self._last.popleft()
+        """Matches that came last. Another thread may look at them meanwhile."""
+        last = [*self._last, matches.slice(max(0, matches.num_rows - SHOWN))]
+        while sum(table.num_rows for table in last[1:]) >= SHOWN:
+            last.pop(0)
+        self._last = tuple(last)
 
     def as_dict(self) -> dict[str, Any]:
         """JSON-able: times of matches as texts."""
@@ -126,7 +127,7 @@ class Progress:
             "ended": self.ended,
             "replayed": self.replayed,
             "latency": {**percentiles, "buckets": self.latency.as_dict()},
-            "last_matches": _rows(list(self._last)),
+            "last_matches": _rows(self._last),
         }
 
 

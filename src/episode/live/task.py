@@ -6,13 +6,14 @@ they were found, and a task that starts again reads on from its snapshot, silent
 
 from __future__ import annotations
 
+import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import pyarrow as pa
 
@@ -20,6 +21,7 @@ from episode.errors import EpisodeDataError
 from episode.live.checkpoint import TaskCheckpoint, TaskState
 from episode.live.files import FileDirectory
 from episode.live.handling import InputSource, open_source
+from episode.live.outgoing import Found, Outgoing
 from episode.live.progress import Progress, progress_path, write_progress
 from episode.live.protocol import LiveInput, LiveSink, Position, Slice, TaskDescription, has_reached
 from episode.matchers.columns import from_bytes, plain
@@ -29,17 +31,12 @@ LOOKS = 0.04
 """Seconds after which a task looks whether it shall stop."""
 SAYS = 0.5
 """Seconds between two words on its progress."""
+SWITCHES = 0.0005
+"""Seconds after which a thread that computes lets another one go on."""
 STAGED_BYTES = 1 << 26
 """Matches of one step that are held before they are written aside, where the sink can do so."""
 LATE_ROWS = 1 << 18
 """Late events that are held before a snapshot writes them."""
-
-
-@runtime_checkable
-class Staging(Protocol):
-    """A sink that can write a part of a step's matches aside, where there are many."""
-
-    def stage(self, matches: pa.Table) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -62,7 +59,6 @@ class LiveTask:
         rules = replace(description.rules, of_matches=True, keep_late=self.options.late_path is not None)
         self.shard = LiveShard(description.spec, rules)
         self.position: Position = {}
-        self.written: Position | None = None
         self._late: list[pa.Table] = []
         self._snapshot = 0
         self._saving: Future[None] | None = None
@@ -85,30 +81,36 @@ class LiveTask:
             input = self.description.input.open(self.description.task, self.description.tasks)
             stack.callback(input.close)
             writer = stack.enter_context(ThreadPoolExecutor(1, thread_name_prefix="episode snapshots"))
-            self._restore()
-            self._replay(input, sink)
+            state = self._restore()
+            written = self._replay(state, input, sink)
+            stack.enter_context(_quick_switches())
+            outgoing = Outgoing(sink, self._is_out)
+            outgoing.written = written
+            stack.callback(outgoing.close)
             self._kept = self.clock.now()
             if not self.shard.ended:
-                yield from self._loop(input, sink, writer)
+                yield from self._loop(input, outgoing, writer)
             self._say(input, None)
             yield self.progress.as_dict()
 
-    def _loop(self, input: LiveInput, sink: LiveSink, writer: ThreadPoolExecutor) -> Iterator[dict[str, Any]]:
+    def _loop(self, input: LiveInput, outgoing: Outgoing, writer: ThreadPoolExecutor) -> Iterator[dict[str, Any]]:
         source = open_source(input, self.position, self.options, self.shard)
         try:
             while not self.shard.ended and not self._should_stop():
                 found = source.next(LOOKS)
                 if found is not None:
-                    self._step(found, sink)
+                    self._step(found, outgoing)
                     source.window = self.progress.state_rows + self.progress.waiting_events
+                else:
+                    outgoing.check()
                 if self._is_due() or (found is not None and found.barrier):
-                    self._keep(sink, writer, wait=found is not None and found.barrier)
+                    self._keep(outgoing, writer, wait=found is not None and found.barrier)
                 if self.clock.now() - self._said >= SAYS:
                     self._say(input, source)
                     yield self.progress.as_dict()
         finally:
             source.close()
-        self._keep(sink, writer, wait=True)
+        self._keep(outgoing, writer, wait=True)
 
     def _should_stop(self) -> bool:
         now = self.clock.now()
@@ -119,32 +121,33 @@ class LiveTask:
 
     # ---- a step --------------------------------------------------------------------------------------
 
-    def _step(self, found: Slice, sink: LiveSink | None) -> None:
-        """Match a slice; what it gives goes to the sink (None: it has been there)."""
-        matches = self._matched(found, sink)
+    def _step(self, found: Slice, outgoing: Outgoing | None) -> None:
+        """Match a slice; what it gives goes out (None: it has been there)."""
+        matches = self._matched(found, outgoing)
         self.position = found.after
-        if matches is None or sink is None:
-            return
-        sink.write(matches, found.after)
-        self.written = found.after
+        if matches is not None and outgoing is not None:
+            outgoing.write(Found(matches, found.after, found.appended))
+
+    def _is_out(self, found: Found) -> None:
+        """Matches can be read (said by the thread that wrote them)."""
         if found.appended:
             latency = max(0.0, self.clock.wall() - found.appended)
-            self.progress.latency.add(latency, matches.num_rows)
-        self.progress.show(matches)
+            self.progress.latency.add(latency, found.matches.num_rows)
+        self.progress.show(found.matches)
 
-    def _matched(self, found: Slice, sink: LiveSink | None) -> pa.Table | None:
+    def _matched(self, found: Slice, outgoing: Outgoing | None) -> pa.Table | None:
         """The finished matches of a slice; None where there are none."""
         held: list[pa.Table] = []
         size = 0
         any_staged = False
         envelopes = [Arrived(None, found.table, found.reached, found.source)] if found.rows else []
         for table in self.shard.advance(envelopes, found.watermark):
-            if sink is None or not table.num_rows:
+            if outgoing is None or not table.num_rows:
                 continue
             held.append(self._finished(table))
             size += held[-1].nbytes
-            if size > STAGED_BYTES and isinstance(sink, Staging):
-                sink.stage(pa.concat_tables(held))
+            if size > STAGED_BYTES and outgoing.can_stage:
+                outgoing.stage(pa.concat_tables(held))
                 held, size, any_staged = [held[-1].slice(0, 0)], 0, True
         self.progress.step(self.shard.counters)
         if self.shard.late is not None:
@@ -160,24 +163,24 @@ class LiveTask:
 
     # ---- state ---------------------------------------------------------------------------------------
 
-    def _restore(self) -> None:
+    def _restore(self) -> TaskState:
         state = self.checkpoint.load()
-        self._snapshot, self.position, self.written = state.snapshot, state.position, state.written
+        self._snapshot, self.position = state.snapshot, state.position
         self.progress.counts.update(state.counts)
         self.progress.checkpoint_bytes = self.checkpoint.size
         if state.snapshot:
             self.shard.restore(state.chunks, state.watermark, state.ended, from_bytes)
+        return state
 
-    def _replay(self, input: LiveInput, sink: LiveSink) -> None:
-        """Read again what has been matched since the snapshot and is out."""
+    def _replay(self, state: TaskState, input: LiveInput, sink: LiveSink) -> Position | None:
+        """Read again what has been matched since the snapshot and is out; up to where."""
         out = sink.committed()
-        if self.written is not None and (out is None or not has_reached(out, self.written)):
+        if state.written is not None and (out is None or not has_reached(out, state.written)):
             raise EpisodeDataError(
                 "The output has lost matches that this query has written: "
-                f"it has them up to {_shown(out)}, and should up to {_shown(self.written)}.",
+                f"it has them up to {_shown(out)}, and should up to {_shown(state.written)}.",
                 hint="Start anew with another checkpoint and another output.",
             )
-        self.written = out
         while out is not None and not has_reached(self.position, out):
             found = input.read(self.position, self.options.step_rows, out)
             if found is None:
@@ -187,22 +190,23 @@ class LiveTask:
                 )
             self._step(found, None)
             self.progress.replayed += found.rows
+        return out
 
     def _is_due(self) -> bool:
         if sum(table.num_rows for table in self._late) >= LATE_ROWS:
             return True
         return self.clock.now() - self._kept >= self.options.snapshot_every
 
-    def _keep(self, sink: LiveSink, writer: ThreadPoolExecutor, wait: bool) -> None:
+    def _keep(self, outgoing: Outgoing, writer: ThreadPoolExecutor, wait: bool) -> None:
         """Take a snapshot, and write it while the task goes on. wait: until it is written."""
         self._saved()
         self._kept = self.clock.now()
-        sink.flush(self.position)
+        outgoing.flush(self.position)
         self._snapshot += 1
         state = TaskState(
             snapshot=self._snapshot,
             position=dict(self.position),
-            written=self.written,
+            written=outgoing.written,
             watermark=self.shard.watermark,
             ended=self.shard.ended,
             counts=dict(self.progress.counts),
@@ -244,6 +248,17 @@ class LiveTask:
         if source is not None:
             progress.unprocessed, progress.mode, progress.switches = source.unprocessed, source.mode, source.switches
         write_progress(progress_path(self.description.checkpoint, progress.task), progress.as_dict())
+
+
+@contextmanager
+def _quick_switches() -> Iterator[None]:
+    """Threads of this process take turns more often than usual: those that read and write do little each time."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(SWITCHES)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(before)
 
 
 def _shown(position: Position | None) -> str:
