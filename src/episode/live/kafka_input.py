@@ -54,9 +54,7 @@ class KafkaInputs:
     idle_after: float = IDLE_AFTER
 
     def open(self, task: int, tasks: int) -> KafkaInput:
-        declaration = self.stream.declaration
-        group = f"episode-live-{declaration.name}-{task}"
-        return KafkaInput(self, TopicReader(declaration, group), task, tasks)
+        return KafkaInput(self, TopicReader(self.stream.declaration), task, tasks)
 
 
 @dataclass(frozen=True)

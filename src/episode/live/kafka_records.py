@@ -73,13 +73,14 @@ class RecordReader(Protocol):
 
 
 class TopicReader:
-    """Reads a topic of a broker. It commits no offsets: who reads keeps its positions."""
+    """Reads a topic of a broker. It commits no offsets and joins no group, though it must name one: who reads keeps its
+    positions."""
 
-    def __init__(self, declaration: Declaration, group: str) -> None:
+    def __init__(self, declaration: Declaration) -> None:
         self.declaration = declaration
         self.topic = topic_of(declaration)
         self.library = client_library()
-        settings = {**_SETTINGS, "group.id": group, **settings_of(declaration)}
+        settings = {**_SETTINGS, "group.id": f"episode-live-{declaration.name}", **settings_of(declaration)}
         self.consumer = opened(self.library.Consumer, settings, declaration)
         self._at: dict[int, int] = {}
         self._waiting: list[Any] = []

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import base64
 import json
+import time
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -27,7 +28,10 @@ from episode.store.declaration import Declaration
 
 MOST_METADATA = 4096
 """Bytes that a broker keeps with an offset, unless it is told otherwise."""
-ATTEMPTS = 5
+REMINDED = 3600.0
+"""Seconds after which the last position is committed again."""
+PAUSE = 0.05
+"""Seconds between two calls of a broker that is not ready."""
 _PACKED = "zlib:"
 _SETTINGS: dict[str, Any] = {"partitioner": "murmur2_random", "linger.ms": 0, "enable.idempotence": True}
 _OF_WRITERS = {"isolation.level", "group.id", "auto.offset.reset"}
@@ -61,15 +65,14 @@ class KafkaSink:
         self._call("The transactions of the task cannot begin", lambda: self.producer.init_transactions(PATIENCE))
         self._place = self.library.TopicPartition(self.topic, 0)
         self._writes, self._committed = self._found()
+        self._written = time.monotonic()
 
     def _found(self) -> tuple[int, Position | None]:
         """How many writes there were, and the position of the last."""
-        try:
-            (place,) = self.consumer.committed([self._place], timeout=PATIENCE)
-        except self.library.KafkaException as error:
-            raise failed(f"The last write to {self.topic} is not known", error.args[0]) from None
+        what = f"The last write to {self.topic} is not known"
+        (place,) = self._call(what, lambda: self.consumer.committed([self._place], timeout=PATIENCE))
         if place.error is not None:
-            raise failed(f"The last write to {self.topic} is not known", place.error)
+            raise failed(what, place.error)
         if place.offset < 0 or not place.metadata:
             return 0, None
         return place.offset, unpacked(place.metadata)
@@ -80,14 +83,16 @@ class KafkaSink:
     def write(self, matches: pa.Table, after: Position) -> None:
         if not matches.num_rows:
             return
-        metadata = packed(after)
-        place = self.library.TopicPartition(self.topic, 0, self._writes + 1, metadata)
         table = conform(matches, self.declaration)
         values = json_values.objects(table)
         keys = json_values.keys(table, self.declaration.key) if self.declaration.key else None
+        self._transaction(lambda: self._produce(values, keys), after)
+
+    def _transaction(self, produce: Callable[[], None], after: Position) -> None:
+        place = self.library.TopicPartition(self.topic, 0, self._writes + 1, packed(after))
         self.producer.begin_transaction()
         try:
-            self._produce(values, keys)
+            produce()
             group = self.consumer.consumer_group_metadata()
             self._call(
                 "The position of the input cannot be kept",
@@ -99,6 +104,7 @@ class KafkaSink:
             raise
         self._writes += 1
         self._committed = after
+        self._written = time.monotonic()
 
     def _produce(self, values: pa.Array, keys: pa.Array | None) -> None:
         """The client takes one record at a time."""
@@ -125,15 +131,24 @@ class KafkaSink:
         if refused:
             raise failed(f"The topic {self.topic} did not take a match", refused[0])
 
-    def _call(self, what: str, call: Callable[[], object]) -> None:
-        """Call the broker, again where its error says so."""
-        for attempt in range(ATTEMPTS):
+    def _call(self, what: str, call: Callable[[], Any]) -> Any:
+        """Call the broker, again and again where its error passes: it may just have started."""
+        codes = self.library.KafkaError
+        passing = (
+            codes.NOT_COORDINATOR,
+            codes.COORDINATOR_NOT_AVAILABLE,
+            codes.COORDINATOR_LOAD_IN_PROGRESS,
+            codes.UNSTABLE_OFFSET_COMMIT,
+        )
+        deadline = time.monotonic() + PATIENCE
+        while True:
             try:
-                call()
-                return
+                return call()
             except self.library.KafkaException as error:
-                if attempt + 1 == ATTEMPTS or not error.args[0].retriable():
+                passes = error.args[0].retriable() or error.args[0].code() in passing
+                if not passes or time.monotonic() > deadline:
                     raise failed(what, error.args[0]) from None
+                time.sleep(PAUSE)
 
     def _give_up(self) -> None:
         """Nothing of the write is seen; if this fails, the next attempt of the task does it."""
@@ -143,7 +158,10 @@ class KafkaSink:
             return
 
     def flush(self, after: Position) -> None:
-        """A write is out when it returns."""
+        """A write is out when it returns. A broker forgets offsets that are not committed for days: so the last one is
+        committed again where there are no matches for long."""
+        if self._committed is not None and time.monotonic() - self._written > REMINDED:
+            self._transaction(lambda: None, self._committed)
 
     def close(self) -> None:
         self.consumer.close()
