@@ -7,7 +7,7 @@ import random
 import time
 import uuid
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -87,8 +87,9 @@ class Live:
         topics = [NewTopic(self.topic("in"), PARTITIONS, 1), NewTopic(self.topic("out"), 2, 1)]
         for made in admin.create_topics(topics).values():
             made.result()
-        settings = {"bootstrap.servers": self.broker.address, "partitioner": "murmur2_random", "log_level": 0}
-        self.producer = Producer(settings)
+        # Without idempotence a producer may change the order of records when it has to send some again.
+        settings = {"partitioner": "murmur2_random", "enable.idempotence": True, "log_level": 0}
+        self.producer = Producer({"bootstrap.servers": self.broker.address, **settings})
 
     def topic(self, which: str) -> str:
         return f"{self.name}-{which}"
@@ -115,12 +116,14 @@ class Live:
             self.producer.produce(self.topic("in"), key=row["k"], value=value)
         self.producer.flush()
 
-    def produce_slowly(self, rows: list[dict[str, Any]], parts: int = 40) -> None:
-        """In parts, so that time goes on in all partitions."""
-        size = len(rows) // parts
-        for begin in range(0, len(rows), size):
-            self.produce(rows[begin : begin + size])
-            time.sleep(0.05)
+    def produce_slowly(self, rows: list[dict[str, Any]], while_: Callable[[], bool], part: int = 50) -> None:
+        """In parts, so that time goes on in all partitions; the rest at once."""
+        begin = 0
+        while begin < len(rows) and while_():
+            self.produce(rows[begin : begin + part])
+            begin += part
+            time.sleep(0.2)
+        self.produce(rows[begin:])
         self.finish()
 
     def finish(self) -> None:
@@ -216,6 +219,7 @@ def test_a_topic_through_tasks_into_a_stream(live: Live, handling: Any) -> None:
     live.producer.produce(live.topic("in"), value="no json")
     live.finish()
     said = live.run(StreamOutput(live.stream))
+    assert [one["late"] for one in said] == [0, 0]
     assert counted(StreamStore(live.stream).table()) == expected(rows)
     assert sum(one["events"] for one in said) == len(rows) + 1 + PARTITIONS
     assert sum(one["null_times"] for one in said) == 1
@@ -260,12 +264,12 @@ class DyingOutput:
 
 def test_every_match_once_however_often_a_task_dies(live: Live) -> None:
     """Each attempt opens the sink anew: what the dead one had begun is ended, what it had written is not repeated."""
-    rows = events(2_000)
+    rows = events(8_000)
     live.tasks = 1
     live.options = TaskOptions(handling="pull", step_rows=40, snapshot_every=0.3)
-    arrivals = Thread(target=live.produce_slowly, args=(rows,))
-    arrivals.start()
     sink = DyingOutput(live.alerts, random.Random(5), deaths=8)
+    arrivals = Thread(target=live.produce_slowly, args=(rows, lambda: sink.deaths > 0))
+    arrivals.start()
     attempts = 1
     while True:
         try:

@@ -15,6 +15,7 @@ import time
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -114,22 +115,21 @@ class KafkaSink:
             if error is not None:
                 refused.append(error)
 
+        what = f"The topic {self.topic} does not take matches of this task"
         for row in range(len(values)):
             key = None if keys is None else keys[row].as_py()
-            value = values[row].as_py()
-            while True:
-                try:
-                    self.producer.produce(self.topic, value=value, key=key, on_delivery=done)
-                    break
-                except BufferError:  # the client's queue is full
-                    self.producer.poll(0.1)
-                except self.library.KafkaException as error:
-                    raise failed(f"The topic {self.topic} does not take matches of this task", error.args[0]) from None
-            if row % 1000 == 0:
-                self.producer.poll(0)
-        self.producer.flush(PATIENCE)
+            self._call(what, partial(self._put, values[row].as_py(), key, done))
+        self._call(what, lambda: self.producer.flush(PATIENCE))
         if refused:
-            raise failed(f"The topic {self.topic} did not take a match", refused[0])
+            raise failed(what, refused[0])
+
+    def _put(self, value: str, key: str | None, done: Callable[[Any, Any], None]) -> None:
+        while True:
+            try:
+                self.producer.produce(self.topic, value=value, key=key, on_delivery=done)
+                return
+            except BufferError:  # the client's queue is full
+                self.producer.poll(0.1)
 
     def _call(self, what: str, call: Callable[[], Any]) -> Any:
         """Call the broker, again and again where its error passes: it may just have started."""
