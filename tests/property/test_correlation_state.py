@@ -46,3 +46,43 @@ def test_state_is_bounded_by_recency(plan: CorrelationPlan) -> None:
     assert max(held) <= most
     assert max(held[FEEDS // 2 :]) <= max(held[: FEEDS // 2]) * 1.2 + 10
     assert max(sizes[FEEDS // 2 :]) <= max(sizes[: FEEDS // 2]) * 1.5 + 4096
+
+
+ORDERS = {"symbol": "string", "number": "bigint", "ts": "bigint", "price": "double"}
+SHORT = """
+    PARTITION BY {keys} ORDER BY ts MEASURES A.price AS init AFTER MATCH SKIP TO NEXT ROW {mode} MATCH
+    PATTERN (A B+) WITHIN 6 DEFINE A AS A.price > 0.5, B AS B.price < 0.5
+"""  # no PREV, for which the last row of a key is kept
+SHORT_FALL, SHORT_RISE, FALL_OF_AN_ORDER, RISE_OF_AN_ORDER = (
+    SHORT.format(keys=keys, mode=mode) for keys in ("symbol", "symbol, number") for mode in ("INCREMENTAL", "MAXIMAL")
+)
+
+
+@pytest.mark.parametrize(
+    ("live", "archive", "plan"),
+    [
+        (FALL_OF_AN_ORDER, SHORT_RISE, CorrelationPlan(Strategy.EAGER)),
+        (FALL_OF_AN_ORDER, SHORT_RISE, CorrelationPlan(Strategy.LIVE_FIRST)),
+        (FALL_OF_AN_ORDER, SHORT_RISE, CorrelationPlan(Strategy.LIVE_FIRST, result_cache=False)),
+        (SHORT_FALL, RISE_OF_AN_ORDER, CorrelationPlan(Strategy.ARCHIVE_FIRST)),
+        (SHORT_FALL, RISE_OF_AN_ORDER, CorrelationPlan(Strategy.ARCHIVE_FIRST, result_cache=False)),
+    ],
+)
+def test_keys_of_one_side_are_forgotten(live: str, archive: str, plan: CorrelationPlan) -> None:
+    """One pattern has a key more than the correlation, with values that come once and never again."""
+    running = LocalRun(correlation(live, archive, recency=20, types=ORDERS, plan=plan))
+    draw = np.random.default_rng(4)
+    state: dict[str, StateChunk] = {}
+    sizes, orders = [], 40
+    for number in range(100):
+        time = np.arange(number * 3 * orders, (number + 1) * 3 * orders)
+        columns = {
+            "symbol": [str(one % 2) for one in time // 3],
+            "number": time // 3,
+            "ts": time,
+            "price": draw.random(len(time)),
+        }
+        running.feed(pa.table(columns), int(time[-1]))
+        running.matcher.snapshot().apply(state)
+        sizes.append(sum(len(chunk.data) for chunk in state.values()))
+    assert max(sizes[50:]) <= max(sizes[:50]) * 1.1 + 4096

@@ -186,10 +186,11 @@ class Found(NamedTuple):
 class Work(NamedTuple):
     """Room for the search.
 
-    cursor int64[7]: partition to go on with, matches, entries of their paths, memory generation, attempts, row of an
-    error, rows that a window cut off. stack_pc int32, stack_row, stack_low int64: untried choices. By row of a match:
-    path, best int32: instructions of this way and of the best one; previous int64: the row of the same label before;
-    seen_end int64; and by row of a partition: end_taken, pending int64. memo int64: visited states.
+    cursor int64[8]: partition to go on with, matches, entries of their paths, memory generation, attempts, row of an
+    error, rows that a window cut off, steps beyond those that rows account for. stack_pc int32, stack_row, stack_low
+    int64: untried choices. By row of a match: path, best int32: instructions of this way and of the best one; previous
+    int64: the row of the same label before; seen_end int64; and by row of a partition: end_taken, pending int64. memo
+    int64: visited states.
     agg_i int64, agg_f, agg_m float64, agg_n int64 [aggregates and arrays, rows of a match or elements].
     """
 

@@ -3,7 +3,8 @@
 For every start row the program runs depth first; the first way to ACCEPT is the preferred match. A stack holds the
 untried choices. Conditions have two parts: bits (row-local, one uint64 per row, one bit per label) and residuals
 (simple comparisons of two loads, and programs of the expression machine). Where conditions do not depend on the path,
-a memory of visited (choice, row) states makes nested quantifiers linear; elsewhere a step budget guards.
+a memory of visited (choice, row) states makes nested quantifiers linear; elsewhere step budgets guard, one for each
+start row and one for all of them together.
 
 The rows of a match are contiguous, so a match is (start, length) and the instruction that took each row.
 """
@@ -50,14 +51,17 @@ from episode.kernels.rows.steady import (
 PREFERRED, MAXIMAL, INCREMENTAL, ALL = range(4)
 PAST_LAST_ROW, NEXT_ROW, FIRST_LABEL, LAST_LABEL = range(4)
 FINE, BUDGET_SPENT, SKIP_TO_FIRST_ROW, SKIP_NOT_FOUND, OUTPUT_FULL, PATHS_FULL, STACK_FULL, MEMORY_NEEDED = range(8)
+ALL_BUDGETS_SPENT = 8
 NO_MEMORY, ATTEMPT_MEMORY, PARTITION_MEMORY = range(3)
 NO_WINDOW = -1
 
 ZERO, ONE = np.uint64(0), np.uint64(1)
 MEMORY_AFTER = 256
 STEPS_PER_ROW = 64
+BUDGETS = 20
+"""All start rows of a feed together may take so many budgets, beyond the steps that the rows they reach account for."""
 NOTHING, FOUND, WAITING, SPENT, FULL = range(5)
-AT_PARTITION, OUTS, PATHS, GENERATION, ATTEMPTS, STATUS_ROW, CUT = range(7)
+AT_PARTITION, OUTS, PATHS, GENERATION, ATTEMPTS, STATUS_ROW, CUT, EXCESS = range(8)
 
 
 @njit(cache=True, nogil=True)
@@ -113,6 +117,11 @@ def match_partitions(
     fixed_f = np.zeros(len(tests), np.float64)
     exhaustive = mode != PREFERRED
     windowed = within != NO_WINDOW
+    # Of INCREMENTAL, all ends that a start can reach are taken by it or by one before: later ones need not go there.
+    first_ends = mode == INCREMENTAL and skip == NEXT_ROW and memory == PARTITION_MEMORY and not with_unmatched
+    own_memory = memory == ATTEMPT_MEMORY or (exhaustive and not (mode == MAXIMAL or first_ends))
+    # A match goes on from a row as the last one did if both had the same label there.
+    goes_on = memory == PARTITION_MEMORY and loops == 0 and not track and (mode == PREFERRED or mode == MAXIMAL)
     leaps = not nullable and not with_unmatched
     room = len(out_kind)
     path_room = len(out_path)
@@ -130,6 +139,8 @@ def match_partitions(
         at_end = np.int64(-1)
         generation += 1
         memory_on = False
+        remembered_to = np.int64(-1)
+        last_end, last_path = np.int64(-1), np.int64(0)
         full = FINE
         while start < hi:
             if leaps:
@@ -166,17 +177,17 @@ def match_partitions(
             length = np.int64(-1)
             if emit_timed_out:
                 cursor[CUT] = 0
-            row = start
+            row = furthest = start
             pc = 0
             sp = 0
             steps = 0
             if track:
                 for at in range(labels):
                     last_row[at] = -1
-            if memory == ATTEMPT_MEMORY or exhaustive:
+            if own_memory or start > remembered_to:
                 generation += 1
                 memory_on = False
-            base = start if memory == ATTEMPT_MEMORY or exhaustive else lo
+            base = start if own_memory else lo
             found_from, found_path = outs, used
             while True:
                 failed = False
@@ -314,7 +325,20 @@ def match_partitions(
                             else:
                                 row += 1
                                 pc += 1
-                                if code[pc, LOOP] and steady[label] and not memory_on:
+                                if row <= last_end and out_path[last_path + row] == pc - 1:
+                                    # As the last match went on from here, so does this one.
+                                    depth = last_end - start
+                                    for at in range(row, last_end):
+                                        path[at - start] = out_path[last_path + at + 1]
+                                    if not exhaustive:
+                                        result = FOUND
+                                        length = depth
+                                        break
+                                    failed = True
+                                    if depth > length:
+                                        length = depth
+                                        best[:depth] = path[:depth]
+                                elif code[pc, LOOP] and steady[label] and not memory_on:
                                     # A greedy loop over this label: take rows while they last; each is a way out.
                                     # The first row passed the tests, so their other sides are there.
                                     low = row
@@ -398,6 +422,7 @@ def match_partitions(
                             failed = True
                         else:
                             memo[index] = generation
+                            remembered_to = max(remembered_to, row)
                     if not failed:
                         if sp >= stack_room:
                             full = STACK_FULL
@@ -481,6 +506,7 @@ def match_partitions(
                                 out_path_from[outs + 1] = used
                                 outs += 1
                 if failed:
+                    furthest = max(furthest, row)
                     back = False
                     while sp > 0:
                         sp -= 1
@@ -555,6 +581,11 @@ def match_partitions(
             if result == SPENT:
                 cursor[STATUS_ROW] = start
                 return BUDGET_SPENT
+            if steps > MEMORY_AFTER:
+                cursor[EXCESS] += max(0, steps - STEPS_PER_ROW * (furthest - start + 1))
+                if cursor[EXCESS] > BUDGETS * budget:
+                    cursor[STATUS_ROW] = start
+                    return ALL_BUDGETS_SPENT
             if result == WAITING or (waiting and mode == INCREMENTAL and skip != NEXT_ROW):
                 if mode == INCREMENTAL:
                     explored_start[k] = start
@@ -597,7 +628,7 @@ def match_partitions(
                 start += 1
                 continue
 
-            if memory == PARTITION_MEMORY:
+            if memory == PARTITION_MEMORY and not first_ends:
                 generation += 1
                 memory_on = False
             if exhaustive and mode != MAXIMAL and length > 0:
@@ -624,6 +655,8 @@ def match_partitions(
                 out_number[outs] = number
                 for i in range(length):
                     out_path[used + i] = path[i]
+                if goes_on:
+                    last_end, last_path = start + length, used - start - 1
                 used += length
                 out_path_from[outs + 1] = used
                 outs += 1

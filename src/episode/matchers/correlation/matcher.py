@@ -236,24 +236,29 @@ class CorrelationMatcher:
             yield from self._timed(self.join.ordered(starts, ends), round_)
 
     def _expire(self, until: int) -> None:
-        """Keep only matches that a match to come may be a pair with."""
+        """Keep only matches that a match to come may be a pair with, and only keys that something is held of."""
         if until == END_OF_TIME:
             self.join.forget()
             return
         if self.past is not None:
             self.past.forget(until, self._held_keys())
+        if not self._expire_own():
+            keys = self.join.archive.matches.key
+            self.join.expire(self._archive_starts(keys, until), self.live.ends_from(keys, until))
+            self.join.expire_live(self._archive_starts(self.join.live.matches.key, until))
+        self.live.forget_keys()
+        self.archive.forget_keys()
+
+    def _expire_own(self) -> bool:
+        """Where matches have segments of their own, keep those whose segments are not decided. Have they?"""
         for strategy, side, kept in (
             (Strategy.LIVE_FIRST, self.archive, self.join.live),
             (Strategy.ARCHIVE_FIRST, self.live, self.join.archive),
         ):
             if self.strategy is strategy and isinstance(side, DemandedSide) and not side.cached:
                 kept.keep(np.isin(kept.matches.key, side.segments.id))
-                return
-        keys = self.join.archive.matches.key
-        self.join.expire(self._archive_starts(keys, until), self.live.ends_from(keys, until))
-        self.join.expire_live(self._archive_starts(self.join.live.matches.key, until))
-        self.live.forget_keys()
-        self.archive.forget_keys()
+                return True
+        return False
 
     # ---- bounds ----------------------------------------------------------------------------------------------------
 

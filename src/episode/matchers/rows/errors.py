@@ -40,6 +40,15 @@ def matching_failed(plan: RowPatternPlan, events: EventBatch, row: int, status: 
             plan.source.pattern,
             "Narrow the conditions, add WITHIN, or raise Options(step_budget=…).",
         )
+    if status == kernel.ALL_BUDGETS_SPENT:
+        return _error(
+            plan,
+            f"Matching took more than {kernel.BUDGETS * budget:,} steps in all, from start rows up to {place}: rows "
+            "may have labels in many ways, and each of them is tried.",
+            plan.source.pattern,
+            "Make the conditions of labels that stand in one place exclude each other, add WITHIN, or raise "
+            "Options(step_budget=…).",
+        )
     reason = (
         f"the match has no row labelled {rules.skip_label}"
         if status == kernel.SKIP_NOT_FOUND

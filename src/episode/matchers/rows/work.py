@@ -36,7 +36,7 @@ class WorkArrays:
             path=np.empty(max(4096, rows), np.int32),
         )
         work = Work(
-            cursor=np.zeros(7, np.int64),
+            cursor=np.zeros(8, np.int64),
             stack_pc=np.empty(stack, np.int32),
             stack_row=np.empty(stack, np.int64),
             stack_low=np.empty(stack, np.int64),
