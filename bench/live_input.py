@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import gc
+import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass
@@ -22,6 +23,7 @@ from episode.lang.rows.parser import parse_clause
 from episode.live.handling import open_source
 from episode.live.inputs import StoreInput, StreamRead
 from episode.live.protocol import Handling, TaskOptions
+from episode.live.task import SWITCHES
 from episode.matchers.live import Arrived, LiveRules, LiveShard
 from episode.matchers.rows.spec import RowPatternSpec
 from episode.plan.rows.plan import plan_row_pattern
@@ -319,6 +321,7 @@ def main() -> None:
     parser.add_argument("--name", default="live-input", help="begin of the reports' names")
     options = parser.parse_args()
     prepare_worker()
+    sys.setswitchinterval(SWITCHES)
     rows = int(MOST_EVENTS * options.scale)
     commits = rows // COMMIT_ROWS
     results: dict[str, Found] = {}

@@ -60,6 +60,7 @@ class Progress:
     """Of one task.
 
     latency: from the append of the last event of a step to its matches being readable, of each match in this process.
+    held_average, held_most: events in memory, read and not matched or held by the matcher, in this process.
     """
 
     task: int
@@ -72,6 +73,8 @@ class Progress:
     position: Position = field(default_factory=dict)
     watermark: int | None = None
     unprocessed: int = 0
+    held_average: float = 0.0
+    held_most: int = 0
     unread: int | None = None
     mode: str = ""
     switches: int = 0
@@ -119,6 +122,8 @@ class Progress:
             "position": dict(self.position),
             "watermark": self.watermark,
             "unprocessed": self.unprocessed,
+            "held_average": round(self.held_average, 1),
+            "held_most": self.held_most,
             "unread": self.unread,
             "mode": self.mode,
             "switches": self.switches,

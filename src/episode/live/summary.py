@@ -8,7 +8,17 @@ from typing import Any
 
 from episode.live.progress import COUNTED, Histogram
 
-ADDED = (*COUNTED, "steps", "snapshots", "state_rows", "waiting_events", "live_keys", "unprocessed", "switches")
+ADDED = (
+    *COUNTED,
+    "steps",
+    "snapshots",
+    "state_rows",
+    "waiting_events",
+    "live_keys",
+    "unprocessed",
+    "held_average",
+    "switches",
+)
 """What tasks say that is added up."""
 SHOWN = 10
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)

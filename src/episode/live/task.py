@@ -247,6 +247,7 @@ class LiveTask:
         progress.ended = self.shard.ended
         if source is not None:
             progress.unprocessed, progress.mode, progress.switches = source.unprocessed, source.mode, source.switches
+            progress.held_average, progress.held_most = source.held.average, source.held.most
         write_progress(progress_path(self.description.checkpoint, progress.task), progress.as_dict())
 
 
