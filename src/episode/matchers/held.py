@@ -18,7 +18,8 @@ from episode.matchers.protocol import EventBatch, StateChunk
 STATE_VERSION = 1
 _ROWS = "rows."
 _KEY, _TIME = "__key", "__time"
-_NOT_KEPT = -1
+NOT_WRITTEN = -1
+"""The chunk of a row that no snapshot has written yet."""
 _LEAST_COMPACTION = 1024
 _COMPACTION = 4
 
@@ -53,12 +54,17 @@ class KeptRows:
 
     def extend(self, count: int) -> None:
         """New rows after the held ones."""
-        self.chunk = np.concatenate([self.chunk, np.full(count, _NOT_KEPT, np.int64)])
+        self.chunk = np.concatenate([self.chunk, np.full(count, NOT_WRITTEN, np.int64)])
 
     def reorder(self, order: np.ndarray) -> None:
         self.chunk = self.chunk[order]
 
     select = reorder
+
+    @staticmethod
+    def most_written(kept: int) -> int:
+        """Where this many written rows are still held, so many may be in their chunks."""
+        return _COMPACTION * kept + _LEAST_COMPACTION
 
     def changes(self, held: EventBatch | None) -> tuple[tuple[StateChunk, ...], tuple[str, ...]]:
         """Chunks to write and names of chunks to forget, so that the state has the held rows."""
@@ -66,15 +72,15 @@ class KeptRows:
             removed = tuple(f"{self.prefix}{chunk}" for chunk in self.sizes)
             self.sizes.clear()
             return (), removed
-        live = set(np.unique(self.chunk[self.chunk != _NOT_KEPT]).tolist())
+        live = set(np.unique(self.chunk[self.chunk != NOT_WRITTEN]).tolist())
         written = sum(self.sizes[chunk] for chunk in live)
-        kept = int(np.count_nonzero(self.chunk != _NOT_KEPT))
-        if written > _COMPACTION * kept + _LEAST_COMPACTION:
+        kept = int(np.count_nonzero(self.chunk != NOT_WRITTEN))
+        if written > self.most_written(kept):
             live = set()
-            self.chunk[:] = _NOT_KEPT
+            self.chunk[:] = NOT_WRITTEN
         removed = tuple(f"{self.prefix}{chunk}" for chunk in self.sizes if chunk not in live)
         self.sizes = {chunk: size for chunk, size in self.sizes.items() if chunk in live}
-        rows = np.flatnonzero(self.chunk == _NOT_KEPT)
+        rows = np.flatnonzero(self.chunk == NOT_WRITTEN)
         if len(rows) == 0:
             return (), removed
         number = self.next_chunk
@@ -82,8 +88,8 @@ class KeptRows:
         self.chunk[rows] = number
         self.sizes[number] = len(rows)
         table = held.table if len(rows) == len(held) else take(held.table, rows)
-        table = table.append_column(_KEY, pa.array(held.key[rows])).append_column(_TIME, pa.array(held.time[rows]))
-        return (chunk_of(f"{self.prefix}{number}", table),), removed
+        written = with_key_and_time(EventBatch(table, held.key[rows], held.time[rows]))
+        return (chunk_of(f"{self.prefix}{number}", written),), removed
 
     def restore(self, chunks: Sequence[StateChunk], key_codes: np.ndarray, held_rows: np.ndarray) -> EventBatch | None:
         """The held rows: of each key's rows in the chunks the last ones, as many as the key holds (keys in order)."""
@@ -108,6 +114,11 @@ class KeptRows:
         rows = order[ranges(ends - held, held)]
         self.chunk = numbers[rows]
         return EventBatch(one_chunk_each(take(table.drop_columns([_KEY, _TIME]), rows)), key[rows], time[rows])
+
+
+def with_key_and_time(events: EventBatch) -> pa.Table:
+    """Rows as a chunk has them."""
+    return events.table.append_column(_KEY, pa.array(events.key)).append_column(_TIME, pa.array(events.time))
 
 
 def ranges(starts: np.ndarray, counts: np.ndarray) -> np.ndarray:
@@ -136,7 +147,7 @@ class HeldRows:
     def __init__(self, columns: Sequence[str]) -> None:
         self.columns = list(columns)
         self.rows: EventBatch | None = None
-        self._kept = KeptRows()
+        self.kept = KeptRows()
 
     def __len__(self) -> int:
         return 0 if self.rows is None else len(self.rows)
@@ -147,7 +158,7 @@ class HeldRows:
 
     def joined(self, events: EventBatch) -> EventBatch:
         """Held rows and new rows together, contiguous by key, held rows first. `keep` or `forget` must follow."""
-        self._kept.extend(len(events))
+        self.kept.extend(len(events))
         events = EventBatch(events.table, owned(events.key), owned(events.time))
         if len(self) == 0:
             return events
@@ -156,13 +167,13 @@ class HeldRows:
             return self.rows
         key = np.concatenate([self.rows.key, events.key])
         order = np.argsort(key, kind="stable")
-        self._kept.reorder(order)
+        self.kept.reorder(order)
         together = pa.concat_tables([self.rows.table.select(self.columns), events.table.select(self.columns)])
         return EventBatch(take(together, order), key[order], np.concatenate([self.rows.time, events.time])[order])
 
     def keep(self, events: EventBatch, rows: np.ndarray) -> None:
         """Of the events that were held or have come, hold these rows from now on."""
-        self._kept.select(rows)
+        self.kept.select(rows)
         self.rows = EventBatch(take(events.table.select(self.columns), rows), events.key[rows], events.time[rows])
 
     def rename(self, old: np.ndarray, new: np.ndarray) -> None:
@@ -172,20 +183,20 @@ class HeldRows:
         key = renamed(self.rows.key, old, new)
         order = np.argsort(key, kind="stable")
         self.rows = EventBatch(take(self.rows.table, order), key[order], self.rows.time[order])
-        self._kept.chunk = np.full(len(order), _NOT_KEPT, np.int64)  # they are to be written under the new codes
+        self.kept.chunk = np.full(len(order), NOT_WRITTEN, np.int64)  # they are to be written under the new codes
 
     def forget(self) -> None:
         """Hold nothing."""
-        self._kept.select(np.zeros(0, np.int64))
+        self.kept.select(np.zeros(0, np.int64))
         self.rows = None
 
     def changes(self) -> tuple[tuple[StateChunk, ...], tuple[str, ...]]:
         """Chunks to write and names of chunks to forget, so that the state has the held rows."""
-        return self._kept.changes(self.rows)
+        return self.kept.changes(self.rows)
 
     def restore(self, chunks: Sequence[StateChunk], keys: np.ndarray, counts: np.ndarray) -> None:
         """Hold what the chunks have: of each key (keys in order) so many rows."""
-        self.rows = self._kept.restore(chunks, keys, counts)
+        self.rows = self.kept.restore(chunks, keys, counts)
 
 
 def owned(array: np.ndarray) -> np.ndarray:

@@ -190,6 +190,11 @@ class Prepared:
 def prepare(plan: PatternPlan, needs: Needs, table: pa.Table, key: np.ndarray) -> Prepared:
     """Encode the columns, and evaluate the row-local parts."""
     lanes = encode(table, needs.columns, needs.null_tests, needs.constants, needs.room, needs.words)
+    return evaluate(plan, needs, lanes, key)
+
+
+def evaluate(plan: PatternPlan, needs: Needs, lanes: Lanes, key: np.ndarray) -> Prepared:
+    """Evaluate the row-local parts over columns that are in lanes."""
     assembler = Assembler(lanes)
     computed_programs = [(expression, assembler.program(expression)) for expression in needs.computed]
     row_local = [

@@ -83,6 +83,10 @@ class EventBatch:
             return np.zeros(1, np.int64)
         return np.concatenate([[0], np.flatnonzero(np.diff(self.key)) + 1, [len(self.key)]]).astype(np.int64)
 
+    def from_row(self, row: int) -> EventBatch:
+        """The events from a row on."""
+        return EventBatch(self.table.slice(row), self.key[row:], self.time[row:])
+
     def values_at(self, row: int, columns: Iterable[str]) -> str:
         """A row in words for errors: its values in some columns."""
         return ", ".join(f"{name} = {self.table.column(name)[row].as_py()}" for name in columns)

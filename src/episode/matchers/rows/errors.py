@@ -15,11 +15,9 @@ def _error(plan: RowPatternPlan, message: str, span: Span, hint: str) -> Episode
     return plan.source.error(EpisodeDataError, message, span, hint)
 
 
-def too_many_held(
-    plan: RowPatternPlan, events: EventBatch, row: int, count: int, limit: StateLimit
-) -> EpisodeDataError:
-    """A key holds more than it may."""
-    holder = events.values_at(row, plan.keys) or "The stream"
+def too_many_held(plan: RowPatternPlan, events: EventBatch, count: int, limit: StateLimit) -> EpisodeDataError:
+    """A key holds more than it may: so many rows from the first of these events on."""
+    holder = events.values_at(0, plan.keys) or "The stream"
     return _error(
         plan,
         f"{holder} holds {count:,} rows for a match that is still open; max_state_rows is {limit.rows:,}.",
@@ -29,10 +27,10 @@ def too_many_held(
 
 
 def matching_failed(plan: RowPatternPlan, events: EventBatch, row: int, status: int, budget: int) -> EpisodeDataError:
-    """The kernel has stopped at a start row."""
+    """The kernel has stopped at a start row, the first of these events."""
     rules = plan.rules
     names = dict.fromkeys([*plan.keys, *(column.column for column in plan.order)])
-    place = events.values_at(row, names) or f"row {row}"
+    place = events.values_at(0, names) or f"row {row}"
     if status == kernel.BUDGET_SPENT:
         return _error(
             plan,

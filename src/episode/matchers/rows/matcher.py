@@ -7,7 +7,7 @@ is tried again with them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -16,14 +16,26 @@ import pyarrow as pa
 
 from episode.kernels.rows import matching as kernel
 from episode.kernels.rows.arrays import Partitions, Program, Rows, Rules
-from episode.matchers.held import ranges
-from episode.matchers.prepare import Needs, Prepared, needs_of, prepare
+from episode.matchers.held import owned, ranges
+from episode.matchers.prepare import Needs, needs_of, prepare
 from episode.matchers.protocol import END_OF_TIME, EventBatch, Snapshot, StateChunk
 from episode.matchers.rows.errors import matching_failed
+from episode.matchers.rows.key_table import (
+    AT_START,
+    COVERED,
+    EXPLORED_START,
+    EXPLORED_TO,
+    HI,
+    LO,
+    NEXT_START,
+    NUMBER,
+)
+from episode.matchers.rows.layout import is_lasting
+from episode.matchers.rows.open_rows import OpenRows
 from episode.matchers.rows.output import Output
-from episode.matchers.rows.prepare import lower_residuals
+from episode.matchers.rows.prepare import Lowered, lower_residuals
 from episode.matchers.rows.program import later_labels, lower_program
-from episode.matchers.rows.state import Here, RowState
+from episode.matchers.rows.state import Bounds, RowState
 from episode.matchers.rows.work import WorkArrays
 from episode.plan.output import RowMode
 from episode.plan.rows.plan import MatchMode, RowPatternPlan, SkipTo
@@ -42,6 +54,10 @@ SKIPS = {
 MEMORY = {"none": kernel.NO_MEMORY, "attempt": kernel.ATTEMPT_MEMORY, "partition": kernel.PARTITION_MEMORY}
 
 
+MANY, FEW = 4, 4096
+"""A feed of more rows than MANY times those that are held, and FEW, is joined with them; see `open_rows`."""
+
+
 class RowPatternMatcher:
     """One MATCH_RECOGNIZE at work on one shard."""
 
@@ -53,19 +69,26 @@ class RowPatternMatcher:
         self.needs: Needs = needs_of(self.plan)
         self.output = Output(self.plan, self.program.label_of, spec.output_schema)
         self.state = RowState(self.plan, spec.input_columns, spec.limit)
+        self.open: OpenRows | None = None
+        self._lasting = is_lasting(self.plan, self.needs)
 
     # ---- protocol ------------------------------------------------------------------------------------
 
     def feed(self, events: EventBatch, until: int) -> Iterator[pa.Table]:
-        yield from self._advance(self.state.held.joined(events), until, final=until == END_OF_TIME)
+        if until != END_OF_TIME and self._lasting and len(events) <= MANY * self.state_rows + FEW:
+            yield from self._go_on(EventBatch(events.table, owned(events.key), owned(events.time)), until)
+        else:
+            self._join()
+            yield from self._advance(self.state.held.joined(events), until, final=until == END_OF_TIME)
 
     def finish(self) -> Iterator[pa.Table]:
+        self._join()
         held = self.state.held.rows
         if held is not None and len(held):
             yield from self._advance(held, END_OF_TIME, final=True)
 
     def snapshot(self) -> Snapshot:
-        return self.state.snapshot()
+        return (self.state if self.open is None else self.open).snapshot()
 
     def restore(self, chunks: Sequence[StateChunk]) -> None:
         self.state.restore(chunks)
@@ -80,7 +103,7 @@ class RowPatternMatcher:
 
     @property
     def state_rows(self) -> int:
-        return len(self.state.held)
+        return len(self.state.held if self.open is None else self.open)
 
     @property
     def given_up(self) -> int:
@@ -88,32 +111,25 @@ class RowPatternMatcher:
 
     @property
     def live_keys(self) -> np.ndarray:
-        return self.state.partitions.key
+        return self.state.partitions.key if self.open is None else self.open.live_keys
 
     @property
     def wakes_at(self) -> int | None:
         """The earliest end of a window in which a start row waits."""
-        starts = self.state.waiting_starts()
-        if self.plan.within is None or self.state.held.rows is None or len(starts) == 0:
-            return None
-        return min(int(self.state.held.rows.time[starts].min()) + self.plan.within, END_OF_TIME - 1)
+        return self.state.wakes_at if self.open is None else self.open.wakes_at
 
     @property
     def open_from(self) -> tuple[np.ndarray, np.ndarray]:
         """The start rows at which keys wait."""
-        held, starts = self.state.held.rows, self.state.waiting_starts()
-        if held is None:
-            return starts, starts
-        order = np.argsort(held.key[starts], kind="stable")
-        return held.key[starts][order], held.time[starts][order]
+        return self.state.open_from if self.open is None else self.open.open_from
 
     def forget(self, keys: np.ndarray) -> None:
         """What `Partial` says."""
-        self.state.forget_keys(keys)
+        (self.state if self.open is None else self.open).forget_keys(keys)
 
     def rename(self, old: np.ndarray, new: np.ndarray) -> None:
         """What `Partial` says."""
-        self.state.rename_keys(old, new)
+        (self.state if self.open is None else self.open).rename_keys(old, new)
 
     @cached_property
     def _later(self) -> np.uint64:
@@ -129,30 +145,65 @@ class RowPatternMatcher:
         wall[ranges(first, np.minimum(lengths, self.plan.lookback))] = False  # PREV may look further back
         return wall
 
-    # ---- one step ------------------------------------------------------------------------------------
+    # ---- one step, all held rows together with the new ones --------------------------------------------
+
+    def _join(self) -> None:
+        """Give all rows back to the state."""
+        if self.open is not None:
+            self.open.into(self.state)
+            self.open = None
 
     def _advance(self, events: EventBatch, until: int, final: bool) -> Iterator[pa.Table]:
         here = self.state.here(events)
         prepared = prepare(self.plan, self.needs, events.table, events.key)
-        for work in self._run(prepared, events, until, final, here):
+        lanes, now = prepared.lanes, here.now
+        rows = Rows(prepared.bits, events.time, events.key, lanes.ints, lanes.floats, lanes.valid)
+        partitions = Partitions(
+            here.lo, here.hi, now.at_start, now.next_start, now.number, now.covered, now.explored_start, now.explored_to
+        )
+        lowered = lower_residuals(self.plan, prepared)
+        for work in self._run(lowered, rows, partitions, len(events), until, final, events.from_row):
             yield from self.output.tables(events, prepared, work, here)
         if final:
             self.state.forget()
         else:
             self.state.hold(events, here)
 
-    def _run(self, prepared: Prepared, events: EventBatch, until: int, final: bool, here: Here) -> Iterator[WorkArrays]:
-        """Run the kernel; the matches that it has found are handed out when it is done, and whenever they are many."""
-        tests, residuals, navigations, aggregates, arrays = lower_residuals(self.plan, prepared)
-        lanes, now = prepared.lanes, here.now
-        rows = Rows(prepared.bits, events.time, events.key, lanes.ints, lanes.floats, lanes.valid)
+    # ---- one step, new rows after those that are held --------------------------------------------------
+
+    def _go_on(self, events: EventBatch, until: int) -> Iterator[pa.Table]:
+        if self.open is None:
+            self.open = OpenRows(self.plan, self.needs, self.spec.input_columns, self.state)
+        held = self.open
+        slots = held.take(events, until)
+        if len(slots) == 0:
+            return
+        arena, now = held.arena, held.keys.table[:, slots]
+        rows = Rows(arena.bits, arena.time, arena.key, arena.ints, arena.floats, arena.valid)
+        lo, hi = now[LO], now[HI]
         partitions = Partitions(
-            here.lo, here.hi, now.at_start, now.next_start, now.number, now.covered, now.explored_start, now.explored_to
-        )
-        longest = int((here.hi - here.lo).max(initial=0))
-        work = WorkArrays.sized(
-            longest, len(events), len(aggregates.function), arrays.arrays, arrays.room.elements(longest)
-        )
+            lo, hi, now[AT_START] != 0, now[NEXT_START], now[NUMBER], now[COVERED], now[EXPLORED_START],
+            now[EXPLORED_TO],
+        )  # fmt: skip
+
+        def events_at(row: int) -> EventBatch:
+            return held.events_at(np.array([row]))
+
+        for work in self._run(held.lowered, rows, partitions, len(events), until, False, events_at):
+            yield from self.output.tables_of_arena(held, work, lo, hi)
+        bounds = Bounds(lo, hi, now[NEXT_START], now[EXPLORED_START])
+        held.hold(slots, now, self.state.keep_from(bounds, events_at), until)
+
+    # ---- the kernel ------------------------------------------------------------------------------------
+
+    def _run(
+        self, lowered: Lowered, rows: Rows, partitions: Partitions, count: int, until: int, final: bool,
+        events_at: Callable[[int], EventBatch],
+    ) -> Iterator[WorkArrays]:  # fmt: skip
+        """Run the kernel; the matches that it has found are handed out when it is done, and whenever they are many."""
+        tests, residuals, navigations, aggregates, arrays = lowered
+        longest = int((partitions.hi - partitions.lo).max(initial=0))
+        work = WorkArrays.sized(longest, count, len(aggregates.function), arrays.arrays, arrays.room.elements(longest))
         while True:
             status = kernel.match_partitions(
                 self.program, self.rules, tests, residuals, navigations, aggregates, rows, partitions,
@@ -165,7 +216,7 @@ class RowPatternMatcher:
                 break
         if status != kernel.FINE:
             row = int(work.cursor[kernel.STATUS_ROW])
-            raise matching_failed(self.plan, events, row, status, self.spec.step_budget)
+            raise matching_failed(self.plan, events_at(row), row, status, self.spec.step_budget)
         yield work
 
 

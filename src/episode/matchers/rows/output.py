@@ -9,8 +9,10 @@ import numpy as np
 import pyarrow as pa
 
 from episode.matchers.assembly import Matches, PathLabels, output_tables
+from episode.matchers.held import ranges
 from episode.matchers.prepare import Prepared
 from episode.matchers.protocol import EventBatch
+from episode.matchers.rows.open_rows import OpenRows
 from episode.matchers.rows.state import Here
 from episode.matchers.rows.work import WorkArrays
 from episode.plan.rows.plan import MatchMode, RowPatternPlan
@@ -27,19 +29,46 @@ class Output:
         self.keyed = False
 
     def tables(self, events: EventBatch, prepared: Prepared, work: WorkArrays, here: Here) -> Iterator[pa.Table]:
-        """What the kernel has found, as rows, in tables of bounded size."""
-        matches = self._in_order(work, here)
+        """What the kernel has found in the rows of a feed, as rows, in tables of bounded size."""
+        matches, _ = self._in_order(work, here.lo, here.hi)
         if self.keyed:
             matches = replace(matches, key=events.key[matches.part_lo])
         yield from output_tables(self.plan, self.schema, self.path, events.table, prepared, matches)
 
-    def _in_order(self, work: WorkArrays, here: Here) -> Matches:
+    def tables_of_arena(self, held: OpenRows, work: WorkArrays, lo: np.ndarray, hi: np.ndarray) -> Iterator[pa.Table]:
+        """What the kernel has found in the rows of an arena: of these, only what the matches may read is looked at."""
+        matches, part = self._in_order(work, lo, hi)
+        if len(part) == 0:
+            return
+        begin, end = hi.copy(), lo.copy()
+        np.minimum.at(begin, part, matches.start)
+        np.maximum.at(end, part, matches.start + np.maximum(matches.length, 1))
+        begin, end = np.maximum(begin - self.plan.lookback, lo), np.minimum(end + self.plan.lookahead, hi)
+        counts = np.maximum(end - begin, 0)
+        rows = ranges(begin, counts)
+        first = np.cumsum(counts) - counts
+        arena = held.arena
+        events = held.events_at(rows)
+        prepared = arena.layout.prepared(
+            arena.ints[:, rows], arena.floats[:, rows], arena.valid[:, rows], arena.bits[rows]
+        )
+        here = replace(
+            matches,
+            start=matches.start + (first - begin)[part],
+            part_lo=first[part],
+            part_hi=(first + counts)[part],
+            key=events.key[first[part]] if self.keyed else None,
+        )
+        yield from output_tables(self.plan, self.schema, self.path, events.table, prepared, here)
+
+    def _in_order(self, work: WorkArrays, lo: np.ndarray, hi: np.ndarray) -> tuple[Matches, np.ndarray]:
         """By partition, and there by start row; INCREMENTAL MATCH: by number, which is the order of end rows."""
         kind, start, length, number, path_from, path = work.matches()
-        part = np.searchsorted(here.lo, start, side="right") - 1
+        order = np.argsort(lo, kind="stable")
+        part = order[np.searchsorted(lo[order], start, side="right") - 1]
         if self.plan.rules.mode is MatchMode.INCREMENTAL:
-            order = np.lexsort((number, part))
+            by_number = np.lexsort((number, part))
             kind, start, length, number, path_from, part = (
-                array[order] for array in (kind, start, length, number, path_from, part)
+                array[by_number] for array in (kind, start, length, number, path_from, part)
             )
-        return Matches(kind, start, length, number, path_from, path, here.lo[part], here.hi[part])
+        return Matches(kind, start, length, number, path_from, path, lo[part], hi[part]), part

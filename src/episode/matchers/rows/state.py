@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -11,12 +12,12 @@ import pyarrow as pa
 from episode.matchers.columns import from_bytes
 from episode.matchers.held import HeldRows, by_name, chunk_of, ranges, renamed
 from episode.matchers.limits import StateLimit
-from episode.matchers.protocol import EventBatch, Snapshot, StateChunk
+from episode.matchers.protocol import END_OF_TIME, EventBatch, Snapshot, StateChunk
 from episode.matchers.rows.errors import too_many_held
 from episode.plan.rows.plan import RowPatternPlan, uses_match_number
 from episode.plan.rows.program import START
 
-_PARTITIONS = "partitions"
+PARTITIONS = "partitions"
 
 
 @dataclass
@@ -75,6 +76,15 @@ class Here:
     hi: np.ndarray
 
 
+class Bounds(NamedTuple):
+    """The rows of keys, and how far each has come; see `kernels.rows.arrays.Partitions`."""
+
+    lo: np.ndarray
+    hi: np.ndarray
+    next_start: np.ndarray
+    explored_start: np.ndarray
+
+
 class RowState:
     """The held rows and partitions of one shard."""
 
@@ -84,7 +94,7 @@ class RowState:
         self.held = HeldRows(columns)
         self.partitions = Partitions()
         self.given_up = 0
-        self._counts = uses_match_number(plan) or any(i.operation == START for i in plan.program.instructions)
+        self.counts = uses_match_number(plan) or any(i.operation == START for i in plan.program.instructions)
 
     def here(self, events: EventBatch) -> Here:
         """How far the keys of a feed have come."""
@@ -100,9 +110,8 @@ class RowState:
     def hold(self, events: EventBatch, here: Here) -> None:
         """Keep what later rows may still need."""
         everyone, now, lo, hi = here.everyone, here.now, here.lo, here.hi
-        keep_from = np.maximum(lo, now.next_start - self.plan.lookback)
-        if self.limit is not None and (hi - keep_from > self.limit.rows).any():
-            keep_from = self._within_limit(self.limit, events, here, keep_from)
+        bounds = Bounds(lo, hi, now.next_start, now.explored_start)
+        keep_from = self.keep_from(bounds, lambda row: events.from_row(row))
         now.at_start &= keep_from == lo
         for name in Partitions.POSITIONS:
             getattr(everyone, name)[here.at] = getattr(now, name) - keep_from
@@ -111,12 +120,19 @@ class RowState:
         everyone.at_start[here.at] = now.at_start
         everyone.number[here.at] = now.number
         self.held.keep(events, ranges(keep_from, counts))
-        if self._counts:
+        if self.counts:
             self.partitions = everyone
         else:
             alive = np.zeros(len(everyone.key), np.bool_)
             alive[here.at[counts > 0]] = True
             self.partitions = everyone.select(np.flatnonzero(alive))
+
+    def keep_from(self, now: Bounds, events_at: Callable[[int], EventBatch]) -> np.ndarray:
+        """The first rows that later rows may still need."""
+        keep_from = np.maximum(now.lo, now.next_start - self.plan.lookback)
+        if self.limit is not None and (now.hi - keep_from > self.limit.rows).any():
+            keep_from = self._within_limit(self.limit, events_at, now, keep_from)
+        return keep_from
 
     def forget(self) -> None:
         """The input has ended."""
@@ -136,18 +152,22 @@ class RowState:
         self.partitions.key = renamed(self.partitions.key, old, new)
         self.partitions = self.partitions.select(np.argsort(self.partitions.key, kind="stable"))
 
-    def _within_limit(self, limit: StateLimit, events: EventBatch, here: Here, keep_from: np.ndarray) -> np.ndarray:
-        """The first rows to keep, where keys that hold too many give up what they wait for; or an error."""
-        lo, hi, now = here.lo, here.hi, here.now
-        over = hi - keep_from > limit.rows
+    def _within_limit(
+        self, limit: StateLimit, events_at: Callable[[int], EventBatch], now: Bounds, keep_from: np.ndarray
+    ) -> np.ndarray:
+        """The first rows to keep, where keys that hold too many give up what they wait for; or an error.
+
+        events_at: the events, with a row as the first of them.
+        """
+        over = now.hi - keep_from > limit.rows
         if not limit.give_up:
             first = int(np.flatnonzero(over)[0])
             row = int(keep_from[first])
-            raise too_many_held(self.plan, events, row, int(hi[first]) - row, limit)
+            raise too_many_held(self.plan, events_at(row), int(now.hi[first]) - row, limit)
         self.given_up += int(np.count_nonzero(over))
-        now.next_start[over] = hi[over]
-        now.explored_start[over] = hi[over] - 1
-        return np.where(over, np.maximum(lo, hi - self.plan.lookback), keep_from)
+        now.next_start[over] = now.hi[over]
+        now.explored_start[over] = now.hi[over] - 1
+        return np.where(over, np.maximum(now.lo, now.hi - self.plan.lookback), keep_from)
 
     def waiting_starts(self) -> np.ndarray:
         """Held rows at which the search of their key stands, and waits for more."""
@@ -159,15 +179,32 @@ class RowState:
         waiting = self.partitions.next_start[at] < self.partitions.held[at]
         return (first + self.partitions.next_start[at])[waiting]
 
+    @property
+    def wakes_at(self) -> int | None:
+        """The earliest end of a window in which a start row waits."""
+        starts = self.waiting_starts()
+        if self.plan.within is None or self.held.rows is None or len(starts) == 0:
+            return None
+        return min(int(self.held.rows.time[starts].min()) + self.plan.within, END_OF_TIME - 1)
+
+    @property
+    def open_from(self) -> tuple[np.ndarray, np.ndarray]:
+        """The start rows at which keys wait."""
+        held, starts = self.held.rows, self.waiting_starts()
+        if held is None:
+            return starts, starts
+        order = np.argsort(held.key[starts], kind="stable")
+        return held.key[starts][order], held.time[starts][order]
+
     def snapshot(self) -> Snapshot:
         partitions = pa.table({name: getattr(self.partitions, name) for name in Partitions.NAMES})
         put, removed = self.held.changes()
-        return Snapshot((chunk_of(_PARTITIONS, partitions), *put), removed)
+        return Snapshot((chunk_of(PARTITIONS, partitions), *put), removed)
 
     def restore(self, chunks: Sequence[StateChunk]) -> None:
         known = by_name(chunks)
-        if _PARTITIONS not in known:
+        if PARTITIONS not in known:
             return
-        table = from_bytes(known[_PARTITIONS].data)
+        table = from_bytes(known[PARTITIONS].data)
         self.partitions = Partitions(**{name: table.column(name).to_numpy().copy() for name in Partitions.NAMES})
         self.held.restore(chunks, self.partitions.key, self.partitions.held)

@@ -1,0 +1,311 @@
+"""The rows that a row pattern holds, prepared once: a feed costs what its new rows cost, however many are held.
+
+Two ways to hold rows give the same matches: `state` joins all held rows with the new ones and prepares them together,
+which is best where most rows are new (a batch, a large micro-batch); here the held ones stay prepared in an arena, and
+only keys with new rows, or whose window has ended, are looked at. Either takes over from the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from episode.matchers.columns import one_chunk_each
+from episode.matchers.encoding import encode
+from episode.matchers.held import NOT_WRITTEN, chunk_of, ranges, with_key_and_time
+from episode.matchers.prepare import Needs, Prepared, evaluate, prepare
+from episode.matchers.protocol import END_OF_TIME, EventBatch, Snapshot, StateChunk
+from episode.matchers.rows.arena import NO_KEY, Arena
+from episode.matchers.rows.key_table import (
+    AT_START,
+    BASE,
+    DEADLINE,
+    HI,
+    KEY,
+    LO,
+    NEVER,
+    NEXT_START,
+    NUMBER,
+    POSITIONS,
+    UNWRITTEN,
+    KeyTable,
+)
+from episode.matchers.rows.layout import Layout
+from episode.matchers.rows.prepare import Lowered, lower_residuals
+from episode.matchers.rows.row_log import RowLog
+from episode.matchers.rows.state import PARTITIONS, Partitions, RowState
+from episode.plan.rows.plan import RowPatternPlan
+
+_LEAST_DEAD = 4096
+
+
+class OpenRows:
+    """The held rows of one shard in an arena, and how far its keys have come. It begins with what a state holds."""
+
+    def __init__(self, plan: RowPatternPlan, needs: Needs, columns: Sequence[str], state: RowState) -> None:
+        self.plan = plan
+        self.needs = needs
+        self.keys = KeyTable()
+        self.arena = Arena(Layout.of(needs))
+        self.log = RowLog(columns)
+        self.rows = 0
+        self._counts = state.counts
+        self._kept = state.held.kept
+        self._alive: dict[int, int] = {}
+        self._lowered: tuple[frozenset[str], Lowered] | None = None
+        self._begin(state)
+
+    def __len__(self) -> int:
+        return self.rows
+
+    # ---- from a state, and back ----------------------------------------------------------------------
+
+    def _begin(self, state: RowState) -> None:
+        """Take over what a state holds."""
+        known, held = state.partitions, state.held.rows
+        slots = self.keys.slots_of(known.key)
+        self.arena.make_room(self.keys, slots, known.held)
+        table, arena = self.keys.table, self.arena
+        base = table[BASE, slots]
+        table[HI, slots] = base + known.held
+        for field, name in zip(POSITIONS[2:], Partitions.POSITIONS, strict=True):
+            table[field, slots] = base + getattr(known, name)
+        table[NUMBER, slots], table[AT_START, slots] = known.number, known.at_start
+        if held is None or len(held) == 0:
+            return
+        self.rows = len(held)
+        chunk = self._kept.chunk
+        first = held.bounds[:-1]
+        places = self.keys.find(held.key[first])
+        to = ranges(table[LO, places], table[HI, places] - table[LO, places])
+        prepared = prepare(self.plan, self.needs, held.table, held.key)
+        arena.layout.put(prepared, np.arange(len(held)), arena.ints, arena.floats, arena.valid, to)
+        arena.bits[to], arena.time[to], arena.key[to] = prepared.bits, held.time, held.key
+        arena.chunk[to] = chunk
+        arena.source[to] = np.arange(len(held)) + self.log.append(held.table, len(held))
+        table[UNWRITTEN, places] = np.add.reduceat((chunk == NOT_WRITTEN).astype(np.int64), first)
+        self._alive = _counted(chunk)
+        self._set_deadlines(slots, np.iinfo(np.int64).min)
+
+    def into(self, state: RowState) -> None:
+        """Let a state hold what is held here."""
+        slots = self._live()
+        fields = self.keys.table[:, slots]
+        state.partitions = self._partitions(fields)
+        rows = ranges(fields[LO], fields[HI] - fields[LO])
+        self._kept.chunk = self.arena.chunk[rows]
+        state.held.kept = self._kept
+        state.held.rows = self.events_at(rows) if len(rows) else None
+
+    @staticmethod
+    def _partitions(fields: np.ndarray) -> Partitions:
+        lo = fields[LO]
+        positions = {name: fields[field] - lo for field, name in zip(POSITIONS[2:], Partitions.POSITIONS, strict=True)}
+        return Partitions(
+            key=fields[KEY], held=fields[HI] - lo, at_start=fields[AT_START] != 0, number=fields[NUMBER], **positions
+        )
+
+    def events_at(self, rows: np.ndarray) -> EventBatch:
+        """Rows of the arena as they came."""
+        return EventBatch(self.log.take(self.arena.source[rows]), self.arena.key[rows], self.arena.time[rows])
+
+    # ---- one feed ------------------------------------------------------------------------------------
+
+    def take(self, events: EventBatch, until: int) -> np.ndarray:
+        """Take new rows in; the slots of the keys, in order, for which something may be decided now."""
+        self._tidy()
+        due = np.flatnonzero(self.keys.table[DEADLINE] <= until)
+        if len(events) == 0:
+            return due[np.argsort(self.keys.table[KEY, due])]
+        first, counts = events.bounds[:-1], np.diff(events.bounds)
+        slots = self.keys.slots_of(events.key[first])
+        self.arena.make_room(self.keys, slots, counts)
+        self._append(events, slots, counts)
+        self.rows += len(events)
+        touched = np.concatenate([slots, np.setdiff1d(due, slots, assume_unique=True)])
+        return touched[np.argsort(self.keys.table[KEY, touched])]
+
+    def _append(self, events: EventBatch, slots: np.ndarray, counts: np.ndarray) -> None:
+        """Prepare new rows, and put them after the rows of their keys, which have room for them."""
+        table, arena, layout = self.keys.table, self.arena, self.arena.layout
+        lo, hi = table[LO, slots], table[HI, slots]
+        to = ranges(hi, counts)
+        arena.time[to], arena.key[to] = events.time, events.key
+        arena.source[to] = np.arange(len(events)) + self.log.append(events.table, len(events))
+        arena.chunk[to] = NOT_WRITTEN
+        table[HI, slots] += counts
+        table[UNWRITTEN, slots] += counts
+        plan = self.plan
+        around = np.minimum(hi - lo, plan.lookback + plan.lookahead)
+        if not around.any():
+            prepared, rows = prepare(plan, self.needs, events.table, events.key), np.arange(len(events))
+        else:
+            again = np.minimum(around, plan.lookahead)
+            prepared, ends = self._prepare_with_context(events, hi, around, counts)
+            rows, to = ranges(ends - counts - again, counts + again), ranges(hi - again, counts + again)
+        layout.put(prepared, rows, arena.ints, arena.floats, arena.valid, to)
+        arena.bits[to] = prepared.bits[rows]
+
+    def _prepare_with_context(
+        self, events: EventBatch, hi: np.ndarray, around: np.ndarray, counts: np.ndarray
+    ) -> tuple[Prepared, np.ndarray]:
+        """New rows, prepared with the last held ones of their keys before them; the end of each key there."""
+        needs, arena = self.needs, self.arena
+        ends = np.cumsum(around + counts)
+        at, context_at = ranges(ends - counts, counts), ranges(ends - counts - around, around)
+        context = ranges(hi - around, around)
+        lanes = encode(events.table, needs.columns, needs.null_tests, needs.constants, needs.room, needs.words)
+        lanes = arena.layout.with_context(lanes, at, arena.ints, arena.floats, arena.valid, context, context_at)
+        key = np.empty(len(at) + len(context_at), np.int64)
+        key[at], key[context_at] = events.key, arena.key[context]
+        return evaluate(self.plan, needs, lanes, key), ends
+
+    @property
+    def lowered(self) -> Lowered:
+        """The residual conditions over the arena; they are lowered again when a column has its first null."""
+        seen = frozenset(self.arena.layout.seen)
+        if self._lowered is None or self._lowered[0] != seen:
+            arena = self.arena
+            prepared = arena.layout.prepared(arena.ints, arena.floats, arena.valid, arena.bits)
+            self._lowered = seen, lower_residuals(self.plan, prepared)
+        return self._lowered[1]
+
+    def hold(self, slots: np.ndarray, after: np.ndarray, keep_from: np.ndarray, until: int) -> None:
+        """These keys have come so far (fields by slot); of their rows, those before keep_from are not needed."""
+        lo, hi = after[LO], after[HI]
+        gone = ranges(lo, keep_from - lo)
+        for chunk, count in _counted(self.arena.chunk[gone]).items():
+            self._alive[chunk] -= count
+        self.arena.key[gone] = NO_KEY
+        self.rows -= len(gone)
+        after[AT_START] &= keep_from == lo
+        after[LO] = keep_from
+        table = self.keys.table
+        table[:, slots] = after
+        empty = slots[keep_from == hi]
+        if self._counts:
+            table[POSITIONS[:, np.newaxis], empty] += table[BASE, empty] - table[LO, empty]
+        else:
+            self.keys.begin(empty)
+        self._set_deadlines(slots, until)
+
+    def _set_deadlines(self, slots: np.ndarray, until: int) -> None:
+        """When the windows of these keys end; what has not been decided by now, only rows can decide."""
+        table, within = self.keys.table, self.plan.within
+        if within is None:
+            return
+        waits = slots[table[NEXT_START, slots] < table[HI, slots]]
+        begin = self.arena.time[table[NEXT_START, waits]]
+        end = np.where(begin > END_OF_TIME - 1 - within, END_OF_TIME - 1, begin + within)
+        table[DEADLINE, slots] = NEVER
+        table[DEADLINE, waits] = np.where(end > until, end, NEVER)
+
+    def _tidy(self) -> None:
+        """Let go of rows and keys that are gone, where they are most of what is here."""
+        live = self._live()
+        if self.keys.count > 2 * len(live) + _LEAST_DEAD:
+            self.keys.keep(live)
+            self.arena.lay_out(self.keys, live[:0], live[:0])
+        elif self.arena.is_sparse(self.rows):
+            self.arena.lay_out(self.keys, live[:0], live[:0])
+        if len(self.log) > 2 * self.rows + _LEAST_DEAD:
+            rows = self._all_rows()
+            order = np.argsort(self.arena.source[rows])
+            self.log.keep(self.arena.source[rows[order]])
+            self.arena.source[rows[order]] = np.arange(len(rows))
+
+    def _live(self) -> np.ndarray:
+        """Slots of keys of which something is known, by key."""
+        slots = self.keys.in_order
+        if self._counts:
+            return slots
+        table = self.keys.table
+        return slots[table[HI, slots] > table[LO, slots]]
+
+    def _all_rows(self) -> np.ndarray:
+        slots = self._live()
+        lo = self.keys.table[LO, slots]
+        return ranges(lo, self.keys.table[HI, slots] - lo)
+
+    # ---- what is asked of a matcher ------------------------------------------------------------------
+
+    @property
+    def live_keys(self) -> np.ndarray:
+        return self.keys.table[KEY, self._live()]
+
+    @property
+    def wakes_at(self) -> int | None:
+        least = int(self.keys.table[DEADLINE].min(initial=NEVER))
+        return None if least == NEVER else least
+
+    @property
+    def open_from(self) -> tuple[np.ndarray, np.ndarray]:
+        slots, table = self._live(), self.keys.table
+        waits = slots[table[NEXT_START, slots] < table[HI, slots]]
+        return table[KEY, waits], self.arena.time[table[NEXT_START, waits]]
+
+    def forget_keys(self, keys: np.ndarray) -> None:
+        slots = self.keys.find(keys)
+        table = self.keys.table
+        lo, held = table[LO, slots], table[HI, slots] - table[LO, slots]
+        gone = ranges(lo, held)
+        for chunk, count in _counted(self.arena.chunk[gone]).items():
+            self._alive[chunk] -= count
+        self.arena.key[gone] = NO_KEY
+        self.rows -= len(gone)
+        if self._counts:
+            left = np.ones(self.keys.count, np.bool_)
+            left[slots] = False
+            self.keys.keep(np.flatnonzero(left))
+        else:
+            self.keys.begin(slots)
+
+    def rename_keys(self, old: np.ndarray, new: np.ndarray) -> None:
+        self.keys.keep(self._live())  # a key of which nothing is known may have had a code that is used again
+        at = np.isin(old, self.keys.table[KEY])
+        slots = self.keys.find(old[at])
+        self.keys.rename(slots, new[at])
+        self.arena.rename(self.keys, slots)
+        self.arena.chunk[self._all_rows()] = NOT_WRITTEN  # they are to be written under the new codes
+        table = self.keys.table
+        table[UNWRITTEN] = table[HI] - table[LO]
+        self._alive.clear()
+
+    # ---- snapshots -----------------------------------------------------------------------------------
+
+    def snapshot(self) -> Snapshot:
+        partitions = self._partitions(self.keys.table[:, self._live()])
+        put, removed = self._changes()
+        columns = pa.table({name: getattr(partitions, name) for name in Partitions.NAMES})
+        return Snapshot((chunk_of(PARTITIONS, columns), *put), removed)
+
+    def _changes(self) -> tuple[tuple[StateChunk, ...], tuple[str, ...]]:
+        """Chunks to write and names of chunks to forget, so that the state has the held rows."""
+        table, arena, kept = self.keys.table, self.arena, self._kept
+        alive = {chunk: count for chunk, count in self._alive.items() if count}
+        if sum(kept.sizes[chunk] for chunk in alive) > kept.most_written(sum(alive.values())):
+            alive = {}
+            table[UNWRITTEN] = table[HI] - table[LO]
+        removed = tuple(f"{kept.prefix}{chunk}" for chunk in kept.sizes if chunk not in alive)
+        kept.sizes = {chunk: kept.sizes[chunk] for chunk in alive}
+        self._alive = alive
+        slots = np.flatnonzero(table[UNWRITTEN])
+        counts = np.minimum(table[UNWRITTEN, slots], table[HI, slots] - table[LO, slots])
+        table[UNWRITTEN, slots] = 0
+        rows = ranges(table[HI, slots] - counts, counts)
+        if len(rows) == 0:
+            return (), removed
+        number = kept.next_chunk
+        kept.next_chunk += 1
+        arena.chunk[rows] = number
+        kept.sizes[number] = alive[number] = len(rows)
+        written = with_key_and_time(self.events_at(rows))
+        return (chunk_of(f"{kept.prefix}{number}", one_chunk_each(written)),), removed
+
+
+def _counted(chunk: np.ndarray) -> dict[int, int]:
+    """How many rows each chunk of the state has of these."""
+    numbers, counts = np.unique(chunk[chunk != NOT_WRITTEN], return_counts=True)
+    return dict(zip(numbers.tolist(), counts.tolist(), strict=True))
