@@ -22,7 +22,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from episode import cli_inputs, cli_streams
+from episode import cli_inputs, cli_live, cli_streams
 from episode.errors import EpisodeDataError, EpisodeError
 from episode.report.quiet import quiet_spark
 
@@ -45,6 +45,14 @@ class Format(str, Enum):
     parquet = "parquet"
     csv = "csv"
     json = "json"
+
+
+class Handling(str, Enum):
+    """How events come to the matching loop of a live task."""
+
+    adaptive = "adaptive"
+    push = "push"
+    pull = "pull"
 
 
 QueryArgument = Annotated[
@@ -123,10 +131,50 @@ def run(
     ] = None,
     checkpoint: Annotated[
         str | None,
-        typer.Option("--checkpoint", metavar="PATH", help="With --follow: go on from there, and keep the state there."),
+        typer.Option(
+            "--checkpoint",
+            metavar="PATH",
+            help="With --follow or --live: go on from there, and keep the state there.",
+        ),
+    ] = None,
+    live: Annotated[
+        bool,
+        typer.Option("--live", help="Match declared streams in live tasks, within milliseconds, until Ctrl-C."),
+    ] = False,
+    into: Annotated[
+        str | None,
+        typer.Option(
+            "--into",
+            metavar="WHERE",
+            help="With --live: a stream by its name (made where there is none), a path with a slash for Parquet files, "
+            "or kafka://HOST:PORT/TOPIC. Default: the screen.",
+        ),
+    ] = None,
+    input: Annotated[
+        Handling | None, typer.Option("--input", help="With --live: how events come in. Default: adaptive.")
+    ] = None,
+    tasks: Annotated[
+        int | None, typer.Option("--tasks", min=1, metavar="N", help="With --live: how many tasks there are.")
+    ] = None,
+    metrics: Annotated[
+        int | None,
+        typer.Option(
+            "--metrics", min=0, metavar="PORT", help="With --live: figures for Prometheus, on 127.0.0.1; 0: any port."
+        ),
     ] = None,
 ) -> None:
     """Run a query and show or store its result."""
+    only_live = {"--into": into, "--input": input, "--tasks": tasks, "--metrics": metrics}
+    never_live = {"--follow": follow, "--watermark": watermark, "--table": table, "--output": output}
+    cli_live.check(live, only_live, {**never_live, "--format": format, "--limit": limit, "--overwrite": overwrite})
+    if live:
+        given = cli_live.LiveArguments(into, (input or Handling.adaptive).value, checkpoint, tasks, metrics)
+        cli_live.read_into(into)
+        text, arguments = cli_inputs.read_query(query), cli_inputs.read_arguments(arg or [])
+        notes = Console(stderr=True)
+        with _errors_reported(notes):
+            cli_live.run(text, arguments, given, notes)
+        return
     cli_inputs.check_follow_options(
         follow,
         {"--watermark": watermark, "--checkpoint": checkpoint},
@@ -188,10 +236,20 @@ def demo(
     data: Annotated[
         Path | None, typer.Option("--data", metavar="DIRECTORY", help="Keep the sample data there.", file_okay=False)
     ] = None,
+    live: Annotated[
+        bool, typer.Option("--live", help="Instead: price falls reported by a live query while a market runs.")
+    ] = False,
 ) -> None:
     """Run seven pattern queries over sample data and say what their results mean."""
     notes = Console(stderr=True)
+    if live and data is not None:
+        raise typer.BadParameter("The ticks of a running market are not kept.", param_hint="--data")
     with _errors_reported(notes):
+        if live:
+            from episode import demo_live
+
+            demo_live.run(Console())
+            return
         from episode import demo as demonstration
 
         demonstration.run(Console(), data)

@@ -46,7 +46,7 @@ def follow(result: Any, target: Target, checkpoint: str, notes: Console, *, nume
     screen = Console()
     view = LiveView(result.columns, shows_matches=target.path is None and target.lines is None)
     lively = screen.is_terminal and target.lines is None
-    with _interrupts() as interrupted:
+    with interrupts() as interrupted:
         query, reader_left = _started(_observed(result), target, checkpoint, view)
         picture = Live(view, console=screen, refresh_per_second=4) if lively else nullcontext()
         with picture:
@@ -76,7 +76,7 @@ def without_interrupts() -> Iterator[None]:
 
 
 @contextmanager
-def _interrupts() -> Iterator[Event]:
+def interrupts() -> Iterator[Event]:
     """An event in place of the exception; pyspark's own handler would cancel the micro-batch under way."""
     interrupted = Event()
     before = {number: signal.signal(number, lambda *_: interrupted.set()) for number in _INTERRUPTS}

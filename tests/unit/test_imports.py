@@ -34,12 +34,16 @@ ALLOWED = {
     "follow": PUBLIC | {"episode.report"},
     "cli_inputs": PUBLIC,
     "cli_streams": PUBLIC | {"episode.cli_inputs", "episode.streams"},
+    "cli_live": PUBLIC | {"episode.cli_inputs", "episode.follow", "episode.report"},
+    "demo_live": PUBLIC | {"episode.cli_live", "episode.report", "episode.streams"},
     "cli": PUBLIC
     | {
         "episode.cli_inputs",
+        "episode.cli_live",
         "episode.cli_streams",
         "episode.report",
         "episode.demo",
+        "episode.demo_live",
         "episode.samples",
         "episode.follow",
     },

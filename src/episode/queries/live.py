@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import pyarrow as pa
@@ -26,33 +25,27 @@ from episode.live.computing import (
     Copied,
     Finishing,
     Same,
-    Steps,
     Value,
-    columns_of,
     held_schema,
     value_of,
 )
-from episode.live.inputs import StreamRead
 from episode.matchers.bound import Bound, BoundPattern
 from episode.matchers.fingerprint import fingerprint
 from episode.matchers.limits import StateLimit
 from episode.matchers.live import LiveRules
 from episode.matchers.protocol import MatcherSpec
 from episode.matchers.scalars import NeedsSpark
-from episode.plan.delays import plain_values
-from episode.plan.event_time import EventTime
-from episode.plan.output import ColumnAtPlace
 from episode.plan.parameters import check_arguments, shown
 from episode.plan.schema import InputSchema
 from episode.plan.tables import CLASS_COLUMN
-from episode.plan.types import is_integer
 from episode.queries.language import Given, Input, Language
 from episode.queries.languages import language_of
+from episode.queries.live_plan import LivePlan, Matched, Read, Values, check_time, end_of, lanes_of, partition_columns
 from episode.queries.local import NO_ARGUMENTS, USE_SPARK, Arguments, LocalQuery, local_schema, needs_spark, tree_of
 from episode.queries.local_statement import ONE_PATTERN, Selection, selection_of
 from episode.queries.options import Options
 from episode.store.catalog import Catalog
-from episode.store.declaration import MOST_LANES, Declaration
+from episode.store.declaration import Declaration
 from episode.store.types import arrow_type
 
 MICRO_BATCHES = "Live tasks evaluate expressions without Spark. Run it in micro-batches: episode.sql on the stream."
@@ -61,8 +54,6 @@ SHAPE = (
     "Run it in micro-batches: episode.sql on the stream."
 )
 _HINTS = {USE_SPARK: MICRO_BATCHES, ONE_PATTERN: SHAPE}
-Values = tuple[tuple[str, Value], ...]
-
 _REFUSED = {
     "shards": "how keys are spread over shards; a live query has tasks",
     "shard_bytes": "the shards of a table",
@@ -70,49 +61,6 @@ _REFUSED = {
     "counters": "micro-batches; a live query has lastProgress",
 }
 """Options that mean nothing here, and what they are for."""
-
-
-@dataclass(frozen=True)
-class LivePlan:
-    """All of a live query but its output and its tasks.
-
-    streams: what is read. finish: the result's columns, `output`, from the matcher's. time: the event time.
-    times: columns of the output that are times of matches, by how long after them a match may be reported, in units of
-        event time (None: at any time). keys: columns of the output that are partition columns.
-    lanes: how many tasks there may be, at most; reason: why no more than one, where keys do not stay in their lanes.
-    """
-
-    streams: tuple[StreamRead, ...]
-    spec: MatcherSpec
-    rules: LiveRules
-    finish: Finishing
-    output: pa.Schema
-    time: EventTime
-    times: Mapping[str, int | None]
-    keys: tuple[str, ...]
-    lanes: int
-    reason: EpisodeError | None
-    fingerprint: str
-    late_path: str | None = None
-
-    @property
-    def delay(self) -> int:
-        """How late events may come: the longest delay of the streams."""
-        return max(stream.declaration.delay or 0 for stream in self.streams)
-
-    def check_tasks(self, tasks: int) -> None:
-        """May there be so many tasks?"""
-        if isinstance(tasks, bool) or not isinstance(tasks, int) or tasks < 1:
-            raise EpisodeAnalysisError(f"tasks={tasks!r}: a whole number of at least 1 is needed.")
-        if tasks > self.lanes and self.reason is not None:
-            raise self.reason
-        if tasks > self.lanes:
-            names = " and ".join(stream.declaration.name for stream in self.streams)
-            raise EpisodeAnalysisError(
-                f"tasks={tasks}: the keys of {names} are in {self.lanes} lane{'s' if self.lanes > 1 else ''}, and a "
-                "lane is read by one task.",
-                hint=f"Use tasks={self.lanes}, or declare the stream with more lanes: OPTIONS (lanes = '{tasks}').",
-            )
 
 
 def plan_live(
@@ -134,45 +82,6 @@ def _hints_for_live() -> Iterator[None]:
         if error.hint in _HINTS:
             error.hint = _HINTS[error.hint]
         raise
-
-
-@dataclass(frozen=True)
-class Read:
-    """A stream on its way to the matcher. columns: the input columns of the matcher; united: where there are several
-    streams, the columns in between, which are those of all streams. names: those of the stream after which columns of
-    the input they are, as they are."""
-
-    declaration: Declaration
-    columns: Values
-    names: Mapping[str, str]
-    united: Values | None = None
-
-    def stream(self, utc: bool, arguments: Arguments) -> StreamRead:
-        steps = [self.columns]
-        if self.united is not None:
-            used = _used(self.columns)
-            steps.insert(0, tuple((name, value) for name, value in self.united if name.lower() in used))
-        used = _used(steps[0])
-        own = tuple(name for name, _ in self.declaration.columns if name.lower() in used) or (self.declaration.time,)
-        made = tuple(Columns(step, (), dict(arguments), utc) for step in steps)
-        return StreamRead(self.declaration, own, made[0] if len(made) == 1 else Steps(made))
-
-
-def _used(values: Values) -> set[str]:
-    """The columns that values are made of, in lower case."""
-    return {name.lower() for _, value in values for name in columns_of(value)}
-
-
-@dataclass(frozen=True)
-class Matched:
-    """What is matched, and the first step of finishing it. source, span: what an error without a place shows."""
-
-    bound: Bound
-    reads: tuple[Read, ...]
-    schema: pa.Schema
-    steps: tuple[Columns, ...]
-    source: Source
-    span: Span
 
 
 @dataclass
@@ -335,9 +244,9 @@ class Planner:
 
     def _planned(self, matched: Matched, plain: Mapping[str, str]) -> LivePlan:
         """plain: columns of the output that are columns of the pattern's, as they are."""
-        bound = matched.bound
+        bound: BoundPattern = matched.bound  # type: ignore[assignment]  # one pattern, not a pair
         delays = bound.delays()
-        keys = _partition_columns(bound)
+        keys = partition_columns(bound)
         return self.planned(
             matched,
             {name: delays[own] for name, own in plain.items() if own in delays},
@@ -348,12 +257,12 @@ class Planner:
         bound, options = matched.bound, self.options
         limit = StateLimit(options.max_state_rows, options.when_full == "drop") if options.max_state_rows else None
         time = bound.event_time(limit is not None)
-        self._check_time(matched, time)
+        check_time(matched, time)
         spec = bound.spec(matched.schema, limit)
-        lanes, reason = self._lanes(matched, spec)
+        lanes, reason = lanes_of(matched, spec)
         finish = Finishing(matched.steps)
         output = self._finished(finish, spec, matched)
-        rules = LiveRules(_end_of(options.end, time, self.utc), options.event_id, options.late == "keep", True)
+        rules = LiveRules(end_of(options.end, time, self.utc), options.event_id, options.late == "keep", True)
         streams = tuple(read.stream(self.utc, self.arguments) for read in matched.reads)
         identity = fingerprint(
             spec.fingerprint,
@@ -399,60 +308,6 @@ class Planner:
                 "Name one of them by AS.",
             )
         return schema
-
-    def _check_time(self, matched: Matched, time: EventTime) -> None:
-        """The watermark is that of the declared event times."""
-        for read in matched.reads:
-            if read.names.get(read.declaration.time) != time.column:
-                shown_time = time.column if time.column in dict(read.declaration.columns) else "another column"
-                raise matched.source.error(
-                    EpisodeUnsupportedError,
-                    f"The pattern is in order of {shown_time}, and the event time of the stream "
-                    f"{read.declaration.name} is {read.declaration.time}.",
-                    matched.span,
-                    f"Order by {read.declaration.time}; or run it in micro-batches: episode.sql on the stream, with "
-                    "Options(watermark=…).",
-                )
-
-    def _lanes(self, matched: Matched, spec: MatcherSpec) -> tuple[int, EpisodeError | None]:
-        """How many tasks there may be, and why there may be no more."""
-        topics = [read.declaration for read in matched.reads if read.declaration.using == "kafka"]
-        if topics and len(matched.reads) > 1:
-            raise matched.source.error(
-                EpisodeUnsupportedError,
-                f"A live query reads a topic alone: {topics[0].name} is in Kafka, and there is another stream.",
-                matched.span,
-                "Run it in micro-batches: episode.sql on the streams.",
-            )
-        if all(not read.declaration.key and read.declaration.using == "episode" for read in matched.reads):
-            return 1, None
-        keys = spec.input_order.keys
-        for read in matched.reads:
-            one = read.declaration
-            missing = [name for name in one.key if read.names.get(name) not in keys]
-            if missing or not one.key:
-                partitioned = f"by {', '.join(keys)}" if keys else "not partitioned"
-                key = f"spread by {', '.join(one.key)}" if one.key else "not spread by a key"
-                how = f"PARTITION BY has no {missing[0]}" if missing else "the other streams are"
-                return 1, self._apart(matched, f"{one.name} is {key}, the pattern is {partitioned}: {how}")
-        first, *others = matched.reads
-        wanted = [(first.names[name], dict(first.declaration.columns)[name]) for name in first.declaration.key]
-        for read in others:
-            own = [(read.names[name], dict(read.declaration.columns)[name]) for name in read.declaration.key]
-            same = first.declaration.lanes == read.declaration.lanes and first.declaration.using == "episode"
-            if own != wanted or not same:
-                names = f"{first.declaration.name} and {read.declaration.name}"
-                return 1, self._apart(matched, f"{names} are not spread in the same way over equally many lanes")
-        return MOST_LANES if topics else min(read.declaration.lanes for read in matched.reads), None
-
-    def _apart(self, matched: Matched, what: str) -> EpisodeError:
-        return matched.source.error(
-            EpisodeUnsupportedError,
-            f"Events that belong together would come to several tasks: {what}.",
-            matched.span,
-            "Use tasks=1, declare the stream with a KEY that is in PARTITION BY, or run it in micro-batches: "
-            "episode.sql on the stream.",
-        )
 
     # ---- streams and options -------------------------------------------------------------------------
 
@@ -510,37 +365,3 @@ class Planner:
 
     def _error(self, kind: type[EpisodeError], message: str, span: Span, hint: str) -> EpisodeError:
         return Source(self.statement.source).error(kind, message, span, hint)
-
-
-def _partition_columns(bound: Bound) -> set[str]:
-    """Columns of a pattern's output that have the value of a partition column."""
-    plan = bound.plan  # type: ignore[attr-defined]
-    found = {name for name in bound.result.before if name in plan.keys}  # type: ignore[attr-defined]
-    for name, atom in plain_values(plan.measures):
-        if isinstance(atom, ColumnAtPlace) and atom.column in plan.keys:
-            found.add(name)
-    return found
-
-
-def _end_of(end: datetime | str | int | None, time: EventTime, utc: bool) -> int | None:
-    """The end of the stream in units of event time."""
-    if end is None:
-        return None
-    if is_integer(time.type):
-        if isinstance(end, int) and not isinstance(end, bool):
-            return end
-        raise EpisodeAnalysisError(f"Options(end={end!r}): the event time {time.column} is a whole number.")
-    moment: object = end
-    if isinstance(end, str):
-        try:
-            moment = datetime.fromisoformat(end.strip().replace("Z", "+00:00"))
-        except ValueError:
-            moment = None
-    if not isinstance(moment, datetime):
-        raise EpisodeAnalysisError(f"Options(end={end!r}) is no time.", hint="Write for example '2026-11-01 00:00:00'.")
-    if moment.tzinfo is None and time.type == "timestamp" and not utc:
-        raise EpisodeAnalysisError(
-            f"Options(end={end!r}): in which time zone?", hint="Write for example '2026-11-01 00:00:00+01:00'."
-        )
-    whole = moment if moment.tzinfo is not None else moment.replace(tzinfo=timezone.utc)
-    return (whole - datetime(1970, 1, 1, tzinfo=timezone.utc)) // timedelta(microseconds=1)

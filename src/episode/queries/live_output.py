@@ -26,7 +26,7 @@ from episode.matchers.spark_types import spark_name
 from episode.plan.schema import OWN
 from episode.plan.streams import SERVERS, TOPIC
 from episode.plan.types import is_event_time, is_integer, lane_of
-from episode.queries.live import LivePlan
+from episode.queries.live_plan import LivePlan
 from episode.store.catalog import Catalog
 from episode.store.conforming import conform
 from episode.store.declaration import Declaration, declare, is_name

@@ -20,13 +20,14 @@ from episode.plan.output import MATCH_END, MATCH_START
 from episode.queries.language import Given, Input
 from episode.queries.languages import LANGUAGES, language_of
 from episode.queries.languages.correlation import CorrelatedPatterns, Correlations, correlation_of
+from episode.queries.live_plan import LivePlan, Matched, Read
 from episode.queries.local import needs_spark, tree_of
 from episode.queries.local_pairs import finished_pairs, pair_names
 from episode.queries.local_statement import AnyPattern, items_around
 from episode.store.declaration import Declaration
 
 if TYPE_CHECKING:
-    from episode.queries.live import LivePlan, Matched, Planner, Read
+    from episode.queries.live import Planner
 
 
 def plan_pairs(planner: Planner) -> LivePlan:
@@ -93,8 +94,6 @@ def _stream(planner: Planner, pattern: AnyPattern, archived: bool = False) -> tu
 
 def _reads(planner: Planner, bound: CorrelatedPatterns, live: Declaration, archive: Declaration) -> tuple[Read, ...]:
     """The streams as one input: each row is an event of both patterns, or says of which."""
-    from episode.queries.live import Read
-
     if bound.shared:
         columns = tuple((name, value_of(tree_of(sql))) for sql, name in bound.inputs.selections)
         return (Read(live, planner.with_event_id(columns, live), _handed(columns)),)
@@ -126,8 +125,6 @@ def _handed(columns: tuple[tuple[str, Value], ...]) -> dict[str, str]:
 def _matched(
     planner: Planner, bound: CorrelatedPatterns, reads: tuple[Read, ...], source: Source, span: Span
 ) -> Matched:
-    from episode.queries.live import Matched
-
     return Matched(bound, reads, planner.joint_schema(reads), (_sides(planner, bound),), source, span)
 
 

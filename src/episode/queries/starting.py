@@ -17,8 +17,9 @@ from episode.live.kafka_input import KafkaInputs
 from episode.live.protocol import InputDescription, TaskDescription, TaskOptions
 from episode.matchers.fingerprint import fingerprint
 from episode.plan.event_time import EventTime, duration_in_units
-from episode.queries.live import LivePlan, plan_live
+from episode.queries.live import plan_live
 from episode.queries.live_output import LiveOutput, identity_of, output_of
+from episode.queries.live_plan import LivePlan
 from episode.queries.options import Options
 from episode.store.catalog import Catalog
 

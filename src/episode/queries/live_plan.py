@@ -1,0 +1,199 @@
+"""What a live query is once it is planned: streams, spec, columns, and how many tasks may share its keys."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+
+import pyarrow as pa
+
+from episode.errors import EpisodeAnalysisError, EpisodeError, EpisodeUnsupportedError
+from episode.lang.source import Source
+from episode.lang.syntax import Span
+from episode.live.computing import Columns, Finishing, Steps, Value, columns_of
+from episode.live.inputs import StreamRead
+from episode.matchers.bound import Bound, BoundPattern
+from episode.matchers.live import LiveRules
+from episode.matchers.protocol import MatcherSpec
+from episode.plan.delays import plain_values
+from episode.plan.event_time import EventTime
+from episode.plan.output import ColumnAtPlace
+from episode.plan.types import is_integer
+from episode.queries.local import Arguments
+from episode.store.declaration import MOST_LANES, Declaration
+
+Values = tuple[tuple[str, Value], ...]
+
+
+@dataclass(frozen=True)
+class LivePlan:
+    """All of a live query but its output and its tasks.
+
+    streams: what is read. finish: the result's columns, `output`, from the matcher's. time: the event time.
+    times: columns of the output that are times of matches, by how long after them a match may be reported, in units of
+        event time (None: at any time). keys: columns of the output that are partition columns.
+    lanes: how many tasks there may be, at most; reason: why no more than one, where keys do not stay in their lanes.
+    """
+
+    streams: tuple[StreamRead, ...]
+    spec: MatcherSpec
+    rules: LiveRules
+    finish: Finishing
+    output: pa.Schema
+    time: EventTime
+    times: Mapping[str, int | None]
+    keys: tuple[str, ...]
+    lanes: int
+    reason: EpisodeError | None
+    fingerprint: str
+    late_path: str | None = None
+
+    @property
+    def delay(self) -> int:
+        """How late events may come: the longest delay of the streams."""
+        return max(stream.declaration.delay or 0 for stream in self.streams)
+
+    def check_tasks(self, tasks: int) -> None:
+        """May there be so many tasks?"""
+        if isinstance(tasks, bool) or not isinstance(tasks, int) or tasks < 1:
+            raise EpisodeAnalysisError(f"tasks={tasks!r}: a whole number of at least 1 is needed.")
+        if tasks > self.lanes and self.reason is not None:
+            raise self.reason
+        if tasks > self.lanes:
+            names = " and ".join(stream.declaration.name for stream in self.streams)
+            raise EpisodeAnalysisError(
+                f"tasks={tasks}: the keys of {names} are in {self.lanes} lane{'s' if self.lanes > 1 else ''}, and a "
+                "lane is read by one task.",
+                hint=f"Use tasks={self.lanes}, or declare the stream with more lanes: OPTIONS (lanes = '{tasks}').",
+            )
+
+
+@dataclass(frozen=True)
+class Read:
+    """A stream on its way to the matcher. columns: the input columns of the matcher; united: where there are several
+    streams, the columns in between, which are those of all streams. names: those of the stream after which columns of
+    the input they are, as they are."""
+
+    declaration: Declaration
+    columns: Values
+    names: Mapping[str, str]
+    united: Values | None = None
+
+    def stream(self, utc: bool, arguments: Arguments) -> StreamRead:
+        steps = [self.columns]
+        if self.united is not None:
+            used = _used(self.columns)
+            steps.insert(0, tuple((name, value) for name, value in self.united if name.lower() in used))
+        used = _used(steps[0])
+        own = tuple(name for name, _ in self.declaration.columns if name.lower() in used) or (self.declaration.time,)
+        made = tuple(Columns(step, (), dict(arguments), utc) for step in steps)
+        return StreamRead(self.declaration, own, made[0] if len(made) == 1 else Steps(made))
+
+
+def _used(values: Values) -> set[str]:
+    """The columns that values are made of, in lower case."""
+    return {name.lower() for _, value in values for name in columns_of(value)}
+
+
+@dataclass(frozen=True)
+class Matched:
+    """What is matched, and the first step of finishing it. source, span: what an error without a place shows."""
+
+    bound: Bound
+    reads: tuple[Read, ...]
+    schema: pa.Schema
+    steps: tuple[Columns, ...]
+    source: Source
+    span: Span
+
+
+def check_time(matched: Matched, time: EventTime) -> None:
+    """The watermark is that of the declared event times."""
+    for read in matched.reads:
+        if read.names.get(read.declaration.time) != time.column:
+            shown_time = time.column if time.column in dict(read.declaration.columns) else "another column"
+            raise matched.source.error(
+                EpisodeUnsupportedError,
+                f"The pattern is in order of {shown_time}, and the event time of the stream "
+                f"{read.declaration.name} is {read.declaration.time}.",
+                matched.span,
+                f"Order by {read.declaration.time}; or run it in micro-batches: episode.sql on the stream, with "
+                "Options(watermark=…).",
+            )
+
+
+def lanes_of(matched: Matched, spec: MatcherSpec) -> tuple[int, EpisodeError | None]:
+    """How many tasks there may be, and why there may be no more."""
+    topics = [read.declaration for read in matched.reads if read.declaration.using == "kafka"]
+    if topics and len(matched.reads) > 1:
+        raise matched.source.error(
+            EpisodeUnsupportedError,
+            f"A live query reads a topic alone: {topics[0].name} is in Kafka, and there is another stream.",
+            matched.span,
+            "Run it in micro-batches: episode.sql on the streams.",
+        )
+    if all(not read.declaration.key and read.declaration.using == "episode" for read in matched.reads):
+        return 1, None
+    keys = spec.input_order.keys
+    for read in matched.reads:
+        one = read.declaration
+        missing = [name for name in one.key if read.names.get(name) not in keys]
+        if missing or not one.key:
+            partitioned = f"by {', '.join(keys)}" if keys else "not partitioned"
+            key = f"spread by {', '.join(one.key)}" if one.key else "not spread by a key"
+            how = f"PARTITION BY has no {missing[0]}" if missing else "the other streams are"
+            return 1, _apart(matched, f"{one.name} is {key}, the pattern is {partitioned}: {how}")
+    first, *others = matched.reads
+    wanted = [(first.names[name], dict(first.declaration.columns)[name]) for name in first.declaration.key]
+    for read in others:
+        own = [(read.names[name], dict(read.declaration.columns)[name]) for name in read.declaration.key]
+        same = first.declaration.lanes == read.declaration.lanes and first.declaration.using == "episode"
+        if own != wanted or not same:
+            names = f"{first.declaration.name} and {read.declaration.name}"
+            return 1, _apart(matched, f"{names} are not spread in the same way over equally many lanes")
+    return MOST_LANES if topics else min(read.declaration.lanes for read in matched.reads), None
+
+
+def _apart(matched: Matched, what: str) -> EpisodeError:
+    return matched.source.error(
+        EpisodeUnsupportedError,
+        f"Events that belong together would come to several tasks: {what}.",
+        matched.span,
+        "Use tasks=1, declare the stream with a KEY that is in PARTITION BY, or run it in micro-batches: "
+        "episode.sql on the stream.",
+    )
+
+
+def partition_columns(bound: BoundPattern) -> set[str]:
+    """Columns of a pattern's output that have the value of a partition column."""
+    plan = bound.plan
+    found = {name for name in bound.result.before if name in plan.keys}
+    for name, atom in plain_values(plan.measures):
+        if isinstance(atom, ColumnAtPlace) and atom.column in plan.keys:
+            found.add(name)
+    return found
+
+
+def end_of(end: datetime | str | int | None, time: EventTime, utc: bool) -> int | None:
+    """The end of the stream in units of event time."""
+    if end is None:
+        return None
+    if is_integer(time.type):
+        if isinstance(end, int) and not isinstance(end, bool):
+            return end
+        raise EpisodeAnalysisError(f"Options(end={end!r}): the event time {time.column} is a whole number.")
+    moment: object = end
+    if isinstance(end, str):
+        try:
+            moment = datetime.fromisoformat(end.strip().replace("Z", "+00:00"))
+        except ValueError:
+            moment = None
+    if not isinstance(moment, datetime):
+        raise EpisodeAnalysisError(f"Options(end={end!r}) is no time.", hint="Write for example '2026-11-01 00:00:00'.")
+    if moment.tzinfo is None and time.type == "timestamp" and not utc:
+        raise EpisodeAnalysisError(
+            f"Options(end={end!r}): in which time zone?", hint="Write for example '2026-11-01 00:00:00+01:00'."
+        )
+    whole = moment if moment.tzinfo is not None else moment.replace(tzinfo=timezone.utc)
+    return (whole - datetime(1970, 1, 1, tzinfo=timezone.utc)) // timedelta(microseconds=1)

@@ -1,0 +1,108 @@
+"""How a live query is doing: as a picture that changes, or as a line now and then."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from episode.report.live import counted, size
+from episode.report.table import result_table
+
+
+@dataclass
+class LiveQueryView:
+    """What a live query says of itself. columns: of its matches, as far as known."""
+
+    title: str = ""
+    message: str = "starting"
+    progress: Mapping[str, Any] = field(default_factory=dict)
+
+    def update(self, status: Mapping[str, Any], progress: Mapping[str, Any] | None) -> None:
+        self.message = status["message"]
+        if progress is not None:
+            self.progress = progress
+
+    def line(self) -> str:
+        """The figures in one line."""
+        now = self.progress
+        if not now:
+            return self.message
+        late = f", {now['late']:,} late" if now["late"] else ""
+        return (
+            f"{counted(now['events'], 'event', 'events')} ({now['inputRowsPerSecond']:,.0f}/s), "
+            f"{counted(now['matches'], 'match', 'matches')}{late}, {now['unprocessed']:,} unprocessed"
+            f"{_unread(now)}, {_mode(now)}, latency {latencies(now)}, {now['state_rows']:,} rows held, "
+            f"watermark {_watermark(now)}"
+        )
+
+    def totals(self) -> str:
+        """What there was, at the end."""
+        now = self.progress
+        if not now:
+            return "no events"
+        events, matches = (
+            counted(now[one], *words)
+            for one, words in (("events", ("event", "events")), ("matches", ("match", "matches")))
+        )
+        return f"{events}, {matches}, {now['late']:,} late"
+
+    def __rich__(self) -> RenderableType:
+        head = Text(f"{self.title}  ", style="bold").append(self.message, style="dim")
+        if not self.progress:
+            return head
+        shown = [head, self._figures()]
+        rows = self.progress["last_matches"]
+        if rows:
+            columns = list(rows[-1])
+            shown.append(result_table(columns, [[row.get(name) for name in columns] for row in rows]))
+        return Group(*shown)
+
+    def _figures(self) -> RenderableType:
+        now = self.progress
+        tasks = now["tasks"]
+        table = Table.grid(padding=(0, 2))
+        rows = [
+            ("events", f"{now['events']:,}", f"{now['inputRowsPerSecond']:,.0f}/s"),
+            ("matches", f"{now['matches']:,}", f"latency {latencies(now)}"),
+            ("unprocessed", f"{now['unprocessed']:,}", f"in memory{_unread(now)}"),
+            ("input", _mode(now), ""),
+            ("late", f"{now['late']:,}", ""),
+            ("rows held", f"{now['state_rows']:,}", f"of {counted(now['live_keys'], 'key', 'keys')}"),
+            ("watermark", _watermark(now), ""),
+            ("tasks", f"{len(tasks)}", f"{size(now['memory'])} of memory{_restarts(now)}"),
+        ]
+        for name, value, more in rows:
+            table.add_row(Text(name, style="dim"), Text(value), Text(more))
+        return table
+
+
+def latencies(progress: Mapping[str, Any]) -> str:
+    """From append to readable match: the median, and what 90 and 99 of 100 do not exceed."""
+    found = [progress["latency"][share] for share in ("p50", "p90", "p99")]
+    if None in found:
+        return "–"
+    return " / ".join(f"{value:,.1f}" if value < 100 else f"{value:,.0f}" for value in found) + " ms"
+
+
+def _unread(progress: Mapping[str, Any]) -> str:
+    unread = progress["unread"]
+    return "" if unread is None else f", {unread:,} in the store"
+
+
+def _mode(progress: Mapping[str, Any]) -> str:
+    return f"{progress['mode'] or '–'} ({counted(progress['switches'], 'switch', 'switches')})"
+
+
+def _watermark(progress: Mapping[str, Any]) -> str:
+    found = progress["eventTime"].get("watermark")
+    return "none yet" if found is None else f"{found:,}" if isinstance(found, int) else str(found)
+
+
+def _restarts(progress: Mapping[str, Any]) -> str:
+    restarts = progress["restarts"]
+    return f", {counted(restarts, 'restart', 'restarts')}" if restarts else ""
