@@ -27,9 +27,8 @@ CREATE STREAM Ticks (symbol STRING, ts TIMESTAMP, price DOUBLE)
 TIME ts KEY symbol DELAY 0 seconds"""
 QUERY = """\
 SELECT * FROM Ticks MATCH_RECOGNIZE (
-  PARTITION BY symbol
-  MEASURES A.price AS before, LAST(B.price) AS low, round((1 - LAST(B.price) / A.price) * 100, 2) AS percent,
-    LAST(B.ts) AS match_end
+  PARTITION BY symbol ORDER BY ts
+  MEASURES A.price AS before, LAST(B.price) AS low, LAST(B.ts) AS match_end
   PATTERN (A B{8}) WITHIN 10 seconds
   DEFINE B AS price < PREV(price)
 )"""
@@ -60,7 +59,7 @@ def _run(console: Console, seconds: float) -> None:
     console.print(Padding(Syntax(STREAM, "sql", background_color="default"), (1, 0)))
     console.print(Text("Eight falling ticks in a row are reported into the stream Falls, by a live query:"))
     console.print(Padding(Syntax(QUERY, "sql", background_color="default"), (1, 0)))
-    with console.status("Starting Spark and two live tasks"), quiet_spark():
+    with console.status("Starting Spark and the live tasks"), quiet_spark():
         episode.sql(STREAM)
         query = episode.start(QUERY, into="Falls", name="falls")
         while query.isActive and query.lastProgress is None:

@@ -55,12 +55,12 @@ SHAPE = (
 )
 _HINTS = {USE_SPARK: MICRO_BATCHES, ONE_PATTERN: SHAPE}
 _REFUSED = {
-    "shards": "how keys are spread over shards; a live query has tasks",
-    "shard_bytes": "the shards of a table",
-    "watermark": "streams that declare no DELAY; those of a live query do",
-    "counters": "micro-batches; a live query has lastProgress",
+    "shards": "says how keys are spread over shards; a live query has tasks",
+    "shard_bytes": "is for the shards of a table",
+    "watermark": "is for streams that declare no DELAY; those of a live query do",
+    "counters": "is for micro-batches; a live query has lastProgress",
 }
-"""Options that mean nothing here, and what they are for."""
+"""Options that mean nothing here, and why."""
 
 
 def plan_live(
@@ -321,7 +321,7 @@ class Planner:
         for name, what in _REFUSED.items():
             value = getattr(self.options, name)
             if value != getattr(default, name):
-                raise EpisodeAnalysisError(f"Options({name}={value!r}) is for {what}.", hint="Leave it out.")
+                raise EpisodeAnalysisError(f"Options({name}={value!r}) {what}.", hint="Leave it out.")
         self.options.check_use(languages)
 
     def stream(self, name: str, span: Span, archived: bool = False) -> Declaration:

@@ -65,7 +65,7 @@ class LivePlan:
             raise EpisodeAnalysisError(
                 f"tasks={tasks}: the keys of {names} are in {self.lanes} lane{'s' if self.lanes > 1 else ''}, and a "
                 "lane is read by one task.",
-                hint=f"Use tasks={self.lanes}, or declare the stream with more lanes: OPTIONS (lanes = '{tasks}').",
+                hint=f"Use tasks={self.lanes}, or declare the stream with more lanes: OPTIONS (lanes '{tasks}').",
             )
 
 
@@ -140,7 +140,7 @@ def lanes_of(matched: Matched, spec: MatcherSpec) -> tuple[int, EpisodeError | N
         one = read.declaration
         missing = [name for name in one.key if read.names.get(name) not in keys]
         if missing or not one.key:
-            partitioned = f"by {', '.join(keys)}" if keys else "not partitioned"
+            partitioned = f"partitioned by {', '.join(keys)}" if keys else "not partitioned"
             key = f"spread by {', '.join(one.key)}" if one.key else "not spread by a key"
             how = f"PARTITION BY has no {missing[0]}" if missing else "the other streams are"
             return 1, _apart(matched, f"{one.name} is {key}, the pattern is {partitioned}: {how}")

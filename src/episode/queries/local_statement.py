@@ -85,7 +85,7 @@ def items_around(statement: Statement, recency: Recency) -> tuple[tuple[exp.Expr
     """SELECT's list around two correlated patterns, and its place; the statement has nothing else."""
     tokens = [token for token in statement.tokens if token.kind is not Kind.END]
     if len(statement.patterns) + len(statement.tables) != 2 or statement.common_tables:
-        raise _refused(statement, tokens[0], "This statement is not two patterns over tables")
+        raise _refused(statement, tokens[0], "A statement that is not two patterns over tables")
     before = [token for token in tokens if token.end <= recency.span.start]
     after = [token for token in tokens if token.start >= recency.span.end and not token.is_symbol(";")]
     return _items(statement, before, after)
@@ -170,7 +170,7 @@ def selection_of(statement: Statement) -> Selection:
     every: list[AnyPattern] = [*statement.patterns, *statement.tables]
     tokens = [token for token in statement.tokens if token.kind is not Kind.END]
     if len(every) != 1 or statement.common_tables:
-        raise _refused(statement, tokens[0], "This statement is not one pattern over one table")
+        raise _refused(statement, tokens[0], "A statement that is not one pattern over one table")
     pattern = every[0]
     after = [token for token in tokens if token.start >= pattern.span.end and not token.is_symbol(";")]
     if after and after[0].upper == "AS":
@@ -188,7 +188,7 @@ def selection_of(statement: Statement) -> Selection:
 def _items(statement: Statement, before: list[Token], after: list[Token]) -> tuple[tuple[exp.Expression, ...], Span]:
     """SELECT's list and its place. before, after: what stands around the patterns; nothing else may."""
     if before[0].upper != "SELECT" or before[-1].upper != "FROM" or before[1].upper in ("DISTINCT", "ALL"):
-        raise _refused(statement, before[0], "Around the pattern there is more than SELECT columns FROM")
+        raise _refused(statement, before[0], "More than SELECT columns FROM before the pattern")
     if after:
         raise _refused(statement, after[0], f"{after[0].text} after the pattern")
     span = Span(before[1].start, before[-1].start)

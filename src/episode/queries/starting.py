@@ -81,7 +81,7 @@ def start_live(
     checkpoint = checkpoint_of(text, into, arguments, wishes.checkpoint, catalog)
     output = output_of(into, plan, catalog, checkpoint)
     input_ = _input(plan, zone)
-    tasks = _tasks(plan, wishes.tasks, tasks_of(checkpoint), slots(spark))
+    tasks = tasks_for(plan, wishes.tasks, tasks_of(checkpoint), slots(spark))
     output = output.prepare(catalog)
     descriptions = described(plan, output, input_, checkpoint, tasks, wishes.options(plan))
     numeric = plan.time.units_per_millisecond == 1
@@ -141,11 +141,12 @@ def _input(plan: LivePlan, zone: str) -> InputDescription:
     return KafkaInputs(topics[0], zone)
 
 
-def _tasks(plan: LivePlan, wanted: int | None, kept: int | None, slots: int) -> int:
+def tasks_for(plan: LivePlan, wanted: int | None, kept: int | None, slots: int) -> int:
     """How many tasks there are: as asked for, as in the checkpoint, or as many as there are lanes and slots for."""
     if wanted is None and kept is None and plan.reason is not None:
         raise plan.reason
-    tasks = wanted or kept or min(plan.lanes, max(1, slots - 1))
+    known = kept if wanted is None else wanted
+    tasks = min(plan.lanes, max(1, slots - 1)) if known is None else known
     plan.check_tasks(tasks)
     if tasks > slots:
         whence = "" if wanted is not None else ", as many as the checkpoint has,"
