@@ -43,10 +43,14 @@ def error_of(query: str, catalog: Catalog) -> str:
     for name, value in re.findall(r"^-- (\w+) = (.+)$", query, re.MULTILINE):
         (given if name in given else options)[name] = ast.literal_eval(value)
     text = re.sub(r"^-- .+\n", "", query, flags=re.MULTILINE)
-    with pytest.raises(EpisodeError) as raised:
+
+    def start() -> None:
         plan = plan_live(text, catalog, Options(**options))
         tasks_for(plan, given["tasks"], None, given["slots"])
         output_of(given["into"], plan, catalog, "checkpoint")
+
+    with pytest.raises(EpisodeError) as raised:
+        start()
     error = raised.value
     assert not LEAKS.search(error.message + (error.hint or "")), "nothing of our insides is shown"
     return f"{type(error).__name__}: {error}".replace(str(catalog.directory), "CATALOG")
