@@ -7,7 +7,9 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
@@ -17,6 +19,7 @@ from episode.matchers.columns import from_bytes
 from episode.matchers.live import Arrived, LiveRules, LiveShard
 from episode.matchers.protocol import MatcherSpec
 from episode.matchers.running import run
+from episode.plan.correlation.plan import CorrelationPlan, Strategy
 from tests.property import test_event_pattern_laws as event_laws
 from tests.property import test_situation_laws as situation_laws
 from tests.property.test_row_pattern_laws import planned as planned_rows
@@ -24,6 +27,7 @@ from tests.reference import generate_events, generate_situations
 from tests.reference.generate import clauses, tables
 from tests.support import events as event_support
 from tests.support import situations as situation_support
+from tests.support.correlation import correlation
 from tests.support.live import LiveQuery, in_words, pieces
 
 SETTINGS = settings(deadline=None, suppress_health_check=list(HealthCheck), max_examples=30)
@@ -137,17 +141,36 @@ def test_what_is_out_depends_on_the_position_alone(case: Case, data: st.DataObje
     delay = data.draw(st.integers(0, 3))
     order = data.draw(st.permutations(case.events)) if len(case.events) < 5 else case.events
     _, commits = data.draw(arrivals(Case(case.spec, list(order), case.key)))
+    check_positions(case, commits, delay, data)
+
+
+@pytest.mark.parametrize("strategy", [None, *Strategy])
+def test_pairs_that_are_out_depend_on_the_position_alone(strategy: Strategy | None) -> None:
+    spec = correlation(recency=9, plan=CorrelationPlan(strategy))
+
+    @SETTINGS
+    @given(st.data())
+    def check(data: st.DataObject) -> None:
+        prices = data.draw(st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 3)), min_size=8, max_size=40))
+        ticks = [{"symbol": symbol, "ts": 2 * i, "price": float(price)} for i, (symbol, price) in enumerate(prices)]
+        _, commits = data.draw(arrivals(Case(spec, ticks, ("symbol",))))
+        check_positions(Case(spec, ticks, ("symbol",)), commits, 3, data)
+
+    check()
+
+
+def check_positions(case: Case, commits: list[list[dict[str, Any]]], delay: int, data: st.DataObject) -> None:
+    """Commit by commit, and several at a time in processes that change: the same is out at each position."""
     tables = [case.table(commit).select(list(case.spec.input_columns)) for commit in commits]
     marks, greatest = [-(2**63)], -(2**62)
     for commit in commits:
         greatest = max(greatest, *(event[case.time] for event in commit))
         marks.append(greatest - delay)
     slow = driven(case.spec, tables, marks, list(range(1, len(tables) + 1)), [])
-    cuts = sorted({*data.draw(st.sets(st.integers(1, max(1, len(tables))))), len(tables)} - {0})
-    cuts = [cut for cut in cuts if cut <= len(tables)]
+    chosen = data.draw(st.sets(st.integers(1, max(1, len(tables)))))
+    cuts = sorted(cut for cut in {*chosen, len(tables)} if 0 < cut <= len(tables))
     moves = data.draw(st.lists(st.sampled_from(cuts), max_size=2)) if cuts else []
-    quick = driven(case.spec, tables, marks, cuts, moves)
-    for position, out in quick.items():
+    for position, out in driven(case.spec, tables, marks, cuts, moves).items():
         assert out == slow[position]
 
 
@@ -155,8 +178,6 @@ def driven(
     spec: MatcherSpec, tables: list[pa.Table], marks: list[int], cuts: list[int], moves: list[int]
 ) -> dict[int, tuple[list[str], int]]:
     """What is out, and how many events were late, after each step; a step takes the commits up to a cut."""
-    import numpy as np
-
     rules = LiveRules(of_matches=True)
     shard = LiveShard(spec, rules)
     chunks: dict[str, Any] = {}

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import json
 import threading
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from episode.errors import EpisodeAnalysisError, EpisodeDataError
 from episode.live.checkpoint import open_query, request_stop, withdraw_stop
+from episode.live.inputs import StoreInputs, StreamRead
 from episode.live.progress import Histogram, read_progress
 from episode.live.protocol import TaskOptions
 from episode.live.sinks import FilesOutput
 from episode.live.task import LiveTask
 from episode.matchers.live import LiveRules
+from episode.store.catalog import Catalog
+from episode.store.stream import StreamStore
 from tests.support.live import PULL, Killed, LiveQuery, Operations, in_words, pieces, with_options
 from tests.support.rows import run_whole, spec_of
 
@@ -26,6 +31,7 @@ CLAUSE = (
     "PATTERN (A B+ C) DEFINE B AS v > PREV(v), C AS v < PREV(v)"
 )
 END = 10_000
+NAMES = {"a": 7, "b": 3}
 
 
 def row(ts: int, v: int, k: int = 1, s: str = "a") -> dict[str, Any]:
@@ -195,8 +201,6 @@ def test_matches_into_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         ended(query)
 
         def run(query: LiveQuery = query, directory: Path = directory) -> None:
-            from dataclasses import replace
-
             LiveTask(replace(query.description(), sink=FilesOutput(str(directory / "out")))).run()
 
         operations.reset(number)
@@ -336,3 +340,91 @@ def test_histograms() -> None:
     assert histogram.counts.sum() == 2000
     histogram.add(1e9)
     assert histogram.counts[-1] == 1
+
+
+# ---- several streams -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """The events of one of two streams say of which."""
+
+    name: str
+
+    def __call__(self, table: pa.Table) -> pa.Table:
+        label = pa.array([self.name] * table.num_rows, pa.string())
+        return table.set_column(table.column_names.index("s"), "s", label)
+
+
+def test_two_streams_with_kills(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Events of the same time are in order of the streams, however they come; killed, it goes on as if it had not."""
+    text = CLAUSE.replace("count(*) AS n", "count(*) AS n, FIRST(s) AS s0, LAST(s) AS s1")
+    operations = Operations(monkeypatch)
+    rows = {name: [row(i // 2, (i * factor) % 5, k=i % 2, s=name) for i in range(60)] for name, factor in NAMES.items()}
+    for number in (1, 5, 8, 13, 19, 24, 31, 37, 45):
+        directory = tmp_path / str(number)
+        options = with_options(PULL, step_rows=4, snapshot_every=0.0)
+        query = LiveQuery(directory, spec_of(text), key="k", delay=1, rules=LiveRules(end=END), options=options)
+        other = StreamStore(
+            Catalog(directory / "catalog").create(replace(query.declaration, name="Other", location=""))
+        )
+        reads = tuple(
+            StreamRead(store.declaration, ("k", "ts", "v", "f", "s"), Labelled(name))
+            for store, name in zip((query.input, other), NAMES, strict=True)
+        )
+        for store, name in zip((query.input, other), NAMES, strict=True):
+            for part in pieces([*rows[name], row(END + 9, 0)], range(0, 60, 7 if name == "a" else 11)):
+                store.append(pa.Table.from_pylist(list(part), schema=store.schema))
+        description = replace(query.description(), input=StoreInputs(reads))
+        operations.reset(number)
+        killed = False
+        try:
+            LiveTask(description).run()
+        except Killed:
+            killed = True
+            operations.reset(None)
+            assert LiveTask(description).run()["events"] <= 122
+        assert killed
+        together = sorted([*rows["a"], *rows["b"]], key=lambda one: (one["ts"], one["s"]))
+        assert query.matches() == expected(query, together)
+
+
+def test_a_producer_that_is_too_fast(tmp_path: Path) -> None:
+    """All events are there before the task begins: what it holds stays small, and nothing is lost."""
+    held: dict[str, list[int]] = {"push": [], "adaptive": [], "pull": []}
+    found = {}
+    for handling in held:
+        options = TaskOptions(handling=handling, step_rows=500, slice_rows=250, max_unprocessed=2_000)  # type: ignore[arg-type]
+        text = CLAUSE.replace("DEFINE", "WITHIN 200 DEFINE")
+        query = LiveQuery(tmp_path / handling, spec_of(text), key="k", rules=LiveRules(end=10**9), options=options)
+        for begin in range(0, 100_000, 1_000):
+            numbers = np.arange(begin, begin + 1_000)
+            query.append(
+                pa.table(
+                    {
+                        "k": pa.array(numbers % 50, pa.int32()),
+                        "ts": numbers,
+                        "v": pa.array((numbers * 7919) % 1009, pa.int32()),
+                        "f": np.zeros(1_000),
+                        "s": pa.array(["a"] * 1_000),
+                    },
+                    schema=query.input.schema,
+                )
+            )
+        query.append([row(10**9 + 1, 0)])
+        task = query.task()
+        real = task._step
+
+        def step(*arguments: Any, real: Any = real, kept: list[int] = held[handling]) -> None:
+            real(*arguments)
+            kept.append(pa.total_allocated_bytes())
+
+        task._step = step  # type: ignore[method-assign]
+        word = task.run()
+        assert word["events"] == 100_001
+        assert word["held_most"] <= 2_000 + 1_000 + 500 + 50 * 200
+        found[handling] = query.matches()
+        quarter = len(held[handling]) // 4
+        assert max(held[handling][-quarter:]) <= 1.5 * max(held[handling][quarter : 2 * quarter])
+    assert found["push"] == found["pull"] == found["adaptive"]
+    assert len(found["pull"]) > 5_000
