@@ -114,7 +114,7 @@ def in_time(store: StreamStore, delay: int) -> pa.Table:
         times = table.column("ts").to_numpy()
         kept = times < END * 100_000
         if greatest is not None:
-            kept &= times > greatest - delay
+            kept &= times >= greatest - delay
         found.append(table.filter(pa.array(kept)))
         greatest = int(times.max()) if greatest is None else max(greatest, int(times.max()))
     return pa.concat_tables(found)

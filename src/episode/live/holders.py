@@ -94,4 +94,5 @@ def joined(slices: Sequence[Slice]) -> Slice:
     if len(slices) == 1:
         return slices[0]
     reached = np.concatenate([slice.reached for slice in slices if slice.reached is not None])
-    return replace(slices[-1], table=concat([slice.table for slice in slices]), reached=reached)
+    table = concat([slice.table for slice in slices])
+    return replace(slices[-1], table=table, reached=reached, appended=slices[0].appended)

@@ -1,9 +1,9 @@
 """The input of a live task from embedded stores: the lanes of the task, commit by commit, and the streams' watermarks.
 
-A stream's watermark at a position is the greatest event time of all its commits up to there, of all lanes, minus its
-delay. So it depends on the position alone: all tasks know it without speaking to each other, and know it again when
-they read again. An event is late by the watermark before its own commit. Of several streams only those that are behind
-are read: what others have could not be matched before those go on.
+A stream's watermark at a position is just before the greatest event time of all its commits up to there, of all lanes,
+minus its delay. So it depends on the position alone: all tasks know it without speaking to each other, and know it
+again when they read again. An event is late by the watermark before its own commit. Of several streams only those that
+are behind are read: what others have could not be matched before those go on.
 """
 
 from __future__ import annotations
@@ -36,13 +36,20 @@ class StreamRead:
     """A stream that a query reads.
 
     columns: of the stream, as `prepare` takes them; it gives the input columns of the matcher.
-    delay: how late events may come, in units of event time; None: as the stream declares.
+    delay: how far the watermark is behind the greatest event time; None: so far that events may come as late as the
+        stream declares.
     """
 
     declaration: Declaration
     columns: tuple[str, ...]
     prepare: Preparing | None = None
     delay: int | None = None
+
+    @property
+    def behind(self) -> int:
+        """How far the watermark is behind: an event at the watermark is late, and one that comes as late as the stream
+        declares is not; so it is one unit of event time further behind than that."""
+        return (self.declaration.delay or 0) + 1 if self.delay is None else self.delay
 
 
 @dataclass(frozen=True)
@@ -128,7 +135,7 @@ class _Cursor:
         self.lanes = frozenset(lane for lane in range(declaration.lanes) if lane % tasks == task)
         self.columns = self.store.selected(stream.columns).names
         self.schema = self.store.selected(stream.columns)
-        self.delay = stream.delay if stream.delay is not None else declaration.delay or 0
+        self.delay = stream.behind
         self.position = 0
         self.greatest: int | None = None
 
@@ -164,7 +171,7 @@ class _Cursor:
         batches: list[pa.RecordBatch] = []
         reached: list[int] = []
         lengths: list[int] = []
-        taken, last = 0, None
+        taken, first = 0, None
         for _ in range(MOST_COMMITS):
             if (taken >= rows and batches) or self.position == until:
                 break
@@ -185,10 +192,12 @@ class _Cursor:
                 reached.append(self.watermark)
                 lengths.append(count)
                 taken += count
-            self.position, self.greatest, last = self.position + 1, footer.tally.greatest, path
-        if last is None:
+            if first is None or (count and taken == count):
+                first = path  # with the first events, if there are any
+            self.position, self.greatest = self.position + 1, footer.tally.greatest
+        if first is None:
             return self._before_log(until)
-        return _Found(self._table(batches), np.repeat(np.array(reached, np.int64), lengths), _written(last))
+        return _Found(self._table(batches), np.repeat(np.array(reached, np.int64), lengths), _written(first))
 
     def _before_log(self, until: int | None) -> _Found | None:
         """What has left the log, from the archive; None where nothing is after the position."""

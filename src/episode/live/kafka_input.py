@@ -135,7 +135,7 @@ class KafkaInput:
         self.inputs, self.stream, self.reader, self.clock = inputs, stream, reader, clock
         self.task, self.tasks = task, tasks
         self.topic = topic_of(declaration)
-        self.delay = (declaration.delay if stream.delay is None else stream.delay) or 0
+        self.delay = stream.behind
         names = list(dict.fromkeys([*stream.columns, declaration.time]))
         self.columns = JsonColumns(pa.schema([declaration.schema.field(name) for name in names]), inputs.zone)
         self._held: tuple[Position, Records] | None = None

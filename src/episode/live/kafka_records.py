@@ -142,7 +142,7 @@ class TopicReader:
             last[partition] = int(offsets[np.flatnonzero(partitions == partition)[-1]]) + 1
         self._at.update(last)
         ended = frozenset(partition for partition, end in ends if end >= last.get(partition, 0))
-        appended = events[-1].timestamp()[1] / 1000 if events else 0.0
+        appended = events[0].timestamp()[1] / 1000 if events else 0.0
         return Records([message.value() for message in events], partitions, offsets, appended, ended)
 
     def _ends(self, messages: Sequence[Any]) -> Sequence[tuple[int, int]]:

@@ -29,7 +29,7 @@ class Staging(Protocol):
 
 @dataclass(frozen=True)
 class Found:
-    """Matches of a step: up to which position, and when their last event was appended (0: unknown)."""
+    """Matches of a step: up to which position, and when the first event of the step was appended (0: unknown)."""
 
     matches: pa.Table
     after: Position

@@ -59,7 +59,7 @@ class Histogram:
 class Progress:
     """Of one task.
 
-    latency: from the append of the last event of a step to its matches being readable, of each match in this process.
+    latency: from the append of the first event of a step to its matches being readable, of each match in this process.
     held_average, held_most: events in memory, read and not matched or held by the matcher, in this process.
     """
 

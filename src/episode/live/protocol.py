@@ -18,7 +18,7 @@ from episode.matchers.protocol import MatcherSpec
 
 Position = Mapping[str, int]
 """Of each part of an input (a stream, a partition of a topic): what has been read; it only grows. {} is the beginning.
-Names that begin with ~ are notes of the input to itself, which do not count when two positions are compared."""
+Names with a # in them are notes of the input to itself, which do not count when two positions are compared."""
 
 Handling = Literal["pull", "push", "adaptive"]
 """How events come to the matching loop."""
@@ -30,7 +30,7 @@ matcher. It is picklable, and the rows keep their order."""
 
 def has_reached(position: Position, other: Position) -> bool:
     """Has everything up to the other position been read?"""
-    return all(position.get(name, 0) >= number for name, number in other.items() if not name.startswith("~"))
+    return all(position.get(name, 0) >= number for name, number in other.items() if "#" not in name)
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,8 @@ class Slice:
     table: the columns that the matcher reads.
     after: the position after it. watermark: of the input at that position (NO_WATERMARK: none yet). Where there are
         several streams, the least of theirs.
-    appended: when the last event became readable, by the clock (time.time()), as well as known; 0: unknown.
+    appended: when the first event became readable, by the clock (time.time()), as well as known; 0: unknown. So
+        what is said of latencies is rather too much than too little.
     reached: int64 for each event: the watermark that its stream had reached before the smallest part of the input with
         which it came (a commit, a record). An event at or before it is late. This may not depend on how the input was
         cut into slices. None: the watermark of the slices before is meant.

@@ -48,6 +48,7 @@ class StreamSink:
 
     def __init__(self, declaration: Declaration, producer: str) -> None:
         self.store = StreamStore(declaration)
+        self.store.log.sync_names = False  # a name that is lost with the machine is written again; see `flush`
         self.producer = producer
         self._staged: list[Staged] = []
         last = self.store.last(producer)
@@ -70,7 +71,8 @@ class StreamSink:
             self._batch += 1
 
     def flush(self, after: Position) -> None:
-        """What was written is out."""
+        """What was written is out, and stays so even if the machine is lost."""
+        self.store.log.sync_all()
 
     def close(self) -> None:
         self.store.discard(self._staged)

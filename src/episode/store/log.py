@@ -67,6 +67,8 @@ class Log:
         self.declaration = declaration
         self.directory, self.temporary, self.lock = root / "log", root / "tmp", root / "lock"
         self.sync = declaration.options.get("sync", "true").lower() == "true"
+        self.sync_names = self.sync
+        """Does a commit wait until its name is on the disk, too? Otherwise `sync_all` brings the names there."""
         self._made = False
         self._head = 0
         self._last: Footer | None = None
@@ -193,10 +195,15 @@ class Log:
             except BaseException:
                 _remove(Path(whole.path))
                 raise
-            if self.sync:
+            if self.sync_names:
                 sync_directory(self.directory)
             self._head, self._last = number, footer
             return number
+
+    def sync_all(self) -> None:
+        """All commits are on the disk after this, with their names."""
+        if self.sync and self._made:
+            sync_directory(self.directory)
 
     def discard(self, staged: Sequence[Staged]) -> None:
         """Forget batches that were written aside."""

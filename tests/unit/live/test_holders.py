@@ -20,7 +20,7 @@ def test_slices_are_joined_up_to_a_number_of_events() -> None:
     found = holder.take(35)
     assert found is not None
     assert numbers([found]) == list(range(30))
-    assert (found.after, found.watermark, found.appended) == ({"s": 30}, 30, 30.0)
+    assert (found.after, found.watermark, found.appended) == ({"s": 30}, 30, 10.0)
     assert found.reached is not None
     assert found.reached.tolist() == [-1] * 10 + [9] * 10 + [19] * 10
     assert (holder.waiting, holder.taken, holder.events) == (20, 30, 50)

@@ -81,7 +81,7 @@ class Reader:
 
 
 def opened(topic: Topic, seed: int = 0, task: int = 0, tasks: int = 1) -> KafkaInput:
-    inputs = KafkaInputs(StreamRead(DECLARATION, ("k", "ts")))
+    inputs = KafkaInputs(StreamRead(DECLARATION, ("k", "ts"), delay=DELAY))
     return KafkaInput(inputs, Reader(topic, seed), task, tasks, topic.clock)
 
 
