@@ -68,7 +68,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=RUNS)
     parser.add_argument("--name", default="flink", help="of the report")
     arguments = parser.parse_args()
-    _environment()
+    prepare()
     path = ticks(arguments.rows, KEYS)
     sample_path, small_path = sample(path, arguments.sample_keys), sample(path, arguments.batch_keys)
     spark = local_session()
@@ -98,7 +98,7 @@ def main() -> None:
 # ---- Flink -----------------------------------------------------------------------------------------
 
 
-def _environment() -> None:
+def prepare() -> None:
     """PyFlink, installed when it is not there."""
     python = ENVIRONMENT / "bin" / "python"
     if (
