@@ -30,6 +30,7 @@ from episode.spark.stores import register
 RATES = (1_000, 10_000, 100_000)
 SECONDS, WARM = 30.0, 10.0
 BACKLOG, COMMIT, RUNS = 20_000_000, 1_000_000, 3
+FLINK_EVENTS = 500_000
 MODES = ("pull", "push", "adaptive")
 TARGET_RATE, MOST_MEDIAN, MOST_99 = 10_000, 20.0, 100.0
 QUANTILES = (0.5, 0.9, 0.99, 1.0)
@@ -337,7 +338,10 @@ def main() -> None:
     if "throughput" in wanted:
         events = max(5, round(BACKLOG * arguments.scale / COMMIT)) * COMMIT
         rates = throughput(spark, events, arguments.runs)
-        flink = None if arguments.without_flink else flink_throughput(max(50_000, round(1_000_000 * arguments.scale)))
+        flink = None
+        if not arguments.without_flink:
+            local = QUERY.replace("PARTITION BY key", "PARTITION BY key ORDER BY ts")
+            flink = flink_throughput(max(50_000, round(FLINK_EVENTS * arguments.scale)), local)
         report_throughput(page, rates, flink, events)
     spark.stop()
     page.write(packages=PACKAGES)

@@ -9,27 +9,29 @@ import socket
 import subprocess
 import tempfile
 import time
+from collections import Counter
 from pathlib import Path
 from threading import Thread
 
 import numpy as np
+import pandas
 
+import episode
 from bench.flink import ENVIRONMENT, prepare
 from bench.harness import say
 from bench.live_events import MICROSECONDS, Walks, lines_of, paced
 
 BEGIN = 1_700_000_000 * MICROSECONDS
-APART = 100
-"""Microseconds between two events of a backlog."""
+APART = 1000
+"""Microseconds between two events of a backlog: Flink's time attributes have no finer ones."""
+MOST_DIFFERING = 1_000
 WARM_EVENTS = 20_000
+COMPARED = ["key", "init_price", "min_price"]
 _MATCH = re.compile(r"\+I\[.*, (\d+)\]")
 
 
 def flink_latency(rate: int, warm: float, measured: float) -> tuple[np.ndarray, float]:
-    """Milliseconds from sending the last event of a match to reading the match, and the events/s that were sent.
-
-    Event times are distinct milliseconds of a key, as Flink's time attributes have no finer ones.
-    """
+    """Milliseconds from sending the last event of a match to reading the match, and the events/s that were sent."""
     prepare()
     sent: list[int] = []
     read: list[int] = []
@@ -82,22 +84,35 @@ def flink_latency(rate: int, warm: float, measured: float) -> tuple[np.ndarray, 
     return millis, produced
 
 
-def flink_throughput(events: int) -> float:
-    """Events/s from CSV files to a written result, after a short run that warms up."""
+def flink_throughput(events: int, query: str) -> float:
+    """Events/s from CSV files to a written result, after a short run that warms up; fails where the query finds other
+    matches than Flink."""
     prepare()
     with tempfile.TemporaryDirectory(prefix="episode-bench-") as place:
         source, warm, output = (Path(place) / name for name in ("in.csv", "warm.csv", "out"))
         walks = Walks()
-        lines = lines_of(walks.events(BEGIN + np.arange(events) * APART, 0))
+        table = walks.events(BEGIN + np.arange(events) * APART, 0)
+        lines = lines_of(table)
         source.write_bytes(lines)
         warm.write_bytes(b"".join(lines.splitlines(keepends=True)[:WARM_EVENTS]))
         process = _job({"input": str(source), "warm": str(warm), "output": str(output)})
         said, _ = process.communicate()
         if process.returncode:
             raise SystemExit("Flink has failed.")
+        files = [file for file in output.rglob("*") if file.is_file() and file.stat().st_size]
+        theirs = pandas.concat([pandas.read_csv(file, header=None, names=[*COMPARED, "sent"]) for file in files])
+        _compare(theirs, episode.sql_local(query, Ticks=table).to_pandas())
     seconds = json.loads(said.strip().splitlines()[-1])["seconds"]
     say(f"Flink: {events:,} events in {seconds:.1f} s, {events / seconds:,.0f} events/s")
     return events / seconds
+
+
+def _compare(theirs: pandas.DataFrame, ours: pandas.DataFrame) -> None:
+    found = [Counter(frame[COMPARED].itertuples(index=False, name=None)) for frame in (theirs, ours)]
+    differing = ((found[0] - found[1]) + (found[1] - found[0])).total()
+    say(f"Flink finds {len(theirs):,} matches, episode {len(ours):,}; {differing} differ")
+    if differing > len(ours) / MOST_DIFFERING:
+        raise SystemExit("These are not the same matches.")
 
 
 def _job(arguments: dict[str, object]) -> subprocess.Popen[str]:
