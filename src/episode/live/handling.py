@@ -23,7 +23,9 @@ HANDLINGS: tuple[Handling, ...] = ("pull", "push", "adaptive")
 
 RESUMED_AT = 1
 """Slices with which pushing is resumed: at the first moment without the risk that the loop finds nothing."""
-AHEAD = 5 / 8
+SLICES = 8
+"""Slices that a step has at least."""
+AHEAD = 5 / SLICES
 """Of the events of a step: what may wait in adaptive mode for each match that is pushed ahead, however long a match is
 predicted to be. Then what waits and what is being matched are together, on average, about a step: what pull holds."""
 LOOKS = 0.05
@@ -38,20 +40,24 @@ class Sizes:
     most: what may wait; adaptive handling stays below it, whatever the bound is.
     """
 
-    step: int = 1 << 16
-    slice: int = 1 << 13
+    step: int = 1 << 17
+    slice: int = 1 << 14
     most: int = 1_000_000
 
 
 def open_source(input: LiveInput, after: Position, options: TaskOptions, shard: LiveShard) -> InputSource:
-    """The events of a task from a position on, as the options say, for a loop that matches them with this shard."""
+    """The events of a task from a position on, as the options say, for a loop that matches them with this shard.
+
+    Where less may wait than a step has, steps are smaller.
+    """
+    step = min(options.step_rows, options.max_unprocessed)
+    sizes = Sizes(step, options.slice_rows, options.max_unprocessed)
     if options.handling != "adaptive":
-        sizes = Sizes(options.step_rows, options.slice_rows, options.max_unprocessed)
         return InputSource(input, after, options.handling, sizes).start()
     prediction = Prediction(shard.spec, shard.matcher, options.future)
     shard.watched = prediction.busiest.note
-    ahead = int(AHEAD * options.step_rows * (1 + options.future))
-    sizes = Sizes(options.step_rows, options.slice_rows, min(ahead, options.max_unprocessed))
+    ahead = int(AHEAD * step * (1 + options.future))
+    sizes = Sizes(step, min(options.slice_rows, max(1, step // SLICES)), max(1, min(ahead, options.max_unprocessed)))
     return InputSource(input, after, "adaptive", sizes, prediction.bound).start()
 
 

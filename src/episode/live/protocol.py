@@ -127,8 +127,8 @@ class TaskOptions:
     """
 
     handling: Handling = "adaptive"
-    step_rows: int = 1 << 16
-    slice_rows: int = 1 << 13
+    step_rows: int = 1 << 17
+    slice_rows: int = 1 << 14
     max_unprocessed: int = 1_000_000
     future: int = 0
     snapshot_every: float = 5.0

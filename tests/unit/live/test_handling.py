@@ -267,3 +267,11 @@ def test_what_may_wait_is_what_the_options_say(handling: Handling, future: int, 
     assert source.next(0) is None
     assert source._bound == (3 if handling == "adaptive" else 1)
     source.close()
+
+
+@pytest.mark.parametrize(("handling", "sizes"), [("pull", (80, 1 << 14, 80)), ("adaptive", (80, 10, 50))])
+def test_steps_are_no_larger_than_what_may_wait(handling: Handling, sizes: tuple[int, int, int]) -> None:
+    shard = LiveShard(spec_of("ORDER BY ts MEASURES count(*) AS n PATTERN (A B) DEFINE B AS v > 1"), LiveRules())
+    source = open_source(ScriptedInput([]), {}, TaskOptions(handling, max_unprocessed=80), shard)
+    assert source.sizes == Sizes(*sizes)
+    source.close()
