@@ -24,7 +24,8 @@ from bench.harness import Report, local_session, say, verdict
 from episode.api import Options
 from episode.matchers.columns import from_bytes, to_bytes
 from episode.spark.session import ROCKSDB, STATE_STORE
-from episode.spark.stream import COUNTERS, ShardProcessor, Stream, open_matches
+from episode.spark.shards import COUNTERS, ShardProcessor, open_matches
+from episode.spark.stream import Stream
 
 ROWS, BATCHES, KEYS, RUNS = 1_000_000, 6, 1_000, 2
 SMALL_ROWS, SMALL_BATCHES = 1_000, 25
@@ -127,7 +128,7 @@ def floor(stream: Stream) -> Any:
         def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:
             for _ in rows:
                 pass
-            self.head.update((1, "", 0, False, 0, 0, 0, ""))
+            self.head.update((1, "", 0, False, 0, 0, 0, "", b""))
             yield pd.DataFrame({"shard": [int(key[0])]})
 
     watermarked = stream.input.mapInArrow(hand_on, "shard int").withColumn("at", F.current_timestamp())

@@ -19,7 +19,12 @@ ALL_VALID = np.empty(0, np.bool_)
 """The mask of a column without nulls."""
 
 _INT32_LIMIT = 2**31 - 1
-_COMPRESSED = pa.ipc.IpcWriteOptions(compression="lz4")
+_SMALL = 1 << 15
+_COMPRESSED = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
+_PLAIN = pa.ipc.IpcWriteOptions(use_threads=False)
+_READ = pa.ipc.IpcReadOptions(use_threads=False)
+"""Buffers are compressed one after the other: Arrow's threads would cost more than they save, most of all on a busy
+machine. What is small is not compressed."""
 _LARGE = {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}
 
 
@@ -233,11 +238,12 @@ def take_array(array: pa.Array, order: np.ndarray) -> pa.Array:
 def to_bytes(table: pa.Table) -> bytes:
     """A table as an Arrow IPC stream."""
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema, options=_COMPRESSED) as writer:
+    options = _PLAIN if table.nbytes < _SMALL else _COMPRESSED
+    with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
         writer.write_table(table)
     return sink.getvalue().to_pybytes()
 
 
 def from_bytes(data: bytes) -> pa.Table:
     """The table in an Arrow IPC stream."""
-    return pa.ipc.open_stream(data).read_all()
+    return pa.ipc.open_stream(data, options=_READ).read_all()

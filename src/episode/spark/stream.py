@@ -7,29 +7,19 @@ Late events are recognised one by one inside the shard (`matchers.live`), not by
 
 from __future__ import annotations
 
-import hashlib
-import uuid
-from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import astuple, dataclass, replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import ClassVar
 
-import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet as pq
-from pyarrow.fs import FileSystem, LocalFileSystem
-from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-from episode.errors import EpisodeAnalysisError, EpisodeDataError
-from episode.matchers.columns import plain, to_bytes
-from episode.matchers.envelope import SCHEMA, Packing, call, opened
-from episode.matchers.fingerprint import fingerprint
-from episode.matchers.live import NO_WATERMARK, Counters, LiveRules, LiveShard
-from episode.matchers.protocol import MatcherSpec, StateChunk
+from episode.errors import EpisodeAnalysisError
+from episode.matchers.envelope import SCHEMA, Packing, call
+from episode.matchers.live import LiveRules
+from episode.matchers.protocol import MatcherSpec
 from episode.plan.delays import Delays, widest
 from episode.plan.event_time import EventTime, watermark_delay
 from episode.plan.parameters import shown
@@ -40,44 +30,13 @@ from episode.spark.chain import DELAY, WATERMARK, Clock, chain_of, mark
 from episode.spark.packing import Stage, columns_of, pack_rows
 from episode.spark.schema import TIME
 from episode.spark.session import ROCKSDB, STATE_STORE
+from episode.spark.shards import COUNTERS, OUTPUT, ROLL_CALL, ShardProcessor, StreamRules, open_matches
 from episode.spark.stores import StoreScan, scan_of
-from episode.spark.worker import prepare_worker
-
-if TYPE_CHECKING:
-    from pyspark.sql.streaming.stateful_processor import ExpiredTimerInfo, TimerValues
 
 STREAM_SHARDS = 32
 """How many shards a stream has unless asked: the same everywhere, because a checkpoint keeps its state by shard."""
 
-ROLL_CALL = -1
-"""The number of no shard: its state says to which query, with how many shards, the checkpoint belongs."""
-
-HEAD_VERSION = 1
-COUNTERS = tuple(Counters().as_dict())
-_HEAD = "format int, token string, watermark long, ended boolean, timer long, steps long, shards int, query string"
-_OUTPUT = "shard int, blob binary, " + ", ".join(f"{name} long" for name in COUNTERS)
-_NO_TIMER = -1
-_BLOB_ROWS = 1 << 17
 _MICROS = 1000
-_QUERY_ID = "sql.streaming.queryId"
-
-
-@dataclass(frozen=True)
-class StreamRules:
-    """How a stream is run.
-
-    clock: event time by Spark's watermark.
-    late_path: directory for late events, as Parquet.
-    name: what tells the pattern from others of its streaming query: the name of its counters.
-    arguments: the values of the query's parameters, shown: a checkpoint belongs to a query with its values.
-    """
-
-    live: LiveRules
-    clock: Clock
-    shards: int
-    late_path: str | None = None
-    name: str = ""
-    arguments: str = ""
 
 
 @dataclass(frozen=True)
@@ -125,7 +84,7 @@ class Stream:
         matched = (
             envelopes.select("shard", "origin", "blob")
             .groupBy("shard")
-            .transformWithStateInPandas(ShardProcessor(self.spec, self.rules), _OUTPUT, "append", "EventTime")
+            .transformWithStateInPandas(ShardProcessor(self.spec, self.rules), OUTPUT, "append", "EventTime")
         )
         observed = matched.observe(
             self.metrics,
@@ -274,188 +233,3 @@ def _with_call(stage: Stage) -> Stage:
             yield call(ROLL_CALL)
 
     return called
-
-
-def open_matches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for batch in batches:
-        for blob in batch.column(0):
-            if blob.is_valid:
-                yield from pa.ipc.open_stream(blob.as_buffer())
-
-
-# ---- what runs in the workers ----------------------------------------------------------------------------
-
-
-class ShardProcessor(StatefulProcessor):
-    """Steps of the shards of one task, with their state in Spark's state store."""
-
-    def __init__(self, spec: MatcherSpec, rules: StreamRules) -> None:
-        self.spec = spec
-        self.rules = rules
-
-    @staticmethod
-    def opened(blob: bytes) -> pa.Table:
-        """The events of an envelope, as they came or as the state keeps them."""
-        return opened(blob)
-
-    @property
-    def fingerprint(self) -> str:
-        """What the state belongs to: the query, and the values of its parameters."""
-        if not self.rules.arguments:
-            return self.spec.fingerprint
-        return fingerprint(self.spec.fingerprint, self.rules.arguments)
-
-    def init(self, handle: StatefulProcessorHandle) -> None:
-        self.handle = handle
-        self.head = handle.getValueState("head", _HEAD)
-        self.chunks = handle.getMapState("chunks", "name string", "version int, data binary")
-
-    def handleInputRows(
-        self, key: Any, rows: Iterator[pd.DataFrame], timerValues: TimerValues
-    ) -> Iterator[pd.DataFrame]:
-        if key[0] == ROLL_CALL:
-            self._answer()
-            return
-        envelopes = pd.concat(list(rows)).sort_values("origin", kind="stable")
-        yield from self._step(key[0], [bytes(blob) for blob in envelopes["blob"]], timerValues)
-
-    def handleExpiredTimer(
-        self, key: Any, timerValues: TimerValues, expiredTimerInfo: ExpiredTimerInfo
-    ) -> Iterator[pd.DataFrame]:
-        yield from self._step(key[0], [], timerValues, fired=True)
-
-    def close(self) -> None:
-        pass
-
-    def _answer(self) -> None:
-        """Does the checkpoint belong to this query? Its first micro-batch says so."""
-        head = self._head()
-        self._check(head)
-        if not head.steps:
-            self.head.update(astuple(replace(head, steps=1)))
-
-    def _head(self) -> _Head:
-        known = self.head.get()
-        return _Head(*known) if known else _Head(shards=self.rules.shards, query=self.fingerprint)
-
-    def _step(self, number: int, blobs: list[bytes], times: TimerValues, fired: bool = False) -> Iterator[pd.DataFrame]:
-        prepare_worker()
-        head = self._head()
-        self._check(head)
-        shard = self._shard(head)
-        milliseconds = times.getCurrentWatermarkInMs()
-        watermark = self.rules.clock.watermark(milliseconds) if milliseconds > 0 else NO_WATERMARK
-        for matches in shard.advance([(blob, self.opened(blob)) for blob in blobs], watermark):
-            yield from _blobs(number, matches)
-        if shard.late is not None and self.rules.late_path is not None:
-            name = late_file(_query_id(), self.rules.name, self.fingerprint, number, head.steps)
-            _write_late(plain(shard.late), self.rules.late_path, name)
-        self._save(shard, head, milliseconds, fired)
-        yield pd.DataFrame([{"shard": number, "blob": None, **shard.counters.as_dict()}])
-
-    def _check(self, head: _Head) -> None:
-        if head.format != HEAD_VERSION:
-            raise EpisodeDataError(
-                f"The checkpoint has state of format {head.format}; this version reads format {HEAD_VERSION}.",
-                hint="Run it with the version that wrote it, or start anew with another checkpoint.",
-            )
-        if head.shards != self.rules.shards:
-            raise EpisodeDataError(
-                f"The checkpoint was written with {head.shards} shards, this query has {self.rules.shards}.",
-                hint=f"Use Options(shards={head.shards}), or start anew with another checkpoint.",
-            )
-        if head.query != self.fingerprint:
-            raise EpisodeDataError(
-                "The checkpoint belongs to another query: pattern, conditions, measures or input columns differ.",
-                hint="Start the changed query with a checkpoint of its own.",
-            )
-
-    def _shard(self, head: _Head) -> LiveShard:
-        warm = _warm.pop(head.token, None)
-        if warm is not None:
-            return warm
-        shard = LiveShard(self.spec, self.rules.live)
-        if head.token:
-            chunks = [StateChunk(name, version, bytes(data)) for (name,), (version, data) in self.chunks.iterator()]
-            shard.restore(chunks, head.watermark, head.ended, self.opened)
-        return shard
-
-    def _save(self, shard: LiveShard, head: _Head, milliseconds: int, fired: bool) -> None:
-        changes = shard.snapshot()
-        for name in changes.removed:
-            self.chunks.removeKey((name,))
-        for chunk in changes.put:
-            self.chunks.updateValue((chunk.name,), (chunk.version, chunk.data))
-        wakes_at = shard.wakes_at
-        timer = _NO_TIMER if wakes_at is None else max(self.rules.clock.reaches(wakes_at), milliseconds + 1)
-        if head.timer not in (_NO_TIMER, timer) and not fired:
-            self.handle.deleteTimer(head.timer)
-        if timer not in (_NO_TIMER, head.timer):
-            self.handle.registerTimer(timer)
-        token = uuid.uuid4().hex
-        after = _Head(HEAD_VERSION, token, shard.watermark, shard.ended, timer, head.steps + 1, head.shards, head.query)
-        self.head.update(astuple(after))
-        _warm[token] = shard
-        while len(_warm) > _MOST_WARM:
-            _warm.popitem(last=False)
-
-
-_warm: OrderedDict[str, LiveShard] = OrderedDict()
-"""Shards as this process left them, by the token of the state that they wrote: who finds the token in the state store
-may go on with the shard as it is; a shard that another process has taken further, or a step that was not committed,
-is never found."""
-
-_MOST_WARM = 2048
-
-
-@dataclass(frozen=True)
-class _Head:
-    """The small state of a shard."""
-
-    format: int = HEAD_VERSION
-    token: str = ""
-    watermark: int = NO_WATERMARK
-    ended: bool = False
-    timer: int = _NO_TIMER
-    steps: int = 0
-    shards: int = 0
-    query: str = ""
-
-
-def _blobs(number: int, matches: pa.Table) -> Iterator[pd.DataFrame]:
-    """Matches in rows of the output; what a step counts comes after them."""
-    for begin in range(0, matches.num_rows, _BLOB_ROWS):
-        blob = to_bytes(matches.slice(begin, _BLOB_ROWS))
-        yield pd.DataFrame([{"shard": number, "blob": blob, **dict.fromkeys(COUNTERS, 0)}])
-
-
-def late_file(query: str, pattern: str, fingerprint: str, shard: int, step: int) -> str:
-    """The name of the file with the late events of a step.
-
-    query: Spark's id of the streaming query, which the checkpoint keeps: a step that is run again writes the same file
-    again, and another checkpoint writes others. The same pattern may stand in a query twice, over two streams: so its
-    name counts beside its fingerprint.
-    """
-    which = hashlib.sha256(f"{pattern}\n{fingerprint}".encode()).hexdigest()[:12]
-    return f"late-{query}-{which}-{shard:05d}-{step:012d}.parquet"
-
-
-def _query_id() -> str:
-    """Spark's id of the streaming query that this task belongs to."""
-    task = TaskContext.get()
-    query = None if task is None else task.getLocalProperty(_QUERY_ID)
-    if query is None:
-        raise EpisodeDataError(
-            "Spark does not say to which query this task belongs: late events of two queries would be mixed.",
-            hint="Options(late='drop') counts late events without keeping them.",
-        )
-    return query
-
-
-def _write_late(table: pa.Table, path: str, name: str) -> None:
-    """Late events of a step in a file of its own, whole or not at all."""
-    files, place = FileSystem.from_uri(path) if "://" in path else (LocalFileSystem(), path)
-    files.create_dir(place, recursive=True)
-    unfinished = f"{place}/_{uuid.uuid4().hex}"
-    pq.write_table(table, unfinished, filesystem=files)
-    files.move(unfinished, f"{place}/{name}")
