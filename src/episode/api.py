@@ -78,6 +78,7 @@ def start(
     name: str | None = None,
     options: Options | None = None,
     max_unprocessed: int | None = None,
+    push_ahead: int | None = None,
     snapshot_every: float | str | None = None,
     metrics_port: int | None = None,
 ) -> LiveQuery:
@@ -93,12 +94,14 @@ def start(
     checkpoint: a directory for the state that all workers reach; without one, the state is kept in the catalog, by the
         query's text and its output.
     tasks: how many tasks there are (default: as many as Spark has slots for, but one, and the stream has lanes).
-    max_unprocessed: events that may wait in a worker's memory. snapshot_every: seconds between two snapshots.
+    max_unprocessed: events that may wait in a worker's memory. push_ahead: how many matches to come adaptive input is
+        pushed ahead where matches are frequent (default 0): a higher throughput for more memory.
+    snapshot_every: seconds between two snapshots.
     metrics_port: serve the figures to Prometheus, on 127.0.0.1; 0: at any free port.
     """
     from episode.queries.starting import Wishes, start_live
 
-    wishes = Wishes(input, checkpoint, tasks, name, max_unprocessed, snapshot_every, metrics_port)
+    wishes = Wishes(input, checkpoint, tasks, name, max_unprocessed, push_ahead, snapshot_every, metrics_port)
     text, arguments = text_of(query), arguments_of(args)
     return start_live(text, session_of(spark, {}), into, options or Options(), arguments, wishes)
 

@@ -41,6 +41,7 @@ class Wishes:
     tasks: int | None = None
     name: str | None = None
     max_unprocessed: int | None = None
+    push_ahead: int | None = None
     snapshot_every: float | str | None = None
     metrics_port: int | None = None
 
@@ -49,6 +50,12 @@ class Wishes:
             known = ", ".join(repr(one) for one in HANDLINGS)
             raise EpisodeAnalysisError(f"input={self.input!r}: one of {known} is needed.")
         _check_number("max_unprocessed", self.max_unprocessed, 1)
+        _check_number("push_ahead", self.push_ahead, 0)
+        if self.push_ahead is not None and self.input != "adaptive":
+            raise EpisodeAnalysisError(
+                f"push_ahead={self.push_ahead} has no meaning with input={self.input!r}.",
+                hint="It says how far adaptive input runs ahead: input='adaptive'.",
+            )
         _check_number("metrics_port", self.metrics_port, 0)
         _check_number("tasks", self.tasks, 1)
 
@@ -56,6 +63,8 @@ class Wishes:
         options = TaskOptions(handling=self.input, late_path=plan.late_path)  # type: ignore[arg-type]
         if self.max_unprocessed is not None:
             options = replace(options, max_unprocessed=self.max_unprocessed)
+        if self.push_ahead is not None:
+            options = replace(options, future=self.push_ahead)
         if self.snapshot_every is not None:
             options = replace(options, snapshot_every=_seconds(self.snapshot_every))
         return options
