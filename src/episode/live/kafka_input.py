@@ -37,6 +37,7 @@ from episode.matchers.protocol import OrderKey
 IDLE_AFTER = 10.0
 COUNT_EVERY = 30.0
 """Seconds after which is looked again how many partitions the topic has."""
+CHANGES = "/changes"
 GAP = 1.0
 """Seconds between two reads after which nothing is known of how long a partition has been silent."""
 
@@ -76,10 +77,15 @@ class Partition:
 
 @dataclass(frozen=True)
 class Place:
-    """A position in a topic, which had so many partitions: all that the input's further course depends on."""
+    """A position in a topic: all that the input's further course depends on.
+
+    count: the partitions that the topic had. changes: how often the clock had a say, the beginning included: it is a
+        part of the position that counts, so that a change whose matches are out is not made anew after a failure.
+    """
 
     topic: str
     count: int
+    changes: int
     partitions: Mapping[int, Partition]
 
     def watermark(self, delay: int) -> int:
@@ -93,7 +99,7 @@ class Place:
         return {number: one.next for number, one in self.partitions.items()}
 
     def position(self) -> Position:
-        found = {f"{self.topic}#partitions": self.count}
+        found = {f"{self.topic}#partitions": self.count, f"{self.topic}{CHANGES}": self.changes}
         for number, one in self.partitions.items():
             part = f"{self.topic}/{number}"
             found[part] = one.next
@@ -112,11 +118,11 @@ class Place:
             return None
         partitions = {}
         for part, offset in position.items():
-            if part.startswith(f"{topic}/") and "#" not in part[len(topic) :]:
+            if part.startswith(f"{topic}/") and part[len(topic) + 1 :].isdecimal():
                 partitions[int(part[len(topic) + 1 :])] = Partition(
                     offset, position.get(f"{part}#greatest"), position.get(f"{part}#floor"), f"{part}#idle" in position
                 )
-        return Place(topic, position[f"{topic}#partitions"], partitions)
+        return Place(topic, position[f"{topic}#partitions"], position[f"{topic}{CHANGES}"], partitions)
 
 
 class KafkaInput:
@@ -169,7 +175,7 @@ class KafkaInput:
         count = self.reader.count()
         mine = [number for number in range(count) if number % self.tasks == self.task]
         offsets = self.reader.beginning(mine)
-        return self._empty(Place(self.topic, count, {number: Partition(offsets[number]) for number in mine}))
+        return self._empty(Place(self.topic, count, 1, {number: Partition(offsets[number]) for number in mine}))
 
     def _read_again(self, place: Place, rows: int, goal: Place) -> Slice | None:
         """As it was read before, up to a position that was reached then."""
@@ -248,7 +254,7 @@ class KafkaInput:
             partitions[number] = replace(partitions[number], idle=False, floor=floor)
         for number in silent:
             partitions[number] = replace(partitions[number], idle=True)
-        return replace(place, partitions=partitions)
+        return replace(place, partitions=partitions, changes=place.changes + 1)
 
     def _check_count(self, place: Place) -> None:
         now = self.clock()

@@ -16,7 +16,7 @@ from episode.errors import EpisodeDataError
 from episode.live.inputs import StreamRead
 from episode.live.kafka_input import COUNT_EVERY, IDLE_AFTER, KafkaInput, KafkaInputs
 from episode.live.kafka_records import Records
-from episode.live.protocol import Position, Slice
+from episode.live.protocol import Position, Slice, has_reached
 from episode.matchers.live import NO_WATERMARK
 from episode.store.declaration import declare
 
@@ -95,7 +95,7 @@ def test_where_it_begins_is_kept_first() -> None:
     source = opened(Topic.of([1], [2], [3]), task=1, tasks=2)
     begun = taken(source)
     assert (begun.rows, begun.barrier, begun.watermark) == (0, True, NO_WATERMARK)
-    assert begun.after == {"ticks#partitions": 3, "ticks/1": 0}
+    assert begun.after == {"ticks#partitions": 3, "ticks/changes": 1, "ticks/1": 0}
 
 
 def test_a_record_is_late_by_its_own_partition() -> None:
@@ -190,16 +190,12 @@ def test_what_is_read_again_is_judged_alike(times: list[list[int | None]], gap: 
         grown = draw.randrange(len(topic.ends))
         if draw.random() < 0.3:
             topic.ends[grown] = min(len(topic.records[grown]), topic.ends[grown] + draw.randrange(4))
-        if until is None and draw.random() < 0.15:  # killed: from the last snapshot up to the last write
-            source = opened(topic, draw.random())
-            until, goal = (position, watermark) if position else (None, watermark)
-            position, watermark = kept
+        if until is not None and has_reached(position, until):
+            assert (position, watermark) == (until, goal)
+            until = None
         found = source.read(position, draw.randrange(1, 6), until)
         if found is None:
-            if until is not None:
-                assert position == until
-                assert watermark == goal
-                until = None
+            assert until is None
             continue
         assert found.watermark >= watermark
         where = offsets_between(topic, position, found.after)
@@ -209,7 +205,11 @@ def test_what_is_read_again_is_judged_alike(times: list[list[int | None]], gap: 
                 late = time is not None and time <= max(reached, watermark)
                 assert judged.setdefault((number, where[number].pop(0)), late) == late
         position, watermark = found.after, found.watermark
-        if found.barrier or draw.random() < 0.2:
+        if until is None and kept[0] and draw.random() < 0.15:  # killed after a write, before a snapshot
+            source = opened(topic, draw.random())
+            until, goal = position, watermark
+            position, watermark = kept
+        elif found.barrier or draw.random() < 0.2:
             kept = (position, watermark)
 
 
