@@ -8,6 +8,7 @@ are behind are read: what others have could not be matched before those go on.
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,16 +20,19 @@ import pyarrow as pa
 from episode.errors import EpisodeDataError
 from episode.live.archived import greatest_at, read_page
 from episode.live.protocol import Position, Preparing, Slice
+from episode.live.watching import DirectoryWatch
 from episode.matchers.live import NO_WATERMARK
 from episode.store import segment
 from episode.store.declaration import Declaration
-from episode.store.log import Log
+from episode.store.log import SUFFIX, Log
 from episode.store.stream import StreamStore
 
 MOST_COMMITS = 256
 """Commits that one slice has at most."""
-SHORTEST, LONGEST = 0.0005, 0.005
-"""Seconds between two looks whether something has come."""
+LOOKS = 0.1
+"""Seconds between two looks whether commits have left the log that were not read."""
+SHORTEST, LONGEST, WATCHED = 0.0005, 0.005, 0.05
+"""Seconds between two looks whether something has come; where directories say so themselves, at most the last."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +71,7 @@ class StoreInput:
 
     def __init__(self, streams: Sequence[StreamRead], task: int, tasks: int) -> None:
         self.cursors = [_Cursor(stream, task, tasks) for stream in streams]
+        self.watch = DirectoryWatch([cursor.log.directory for cursor in self.cursors])
 
     def read(self, after: Position, rows: int, until: Position | None = None) -> Slice | None:
         """The next events of a stream that is behind the others."""
@@ -92,18 +97,18 @@ class StoreInput:
         return [i for i in order if self.cursors[i].watermark == least]
 
     def wait(self, after: Position, seconds: float) -> None:
-        """Look for a next commit, at first often and then less often."""
+        """Look for a next commit when its directory says that there is something, or now and then."""
         for cursor in self.cursors:
             cursor.move(after.get(cursor.name, 0))
         behind = [self.cursors[i] for i in self._order(None)]
         deadline = time.monotonic() + seconds
-        pause = SHORTEST
+        pause = WATCHED if self.watch.proven else SHORTEST
         while not any(cursor.has_more() for cursor in behind):
             left = deadline - time.monotonic()
             if left <= 0:
                 return
-            time.sleep(min(pause, left))
-            pause = min(2 * pause, LONGEST)
+            self.watch.wait(min(pause, left))
+            pause = WATCHED if self.watch.proven else min(2 * pause, LONGEST)
 
     def unread(self, after: Position) -> int | None:
         """By what the last segments say of the rows before them."""
@@ -112,7 +117,7 @@ class StoreInput:
         return sum(known) if len(known) == len(counts) else None
 
     def close(self) -> None:
-        """Nothing is open between two reads."""
+        self.watch.close()
 
 
 @dataclass(frozen=True)
@@ -132,6 +137,8 @@ class _Cursor:
         self.store = StreamStore(declaration)
         self.log = self.store.log
         self._other_log = Log(declaration)  # for another thread
+        self._directory = str(self.log.directory)
+        self._looked = 0.0
         self.lanes = frozenset(lane for lane in range(declaration.lanes) if lane % tasks == task)
         self.columns = self.store.selected(stream.columns).names
         self.schema = self.store.selected(stream.columns)
@@ -155,7 +162,14 @@ class _Cursor:
         self.position, self.greatest = position, greatest
 
     def has_more(self) -> bool:
-        return self.log.path(self.position + 1).exists() or self.log.head() > self.position
+        """Also where the next commit has left the log already: that is looked for less often."""
+        if os.path.exists(f"{self._directory}/{self.position + 1:020d}{SUFFIX}"):
+            return True
+        now = time.monotonic()
+        if now - self._looked < LOOKS:
+            return False
+        self._looked = now
+        return self.log.head() > self.position
 
     def unread(self, position: int) -> int | None:
         try:

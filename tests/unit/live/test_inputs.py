@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,9 +12,10 @@ import pyarrow as pa
 import pytest
 
 from episode.errors import EpisodeDataError
-from episode.live import archived, inputs
+from episode.live import archived, inputs, watching
 from episode.live.inputs import StoreInput, StoreInputs, StreamRead
 from episode.live.protocol import Position, Slice, has_reached
+from episode.live.watching import DirectoryWatch
 from episode.matchers.lanes import lanes_of
 from episode.matchers.live import NO_WATERMARK
 from episode.store.catalog import Catalog, declare
@@ -202,6 +204,8 @@ def test_a_position_of_several_streams_is_reached_again(tmp_path: Path) -> None:
 
 
 def test_waiting_takes_little(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where directories do not say what happens in them."""
+    monkeypatch.setattr(watching, "_libc", lambda: None)
     store = make_store(tmp_path)
     slept: list[float] = []
     now = [0.0]
@@ -220,6 +224,38 @@ def test_waiting_takes_little(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     slept.clear()
     opened(store).wait({}, 0.1)
     assert slept == []
+
+
+def test_a_directory_says_that_something_has_come(tmp_path: Path) -> None:
+    watch = DirectoryWatch([tmp_path / "a", tmp_path / "b"])
+    if watch._handle < 0:
+        pytest.skip("there is no inotify")
+    (tmp_path / "b").mkdir()
+    watch.wait(0.001)
+    assert not watch.proven
+    (tmp_path / "x").touch()
+    (tmp_path / "x").rename(tmp_path / "b" / "x")
+    begin = time.monotonic()
+    watch.wait(60)
+    assert watch.proven
+    assert time.monotonic() - begin < 30
+    (tmp_path / "a").mkdir()
+    watch.wait(0.0)
+    (tmp_path / "b" / "x").rename(tmp_path / "a" / "x")
+    watch.wait(60)
+    assert time.monotonic() - begin < 30
+    watch.close()
+
+
+def test_what_left_the_log_meanwhile_ends_the_waiting(tmp_path: Path) -> None:
+    store = filled(tmp_path, options={"log_retain": "0 seconds"})
+    store.archive()
+    assert store.log.oldest() == 12
+    input = opened(store)
+    begin = time.monotonic()
+    input.wait({"Live": 3}, 60)
+    assert time.monotonic() - begin < 30
+    input.close()
 
 
 def test_positions_are_compared_without_notes() -> None:
