@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import random
+import signal
 import time
 import uuid
 from collections import Counter
@@ -18,6 +20,7 @@ import pyarrow as pa
 import pytest
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
+from pyspark.sql import SparkSession
 
 import episode
 from episode.errors import EpisodeDataError
@@ -312,3 +315,38 @@ def test_an_idle_partition_holds_up_no_others(live: Live) -> None:
         if said["matches"]:
             (Path(live.place) / "checkpoint" / "stop").touch()
     assert counted(StreamStore(live.stream).table()) == Counter([("a", START, START + timedelta(seconds=1), 2)])
+
+
+def test_a_killed_worker(spark: SparkSession, live: Live, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a Spark job, from topic to topic: its worker is killed twice, and is there again."""
+    monkeypatch.setenv("EPISODE_CATALOG", str(tmp_path / "catalog"))
+    episode.streams.create(
+        "Ticks", COLUMNS, time="ts", key="k", delay="1 second", using="kafka", options=live.ticks.options
+    )
+    rows = events(8_000)
+    kills = 2
+    arrivals = Thread(target=live.produce_slowly, args=(rows, lambda: kills > 0))
+    query = episode.start(
+        RISES,
+        spark=spark,
+        into={"kafka": live.topic("out")},
+        tasks=1,
+        options=Options(end=END.strftime("%Y-%m-%d %H:%M:%S")),
+        snapshot_every=0.5,
+    )
+    arrivals.start()
+    killed: set[int] = set()
+    deadline = time.monotonic() + 240
+    while kills and time.monotonic() < deadline:
+        tasks = [] if query.lastProgress is None else query.lastProgress["tasks"]
+        for task in tasks:
+            if task["pid"] not in killed and task["matches"] > 10 * len(killed) and task["snapshots"]:
+                killed.add(task["pid"])
+                os.kill(task["pid"], signal.SIGKILL)
+                kills -= 1
+        time.sleep(0.1)
+    arrivals.join()
+    assert query.awaitTermination(120)
+    assert query.exception() is None
+    assert len(killed) == 2
+    assert live.found() == expected(rows)
