@@ -37,7 +37,7 @@ class Sizes:
     """How much is read and matched at once, in events.
 
     step: what the loop takes at most; pull reads as much. slice: the unit in which adaptive handling reads and counts.
-    most: what may wait; adaptive handling stays below it, whatever the bound is.
+    most: what may wait; adaptive handling is suspended there, whatever the bound is.
     """
 
     step: int = 1 << 17
@@ -197,10 +197,11 @@ class InputSource:
             return False
         with self._changed:
             self._arrived(found)
-            if self.handling == "adaptive" and self._slices > self._most_slices():
+            if self.handling == "push":
+                self.stalls += self._is_full()
+            elif self._slices > self._bound or self._is_full():
                 self._suspended = True
                 self.suspends += 1
-            self.stalls += self._is_full()
             self._changed.notify_all()
         return True
 
@@ -223,12 +224,8 @@ class InputSource:
         """R: the events that wait, in slices."""
         return -(-self._holder.waiting // self.sizes.slice)
 
-    def _most_slices(self) -> int:
-        """R_bound, within what may wait at all."""
-        return max(1, min(self._bound, self.sizes.most // self.sizes.slice))
-
     def _is_full(self) -> bool:
         return self._holder.waiting >= self.sizes.most
 
     def _stands_still(self) -> bool:
-        return self._suspended or self._barrier or self._is_full()
+        return self._suspended or self._barrier or (self.handling == "push" and self._is_full())
