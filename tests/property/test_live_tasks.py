@@ -172,6 +172,19 @@ def check_positions(case: Case, commits: list[list[dict[str, Any]]], delay: int,
     moves = data.draw(st.lists(st.sampled_from(cuts), max_size=2)) if cuts else []
     for position, out in driven(case.spec, tables, marks, cuts, moves).items():
         assert out == slow[position]
+    if tables:
+        assert slow[len(tables)] == in_micro_batches(case.spec, tables, marks)
+
+
+def in_micro_batches(spec: MatcherSpec, tables: list[pa.Table], marks: list[int]) -> tuple[list[str], int]:
+    """As Spark drives a shard: a commit for each micro-batch, whose watermark is that of those before it."""
+    shard, late = LiveShard(spec, LiveRules()), 0
+    outputs = [spec.output_schema.empty_table()]
+    for table, mark in zip([*tables, None], marks, strict=True):
+        step = shard.step([] if table is None else [(None, table)], mark)
+        outputs.append(step.matches)
+        late += step.counters.late
+    return in_words(pa.concat_tables(outputs)), late
 
 
 def driven(

@@ -62,6 +62,10 @@ def test_what_is_due_comes_by_time_source_and_arrival(given_steps: Any) -> None:
             expected = sorted((time, source, place) for time, source, place in plain if time <= due)
             assert found == [(time, place) for time, _, place in expected]
             plain = [row for row in plain if row[0] > due]
+        asked = np.unique(np.array(times or [7]))
+        here = sorted((row["t"], row["n"]) for table, _ in events.at(asked) for row in table.to_pylist())
+        assert here == sorted((time, place) for time, _, place in plain if time in asked)
+        assert sorted(int(time) for _, found in events.at(asked) for time in found) == [time for time, _ in here]
         assert events.rows == len(plain)
         assert events.least == min((row[0] for row in plain), default=None)
         if snapshot:

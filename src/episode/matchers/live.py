@@ -188,10 +188,11 @@ class LiveShard:
     def _first_of_event(self, table: pa.Table, time: np.ndarray, wanted: np.ndarray) -> np.ndarray:
         """Which events are the first with their id and time. A repeated one is late, or its first still waits."""
         column = self.rules.event_id
-        known = [run.table.column(column) for run in self._waiting]
+        waiting = self._waiting.at(np.unique(time))
+        known = [run.column(column) for run, _ in waiting]
         ids = one_chunk(pa.chunked_array([*(c for part in known for c in part.chunks), *table.column(column).chunks]))
         code = ids.dictionary_encode(null_encoding="encode").indices.to_numpy()
-        times = np.concatenate([*(run.time for run in self._waiting), time])
+        times = np.concatenate([*(run_time for _, run_time in waiting), time])
         counted = np.concatenate([np.ones(len(times) - len(time), np.bool_), wanted])
         here = np.flatnonzero(counted)
         order = here[np.lexsort((here, times[here], code[here]))]

@@ -66,6 +66,15 @@ class Run:
             self.table, self.time = take(self.table, order), self.time[order]
         self.sorted = True
 
+    def at(self, times: np.ndarray) -> tuple[pa.Table, np.ndarray]:
+        """The events of some times (ascending, each once): those that wait on."""
+        if not self.sorted:
+            self._sort()
+        begins, ends = (np.searchsorted(self.time, times, side=side) for side in ("left", "right"))
+        counts = ends - begins
+        rows = np.repeat(begins - np.cumsum(counts) + counts, counts) + np.arange(counts.sum())
+        return take(self.table, rows), self.time[rows]
+
     def joined(self, later: Run) -> Run:
         """This run and the next one of its source as one, by the name of this one."""
         time = np.concatenate([self.time, later.time])
@@ -108,6 +117,11 @@ class WaitingEvents:
             runs.append(earlier.joined(later))
             if earlier.saved:
                 self._gone.append(earlier.name)  # until it is saved again
+
+    def at(self, times: np.ndarray) -> list[tuple[pa.Table, np.ndarray]]:
+        """The events of some times (ascending, each once), with their times, and no more: they wait on."""
+        least, greatest = int(times[0]), int(times[-1])
+        return [run.at(times) for run in self if run.least <= greatest and run.greatest >= least]
 
     def until(self, time: int) -> list[pa.Table]:
         """Take what is due up to a time: by source, then in order of arrival, or of time."""
