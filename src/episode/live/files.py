@@ -26,7 +26,7 @@ class FileDirectory:
     def write(self, name: str, table: pa.Table, notes: Mapping[str, str]) -> None:
         """A file, with notes in its metadata. One of the same name is replaced."""
         self.files.create_dir(self.place, recursive=True)
-        unfinished = posixpath.join(self.place, f"_{uuid.uuid4().hex}")
+        unfinished = posixpath.join(self.place, f"_{name}-{uuid.uuid4().hex}")
         known = {**(table.schema.metadata or {}), **{key.encode(): value.encode() for key, value in notes.items()}}
         with space_needed(f"{name} in {self.path}"):
             pq.write_table(table.replace_schema_metadata(known), unfinished, filesystem=self.files)
@@ -47,6 +47,17 @@ class FileDirectory:
         found = self.files.get_file_info(FileSelector(self.place, allow_not_found=True))
         names = [str(info.base_name) for info in found if info.type == FileType.File]
         return sorted(name for name in names if name.startswith(prefix))
+
+    def remove(self, name: str) -> None:
+        """Remove a file, if it is there."""
+        for found in self.names(name):
+            if found == name:
+                self.files.delete_file(posixpath.join(self.place, name))
+
+    def tidy(self, prefix: str) -> None:
+        """Remove unfinished files whose names should have begun so: their writer is no more."""
+        for name in self.names(f"_{prefix}"):
+            self.files.delete_file(posixpath.join(self.place, name))
 
     def note(self, name: str, key: str) -> str | None:
         """What a file's metadata say."""

@@ -91,6 +91,7 @@ class FilesSink:
         self._number = 0
 
     def committed(self) -> Position | None:
+        self.directory.tidy(self.prefix)
         names = self.directory.names(self.prefix)
         if not names:
             return None

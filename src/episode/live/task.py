@@ -62,6 +62,7 @@ class LiveTask:
         self._late: list[pa.Table] = []
         self._snapshot = 0
         self._saving: Future[None] | None = None
+        self._is_first = True
         self._looked = self._said = self._kept = 0.0
 
     # ---- life ----------------------------------------------------------------------------------------
@@ -231,10 +232,19 @@ class LiveTask:
             self.progress.checkpoint_bytes = self.checkpoint.size
 
     def _write_late(self, late: list[pa.Table], snapshot: int) -> None:
-        """Late events since the snapshot before: a task that starts again there writes the same file again."""
-        if late and self.options.late_path is not None:
-            name = f"late-{self.description.query}-{self.description.task:05d}-{snapshot:012d}.parquet"
-            FileDirectory(self.options.late_path).write(name, pa.concat_tables(late), {})
+        """Late events since the snapshot before, in a file with the snapshot's number: a task that was killed before
+        the snapshot was complete may have left one, which is replaced; it would go further, or not as far."""
+        if self.options.late_path is None or not (late or self._is_first):
+            return
+        self._is_first = False
+        directory = FileDirectory(self.options.late_path)
+        prefix = f"late-{self.description.query}-{self.description.task:05d}-"
+        name = f"{prefix}{snapshot:012d}.parquet"
+        directory.tidy(prefix)
+        if late:
+            directory.write(name, pa.concat_tables(late), {})
+        else:
+            directory.remove(name)
 
     # ---- words ---------------------------------------------------------------------------------------
 
