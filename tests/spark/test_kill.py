@@ -28,3 +28,12 @@ def test_a_stream_store_whose_processes_are_killed_loses_and_repeats_nothing() -
     )
     assert done.returncode == 0, done.stdout
     assert "0 lost, 0 repeated" in done.stdout
+
+
+@pytest.mark.live
+def test_a_live_query_survives_the_loss_of_a_worker_of_its_cluster() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.kill.live_cluster"], stdout=subprocess.PIPE, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout
+    assert "0 lost, 0 unexpected or repeated" in done.stdout

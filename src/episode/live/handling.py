@@ -134,6 +134,11 @@ class InputSource:
             self._thread.join()
 
     @property
+    def waiting(self) -> int:
+        """Events that were read and not asked for yet."""
+        return self._holder.waiting
+
+    @property
     def unprocessed(self) -> int:
         """Events that were read and are not matched yet."""
         return self._holder.events

@@ -256,7 +256,7 @@ class LiveTask:
         progress.unread = input.unread(self.position)
         progress.ended = self.shard.ended
         if source is not None:
-            progress.unprocessed, progress.mode, progress.switches = source.unprocessed, source.mode, source.switches
+            progress.unprocessed, progress.mode, progress.switches = source.waiting, source.mode, source.switches
             progress.held_average, progress.held_most = source.held.average, source.held.most
         write_progress(progress_path(self.description.checkpoint, progress.task), progress.as_dict())
 

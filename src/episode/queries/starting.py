@@ -91,8 +91,9 @@ def start_live(
     output = output_of(into, plan, catalog, checkpoint)
     input_ = _input(plan, zone)
     tasks = tasks_for(plan, wishes.tasks, tasks_of(checkpoint), slots(spark))
-    output = output.prepare(catalog)
-    descriptions = described(plan, output, input_, checkpoint, tasks, wishes.options(plan))
+    how = wishes.options(plan)
+    output = output.prepare(catalog)  # all is checked
+    descriptions = described(plan, output, input_, checkpoint, tasks, how)
     numeric = plan.time.units_per_millisecond == 1
     run = LiveRun(descriptions, wishes.name, output.words, numeric, output.receiver, wishes.metrics_port)
     return LiveQuery(spark, run)
