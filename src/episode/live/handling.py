@@ -64,8 +64,8 @@ def open_source(input: LiveInput, after: Position, options: TaskOptions, shard: 
 class InputSource:
     """The events of a task, for its matching loop, from a position on.
 
-    bound: R_bound in slices; the loop's thread asks for it after each step. window: how many events the matcher holds,
-    which the loop sets after each step; it counts as held.
+    bound: R_bound in slices; the loop's thread asks for it at first, and where more waits after a step. window: how
+    many events the matcher holds, which the loop sets after each step; it counts as held.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class InputSource:
         self._input = input
         self._after = after
         self._bound_of = bound
-        self._bound = 1
+        self._bound: int | None = None
         self._clock = clock
         self._holder = InputHolder()
         self._changed = Condition()
@@ -109,8 +109,8 @@ class InputSource:
         where it asked for that. An error of the input thread is raised here, after all that was read before it."""
         if self.handling == "pull":
             return self._pulled(timeout)
-        if self._bound_of is not None:
-            self._bound = self._bound_of()
+        if self._bound_of is not None and (self._bound is None or self._slices > RESUMED_AT):
+            self._bound = self._bound_of()  # with less to do, nothing depends on it
         with self._changed:
             found = self._taken()
             if found is None and timeout > 0:
@@ -204,7 +204,7 @@ class InputSource:
             self._arrived(found)
             if self.handling == "push":
                 self.stalls += self._is_full()
-            elif self._slices > self._bound or self._is_full():
+            elif self._slices > (self._bound or 1) or self._is_full():
                 self._suspended = True
                 self.suspends += 1
             self._changed.notify_all()

@@ -143,6 +143,17 @@ def test_a_bound_beyond_what_may_wait_is_cut() -> None:
     assert source.unprocessed == 12
 
 
+def test_the_bound_is_asked_for_where_it_matters() -> None:
+    """Once, and then where more than one slice waits."""
+    asked: list[int] = []
+    source = InputSource(ScriptedInput([2] * 9), {}, "adaptive", SIZES, bound=lambda: asked.append(1) or 3)  # type: ignore[func-returns-value]
+    for readings in (0, 1, 1, 2, 1):
+        for _ in range(readings):
+            source.push()
+        source.next(0)
+    assert len(asked) == 1 + 1
+
+
 def test_slices_that_are_not_full_count_together() -> None:
     """R is the events that wait in units of a slice: small commits do not suspend."""
     input = ScriptedInput([1] * 100, there=0)
@@ -265,7 +276,7 @@ def test_what_may_wait_is_what_the_options_say(handling: Handling, future: int, 
     assert source.sizes == Sizes(32, 4, most)
     assert (shard.watched is None) == (handling != "adaptive")
     assert source.next(0) is None
-    assert source._bound == (3 if handling == "adaptive" else 1)
+    assert source._bound == (3 if handling == "adaptive" else None)
     source.close()
 
 
