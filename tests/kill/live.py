@@ -26,6 +26,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from episode.live.protocol import TaskOptions
 from episode.matchers.live import LiveRules
@@ -124,7 +125,7 @@ def run(directory: Path, kills: int, seed: int) -> str:
     """The test; says what happened."""
     draw = random.Random(seed)
     text = CLAUSE.replace("WITHIN 400", f"WITHIN {400 * 100_000}")
-    options = TaskOptions(snapshot_every=0.1, step_rows=500, slice_rows=100)
+    options = TaskOptions(snapshot_every=0.1, step_rows=500, slice_rows=100, late_path=str(directory / "late"))
     query = LiveQuery(
         directory,
         spec_of(text),
@@ -137,7 +138,8 @@ def run(directory: Path, kills: int, seed: int) -> str:
         sync="true",
         log_retain="2 seconds",
     )
-    warm = LiveQuery(directory / "warm", query.spec, key="k", rules=LiveRules(end=1), options=options)
+    plain = with_options(options, late_path=None)
+    warm = LiveQuery(directory / "warm", query.spec, key="k", rules=LiveRules(end=1), options=plain)
     warm.append(batch_of(0))
     warm.run()
 
@@ -193,6 +195,8 @@ def run(directory: Path, kills: int, seed: int) -> str:
     assert counted == total, f"{counted} events were counted, and there are {total}"
     late = sum(word["late"] for word in words)
     assert late == total - 1 - events.num_rows, f"{late} events were counted as late"
+    kept = pq.read_table(directory / "late").column("v").to_pylist() if late else []
+    assert len(set(kept)) == len(kept) == late, f"{len(kept)} late events are kept, {len(set(kept))} of them different"
     return f"{total:,} events, {late} late, {len(found):,} matches, {deaths} kills: every match is out once."
 
 

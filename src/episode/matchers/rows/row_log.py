@@ -10,6 +10,9 @@ import pyarrow as pa
 from episode.matchers.columns import one_chunk_each, take
 
 _MOST_TABLES = 64
+_MOST_SMALL = 4
+_SMALL = 4096
+"""Small tables are joined sooner: matches of a live task have rows of several, and each of them is as dear to read."""
 
 
 class RowLog:
@@ -31,7 +34,7 @@ class RowLog:
         first = len(self)
         self._tables.append(table.select(self.columns))
         self._ends.append(first + count)
-        if len(self._tables) > _MOST_TABLES:
+        if len(self._tables) > (_MOST_SMALL if count <= _SMALL else _MOST_TABLES):
             self._join()
         return first
 
