@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -68,7 +68,19 @@ class KeptRows:
 
     def changes(self, held: EventBatch | None) -> tuple[tuple[StateChunk, ...], tuple[str, ...]]:
         """Chunks to write and names of chunks to forget, so that the state has the held rows."""
-        if held is None or len(held) == 0:
+
+        def taken(rows: np.ndarray) -> EventBatch:
+            assert held is not None
+            table = held.table if len(rows) == len(held) else take(held.table, rows)
+            return EventBatch(table, held.key[rows], held.time[rows])
+
+        return self.changes_of(0 if held is None else len(held), taken)
+
+    def changes_of(
+        self, count: int, taken: Callable[[np.ndarray], EventBatch]
+    ) -> tuple[tuple[StateChunk, ...], tuple[str, ...]]:
+        """The same of so many held rows, of which `taken` gives those that are to be written."""
+        if count == 0:
             removed = tuple(f"{self.prefix}{chunk}" for chunk in self.sizes)
             self.sizes.clear()
             return (), removed

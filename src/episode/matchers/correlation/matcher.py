@@ -61,7 +61,7 @@ class CorrelationMatcher:
         if spec.history is not None:
             self.past = Past(spec, self.archive.events.outer, self.archive.traits)
             if isinstance(self.archive, DemandedSide):
-                self.archive.older = OlderRows(self.past, spec.plan.recent_buffer)
+                self.archive.read_older(OlderRows(self.past, spec.plan.recent_buffer))
         self.until = NEVER
         self._buffering = 0.0
 

@@ -34,7 +34,7 @@ class OlderRows:
         keys = recent.keys
         new = np.flatnonzero(~np.isin(keys, self.key))
         if len(new):
-            since = recent.rows.time[recent.row_from[new]]
+            since = recent.time[recent.row_from[new]]
             self._set(np.concatenate([self.key, keys[new]]), np.concatenate([self.since, since]))
 
     def fetch(self, recent: RecentBuffer, key: np.ndarray, lo: np.ndarray, until: int) -> None:
@@ -67,7 +67,7 @@ class OlderRows:
         first = np.maximum(first, recent.row_from)
         if self.capacity is not None:
             first = np.maximum(first, recent.row_to - self.capacity)
-        time, inside = recent.rows.time, (first > recent.row_from) & (first < recent.row_to)
+        time, inside = recent.time, (first > recent.row_from) & (first < recent.row_to)
         bound = np.where(inside, time[np.minimum(first, len(time) - 1)], 0) if len(time) else first
         before = np.where(inside, time[np.maximum(first - 1, 0)], 0) if len(time) else first
         split = np.flatnonzero(inside & (bound == before))

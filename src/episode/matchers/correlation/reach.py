@@ -6,7 +6,7 @@ import numpy as np
 
 from episode.kernels.correlation import regions
 from episode.kernels.times import NEVER, window_starts
-from episode.matchers.columns import take
+from episode.matchers.correlation.recent import RecentBuffer
 from episode.matchers.correlation.side import Events
 from episode.matchers.held import ranges
 from episode.matchers.protocol import EventBatch, Partial, Traits
@@ -22,14 +22,14 @@ class Reach:
         self.partial, self.traits, self.events = partial, traits, events
 
     def back(
-        self, rows: EventBatch, row_from: np.ndarray, row_to: np.ndarray, row: np.ndarray, lo: np.ndarray
+        self, recent: RecentBuffer, row_from: np.ndarray, row_to: np.ndarray, row: np.ndarray, lo: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """The first rows to feed, so that all is known of matches that start with `row` or later, or end there; and
         are they enough even where the key has rows before row_from? lo: the time that belongs to `row`."""
         if not self.traits.by_end:
             return row, np.ones(len(row), np.bool_)
         if self.traits.longest is None and self.traits.within is None:
-            return self._walls(rows, row_from, np.minimum(row + 1, row_to))
+            return self._walls(recent, row_from, np.minimum(row + 1, row_to))
         back = np.full(len(row), NEVER, np.int64)
         sure = np.zeros(len(row), np.bool_)
         if self.traits.longest is not None:
@@ -37,24 +37,25 @@ class Reach:
             sure |= back >= row_from
         if self.traits.within is not None:
             first = np.empty(len(row), np.int64)
-            regions.first_rows(row_from, row, rows.time, window_starts(lo, self.traits.within), first)
+            regions.first_rows(row_from, row, recent.time, window_starts(lo, self.traits.within), first)
             back = np.maximum(back, first)
             sure |= first > row_from
         return np.maximum(back, row_from), sure
 
-    def _walls(self, rows: EventBatch, row_from: np.ndarray, row_to: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _walls(self, recent: RecentBuffer, row_from: np.ndarray, row_to: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The last wall in each range of rows; without one, the first row of it; and is there one?"""
         last = row_from.copy()
         has_wall = np.zeros(len(row_from), np.bool_)
         pending = np.flatnonzero(row_from < row_to)
         high, block = row_to.copy(), FIRST_BLOCK
-        table = rows.table.select(self.events.outer).rename_columns(self.events.inner)
         while len(pending):
             low = np.maximum(row_from[pending], high[pending] - block)
             begin = np.maximum(row_from[pending], low - self.traits.lookback)
             counts = high[pending] - begin
             tried = ranges(begin, counts)
-            events = EventBatch(take(table, tried), np.repeat(pending, counts), rows.time[tried])
+            events = EventBatch(
+                self.events.renamed(recent.taken(tried)), np.repeat(pending, counts), recent.time[tried]
+            )
             walls = np.flatnonzero(self.partial.walls(events))
             owner = events.key[walls]
             np.maximum.at(last, owner, tried[walls])

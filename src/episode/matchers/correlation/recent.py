@@ -1,4 +1,9 @@
-"""The recent buffer (PCQ, section 4.2): rows of each key that a match to come may still ask for."""
+"""The recent buffer (PCQ, section 4.2): rows of each key that a match to come may still ask for.
+
+What a feed costs depends on its rows and on the number of keys, not on the rows that are held. The rows of a key lie
+together, in order, as places in arrays, with room for more after them; where the room is used up they move to where
+there is twice as much. What the rows have in their columns stays in tables, in the order in which they came.
+"""
 
 from __future__ import annotations
 
@@ -9,111 +14,184 @@ import pyarrow as pa
 
 from episode.kernels.correlation import regions
 from episode.matchers.columns import from_bytes, take
+from episode.matchers.correlation.arrived import ArrivedRows
 from episode.matchers.correlation.segments import looked_up
-from episode.matchers.held import KeptRows, by_name, chunk_of, owned, ranges
+from episode.matchers.held import NOT_WRITTEN, KeptRows, by_name, chunk_of, owned, ranges
 from episode.matchers.protocol import EventBatch, StateChunk
 
 _NAME = "recent"
 
 
 class RecentBuffer:
-    """Rows by key, keys ascending, each key's rows in order. fresh: for each key the first of its rows that have come
-    with the last feed."""
+    """Rows by key. keys ascend; row_from, row_to: the places of each key's rows, in order; fresh: the first of those
+    that have come with the last feed. time: by place."""
 
     def __init__(self, schema: pa.Schema, columns: Sequence[str]) -> None:
-        self.rows = EventBatch.empty(schema, list(dict.fromkeys(columns)))
-        self.columns = self.rows.table.column_names
-        self.fresh = np.zeros(0, np.int64)
+        nothing = EventBatch.empty(schema, list(dict.fromkeys(columns))).table
+        self.columns = nothing.column_names
+        self._nothing = nothing
         self._kept = KeptRows(f"{_NAME}.")
+        self.forget()
+
+    def forget(self) -> None:
+        """Hold nothing."""
+        self.keys, self.row_from, self.row_to, self.fresh, self._room_to = (np.zeros(0, np.int64) for _ in range(5))
+        self.time, self._number, self._chunk = (np.zeros(0, np.int64) for _ in range(3))
+        self._used = 0
+        self._arrived = ArrivedRows(self._nothing)
 
     def __len__(self) -> int:
-        return len(self.rows)
+        return int((self.row_to - self.row_from).sum())
 
     @property
-    def keys(self) -> np.ndarray:
-        return self.rows.key[self.rows.bounds[:-1]]
+    def rows(self) -> EventBatch:
+        """All of them, key after key."""
+        return self._batch(self._places())
 
-    @property
-    def row_from(self) -> np.ndarray:
-        return self.rows.bounds[:-1]
+    def taken(self, places: np.ndarray) -> pa.Table:
+        """The columns of the rows at these places."""
+        return self._arrived.taken(self._number[places])
 
-    @property
-    def row_to(self) -> np.ndarray:
-        return self.rows.bounds[1:]
+    def _places(self) -> np.ndarray:
+        return ranges(self.row_from, self.row_to - self.row_from)
+
+    def _batch(self, places: np.ndarray, which: np.ndarray | None = None) -> EventBatch:
+        """Rows of all keys; which: of those only these."""
+        key = np.repeat(self.keys, self.row_to - self.row_from)
+        if which is not None:
+            places, key = places[which], key[which]
+        return EventBatch(self.taken(places), key, self.time[places])
+
+    # ---- rows come and go --------------------------------------------------------------------------------------------
 
     def add(self, events: EventBatch) -> None:
         """New rows after those that are held."""
-        held = self.rows
-        self._kept.extend(len(events))
-        table = events.table.select(self.columns)
-        key = np.concatenate([held.key, events.key])
-        is_fresh = np.arange(len(key)) >= len(held)
-        time = np.concatenate([held.time, events.time])
-        together = table if len(held) == 0 else pa.concat_tables([held.table, table]) if len(events) else held.table
-        if bool((key[1:] >= key[:-1]).all()):
-            self.rows = EventBatch(
-                take(together, np.arange(len(key))) if len(held) and len(events) else together, owned(key), owned(time)
-            )
+        if len(events):
+            at, counts, events = self._arriving(events)
+            self._make_room(at, np.zeros(len(at), np.int64), counts)
+            self.fresh = self.row_to.copy()
+            self._put(events, ranges(self.row_to[at], counts))
+            self.row_to[at] += counts
         else:
-            order = np.argsort(key, kind="stable")
-            self._kept.reorder(order)
-            self.rows = EventBatch(take(together, order), key[order], time[order])
-            is_fresh = is_fresh[order]
-        counts = np.add.reduceat(~is_fresh, self.row_from) if len(key) else np.zeros(0, np.int64)
-        self.fresh = self.row_from + counts
+            self.fresh = self.row_to.copy()
 
     def prepend(self, older: EventBatch) -> None:
         """Rows from before those that are held, of some keys, each key's in order."""
         if len(older) == 0:
             return
-        keys, fresh = self.keys, self.row_to - self.fresh
-        key = np.concatenate([older.key, self.rows.key])
-        order = np.argsort(key, kind="stable")
-        table = pa.concat_tables([older.table.select(self.columns), self.rows.table])
-        time = np.concatenate([older.time, self.rows.time])
-        self.rows = EventBatch(take(table, order), key[order], time[order])
-        self._kept.extend(len(older))
-        self._kept.chunk[:] = -1  # they are to be written in this order
-        self.fresh = self.row_to - looked_up(keys, fresh, self.keys, 0)
-
-    def first_rows(self, bound: np.ndarray) -> np.ndarray:
-        """For each key the first row that is not earlier than its bound."""
-        out = np.empty(len(bound), np.int64)
-        regions.first_rows(self.row_from, self.row_to, self.rows.time, bound, out)
-        return out
-
-    def rows_before(self, keys: np.ndarray, time: np.ndarray) -> np.ndarray:
-        """For each of these keys (ascending), how many rows of it are earlier."""
-        begin = np.searchsorted(self.rows.key, keys)
-        first = np.empty(len(keys), np.int64)
-        regions.first_rows(begin, np.searchsorted(self.rows.key, keys, side="right"), self.rows.time, time, first)
-        return first - begin
+        at, counts, older = self._arriving(older)
+        self._make_room(at, counts, np.zeros(len(at), np.int64))
+        self.row_from[at] -= counts
+        self._put(older, ranges(self.row_from[at], counts))
+        self._chunk[self._places()] = NOT_WRITTEN  # they are to be written in this order
 
     def keep_from(self, first: np.ndarray) -> None:
         """Of each key, keep the rows from this one on."""
         first = np.maximum(first, self.row_from)
         if bool((first == self.row_from).all()):
             return
-        rows = ranges(first, self.row_to - first)
-        self._kept.select(rows)
-        self.rows = EventBatch(take(self.rows.table, rows), self.rows.key[rows], self.rows.time[rows])
+        first = np.minimum(first, self.row_to)
+        self._arrived.let_go(self._number[ranges(self.row_from, first - self.row_from)])
+        self.row_from = first
+        kept = np.flatnonzero(first < self.row_to)
+        if len(kept) < len(first):
+            self._set(*(array[kept] for array in self._by_key()))
+        if self._arrived.wasteful:
+            places = self._places()
+            table = self.taken(places)
+            self._arrived = ArrivedRows(self._nothing)
+            self._number[places] = self._arrived.append(table) + np.arange(len(places))
 
-    def forget(self) -> None:
-        nothing = np.zeros(0, np.int64)
-        self._kept.select(nothing)
-        self.rows = EventBatch(self.rows.table.slice(0, 0), nothing, nothing)
+    def _arriving(self, events: EventBatch) -> tuple[np.ndarray, np.ndarray, EventBatch]:
+        """Which of the keys have new rows, how many, and these rows, each key's together."""
+        keys = events.key[events.bounds[:-1]]
+        if len(np.unique(keys)) < len(keys):
+            order = np.argsort(events.key, kind="stable")
+            events = EventBatch(take(events.table, order), events.key[order], events.time[order])
+            keys = events.key[events.bounds[:-1]]
+        new = np.setdiff1d(keys, self.keys)
+        if len(new):
+            nothing = np.zeros(len(new), np.int64)
+            order = np.argsort(np.concatenate([self.keys, new]), kind="stable")
+            own = (new, nothing, nothing, nothing, nothing)
+            self._set(*(np.concatenate(both)[order] for both in zip(self._by_key(), own, strict=True)))
+        return np.searchsorted(self.keys, keys), np.diff(events.bounds), events
+
+    def _put(self, events: EventBatch, places: np.ndarray) -> None:
+        self.time[places] = events.time
+        self._number[places] = self._arrived.append(events.table.select(self.columns)) + np.arange(len(events))
+        self._chunk[places] = NOT_WRITTEN
+
+    def _by_key(self) -> tuple[np.ndarray, ...]:
+        return self.keys, self.row_from, self.row_to, self.fresh, self._room_to
+
+    def _set(
+        self, keys: np.ndarray, row_from: np.ndarray, row_to: np.ndarray, fresh: np.ndarray, room_to: np.ndarray
+    ) -> None:
+        self.keys, self.row_from, self.row_to, self.fresh, self._room_to = keys, row_from, row_to, fresh, room_to
+
+    # ---- room --------------------------------------------------------------------------------------------------------
+
+    def _make_room(self, at: np.ndarray, before: np.ndarray, after: np.ndarray) -> None:
+        """Of these keys, for so many rows before theirs and after them."""
+        lengths = self.row_to - self.row_from
+        short = np.flatnonzero((before > 0) | (self.row_to[at] + after > self._room_to[at]))
+        if len(short) == 0:
+            return
+        sizes = (before + 2 * (lengths[at] + after))[short]
+        old = self.time, self._number, self._chunk
+        if self._used + sizes.sum() <= len(self.time):
+            at, before = at[short], before[short]
+        else:  # all keys move, into larger arrays
+            wanted = np.zeros((2, len(self.keys)), np.int64)
+            wanted[0, at], wanted[1, at] = before, after
+            at, (before, after) = np.arange(len(self.keys)), wanted
+            sizes = before + after + lengths + (lengths + after) // 2
+            self._used = 0
+            self.time, self._number, self._chunk = (np.zeros(2 * int(sizes.sum()), np.int64) for _ in old)
+        begin = self._used + np.cumsum(sizes) - sizes
+        self._used += int(sizes.sum())
+        lengths = lengths[at]
+        places, new = ranges(self.row_from[at], lengths), ranges(begin + before, lengths)
+        for array, source in zip((self.time, self._number, self._chunk), old, strict=True):
+            array[new] = source[places]
+        fresh = self.row_to[at] - self.fresh[at]
+        self.row_from[at] = begin + before
+        self.row_to[at] = self.row_from[at] + lengths
+        self.fresh[at] = self.row_to[at] - fresh
+        self._room_to[at] = begin + sizes
+
+    # ---- where rows are ----------------------------------------------------------------------------------------------
+
+    def first_rows(self, bound: np.ndarray) -> np.ndarray:
+        """For each key the first row that is not earlier than its bound."""
+        out = np.empty(len(bound), np.int64)
+        regions.first_rows(self.row_from, self.row_to, self.time, bound, out)
+        return out
+
+    def rows_before(self, keys: np.ndarray, time: np.ndarray) -> np.ndarray:
+        """For each of these keys (ascending), how many rows of it are earlier."""
+        begin, end = (looked_up(self.keys, one, keys, 0) for one in (self.row_from, self.row_to))
+        first = np.empty(len(keys), np.int64)
+        regions.first_rows(begin, end, self.time, time, first)
+        return first - begin
 
     # ---- snapshots -------------------------------------------------------------------------------------------------
 
     def changes(self) -> tuple[tuple[StateChunk, ...], tuple[str, ...]]:
-        keys, counts = np.unique(self.rows.key, return_counts=True)
-        put, removed = self._kept.changes(self.rows)
-        return (*put, chunk_of(_NAME, pa.table({"key": keys, "held": counts.astype(np.int64)}))), removed
+        places = self._places()
+        self._kept.chunk = self._chunk[places]
+        put, removed = self._kept.changes_of(len(places), lambda which: self._batch(places, which))
+        self._chunk[places] = self._kept.chunk
+        held = pa.table({"key": self.keys, "held": self.row_to - self.row_from})
+        return (*put, chunk_of(_NAME, held)), removed
 
     def restore(self, chunks: Sequence[StateChunk]) -> None:
         known = by_name(chunks)
         if _NAME in known:
             table = from_bytes(known[_NAME].data)
             rows = self._kept.restore(chunks, table.column("key").to_numpy(), table.column("held").to_numpy())
+            self.forget()
             if rows is not None:
-                self.rows = EventBatch(rows.table, owned(rows.key), owned(rows.time))
+                self.add(EventBatch(rows.table, owned(rows.key), owned(rows.time)))
+                self._chunk[self._places()] = self._kept.chunk

@@ -11,7 +11,8 @@ FIRST_ID = 1 << 40
 """Segments have numbers that no key code has."""
 
 
-def _nothing() -> np.ndarray:
+def nothing() -> np.ndarray:
+    """No numbers at all."""
     return np.zeros(0, np.int64)
 
 
@@ -19,9 +20,9 @@ def _nothing() -> np.ndarray:
 class Demands:
     """What matches of the other pattern ask for: of each, its key, and the times lo <= t < hi of starts, or of ends."""
 
-    key: np.ndarray = field(default_factory=_nothing)
-    lo: np.ndarray = field(default_factory=_nothing)
-    hi: np.ndarray = field(default_factory=_nothing)
+    key: np.ndarray = field(default_factory=nothing)
+    lo: np.ndarray = field(default_factory=nothing)
+    hi: np.ndarray = field(default_factory=nothing)
 
     def __len__(self) -> int:
         return len(self.key)
@@ -38,13 +39,13 @@ class Segments:
     taken, too, if they are found. at: the next row to feed, in the buffer of this feed. last: the last start found.
     """
 
-    id: np.ndarray = field(default_factory=_nothing)
-    key: np.ndarray = field(default_factory=_nothing)
-    lo: np.ndarray = field(default_factory=_nothing)
-    hi: np.ndarray = field(default_factory=_nothing)
-    limit: np.ndarray = field(default_factory=_nothing)
-    at: np.ndarray = field(default_factory=_nothing)
-    last: np.ndarray = field(default_factory=_nothing)
+    id: np.ndarray = field(default_factory=nothing)
+    key: np.ndarray = field(default_factory=nothing)
+    lo: np.ndarray = field(default_factory=nothing)
+    hi: np.ndarray = field(default_factory=nothing)
+    limit: np.ndarray = field(default_factory=nothing)
+    at: np.ndarray = field(default_factory=nothing)
+    last: np.ndarray = field(default_factory=nothing)
 
     def __len__(self) -> int:
         return len(self.id)

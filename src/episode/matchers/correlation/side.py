@@ -52,9 +52,13 @@ class Events:
         rows = np.flatnonzero(mine)
         return EventBatch(take(events.table, rows), events.key[rows], events.time[rows])
 
+    def renamed(self, table: pa.Table) -> pa.Table:
+        """The columns of this side, by its own names."""
+        return table.select(self.outer).rename_columns(self.inner)
+
     def inside(self, rows: EventBatch) -> EventBatch:
         """Rows of this side as its own matcher takes them."""
-        table = rows.table.select(self.outer).rename_columns(self.inner)
+        table = self.renamed(rows.table)
         if self.shared:
             return EventBatch(table, rows.key, rows.time)
         events = events_of(table.append_column(_OUTER, pa.array(rows.key)), self.order, self._coder)
