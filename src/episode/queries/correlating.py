@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Union
 
 from episode.errors import EpisodeAnalysisError
-from episode.lang.correlation.scalar import equalities, top_words
-from episode.lang.correlation.syntax import Correlation, Equality
+from episode.lang.correlation.scalar import comparisons, equalities, top_words
+from episode.lang.correlation.syntax import Comparison, Correlation, Equality
 from episode.lang.cursor import Cursor, closest
 from episode.lang.lexer import tokenize
 from episode.lang.source import Source
@@ -79,6 +79,7 @@ class CorrelateQuery:
             duration=duration_of("recency", self.recency),
             ordered=self.ordered,
             equalities=tuple(found),
+            comparisons=tuple(_comparisons(where)),
             source=Source(str(self.recency)),
             names=(LIVE, ARCHIVE),
         )
@@ -148,6 +149,12 @@ def _equalities(where: str) -> list[Equality]:
     cursor = Cursor(where, tokens)
     end = len(tokens) - 1
     return [] if top_words(cursor, 0, end, "OR", "XOR") else list(equalities(cursor, 0, end))
+
+
+def _comparisons(where: str) -> list[Comparison]:
+    """All conjuncts of a condition."""
+    tokens = tokenize(where)
+    return list(comparisons(Cursor(where, tokens), 0, len(tokens) - 1)) if len(tokens) > 1 else []
 
 
 def _new_names(columns: Sequence[str]) -> list[tuple[str, str]]:

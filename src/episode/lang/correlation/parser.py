@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from episode.errors import EpisodeSyntaxError, EpisodeUnsupportedError
-from episode.lang.correlation.scalar import equalities, top_words
+from episode.lang.correlation.scalar import comparisons, equalities, top_words
 from episode.lang.correlation.syntax import CorrelatedTable, Equality, Recency, Star
 from episode.lang.cursor import Cursor, describe
 from episode.lang.duration import UNITS, parse_window
@@ -112,7 +112,8 @@ def _block(tokens: Sequence[Token], partners: dict[int, int], index: int) -> _Bl
     level = _level(tokens, partners, index)
     before = [at for at in level if at < index]
     begin = next((at for at in reversed(before) if _is_set(tokens, at)), level[0] - 1) + 1
-    end = next((at for at in level if at > index and _is_set(tokens, at)), level[-1] + 1)
+    last = partners[level[-1]] if tokens[level[-1]].is_symbol("(") else level[-1]
+    end = next((at for at in level if at > index and _is_set(tokens, at)), last + 1)
     inside = [at for at in level if begin <= at < end]
     froms = [at for at in inside if at < index and tokens[at].upper == "FROM" and tokens[at - 1].upper != "DISTINCT"]
     if not froms:
@@ -120,8 +121,8 @@ def _block(tokens: Sequence[Token], partners: dict[int, int], index: int) -> _Bl
     from_ = froms[-1]
     words = [at for at in inside if at > from_ and tokens[at].upper in AFTER_FROM and not tokens[at - 1].is_symbol(".")]
     where = next((at for at in words if tokens[at].upper == "WHERE"), None)
-    last = next((at for at in words if tokens[at].upper not in REFUSED_AFTER_FROM), end)
-    return _Block(begin, end, from_, where, last)
+    tables_end = next((at for at in words if tokens[at].upper not in REFUSED_AFTER_FROM), end)
+    return _Block(begin, end, from_, where, tables_end)
 
 
 def _level(tokens: Sequence[Token], partners: dict[int, int], index: int) -> list[int]:
@@ -204,6 +205,7 @@ class _Reader:
             place=Span(place.start, self.tokens[after - 1].end),
             conditions=tuple(Span(self.tokens[b].start, self.tokens[e - 1].end) for b, e in pieces),
             equalities=tuple(self._equalities(pieces)),
+            comparisons=tuple(one for begin, end in pieces for one in comparisons(self.cursor, begin, end)),
             stars=tuple(self._stars()),
         )
 

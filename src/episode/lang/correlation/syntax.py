@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Union
 
 from episode.lang.source import Source
 from episode.lang.syntax import Duration, Span
@@ -31,6 +31,10 @@ class Star:
     excepted: int | None
 
 
+Operand = Union[tuple[str, ...], int, float]
+"""A path of names, as written, or a number."""
+
+
 @dataclass(frozen=True)
 class Equality:
     """`l.symbol = a.symbol`, a conjunct: two paths of names, as written."""
@@ -41,12 +45,23 @@ class Equality:
 
 
 @dataclass(frozen=True)
+class Comparison:
+    """A conjunct. text: as written. left, right: two sides of `left sign right`, paths of names or numbers; sign: None
+    if it is anything else."""
+
+    text: str
+    left: Operand = ()
+    sign: str | None = None
+    right: Operand = ()
+
+
+@dataclass(frozen=True)
 class Recency:
     """`RECENCY = 7 seconds [ORDERED]` over the two patterns of a FROM.
 
     tables: in the order in which they stand. span: from the first pattern to the end of ON or WHERE. place: where
     RECENCY itself stands. conditions: those of ON and WHERE, in pieces between which RECENCY stood; all of them hold.
-    equalities: conjuncts that make two columns equal. stars: of the SELECT.
+    equalities: conjuncts that make two columns equal. comparisons: all conjuncts. stars: of the SELECT.
     """
 
     source: Source
@@ -57,6 +72,7 @@ class Recency:
     place: Span
     conditions: tuple[Span, ...] = ()
     equalities: tuple[Equality, ...] = ()
+    comparisons: tuple[Comparison, ...] = ()
     stars: tuple[Star, ...] = ()
 
 
@@ -64,8 +80,9 @@ class Recency:
 class Correlation:
     """Two parsed patterns, of any language, that are correlated by recency.
 
-    equalities: conjuncts of the condition that make two columns equal. names: of the live and the archive pattern,
-    which may stand before their columns. columns: new names of these, where they are given.
+    equalities: conjuncts of the condition that make two columns equal; comparisons: all of its conjuncts. names: of the
+    live and the archive pattern, which may stand before their columns. columns: new names of these, where they are
+    given.
     """
 
     live: Any
@@ -73,6 +90,7 @@ class Correlation:
     duration: Duration
     ordered: bool = False
     equalities: tuple[Equality, ...] = ()
+    comparisons: tuple[Comparison, ...] = ()
     source: Source = field(default=Source(), compare=False, repr=False)
     names: tuple[str | None, str | None] = (None, None)
     columns: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())

@@ -12,19 +12,30 @@ import numpy as np
 import pyarrow as pa
 
 from episode.kernels.times import EVER, NEVER, window_ends
+from episode.matchers.correlation.conditions import PairTests
 from episode.matchers.correlation.in_order import InOrder
 from episode.matchers.correlation.matches import Matches
 from episode.matchers.correlation.output import Output, Pairs, ends_after, pairs_by_archive, pairs_by_live
 from episode.matchers.correlation.segments import FIRST_ID
 from episode.matchers.correlation.state import KeptMatches
 from episode.matchers.protocol import Snapshot, StateChunk
+from episode.plan.correlation.conditions import PairTest
 
 
 class Join:
-    """The kept matches of both sides. recency: in units of event time; ordered: do pairs come in order?"""
+    """The kept matches of both sides. recency: in units of event time; ordered: do pairs come in order? tests: of
+    pairs, before they are built."""
 
-    def __init__(self, output: Output, live: pa.Schema, archive: pa.Schema, recency: int, ordered: bool) -> None:
-        self.output, self.recency = output, recency
+    def __init__(
+        self,
+        output: Output,
+        live: pa.Schema,
+        archive: pa.Schema,
+        recency: int,
+        ordered: bool,
+        tests: tuple[PairTest, ...] = (),
+    ) -> None:
+        self.output, self.recency, self.tests = output, recency, PairTests(tests)
         self.live = KeptMatches("kept.live", live, by_start=False)
         self.archive = KeptMatches("kept.archive", archive, by_start=True)
         self.in_order = InOrder(recency) if ordered else None
@@ -64,7 +75,9 @@ class Join:
 
     def _tables(self, live: Matches, archive: Matches, found: Iterator[Pairs]) -> Iterator[pa.Table]:
         for of_live, of_archive in found:
-            yield self.output.table(live, archive, of_live, of_archive)
+            passing = self.tests.passing(live, archive, of_live, of_archive)
+            if len(passing[0]):
+                yield self.output.table(live, archive, *passing)
 
     # ---- what is kept ----------------------------------------------------------------------------------------------
 

@@ -56,7 +56,7 @@ class CorrelationMatcher:
         self.adaptation = Adaptation(spec.plan, [one for one in Strategy if one not in barred])
         self.strategy = Strategy.EAGER
         output = Output(spec.output_schema, spec.archive.start, spec.live.end)
-        self.join = Join(output, self.live.schema, self.archive.schema, spec.recency, spec.plan.ordered)
+        self.join = Join(output, self.live.schema, self.archive.schema, spec.recency, spec.plan.ordered, spec.tests)
         self.past = None
         if spec.history is not None:
             self.past = Past(spec, self.archive.events.outer, self.archive.traits)

@@ -13,6 +13,7 @@ from episode.matchers.correlation.matcher import ARCHIVE_ROW, LIVE_ROW, ROW_OF_B
 from episode.matchers.correlation.strategies import unavailable
 from episode.matchers.fingerprint import column_types, fingerprint
 from episode.matchers.protocol import InputOrder, MatcherSpec, OrderKey, Traits
+from episode.plan.correlation.conditions import PairTest
 from episode.plan.correlation.plan import ARCHIVE_PREFIX, LIVE_PREFIX, CorrelationPlan
 from episode.plan.output import MATCH_END, MATCH_START
 
@@ -55,6 +56,7 @@ class CorrelationSpec:
     side: str | None = None
     history: History | None = None
     closed: bool = False
+    tests: tuple[PairTest, ...] = ()
     wanted: frozenset[str] | None = None
 
     def __post_init__(self) -> None:

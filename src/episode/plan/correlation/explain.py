@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from episode.plan.correlation.inputs import JointInput
 from episode.plan.correlation.plan import CorrelationPlan
 
@@ -13,8 +15,11 @@ STRATEGIES = {
 }
 
 
-def explain_correlation(plan: CorrelationPlan, inputs: JointInput, recency: str) -> list[str]:
-    """Lines for one correlation, without its two patterns. recency: as written."""
+def explain_correlation(
+    plan: CorrelationPlan, inputs: JointInput, recency: str, inside: Sequence[str] = (), after: Sequence[str] = ()
+) -> list[str]:
+    """Lines for one correlation, without its two patterns. recency: as written; inside, after: conditions over pairs
+    that are tested in the join, and after it."""
     strategy = None if plan.strategy is None else plan.strategy.value
     rows = "every row is an event of both patterns" if inputs.shared else "rows of two inputs, each of one pattern"
     keys = ", ".join(inputs.keys) or "none: matches of all partitions are joined in one place"
@@ -23,6 +28,8 @@ def explain_correlation(plan: CorrelationPlan, inputs: JointInput, recency: str)
         f"Correlation: RECENCY {recency}{', ORDERED' if plan.ordered else ''}",
         f"  input: {rows}; event time {inputs.time}",
         f"  equal in both: {keys}",
+        *([f"  tested in the join: {' AND '.join(inside)}"] if inside else []),
+        *([f"  tested after the join: {' AND '.join(after)}"] if after else []),
         f"  strategy: {STRATEGIES[strategy]}",
         f"  result cache: {'on' if plan.result_cache else 'off'}; recent buffer: {buffer}",
     ]

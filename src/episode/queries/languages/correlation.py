@@ -13,6 +13,7 @@ from episode.lang.source import Source
 from episode.lang.statement import Statement
 from episode.lang.syntax import NOWHERE, Duration
 from episode.matchers.bound import BoundPattern
+from episode.plan.correlation.conditions import PairColumns, PairTest, named, pair_tests
 from episode.plan.correlation.explain import explain_correlation
 from episode.plan.correlation.inputs import JointInput, joint_input
 from episode.plan.correlation.plan import CorrelationPlan, Strategy
@@ -81,9 +82,8 @@ class Correlations(Language[Correlation]):
             sides.append(_Side(bound, bound.plan, *_time_columns(bound.plan, language.times)))
         live, archive = sides
         duration = bound_duration(query.duration, run.arguments, query.source)
-        inputs = joint_input(
-            live.plan, archive.plan, _equal_keys(query, live, archive), one_table, query.source, duration.span
-        )
+        equal = _equal_keys(query, live, archive)
+        inputs = joint_input(live.plan, archive.plan, tuple(equal.values()), one_table, query.source, duration.span)
         time = live.plan.order[0].column
         recency = in_units_of_time(
             duration,
@@ -96,7 +96,8 @@ class Correlations(Language[Correlation]):
         )
         strategy = None if run.correlation == AUTO else Strategy(run.correlation)
         plan = CorrelationPlan(strategy, run.result_cache, run.recent_buffer, query.ordered)
-        return CorrelatedPatterns(live, archive, inputs, recency, duration, query.source, plan)
+        conditions = tuple(pair_tests(query, (live.pair_columns, archive.pair_columns), equal))
+        return CorrelatedPatterns(live, archive, inputs, recency, duration, query.source, plan, conditions)
 
     def samples(self) -> Iterator[tuple[MatcherSpec, pa.Table]]:
         import pyarrow as pa
@@ -139,6 +140,16 @@ class _Side:
                 found[name.lower()] = atom.column
         return found
 
+    @property
+    def pair_columns(self) -> PairColumns:
+        atoms = self.plan.measures.atoms
+        values = {
+            name.lower(): (atoms[atom], self.plan.types[atom.column])
+            for name, atom in plain_values(self.plan.measures)
+            if isinstance(atom, ColumnAtPlace)
+        }
+        return PairColumns(tuple(self.names), values)
+
     def delay(self, which: tuple[str, str]) -> int | None:
         return self.bound.delays().get(which[0], UNBOUNDED)
 
@@ -150,30 +161,24 @@ def _time_columns(plan: PatternPlan, names: tuple[str, str]) -> tuple[tuple[str,
     return (start, columns[start]), (end, columns[end])
 
 
-def _equal_keys(query: Correlation, live: _Side, archive: _Side) -> tuple[tuple[str, str], ...]:
-    """Pairs of partition columns, of the live and the archive pattern, that the condition makes equal."""
-    found = []
+def _equal_keys(query: Correlation, live: _Side, archive: _Side) -> dict[Equality, tuple[str, str]]:
+    """Conjuncts that make partition columns equal, and these, of the live and the archive pattern."""
+    found: dict[Equality, tuple[str, str]] = {}
     for equality in query.equalities:
         one, other = (_resolve(query, path, (live, archive)) for path in (equality.left, equality.right))
         if one is not None and other is not None and one[0] != other[0]:
             pair = sorted((one, other))
-            found.append((pair[0][1], pair[1][1]))
-    return tuple(found)
+            found[equality] = pair[0][1], pair[1][1]
+    return found
 
 
 def _resolve(query: Correlation, path: tuple[str, ...], sides: tuple[_Side, _Side]) -> tuple[int, str] | None:
     """The side and the partition column of it that a name in the condition means, if it means one for sure."""
-    if len(path) > 2:
-        return None
     meant = []
     for number, side in enumerate(sides):
-        renamed = query.columns[number] or tuple(side.names)
-        known = {new.lower(): old.lower() for new, old in zip(renamed, side.names, strict=False)}
-        name = query.names[number]
-        if len(path) == 2 and (name is None or path[0].lower() != name.lower()):
-            continue
-        if path[-1].lower() in known:
-            meant.append((number, side.partition_columns.get(known[path[-1].lower()])))
+        name = named(path, query, number, side.names)
+        if name is not None:
+            meant.append((number, side.partition_columns.get(name)))
     if len(meant) != 1 or meant[0][1] is None:
         return None
     return meant[0][0], meant[0][1]
@@ -181,7 +186,8 @@ def _resolve(query: Correlation, path: tuple[str, ...], sides: tuple[_Side, _Sid
 
 @dataclass(frozen=True)
 class CorrelatedPatterns:
-    """Two patterns bound to their inputs, and their correlation."""
+    """Two patterns bound to their inputs, and their correlation. conditions: over pairs: those that the join
+    tests, and those, as written, that are tested after it."""
 
     live_side: _Side
     archive_side: _Side
@@ -190,6 +196,7 @@ class CorrelatedPatterns:
     duration: Duration
     source: Source
     plan: CorrelationPlan
+    conditions: tuple[PairTest | str, ...] = ()
     history: History | None = None
     closed: bool = False
 
@@ -262,6 +269,7 @@ class CorrelatedPatterns:
             side=None if self.inputs.shared else SIDE_COLUMN,
             history=self.history,
             closed=self.closed,
+            tests=tuple(one for one in self.conditions if isinstance(one, PairTest)),
         )
 
     def _side(
@@ -293,7 +301,9 @@ class CorrelatedPatterns:
 
     def explain(self) -> list[str]:
         written = self.source.written(self.duration.span) or str(self.recency)
-        own = explain_correlation(self.plan, self.inputs, written)
+        inside = [one.text for one in self.conditions if isinstance(one, PairTest)]
+        after = [one for one in self.conditions if isinstance(one, str)]
+        own = explain_correlation(self.plan, self.inputs, written, inside, after)
         for role, bound in ((LIVE, self.live), (ARCHIVE, self.archive)):
             own += [f"  {role} pattern:", *(f"    {line}" for line in bound.explain())]
         return own
@@ -318,6 +328,7 @@ def correlation_of(statement: Statement, recency: Recency) -> tuple[Correlation,
         duration=recency.duration,
         ordered=recency.ordered,
         equalities=recency.equalities,
+        comparisons=recency.comparisons,
         source=recency.source,
         names=(tables[0].alias, tables[1].alias),
         columns=(tables[0].columns, tables[1].columns),

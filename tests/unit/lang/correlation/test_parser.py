@@ -28,6 +28,7 @@ def conditions(text: str) -> list[str]:
         ("l.x = a.x AND RECENCY = 7 seconds", ["l.x = a.x"]),
         ("l.x = a.x RECENCY = 7 seconds", ["l.x = a.x"]),
         ("RECENCY = 7 seconds AND l.x = a.x", ["l.x = a.x"]),
+        ("RECENCY = 7 seconds AND (l.x < a.x OR l.x > 3)", ["(l.x < a.x OR l.x > 3)"]),
         ("l.x = 1 AND RECENCY = 7 seconds AND a.x BETWEEN 1 AND 2", ["l.x = 1", "a.x BETWEEN 1 AND 2"]),
         ("(l.x = 1 OR a.x = 2) AND RECENCY = 7 seconds", ["(l.x = 1 OR a.x = 2)"]),
         ("l.x IS DISTINCT FROM a.x AND recency = 7 seconds", ["l.x IS DISTINCT FROM a.x"]),
