@@ -99,9 +99,7 @@ class KeptRows:
         self.next_chunk += 1
         self.chunk[rows] = number
         self.sizes[number] = len(rows)
-        table = held.table if len(rows) == len(held) else take(held.table, rows)
-        written = with_key_and_time(EventBatch(table, held.key[rows], held.time[rows]))
-        return (chunk_of(f"{self.prefix}{number}", written),), removed
+        return (chunk_of(f"{self.prefix}{number}", with_key_and_time(taken(rows))),), removed
 
     def restore(self, chunks: Sequence[StateChunk], key_codes: np.ndarray, held_rows: np.ndarray) -> EventBatch | None:
         """The held rows: of each key's rows in the chunks the last ones, as many as the key holds (keys in order)."""
