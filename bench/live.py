@@ -318,6 +318,7 @@ def main() -> None:
     spark = local_session()
     spark.conf.set(STATE_STORE, ROCKSDB)
     spark.conf.set("spark.sql.shuffle.partitions", "2")
+    spark.sparkContext.setLogLevel("OFF")  # a stream that is stopped in the middle of a micro-batch says so at length
     register(spark)
     page = Report(arguments.name, "Live tasks: latency and throughput")
     page.text("Price falls (`A B{3,} C`, WITHIN 1 minute) of 1,000 keys, Spark on local[2].")
