@@ -241,7 +241,9 @@ def report_latency(page: Report, found: Sequence[Latency], measured: float) -> N
         "rate; another one follows the stream of matches. A match is a price fall, `A B{3,} C`, reported with its C. "
         "From just before the append of the C (which includes bringing it to the disk) to when the reader has the "
         f"match; {measured:.0f} s after warming up. DELAY 0 seconds. One live task; micro-batches run one after the "
-        "other without a pause. Flink's events come over a socket, its matches by its print sink.",
+        "other without a pause. Flink's events come over a socket, its matches by its print sink: nothing of "
+        "it is on a disk. Where fewer events were produced than the rate says, the contender held the producer up; where "
+        "there are no figures, no match of the time measured was out three seconds after it.",
     )
     page.table(
         ["contender", "events/s", "produced", "an append", "matches", *(f"{q:.0%} within" for q in QUANTILES)],
@@ -252,7 +254,7 @@ def report_latency(page: Report, found: Sequence[Latency], measured: float) -> N
                 f"{one.produced:,.0f}",
                 f"{one.append:.1f} ms" if one.append else "",
                 f"{len(one.millis):,}",
-                *(f"{one.at(quantile):,.1f} ms" for quantile in QUANTILES),
+                *(f"{one.at(quantile):,.1f} ms" if len(one.millis) else "–" for quantile in QUANTILES),
             ]
             for one in found
         ],
