@@ -242,8 +242,8 @@ def report_latency(page: Report, found: Sequence[Latency], measured: float) -> N
         "From just before the append of the C (which includes bringing it to the disk) to when the reader has the "
         f"match; {measured:.0f} s after warming up. DELAY 0 seconds. One live task; micro-batches run one after the "
         "other without a pause. Flink's events come over a socket, its matches by its print sink: nothing of "
-        "it is on a disk. Where fewer events were produced than the rate says, the contender held the producer up; where "
-        "there are no figures, no match of the time measured was out three seconds after it.",
+        "it is on a disk. Where fewer events were produced than the rate says, the contender held the producer up; "
+        "where there are no figures, no match of the time measured was out three seconds after it.",
     )
     page.table(
         ["contender", "events/s", "produced", "an append", "matches", *(f"{q:.0%} within" for q in QUANTILES)],
