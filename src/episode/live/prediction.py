@@ -41,18 +41,18 @@ class Prediction:
 
     def __init__(self, spec: MatcherSpec, matcher: Matcher, future: int = 0) -> None:
         self.busiest = Busiest()
-        self._matcher = matcher
+        self._counting = matcher if isinstance(matcher, Selective) else None
         self._states = states_of(spec)
         self._past_last_row = skips_past_last_row(spec)
         self._future = future
-        if isinstance(matcher, Selective):
-            matcher.counting = True
+        if self._counting is not None:
+            self._counting.counting = True
 
     def bound(self) -> int:
         """R_bound in slices, as things stand."""
-        if not isinstance(self._matcher, Selective):
+        if self._counting is None:
             return max(1, self._states)
-        counts = counts_of(self._matcher.selectivities(), self._current(self._matcher))
+        counts = counts_of(self._counting.selectivities(), self._current(self._counting))
         return bound_of(counts, past_last_row=self._past_last_row, future=self._future)
 
     def _current(self, matcher: Selective) -> int:
