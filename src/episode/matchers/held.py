@@ -34,6 +34,15 @@ def by_name(chunks: Sequence[StateChunk]) -> dict[str, StateChunk]:
     return {chunk.name: chunk for chunk in chunks}
 
 
+def arrays_in(chunks: Sequence[StateChunk], name: str, *columns: str) -> list[np.ndarray] | None:
+    """Columns of the table in the chunk of this name, as arrays of their own; None if there is no such chunk."""
+    known = by_name([chunk for chunk in chunks if chunk.name == name])
+    if not known:
+        return None
+    table = from_bytes(known[name].data)
+    return [table.column(column).to_numpy().copy() for column in columns]
+
+
 def chunk_of(name: str, table: pa.Table) -> StateChunk:
     """A table as a chunk of the present format."""
     return StateChunk(name, STATE_VERSION, to_bytes(table))

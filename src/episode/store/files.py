@@ -6,7 +6,7 @@ import errno
 import fcntl
 import os
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -27,6 +27,17 @@ def sync_directory(directory: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def data_files(root: Path, suffixes: Sequence[str] = (".parquet",)) -> list[Path]:
+    """The files below a directory with these suffixes, in order of their paths, without hidden ones; a path may be a
+    file itself."""
+    if root.is_file():
+        return [root]
+    found = (path for path in root.rglob("*") if path.suffix in suffixes and path.is_file())
+    return sorted(
+        path for path in found if not any(part.startswith((".", "_")) for part in path.relative_to(root).parts)
+    )
 
 
 def publish_new(path: Path, data: bytes) -> bool:

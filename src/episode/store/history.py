@@ -21,12 +21,14 @@ from episode.store import segment
 from episode.store.archive import Archive, MissingFile
 from episode.store.declaration import Declaration
 from episode.store.expiry import read_expired
+from episode.store.files import data_files
 from episode.store.log import Log
 from episode.store.manifest import ArchivedFile
 from episode.store.parquet import COMMIT
 from episode.store.row_groups import FileIndex, groups_of, known_index, wanted_of
 from episode.store.segment import Footer
 
+_SUFFIXES = (".parquet", ".parq", "")
 ATTEMPTS = 20
 Found = TypeVar("Found")
 
@@ -170,7 +172,7 @@ class ParquetHistory:
     @cached_property
     def files(self) -> list[tuple[Path, Path]]:
         """The files as of now, and the paths that they were found below."""
-        return [(path, Path(root)) for root in self.paths for path in _files(Path(root))]
+        return [(path, Path(root)) for root in self.paths for path in data_files(Path(root), _SUFFIXES)]
 
     @cached_property
     def columns(self) -> pa.Schema:
@@ -324,16 +326,6 @@ def _finished(parts: Sequence[_Part], schema: pa.Schema) -> pa.Table:
 
 
 # ---- plain files -----------------------------------------------------------------------------------
-
-
-def _files(root: Path) -> list[Path]:
-    """Data files below a directory, in order of their paths; a path may be a file itself."""
-    if root.is_file():
-        return [root]
-    found = (path for path in root.rglob("*") if path.is_file() and path.suffix in (".parquet", ".parq", ""))
-    return sorted(
-        path for path in found if not any(part.startswith((".", "_")) for part in path.relative_to(root).parts)
-    )
 
 
 def _schema_of(path: Path, root: Path) -> pa.Schema:

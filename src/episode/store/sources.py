@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 
 from episode.errors import EpisodeDataError
 from episode.store.declaration import Declaration, find_column
+from episode.store.files import data_files
 from episode.store.rows import table_of_dictionaries
 from episode.store.text import parsed
 
@@ -56,7 +57,7 @@ def _parquet(path: str, rows: int, seen: Callable[[int], Any]) -> Iterator[pa.Ta
     if path == "-":
         raise EpisodeDataError("Parquet cannot be read from a pipe.", hint="Give the path of a file.")
     done = 0
-    for file in _files(Path(path)):
+    for file in data_files(Path(path)):
         try:
             with pq.ParquetFile(file) as opened:
                 for batch in opened.iter_batches(batch_size=rows):
@@ -65,16 +66,6 @@ def _parquet(path: str, rows: int, seen: Callable[[int], Any]) -> Iterator[pa.Ta
             raise EpisodeDataError(f"{file} cannot be read as Parquet: {error}.") from None
         done += file.stat().st_size
         seen(done)
-
-
-def _files(path: Path) -> list[Path]:
-    """The file, or those of a directory in order of their names, without hidden ones."""
-    if path.is_file():
-        return [path]
-    found = [file for file in path.rglob("*.parquet") if file.is_file()]
-    return sorted(
-        file for file in found if not any(part.startswith(("_", ".")) for part in file.relative_to(path).parts)
-    )
 
 
 # ---- lines -----------------------------------------------------------------------------------------

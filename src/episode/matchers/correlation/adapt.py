@@ -10,7 +10,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from statistics import median
 
-from episode.plan.correlation.cost import OVERHEAD, Factors, costs
+from episode.plan.correlation.cost import HELD, OVERHEAD, Factors, costs
 from episode.plan.correlation.plan import CorrelationPlan, Strategy
 from episode.plan.correlation.report import Change, CorrelationReport
 
@@ -123,6 +123,7 @@ class Adaptation:
         for name in ("live", "archive"):
             if f"{name}_asked" not in self._measured:
                 self._rates[f"{name}_asked"] = self._rates.get(f"{name}_row", 0.0) * OVERHEAD
+            self._rates.setdefault(f"{name}_held", HELD)
 
     @property
     def factors(self) -> Factors:

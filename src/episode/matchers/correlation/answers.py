@@ -23,7 +23,7 @@ from episode.matchers.correlation.reach import Reach
 from episode.matchers.correlation.recent import RecentBuffer
 from episode.matchers.correlation.segments import FIRST_ID, Demands, Segments, looked_up
 from episode.matchers.correlation.side import Side
-from episode.matchers.held import by_name, chunk_of, least_by_key, ranges
+from episode.matchers.held import arrays_in, by_name, chunk_of, least_by_key, ranges
 from episode.matchers.protocol import END_OF_TIME, EventBatch, Partial, StateChunk
 
 SLACK = 8
@@ -262,8 +262,9 @@ class Answers:
 
     def restore(self, chunks: Sequence[StateChunk]) -> dict[bytes, bytes] | None:
         """Go on with these chunks; gives what else was remembered, if anything was."""
-        known = by_name([chunk for chunk in chunks if chunk.name in (_STATE, _UNANCHORED)])
-        if _STATE not in known:
+        known = by_name([chunk for chunk in chunks if chunk.name == _STATE])
+        unanchored = arrays_in(chunks, _UNANCHORED, "key")
+        if not known or unanchored is None:
             return None
         if self.older is not None:
             self.older.restore(chunks)
@@ -271,7 +272,7 @@ class Answers:
         metadata: dict[bytes, bytes] = table.schema.metadata
         self._next_id = int(metadata[b"next"])
         self.segments = Segments.from_table(table)
-        self._unanchored = from_bytes(known[_UNANCHORED].data).column("key").to_numpy().copy()
+        (self._unanchored,) = unanchored
         self.covered.restore(chunks)
         return metadata
 

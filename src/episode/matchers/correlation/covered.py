@@ -9,9 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from episode.kernels.times import NEVER
-from episode.matchers.columns import from_bytes
 from episode.matchers.correlation.segments import looked_up, nothing
-from episode.matchers.held import by_name, chunk_of, least_by_key
+from episode.matchers.held import arrays_in, chunk_of, least_by_key
 from episode.matchers.protocol import StateChunk
 
 _NAME = "covered"
@@ -44,7 +43,6 @@ class Covered:
         return chunk_of(_NAME, pa.table({"key": self.key, "covered": self.time}))
 
     def restore(self, chunks: Sequence[StateChunk]) -> None:
-        known = by_name([chunk for chunk in chunks if chunk.name == _NAME])
-        if known:
-            table = from_bytes(known[_NAME].data)
-            self.key, self.time = (table.column(name).to_numpy().copy() for name in ("key", "covered"))
+        known = arrays_in(chunks, _NAME, "key", "covered")
+        if known is not None:
+            self.key, self.time = known

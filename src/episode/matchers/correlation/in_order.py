@@ -12,10 +12,9 @@ import numpy as np
 import pyarrow as pa
 
 from episode.kernels.times import EVER, NEVER, window_ends
-from episode.matchers.columns import from_bytes
 from episode.matchers.correlation.matches import Matches
 from episode.matchers.correlation.output import MOST_PAIRS, Pairs, ends_after, pairs_by_archive
-from episode.matchers.held import by_name, chunk_of
+from episode.matchers.held import arrays_in, chunk_of
 from episode.matchers.protocol import StateChunk
 
 _NAME = "in order"
@@ -79,10 +78,9 @@ class InOrder:
         return chunk_of(_NAME, pa.table({"key": self.key, "start": self.start, "end": self.end}))
 
     def restore(self, chunks: Sequence[StateChunk]) -> None:
-        known = by_name([chunk for chunk in chunks if chunk.name == _NAME])
-        if known:
-            table = from_bytes(known[_NAME].data)
-            self.key, self.start, self.end = (table.column(name).to_numpy().copy() for name in ("key", "start", "end"))
+        known = arrays_in(chunks, _NAME, "key", "start", "end")
+        if known is not None:
+            self.key, self.start, self.end = known
 
 
 def _first_left(archive: Matches, whole: np.ndarray) -> np.ndarray:

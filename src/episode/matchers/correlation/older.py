@@ -9,11 +9,10 @@ import pyarrow as pa
 
 from episode.kernels.correlation import regions
 from episode.kernels.times import EVER, NEVER
-from episode.matchers.columns import from_bytes
 from episode.matchers.correlation.past import Past
 from episode.matchers.correlation.recent import RecentBuffer
 from episode.matchers.correlation.segments import looked_up
-from episode.matchers.held import by_name, chunk_of, least_by_key
+from episode.matchers.held import arrays_in, chunk_of, least_by_key
 from episode.matchers.protocol import StateChunk
 
 _NAME = "since"
@@ -93,7 +92,6 @@ class OlderRows:
         return chunk_of(_NAME, pa.table({"key": self.key, "since": self.since}))
 
     def restore(self, chunks: Sequence[StateChunk]) -> None:
-        known = by_name([chunk for chunk in chunks if chunk.name == _NAME])
-        if known:
-            table = from_bytes(known[_NAME].data)
-            self.key, self.since = (table.column(name).to_numpy().copy() for name in ("key", "since"))
+        known = arrays_in(chunks, _NAME, "key", "since")
+        if known is not None:
+            self.key, self.since = known

@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 
 from episode.kernels.times import EVER, NEVER
-from episode.matchers.columns import from_bytes, int64_values, one_chunk, take
+from episode.matchers.columns import int64_values, one_chunk, take
 from episode.matchers.correlation.matches import Matches, matches_of
-from episode.matchers.held import by_name, chunk_of, least_by_key
+from episode.matchers.held import arrays_in, chunk_of, least_by_key
 from episode.matchers.keys import KeyCoder
 from episode.matchers.ordering import events_of
 from episode.matchers.protocol import END_OF_TIME, EventBatch, Matcher, Snapshot, StateChunk, Traits
@@ -90,9 +90,9 @@ class Events:
     def restore(self, chunks: Sequence[StateChunk]) -> None:
         if not self.shared:
             self._coder.restore(chunks)
-            known = by_name([chunk for chunk in chunks if chunk.name == "outer"])
-            if known:
-                self._outer_of = from_bytes(known["outer"].data).column("outer").to_numpy().copy()
+            known = arrays_in(chunks, "outer", "outer")
+            if known is not None:
+                (self._outer_of,) = known
 
 
 class Side:
@@ -152,9 +152,8 @@ class Side:
     # ---- snapshots -------------------------------------------------------------------------------------------------
 
     def snapshot(self) -> Snapshot:
-        inner, own = self.matcher.snapshot(), self.events.snapshot()
-        put = [StateChunk(f"matcher.{chunk.name}", chunk.version, chunk.data) for chunk in inner.put]
-        return Snapshot((*put, *own.put), (*(f"matcher.{name}" for name in inner.removed), *own.removed))
+        inner, own = with_prefix(self.matcher.snapshot(), "matcher."), self.events.snapshot()
+        return Snapshot((*inner.put, *own.put), (*inner.removed, *own.removed))
 
     def restore(self, chunks: Sequence[StateChunk]) -> None:
         self.events.restore(chunks)

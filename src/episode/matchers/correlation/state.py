@@ -12,10 +12,9 @@ import pyarrow as pa
 
 from episode.matchers.columns import from_bytes, one_chunk_each
 from episode.matchers.correlation.matches import Matches, together
-from episode.matchers.held import by_name, chunk_of
+from episode.matchers.held import NOT_WRITTEN, by_name, chunk_of
 from episode.matchers.protocol import StateChunk
 
-_NOT_WRITTEN = -1
 _KEY, _START, _END = "__key", "__start", "__end"
 _COMPACTION, _LEAST_COMPACTION, _MOST_CHUNKS = 4, 1024, 64
 
@@ -47,7 +46,7 @@ class KeptMatches:
             return
         all_of_them = together([self.matches, new])
         order = all_of_them.by_start() if self._by_start else all_of_them.by_end()
-        fresh = np.full(len(new), _NOT_WRITTEN, np.int64)
+        fresh = np.full(len(new), NOT_WRITTEN, np.int64)
         self._chunk = np.concatenate([self._chunk, fresh])[order]
         self._place = np.concatenate([self._place, fresh])[order]
         self.matches = all_of_them if bool((order[1:] > order[:-1]).all()) else all_of_them.select(order)
@@ -67,15 +66,15 @@ class KeptMatches:
 
     def changes(self) -> tuple[tuple[StateChunk, ...], tuple[str, ...]]:
         """Chunks to write and names of chunks to forget, so that the state has the kept matches."""
-        live = set(np.unique(self._chunk[self._chunk != _NOT_WRITTEN]).tolist())
+        live = set(np.unique(self._chunk[self._chunk != NOT_WRITTEN]).tolist())
         written = sum(self._sizes[chunk] for chunk in live)
         if written > _COMPACTION * len(self) + _LEAST_COMPACTION or len(live) > _MOST_CHUNKS:
             live = set()
-            self._chunk[:] = _NOT_WRITTEN
+            self._chunk[:] = NOT_WRITTEN
         removed = tuple(f"{self.name}.{chunk}" for chunk in self._sizes if chunk not in live)
         self._sizes = {chunk: size for chunk, size in self._sizes.items() if chunk in live}
         put: list[StateChunk] = []
-        rows = np.flatnonzero(self._chunk == _NOT_WRITTEN)
+        rows = np.flatnonzero(self._chunk == NOT_WRITTEN)
         if len(rows):
             self._chunk[rows], self._place[rows] = self._next, np.arange(len(rows))
             self._sizes[self._next] = len(rows)

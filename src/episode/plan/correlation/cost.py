@@ -8,6 +8,9 @@ from episode.plan.correlation.plan import Strategy
 
 OVERHEAD = 1.2
 """A row that is gathered for a region costs so much more than one that is fed as it comes, until it is measured."""
+HELD = 2e-7
+"""Seconds for keeping a row in the recent buffer, and for what a lazy round does besides, until that is measured. A
+cheap pattern costs no more than that for a row: a lazy strategy is not even tried where there is nothing to gain."""
 
 
 @dataclass(frozen=True)
