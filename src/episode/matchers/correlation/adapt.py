@@ -21,7 +21,7 @@ REMEMBERED = 5
 LEAST_ROWS = 256
 """A round of fewer rows says nothing about cost."""
 SAMPLED = 16
-"""Regions are counted in the first two rounds, and then in one of so many."""
+"""Regions are counted when the first round, which says nothing about cost, is over, and then in one of so many."""
 LEAST_ASKED = 1024
 """A region of fewer rows says little about the cost of one."""
 MOST_CHANGES = 64
@@ -73,7 +73,8 @@ class Adaptation:
     def counts_regions(self) -> bool:
         """Are the rows of regions to be counted in this round?"""
         done = sum(self.rounds.values())
-        return self.chooses and (done < 2 or done % SAMPLED == 1)
+        known = "live_region" in self._rates
+        return self.chooses and done > 0 and (not known or done % SAMPLED == 1)
 
     def hold(self, buffered: int, cached: int, read: int) -> None:
         """How much is held after a round, and how many rows were read so far."""
