@@ -5,7 +5,7 @@ from __future__ import annotations
 from io import StringIO
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 import typer
@@ -441,3 +441,82 @@ def test_progress_is_silent_without_a_terminal_or_a_tracker() -> None:
         pass
     with progress(SimpleNamespace(sparkContext=SimpleNamespace()), Console(force_terminal=False)):
         pass
+
+
+# ---- live queries ------------------------------------------------------------------------------------
+
+
+class FakeLiveQuery:
+    """Stands in for a live query that has ended."""
+
+    isActive = False
+    into = "the stream Alerts"
+    checkpoint = "/catalog/.live/1"
+    metricsPort = None
+    status: ClassVar[dict[str, Any]] = {"message": "Stopped"}
+    lastProgress = None
+    error: Exception | None = None
+
+    def exception(self) -> Exception | None:
+        return self.error
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
+    calls: list[tuple[Any, ...]] = []
+
+    def start(text: str, arguments: Any, **given: Any) -> FakeLiveQuery:
+        calls.append((text, arguments, given))
+        return FakeLiveQuery()
+
+    monkeypatch.setattr(episode, "start", start)
+    return calls
+
+
+def test_a_live_query(started: list[tuple[Any, ...]]) -> None:
+    given = ("--into", "Alerts", "--input", "push", "--tasks", "2", "--checkpoint", "state", "--arg", "x=5")
+    result = invoke("run", QUERY, "--live", *given, "--metrics", "0")
+    assert result.exit_code == 0, result.stderr
+    text, arguments, wishes = started[0]
+    assert (text, arguments) == (QUERY, {"x": 5})
+    assert Path(wishes.pop("checkpoint")) == Path("state").absolute()
+    assert wishes == {"into": "Alerts", "input": "push", "tasks": 2, "metrics_port": 0}
+    assert "stopped: no events" in result.stderr
+
+
+def test_a_live_query_keeps_its_checkpoint_by_its_output(started: list[tuple[Any, ...]]) -> None:
+    result = invoke("run", QUERY, "--live", "--into", "kafka://h:9092/alerts")
+    assert started[0][2]["into"] == {"kafka": "alerts", "kafka.bootstrap.servers": "h:9092"}
+    assert (started[0][2]["checkpoint"], started[0][2]["input"]) == (None, "adaptive")
+    assert "The checkpoint is in /catalog/.live/1" in result.stderr.replace("\n", " ")
+
+
+def test_matches_of_a_live_query_may_go_to_the_screen(started: list[tuple[Any, ...]]) -> None:
+    result = invoke("run", QUERY, "--live")
+    assert "--into NAME keeps them" in result.stderr
+    print_them = started[0][2]["into"]
+    assert callable(print_them)
+    assert not Path(started[0][2]["checkpoint"]).exists(), "it was for this run alone"
+
+
+def test_an_error_of_a_live_query(started: list[tuple[Any, ...]], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(FakeLiveQuery, "error", EpisodeDataError("too much"))
+    result = invoke("run", QUERY, "--live", "--into", "Alerts")
+    assert (result.exit_code, "too much" in result.stderr) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--into", "Alerts"], "--into cannot be given without --live"),
+        (["--tasks", "2"], "--tasks cannot be given without --live"),
+        (["--live", "--follow"], "--follow cannot be given with --live"),
+        (["--live", "--table", "t=x"], "--table cannot be given with --live"),
+        (["--live", "--output", "x"], "--output cannot be given with --live"),
+        (["--live", "--into", "kafka://h"], "not of the form kafka://HOST:PORT/TOPIC"),
+    ],
+)
+def test_options_of_live_queries(started: list[tuple[Any, ...]], arguments: list[str], message: str) -> None:
+    result = invoke("run", QUERY, *arguments)
+    assert (result.exit_code, started) == (2, [])
+    assert message in " ".join(result.stderr.replace("│", " ").split())

@@ -295,7 +295,7 @@ class Planner:
                 error.node.sql("spark"),
                 matched.source,
                 matched.span,
-                "Times of day are those of the session's time zone, which only Spark knows. Set "
+                "Days are those of the session's time zone, which only Spark knows. Set "
                 "spark.sql.session.timeZone to UTC, or run it in micro-batches: episode.sql on the stream.",
             ) from None
         lower = [name.lower() for name in schema.names]

@@ -11,6 +11,7 @@ from rich.console import Console
 
 from episode.follow import new_batches
 from episode.report.live import RESULT, SHOWN_ROWS, LiveView, duration, micro_batch, size
+from episode.report.live_view import LiveQueryView
 
 
 def progress(number: int, *, ran: bool = True, watermark: str | None = "2026-03-02T09:30:00.000Z") -> Any:
@@ -110,3 +111,55 @@ def test_sizes(count: float, words: str) -> None:
 )
 def test_durations(seconds: float, words: str) -> None:
     assert duration(seconds) == words
+
+
+# ---- live queries ------------------------------------------------------------------------------------
+
+
+def live_progress(**given: Any) -> dict[str, Any]:
+    return {
+        "events": 12_345,
+        "matches": 67,
+        "late": 0,
+        "inputRowsPerSecond": 1_234.5,
+        "unprocessed": 8,
+        "unread": 9,
+        "mode": "push",
+        "switches": 1,
+        "latency": {"p50": 3.21, "p90": 8.0, "p99": 120.4},
+        "state_rows": 55,
+        "live_keys": 1,
+        "eventTime": {"watermark": 1_000},
+        "memory": 2_000_000,
+        "restarts": 2,
+        "tasks": [{}, {}],
+        "last_matches": [{"symbol": "a[b]", "low": 1.5}, {"symbol": None, "low": 2.5}],
+        **given,
+    }
+
+
+def test_a_live_query_in_a_line() -> None:
+    view = LiveQueryView("Alerts")
+    assert view.line() == "starting"
+    view.update({"message": "Matching"}, live_progress())
+    assert view.line() == (
+        "12,345 events (1,234/s), 67 matches, 8 unprocessed, 9 in the store, push (1 switch), "
+        "latency 3.2 / 8.0 / 120 ms, 55 rows held, watermark 1,000"
+    )
+    view.update({"message": "Matching"}, live_progress(unread=None, eventTime={}, late=3))
+    assert "67 matches, 3 late, 8 unprocessed, push" in view.line()
+    assert view.line().endswith("watermark none yet")
+    assert view.totals() == "12,345 events, 67 matches, 3 late"
+
+
+def test_a_live_query_as_a_picture() -> None:
+    view = LiveQueryView("Alerts")
+    screen = Console(file=StringIO(), width=100)
+    screen.print(view)
+    view.update({"message": "Matching"}, live_progress(latency={"p50": None, "p90": None, "p99": None}))
+    screen.print(view)
+    shown = screen.file.getvalue()
+    assert "Alerts  starting" in shown
+    assert "2.0 MB of memory, 2 restarts" in shown
+    assert "a[b]" in shown
+    assert "latency –" in shown
