@@ -70,7 +70,11 @@ class StoreInput:
     """What one task reads: of each stream the lanes whose numbers are the task's, modulo the number of tasks."""
 
     def __init__(self, streams: Sequence[StreamRead], task: int, tasks: int) -> None:
-        self.cursors = [_Cursor(stream, task, tasks) for stream in streams]
+        self.cursors: list[_Cursor] = []
+        for stream in streams:
+            own = stream.declaration.name
+            times = 1 + sum(cursor.stream.declaration.name == own for cursor in self.cursors)
+            self.cursors.append(_Cursor(own if times == 1 else f"{own}/{times}", stream, task, tasks))
         self.watch = DirectoryWatch([cursor.log.directory for cursor in self.cursors])
 
     def read(self, after: Position, rows: int, until: Position | None = None) -> Slice | None:
@@ -128,12 +132,13 @@ class _Found:
 
 
 class _Cursor:
-    """A place in one stream, and the greatest event time up to there."""
+    """A place in one stream, and the greatest event time up to there. name: of it in positions: a stream may be read
+    twice, with other columns."""
 
-    def __init__(self, stream: StreamRead, task: int, tasks: int) -> None:
+    def __init__(self, name: str, stream: StreamRead, task: int, tasks: int) -> None:
         declaration = stream.declaration
         self.stream = stream
-        self.name = declaration.name
+        self.name = name
         self.store = StreamStore(declaration)
         self.log = self.store.log
         self._other_log = Log(declaration)  # for another thread

@@ -189,6 +189,15 @@ def test_only_the_stream_that_is_behind_is_read(tmp_path: Path) -> None:
     assert input.unread(position) == 1
 
 
+def test_a_stream_may_be_read_twice(tmp_path: Path) -> None:
+    store = filled(tmp_path)
+    reads = [StreamRead(store.declaration, ("k", "t", "v"), Named(name)) for name in "ab"]
+    found = everything(StoreInputs(tuple(reads)).open(0, 1), 20)
+    assert found[-1].after == {"Live": 12, "Live/2": 12}
+    streams = [row["stream"] for part in found for row in part.table.to_pylist()]
+    assert (streams.count("a"), streams.count("b")) == (96, 96)
+
+
 def test_a_position_of_several_streams_is_reached_again(tmp_path: Path) -> None:
     one, other, input = two(tmp_path)
     for i in range(6):
