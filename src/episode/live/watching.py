@@ -10,6 +10,7 @@ import ctypes
 import os
 import select
 import time
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,7 @@ class DirectoryWatch:
         self._poll = select.poll()
         if self._handle >= 0:
             self._poll.register(self._handle, select.POLLIN)
+            self._closing = weakref.finalize(self, os.close, self._handle)  # a user has few of them
 
     def wait(self, seconds: float) -> None:
         """Return when a file has come since the last call, or the time is over."""
@@ -61,5 +63,5 @@ class DirectoryWatch:
 
     def close(self) -> None:
         if self._handle >= 0:
-            os.close(self._handle)
+            self._closing()
             self._handle = -1
