@@ -18,6 +18,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
+from tests.conformance.cases import comparable
+from tests.conformance.test_conformance_live import lives
 
 import episode
 from episode import Options, streams
@@ -217,6 +219,36 @@ def test_a_driver_that_is_killed(ticks: str, started: Callable[..., LiveQuery], 
     streams.append("Ticks", events(600, 300))
     ended(query)
     assert reported() == expected()
+
+
+@pytest.mark.live
+@pytest.mark.filterwarnings("ignore:The state of this stream is not bounded")
+@pytest.mark.parametrize("part", range(6))
+def test_cases_of_the_conformance_suite(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: int
+) -> None:
+    """A few of each language; `tests/conformance/test_conformance_live.py` has all of them without Spark."""
+    monkeypatch.setenv("EPISODE_CATALOG", str(tmp_path / "catalog"))
+    zone = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", "UTC")
+    language = ("rows", "rows", "rows", "events", "situations", "situations")[part]
+    of_language = [live for live in lives() if live.case.language == language]
+    live = of_language[(part + 1) * len(of_language) // 8]
+    arriving, delay = live.arriving(not live.has_ties)
+    _, store, _ = live.plan(tmp_path / "catalog", delay, 1)
+    try:
+        options = Options(**live.case.options, end=live.end)
+        query = episode.start(
+            live.case.query, spark=spark, into=str(tmp_path / "out") + "/", tasks=2 if live.keys else 1, options=options
+        )
+        for begin in range(0, arriving.num_rows, 3):
+            store.append(arriving.slice(begin, 3))
+        store.append(live.marker(store.schema, delay))
+        assert query.awaitTermination(PATIENCE), query.status
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", zone)
+    found = pq.read_table(tmp_path / "out").to_pylist() if (tmp_path / "out").exists() else []
+    assert comparable(found, live.case.types, False) == live.case.expected(False), live.case.id
 
 
 # ---- other outputs -----------------------------------------------------------------------------------

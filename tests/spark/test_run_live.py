@@ -35,9 +35,10 @@ def catalog(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def append(*rows: tuple[int, int]) -> None:
-    times, values = zip(*rows, strict=True)
-    ones = pa.array([1] * len(rows), pa.int32())
-    streams.append("Ticks", pa.table({"k": ones, "ts": times, "v": pa.array(values, pa.int32())}))
+    """Events of one key, and one of another key that comes after them and moves the watermark."""
+    times, values = zip(*rows, (rows[-1][0] + 1, 0), strict=True)
+    keys = pa.array([1] * len(rows) + [2], pa.int32())
+    streams.append("Ticks", pa.table({"k": keys, "ts": times, "v": pa.array(values, pa.int32())}))
 
 
 class Run:
@@ -75,10 +76,10 @@ def test_matches_to_the_screen_and_an_interrupt(catalog: Path) -> None:
     append((1, 1), (2, 2))
     run = Run(PAIRS, "--live")
     assert run.line() == {"k": 1, "low": 1, "high": 2, "match_end": 2}
-    append((3, 5))
+    append((4, 5))
     assert run.line()["high"] == 5
     assert run.interrupted() == 0, run.notes
-    assert "stopped: 3 events, 2 matches, 0 late" in run.notes
+    assert "stopped: 5 events, 2 matches, 0 late" in run.notes
 
 
 def test_an_interrupted_query_goes_on_with_the_same_command(catalog: Path) -> None:

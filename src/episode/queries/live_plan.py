@@ -62,6 +62,12 @@ class LivePlan:
             raise self.reason
         if tasks > self.lanes:
             names = " and ".join(stream.declaration.name for stream in self.streams)
+            if self.streams[0].declaration.using == "kafka":
+                raise EpisodeAnalysisError(
+                    f"tasks={tasks}: the topic of {names} has {self.lanes} partition{'s' if self.lanes > 1 else ''}, "
+                    "and a partition is read by one task.",
+                    hint=f"Use tasks={self.lanes}.",
+                )
             raise EpisodeAnalysisError(
                 f"tasks={tasks}: the keys of {names} are in {self.lanes} lane{'s' if self.lanes > 1 else ''}, and a "
                 "lane is read by one task.",

@@ -14,6 +14,7 @@ from episode.live.checkpoint import open_query, tasks_of
 from episode.live.handling import HANDLINGS
 from episode.live.inputs import StoreInputs
 from episode.live.kafka_input import KafkaInputs
+from episode.live.kafka_records import TopicReader
 from episode.live.protocol import InputDescription, TaskDescription, TaskOptions
 from episode.matchers.fingerprint import fingerprint
 from episode.plan.event_time import EventTime, duration_in_units
@@ -89,7 +90,7 @@ def start_live(
     plan = plan_live(text, catalog, options, arguments, zone in UTC_NAMES)
     checkpoint = checkpoint_of(text, into, arguments, wishes.checkpoint, catalog)
     output = output_of(into, plan, catalog, checkpoint)
-    input_ = _input(plan, zone)
+    plan, input_ = with_partitions(plan), _input(plan, zone)
     tasks = tasks_for(plan, wishes.tasks, tasks_of(checkpoint), slots(spark))
     how = wishes.options(plan)
     output = output.prepare(catalog)  # all is checked
@@ -142,6 +143,18 @@ def checkpoint_of(
         return str(Path(place).expanduser().absolute())
     what = f"{' '.join(text.split())}\n{sorted(arguments.items())!r}\n{identity_of(into)}"
     return str(catalog.directory / PLACE / hashlib.sha256(what.encode()).hexdigest()[:16])
+
+
+def with_partitions(plan: LivePlan) -> LivePlan:
+    """A plan over a topic, whose partitions are known now: there may be as many tasks."""
+    declaration = plan.streams[0].declaration
+    if declaration.using != "kafka":
+        return plan
+    reader = TopicReader(declaration)
+    try:
+        return replace(plan, lanes=min(plan.lanes, reader.count()))
+    finally:
+        reader.close()
 
 
 def _input(plan: LivePlan, zone: str) -> InputDescription:

@@ -28,7 +28,7 @@ def load() -> None:
     from episode.matchers.keys import KeyCoder
     from episode.matchers.ordering import events_of
     from episode.matchers.protocol import InputOrder, OrderKey
-    from episode.spark import batch, store_source, stream  # noqa: F401
+    from episode.spark import batch, live_tasks, store_source, stream  # noqa: F401
 
     order = InputOrder(("k",), (OrderKey("ts"),))
     events = pa.table({"k": [1, 2, 1], "ts": [1, 2, 3], "v": [1.0, 2.5, 3.0]})

@@ -22,7 +22,7 @@ from episode.queries.live import plan_live
 from episode.queries.live_output import identity_of, made_for, output_of
 from episode.queries.live_plan import LivePlan
 from episode.queries.options import Options
-from episode.queries.starting import Wishes, checkpoint_of, described, tasks_for
+from episode.queries.starting import Wishes, checkpoint_of, described, tasks_for, with_partitions
 from episode.store.catalog import Catalog, declare
 from episode.store.stream import StreamStore
 
@@ -235,3 +235,26 @@ def test_how_many_tasks(catalog: Catalog) -> None:
 def test_wishes() -> None:
     with pytest.raises(EpisodeAnalysisError, match="metrics_port=-1"):
         Wishes(metrics_port=-1)
+
+
+def test_as_many_tasks_as_a_topic_has_partitions(catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Reader:
+        def __init__(self, declaration: Any) -> None:
+            assert declaration.name == "Trades"
+
+        def count(self) -> int:
+            return 3
+
+        def close(self) -> None: ...
+
+    monkeypatch.setattr("episode.queries.starting.TopicReader", Reader)
+    options = {"kafka.bootstrap.servers": "h:1", "topic": "t"}
+    catalog.create(declare("Trades", TICKS, time="ts", key="symbol", using="kafka", options=options))
+    text = FALLS.format(columns="*").replace("Ticks", "Trades")
+    found = with_partitions(plan(text, catalog))
+    assert tasks_for(found, None, None, 8) == 3
+    with pytest.raises(EpisodeAnalysisError, match="has 3 partitions"):
+        tasks_for(found, 4, None, 8)
+    alone = with_partitions(plan(text.replace("PARTITION BY symbol ", ""), catalog))
+    with pytest.raises(EpisodeUnsupportedError, match="Trades is spread by symbol"):
+        tasks_for(alone, None, None, 8)
