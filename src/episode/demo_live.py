@@ -155,3 +155,6 @@ class Market(Thread):
                     self.falls += 1
             due += PAUSE
             time.sleep(max(0.0, due - time.monotonic()))
+        # What came last waits until it is certain that nothing can come before it: until a later tick.
+        closing = datetime.now(timezone.utc) + timedelta(seconds=1)
+        streams.append("Ticks", [{"symbol": "S000", "ts": closing, "price": round(prices[0] + 1, 2)}])

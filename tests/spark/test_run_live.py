@@ -67,8 +67,16 @@ class Run:
     def interrupted(self) -> int:
         """Ctrl-C in the terminal reaches all processes of the group."""
         os.killpg(self.process.pid, signal.SIGINT)
-        code = self.process.wait(60)
+        return self.ended()
+
+    def ended(self) -> int:
+        """Its exit code."""
+        code = self.process.wait(120)
         self._reader.join(10)
+        assert self.process.stdout is not None
+        assert self.process.stderr is not None
+        self.process.stdout.close()
+        self.process.stderr.close()
         return code
 
 
@@ -97,8 +105,7 @@ def test_an_interrupted_query_goes_on_with_the_same_command(catalog: Path) -> No
 
 def test_a_query_that_is_wrong(catalog: Path) -> None:
     run = Run(PAIRS.replace("A.v AS", "A.w AS"), "--live", "--into", "Pairs")
-    assert run.process.wait(120) == 2
-    run._reader.join(10)
+    assert run.ended() == 2
     assert "There is no" in run.notes
 
 
