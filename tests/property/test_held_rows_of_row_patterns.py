@@ -1,6 +1,7 @@
 """A row pattern holds its rows in two ways, and each takes over from the other at any feed: the matches are the same.
 
-Rows that a feed brings are joined with all held ones, or go into the arena after those of their keys (`open_rows`).
+Rows that a feed brings are joined with all held ones, or go into the arena after those of their keys (`open_rows`),
+where attempts that wait go on.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from episode.errors import EpisodeDataError
@@ -23,6 +24,36 @@ from tests.reference.generate import clauses, tables
 from tests.support.rows import run_whole, table_in
 
 JOINED, APART = (-1, -1), (0, 1 << 40)
+MODES = ["", "MAXIMAL MATCH ", "INCREMENTAL MATCH ", "ALL MATCHES "]
+SKIPS = ["PAST LAST ROW", "TO NEXT ROW", "TO LAST B"]
+PATTERNS = [
+    "(A B*? C)", "(A B* C)", "(A B+ C)", "(A (B | C)+ D)", "(A B*? C B+ D)", "(A+ B+ C+)", "((A B)+ C)", "(A B? C+ D)",
+    "((A | B)* C)", "((A+ | B+)+ D)", "(A B C | A B* D)", "(^ A B* C)", "(A B* $)", "(A B{2,} C)",
+    "(PERMUTE(A, B, C) D)",
+]  # fmt: skip
+CONDITIONS = [
+    {"B": "B.v > 1", "C": "C.v < 2", "D": "D.v = 3"},
+    {"A": "A.v < 3", "B": "B.v >= A.v", "C": "C.v < LAST(B.v)", "D": "D.v = 1"},
+    {"B": "B.v > PREV(B.v)", "C": "C.v < NEXT(C.v)", "D": "D.v > 2"},
+    {"B": "sum(B.v) < 7", "C": "C.v > avg(B.v) OR C.v = FIRST(A.v)", "D": "D.v = 0"},
+    {"B": "max_by(B.v, B.f) < 3", "C": "C.v = 4", "D": "D.v = 4 AND count(B.*) > 1"},
+]  # fmt: skip
+
+
+@st.composite
+def waiting_clauses(draw: Any) -> str:
+    """Patterns whose start rows wait for rows to come, in every mode."""
+    pattern = draw(st.sampled_from(PATTERNS))
+    given = draw(st.sampled_from(CONDITIONS))
+    conditions = ", ".join(f"{label} AS {given[label]}" for label in given if label in pattern)
+    skip = draw(st.sampled_from(SKIPS if "B" in pattern and "B?" not in pattern else SKIPS[:2]))
+    within = draw(st.sampled_from(["", " WITHIN 3", " WITHIN 8", " WITHIN 30"]))
+    rows = draw(st.sampled_from(["", "ALL ROWS PER MATCH ", "ALL ROWS PER MATCH WITH UNMATCHED ROWS "]))
+    return (
+        f"PARTITION BY k ORDER BY ts MEASURES MATCH_NUMBER() AS number, FIRST(ts) AS first, LAST(ts) AS last, "
+        f"count(*) AS n {rows}AFTER MATCH SKIP {skip} {draw(st.sampled_from(MODES))}PATTERN {pattern}{within} "
+        f"DEFINE {conditions or 'A AS A.v >= 0'}"
+    )
 
 
 @contextmanager
@@ -33,6 +64,13 @@ def held(way: tuple[int, int]) -> Iterator[None]:
         yield
     finally:
         row_matcher.MANY, row_matcher.FEW = before
+
+
+def opened(spec: Any, patience: int) -> Any:
+    """A matcher that parks start rows sooner or later."""
+    matcher = spec.open()
+    matcher.rules = matcher.rules._replace(patience=patience)
+    return matcher
 
 
 def in_order(text: str, rows: list[dict[str, Any]]) -> tuple[Any, list[dict[str, Any]]]:
@@ -46,6 +84,8 @@ def in_order(text: str, rows: list[dict[str, Any]]) -> tuple[Any, list[dict[str,
 def fed(spec: Any, rows: list[dict[str, Any]], draw: Any, ways: list[tuple[int, int]]) -> pa.Table:
     """The matches, the rows coming in random pieces, each held in one of the ways, with restarts between them."""
     running = LocalRun(spec)
+    patience = draw(st.sampled_from([0, 1, 4, 64]))
+    running.matcher = opened(spec, patience)
     chunks: dict[str, StateChunk] = {}
     found = []
     begin = 0
@@ -61,10 +101,22 @@ def fed(spec: Any, rows: list[dict[str, Any]], draw: Any, ways: list[tuple[int, 
         if draw(st.integers(0, 4)) == 0:
             running.matcher.snapshot().apply(chunks)
             if draw(st.booleans()):
-                running.matcher = spec.open()
+                running.matcher = opened(spec, patience)
                 running.matcher.restore(list(chunks.values()))
     found.append(running.finish())
     return pa.concat_tables(found)
+
+
+def check(text: str, rows: list[dict[str, Any]], draw: Any, ways: list[tuple[int, int]]) -> None:
+    """In any pieces and ways, the matches are those of one feed, and the oracle's."""
+    spec, rows = in_order(text, rows)
+    expected = expectation(text, rows)
+    if expected is EpisodeDataError:
+        with pytest.raises(EpisodeDataError):
+            fed(spec, rows, draw, ways)
+        return
+    actual = canonical(finished(spec, fed(spec, rows, draw, ways)))
+    assert actual == canonical(finished(spec, run_whole(spec, rows))) == canonical(expected)
 
 
 @pytest.mark.parametrize("ways", [[APART], [JOINED, APART]], ids=["apart", "either"])
@@ -73,11 +125,17 @@ def fed(spec: Any, rows: list[dict[str, Any]], draw: Any, ways: list[tuple[int, 
 def test_the_way_does_not_matter(
     ways: list[tuple[int, int]], text: str, rows: list[dict[str, Any]], data: st.DataObject
 ) -> None:
-    spec, rows = in_order(text, rows)
-    expected = expectation(text, rows)
-    if expected is EpisodeDataError:
-        with pytest.raises(EpisodeDataError):
-            fed(spec, rows, data.draw, ways)
-        return
-    actual = canonical(finished(spec, fed(spec, rows, data.draw, ways)))
-    assert actual == canonical(finished(spec, run_whole(spec, rows))) == canonical(expected)
+    check(text, rows, data.draw, ways)
+
+
+@SETTINGS
+@given(waiting_clauses(), tables(max_rows=24), st.data())
+def test_attempts_that_wait_go_on(text: str, rows: list[dict[str, Any]], data: st.DataObject) -> None:
+    check(text, rows, data.draw, [APART])
+
+
+@pytest.mark.slow
+@settings(SETTINGS, max_examples=2_000)
+@given(waiting_clauses(), tables(max_rows=30), st.data())
+def test_attempts_that_wait_go_on_at_length(text: str, rows: list[dict[str, Any]], data: st.DataObject) -> None:
+    check(text, rows, data.draw, [APART, APART, APART, JOINED])

@@ -34,7 +34,7 @@ class Program(NamedTuple):
     labels once more. loop_ids[loop_from[i]:loop_from[i + 1]]: loops around an instruction, int32.
     slots, loops, labels: how many there are, of labels at least one. first_bits, follow_bits uint64: labels of which a
     start row and its successor must offer one. one_row_enough: may what is found at a start have one row? nullable: or
-    none?
+    none? required uint64: bits of labels that every match has.
     """
 
     code: np.ndarray
@@ -48,6 +48,7 @@ class Program(NamedTuple):
     follow_bits: np.uint64
     one_row_enough: bool
     nullable: bool
+    required: np.ndarray
 
 
 class Tests(NamedTuple):
@@ -129,7 +130,9 @@ class Rules(NamedTuple):
 
     mode, skip, memory: see `kernels.rows.matching`. within: the window, or NO_WINDOW. timed_out: a start row that finds
     nothing because its window ended gives the rows until then, numbered TIMED_OUT; the end of the input ends every
-    window. lookahead: rows that a NEXT may need. budget: steps that a start row may take.
+    window. lookahead: rows that a NEXT may need. budget: steps that a start row may take. patience: steps after which
+    it waits for a label that it needs and that no row offers yet. counting: are rows counted by the instructions that
+    they come to?
     """
 
     mode: int
@@ -140,6 +143,8 @@ class Rules(NamedTuple):
     timed_out: bool
     lookahead: int
     budget: int
+    patience: int
+    counting: bool
 
 
 class Rows(NamedTuple):
@@ -171,6 +176,29 @@ class Partitions(NamedTuple):
     explored_to: np.ndarray
 
 
+OPEN, PC, ROW, DEPTH, STEPS, ATTEMPT, STAMP, REMEMBERING, LENGTH, HAS_EMPTY, CUT_AT, STACK, ROOM = range(13)
+"""Of an attempt that waits: is there one to go on with?; the instruction and the row at which it stands; how many
+choices are untried; steps so far; its number; the stamp of its memory, and whether it is in use; the length of the best
+way so far, and whether there is an empty one; rows that a window cut off. Where the partition's stack begins, and how
+much room it has, whether an attempt waits or not."""
+ATTEMPT_FIELDS = 13
+
+
+class Attempts(NamedTuple):
+    """Attempts that go on when rows come, where the search keeps its arrays by row (see `Work`).
+
+    kept: does it? If not, only `sought` counts, and may have no column.
+    open int64[ATTEMPT_FIELDS, partitions]. marks int64[2 * labels + loops + 1, partitions]: the last and the first row
+    of each label, and the row where the iteration of each loop began. sought int64[required, partitions]: from the next
+    start on, no row before this one offers the label.
+    """
+
+    kept: bool
+    open: np.ndarray
+    marks: np.ndarray
+    sought: np.ndarray
+
+
 class Found(NamedTuple):
     """Room for the matches: kind uint8; start, length, number int64; path int32: the instruction that took each row,
     from path_from int64 on, which has one entry more."""
@@ -186,12 +214,15 @@ class Found(NamedTuple):
 class Work(NamedTuple):
     """Room for the search.
 
-    cursor int64[8]: partition to go on with, matches, entries of their paths, memory generation, attempts, row of an
-    error, rows that a window cut off, steps beyond those that rows account for. stack_pc int32, stack_row, stack_low
-    int64: untried choices. By row of a match: path, best int32: instructions of this way and of the best one; previous
-    int64: the row of the same label before; seen_end int64; and by row of a partition: end_taken, pending int64. memo
-    int64: visited states.
-    agg_i int64, agg_f, agg_m float64, agg_n int64 [aggregates and arrays, rows of a match or elements].
+    cursor int64[10]: partition to go on with, matches, entries of their paths, memory generation, attempts, row of an
+    error, rows that a window cut off, steps beyond those that rows account for, steps of all attempts, the end of the
+    stacks. stack_pc int32, stack_row, stack_low int64: untried choices. By row of a match (where attempts are kept, by
+    row of the batch): path, best int32: instructions of this way and of the best one; previous int64: the row of the
+    same label before; memo int64: visited states. By row of a match: seen_end int64; by row of a partition: end_taken,
+    pending int64.
+    agg_i int64, agg_f, agg_m float64, agg_n int64 [aggregates and arrays, rows (as path, and one more) or elements].
+    counts int64[instructions, 2, 2]: rows that came to an instruction, and those that it did not take; for the first
+    time, and again after a row that it took.
     """
 
     cursor: np.ndarray
@@ -209,3 +240,4 @@ class Work(NamedTuple):
     agg_f: np.ndarray
     agg_m: np.ndarray
     agg_n: np.ndarray
+    counts: np.ndarray

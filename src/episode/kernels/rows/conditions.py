@@ -13,8 +13,11 @@ from episode.kernels.rows.arrays import EXTREME, PUSHED
 
 
 @njit(cache=True, nogil=True)
-def navigate(first, offset, shift, label, sets, which, start, row, lo, hi, path, label_of, first_row, last_row):
-    """Row of a navigation in the running match start..row, or -1. label: a label, -1 all, -2 look at the set."""
+def navigate(first, offset, shift, label, sets, which, origin, start, row, lo, hi, path, label_of, first_row, last_row):
+    """Row of a navigation in the running match start..row, or -1. label: a label, -1 all, -2 look at the set.
+
+    origin: the row to which the first entry of the path belongs.
+    """
     found = -1
     if label == -1:
         if first:
@@ -27,7 +30,7 @@ def navigate(first, offset, shift, label, sets, which, start, row, lo, hi, path,
     elif first:
         left = offset
         for at in range(start, row + 1):
-            if sets[which, label_of[path[at - start]]]:
+            if sets[which, label_of[path[at - origin]]]:
                 if left == 0:
                     found = at
                     break
@@ -35,7 +38,7 @@ def navigate(first, offset, shift, label, sets, which, start, row, lo, hi, path,
     else:
         left = offset
         for at in range(row, start - 1, -1):
-            if sets[which, label_of[path[at - start]]]:
+            if sets[which, label_of[path[at - origin]]]:
                 if left == 0:
                     found = at
                     break
@@ -49,17 +52,19 @@ def navigate(first, offset, shift, label, sets, which, start, row, lo, hi, path,
 
 @njit(cache=True, nogil=True)
 def take_into_aggregates(
-    depth, row, label, number, agg_function, agg_set, agg_column, agg_valid, agg_float, agg_from, agg_to, agg_result,
-    agg_nav, agg_i, agg_f, agg_m, agg_n, sets, label_codes, nav_rows, nav_labels, code, ri, rf, rn, key, cols_i,
-    cols_f, valid, const_i, const_f, run_i, run_f, run_n,
+    begins, column_before, row, label, number, agg_function, agg_set, agg_column, agg_valid, agg_float, agg_from,
+    agg_to, agg_result, agg_nav, agg_i, agg_f, agg_m, agg_n, sets, label_codes, nav_rows, nav_labels, code, ri, rf, rn,
+    key, cols_i, cols_f, valid, const_i, const_f, run_i, run_f, run_n,
 ):  # fmt: skip
-    """Running aggregates with one more row: column depth + 1 of agg_* from column depth.
+    """Running aggregates with one more row: the column after `column_before` of agg_* from that; begins: from nothing.
 
     agg_n, agg_i, agg_f and agg_m hold the state: count, whole, real and more of `kernels.aggregates`.
     """
     for j in range(len(agg_function)):
-        ai, af, am, an = agg_i[j, depth], agg_f[j, depth], agg_m[j, depth], agg_n[j, depth]
-        if depth == 0:
+        ai, af, am, an = (
+            agg_i[j, column_before], agg_f[j, column_before], agg_m[j, column_before], agg_n[j, column_before],
+        )  # fmt: skip
+        if begins:
             ai, af, am, an = 0, 0.0, 0.0, 0
         if sets[agg_set[j], label]:
             column = agg_column[j]
@@ -86,36 +91,37 @@ def take_into_aggregates(
                 an, ai, af, am = fold_words(function, an, ai, af, am, whole, high)
             elif present:
                 an, ai, af, am = fold(function, agg_float[j], an, ai, af, am, whole, value, row)
-        agg_i[j, depth + 1], agg_f[j, depth + 1] = ai, af
-        agg_m[j, depth + 1], agg_n[j, depth + 1] = am, an
+        agg_i[j, column_before + 1], agg_f[j, column_before + 1] = ai, af
+        agg_m[j, column_before + 1], agg_n[j, column_before + 1] = am, an
 
 
 @njit(cache=True, nogil=True)
 def residual_holds(
-    label, depth, start, row, lo, hi, number, program_from, program_to, program_result, nav_from, nav_ids,
+    label, origin, start, row, lo, hi, number, program_from, program_to, program_result, nav_from, nav_ids,
     nav_first, nav_offset, nav_shift, nav_label, nav_set, sets, label_codes, label_of, path, first_row, last_row,
     agg_function, agg_float, agg_high, agg_i, agg_f, agg_m, agg_n, nav_rows, nav_labels, code, ri, rf, rn, key, cols_i,
     cols_f, valid, const_i, const_f, run_i, run_f, run_n, array_from,
 ):  # fmt: skip
-    """Does the label's program hold for the row under trial?"""
+    """Does the label's program hold for the row under trial? origin: as in `navigate`, of running aggregates too."""
+    taken = row - origin + 1
     for at in range(nav_from[label], nav_from[label + 1]):
         nav = nav_ids[at]
         if nav_label[nav] == EXTREME:
             by = nav_offset[nav]
-            target = np.int64(agg_m[by, depth + 1]) if agg_n[by, depth + 1] else -1
+            target = np.int64(agg_m[by, taken]) if agg_n[by, taken] else -1
         else:
             target = navigate(nav_first[nav], nav_offset[nav], nav_shift[nav], nav_label[nav], sets, nav_set[nav],
-                               start, row, lo, hi, path, label_of, first_row, last_row)  # fmt: skip
+                               origin, start, row, lo, hi, path, label_of, first_row, last_row)  # fmt: skip
         nav_rows[nav] = target
-        nav_labels[nav] = label_codes[label_of[path[target - start]]] if start <= target <= row else -1
+        nav_labels[nav] = label_codes[label_of[path[target - origin]]] if start <= target <= row else -1
     for j in range(len(agg_function)):
         run_i[j], run_f[j], run_n[j] = finished(
-            agg_function[j], agg_float[j], agg_n[j, depth + 1], agg_i[j, depth + 1], agg_f[j, depth + 1],
-            agg_m[j, depth + 1],
+            agg_function[j], agg_float[j], agg_n[j, taken], agg_i[j, taken], agg_f[j, taken],
+            agg_m[j, taken],
         )  # fmt: skip
         if agg_high[j] >= 0:
             run_i[j], run_i[agg_high[j]], run_n[j] = finished_words(
-                agg_function[j], agg_n[j, depth + 1], agg_i[j, depth + 1], agg_f[j, depth + 1], agg_m[j, depth + 1]
+                agg_function[j], agg_n[j, taken], agg_i[j, taken], agg_f[j, taken], agg_m[j, taken]
             )
             run_n[agg_high[j]] = run_n[j]
     if array_from[label] < array_from[label + 1]:

@@ -7,6 +7,11 @@ a memory of visited (choice, row) states makes nested quantifiers linear; elsewh
 start row and one for all of them together.
 
 The rows of a match are contiguous, so a match is (start, length) and the instruction that took each row.
+
+An attempt that needs rows to come waits. Where attempts are kept, everything it has done so far stays as it is, in
+arrays by row of the batch, and it goes on from there when rows come; elsewhere it starts over. Nothing that it has done
+can come out otherwise with more rows: rows are looked at only where they and the rows that NEXT needs are there, `$`
+waits at the last row, and a window that has ended stays ended.
 """
 
 from __future__ import annotations
@@ -20,18 +25,31 @@ from episode.kernels.outcomes import EMPTY, MATCHED, TIMED_OUT, UNMATCHED
 from episode.kernels.rows.arrays import (
     A_NAV,
     A_VALID,
+    ATTEMPT,
     B_NAV,
     B_VALID,
     BIT,
     COMPARE,
+    CUT_AT,
+    DEPTH,
     ENTRY,
     FIRST,
     FLOATING,
+    HAS_EMPTY,
     LABEL,
+    LENGTH,
     LOOP,
     OP,
+    OPEN,
+    PC,
+    REMEMBERING,
+    ROOM,
+    ROW,
     SECOND,
     SLOT,
+    STACK,
+    STAMP,
+    STEPS,
     A,
     B,
 )
@@ -60,24 +78,42 @@ MEMORY_AFTER = 256
 STEPS_PER_ROW = 64
 BUDGETS = 20
 """All start rows of a feed together may take so many budgets, beyond the steps that the rows they reach account for."""
+LEAST_STACK = 8
 NOTHING, FOUND, WAITING, SPENT, FULL = range(5)
-AT_PARTITION, OUTS, PATHS, GENERATION, ATTEMPTS, STATUS_ROW, CUT, EXCESS = range(8)
+AT_PARTITION, OUTS, PATHS, GENERATION, ATTEMPTS, STATUS_ROW, CUT, EXCESS, ALL_STEPS, STACK_END = range(10)
+
+
+@njit(cache=True, nogil=True)
+def enlarge_stack(kept, k, depth, bottom, room, opened, cursor, stack_pc, stack_row, stack_low):
+    """Where attempts are kept, a partition whose stack is full gets one twice as large at the end: (bottom, room)."""
+    larger = max(LEAST_STACK, 2 * room)
+    end = cursor[STACK_END]
+    if not kept or end + larger > len(stack_pc):
+        return bottom, room
+    for at in range(depth):
+        stack_pc[end + at] = stack_pc[bottom + at]
+        stack_row[end + at] = stack_row[bottom + at]
+        stack_low[end + at] = stack_low[bottom + at]
+    cursor[STACK_END] = end + larger
+    opened[STACK, k], opened[ROOM, k] = end, larger
+    return end, larger
 
 
 @njit(cache=True, nogil=True)
 def match_partitions(
-    program, rules, test_arrays, residuals, navigations, aggregates, rows, partitions, found, work, until, final
-):
+    program, rules, test_arrays, residuals, navigations, aggregates, rows, partitions, attempts, found, work, until,
+    final,
+):  # fmt: skip
     """Run every partition from its next start row as far as the rows allow.
 
     The tuples are those of `kernels.rows.arrays`. until: rows with time <= until are all here; final: no more rows will
     come. What is found and the work arrays are the caller's and never grow here, so that no loop counts references:
     where one is too small, the attempt is given up, the state is as before it, and the status says which array to
-    enlarge before the call is made again. Returns the status.
+    enlarge before the call is made again (a kept attempt goes on then). Returns the status.
     """
     (code, label_of, loop_from, loop_ids, slots, loops, labels,
-     first_bits, follow_bits, one_row_enough, nullable) = program  # fmt: skip
-    mode, skip, memory, with_unmatched, within, emit_timed_out, lookahead, budget = rules
+     first_bits, follow_bits, one_row_enough, nullable, required) = program  # fmt: skip
+    mode, skip, memory, with_unmatched, within, emit_timed_out, lookahead, budget, patience, counting = rules
     test_from, tests = test_arrays
     (program_from, program_to, program_result, nav_from, nav_ids, array_from,
      machine_code, registers, const_i, const_f) = residuals  # fmt: skip
@@ -86,9 +122,10 @@ def match_partitions(
      agg_high) = aggregates  # fmt: skip
     bits, time, key, cols_i, cols_f, valid = rows
     key_lo, key_hi, at_start, next_start, numbers, covered, explored_start, explored_to = partitions
+    kept, opened, marks, sought = attempts
     out_kind, out_start, out_length, out_number, out_path_from, out_path = found
     (cursor, stack_pc, stack_row, stack_low, path, best, previous, memo, seen_end, end_taken, pending,
-     agg_i, agg_f, agg_m, agg_n) = work  # fmt: skip
+     agg_i, agg_f, agg_m, agg_n, counts) = work  # fmt: skip
     skip_set = len(sets) - 1
     outs = cursor[OUTS]
     used = cursor[PATHS]
@@ -122,7 +159,13 @@ def match_partitions(
     own_memory = memory == ATTEMPT_MEMORY or (exhaustive and not (mode == MAXIMAL or first_ends))
     # A match goes on from a row as the last one did if both had the same label there.
     goes_on = memory == PARTITION_MEMORY and loops == 0 and not track and (mode == PREFERRED or mode == MAXIMAL)
-    leaps = not nullable and not with_unmatched
+    goes_on = goes_on and not counting
+    leaps = not nullable and not with_unmatched and not counting
+    needed = len(required) if windowed and not emit_timed_out else 0
+    seek = np.zeros(len(required), np.int64)
+    seeks_on = sought.shape[1] > 0
+    all_steps = cursor[ALL_STEPS]
+    bottom = np.int64(0)
     room = len(out_kind)
     path_room = len(out_path)
     stack_room = len(stack_pc)
@@ -138,17 +181,25 @@ def match_partitions(
         pendings = 0
         at_end = np.int64(-1)
         generation += 1
+        stamp = generation
         memory_on = False
         remembered_to = np.int64(-1)
         last_end, last_path = np.int64(-1), np.int64(0)
         full = FINE
+        resumes = False
+        if kept:
+            resumes = opened[OPEN, k] != 0
+            bottom, stack_room = opened[STACK, k], opened[ROOM, k]
+        for at in range(needed):
+            seek[at] = sought[at, k] if seeks_on else lo
         while start < hi:
-            if leaps:
+            if leaps and not resumes:
                 while start < available and (bits[start] & first_bits) == ZERO:
                     start += 1
             if start >= available:
                 break
-            if not nullable:
+            dismissed = False
+            if not nullable and not counting and not resumes:
                 # A start row must offer a first label, and its successor a label that may follow.
                 possible = (bits[start] & first_bits) != ZERO
                 if possible and not one_row_enough:
@@ -156,21 +207,41 @@ def match_partitions(
                         possible = (bits[start + 1] & follow_bits) != ZERO
                     elif final:
                         possible = False
-                if not possible:
-                    if with_unmatched and start >= cover:
-                        if outs >= room:
-                            full = OUTPUT_FULL
-                            break
-                        out_kind[outs] = UNMATCHED
-                        out_start[outs] = start
-                        out_length[outs] = 1
-                        out_path_from[outs + 1] = used
-                        outs += 1
-                    start += 1
-                    continue
+                dismissed = not possible
+            # Each label that every match has must be offered within the window.
+            lacking = False
+            for which in range(0 if dismissed else needed):
+                at = max(seek[which], start)
+                while at < available and (bits[at] & required[which]) == ZERO:
+                    at += 1
+                seek[which] = at
+                if at >= hi:
+                    ended = final or (until >= time[start] and np.uint64(until - time[start]) >= np.uint64(within))
+                else:
+                    ended = np.uint64(time[at] - time[start]) > np.uint64(within)
+                if ended:
+                    dismissed = True
+                    break
+                lacking |= at >= available and not with_unmatched
+            if dismissed:
+                resumes = False
+                if kept:
+                    opened[OPEN, k] = 0
+                if with_unmatched and start >= cover:
+                    if outs >= room:
+                        full = OUTPUT_FULL
+                        break
+                    out_kind[outs] = UNMATCHED
+                    out_start[outs] = start
+                    out_length[outs] = 1
+                    out_path_from[outs + 1] = used
+                    outs += 1
+                start += 1
+                continue
+            if resumes and lacking and opened[STEPS, k] > patience:
+                break
 
             # ---- one attempt -------------------------------------------------------------------------
-            attempt += 1
             result = NOTHING
             waiting = False
             has_empty = False
@@ -181,14 +252,33 @@ def match_partitions(
             pc = 0
             sp = 0
             steps = 0
-            if track:
-                for at in range(labels):
-                    last_row[at] = -1
-            if own_memory or start > remembered_to:
-                generation += 1
-                memory_on = False
-            base = start if own_memory else lo
+            before = 0
+            origin = np.int64(0) if kept else start
+            frontier = start
+            base = np.int64(0) if kept else start if own_memory else lo
             found_from, found_path = outs, used
+            if resumes:
+                resumes = False
+                opened[OPEN, k] = 0
+                row, pc, sp = opened[ROW, k], opened[PC, k], opened[DEPTH, k]
+                steps = before = opened[STEPS, k]
+                stamp, memory_on = opened[STAMP, k], opened[REMEMBERING, k] != 0
+                length, has_empty = opened[LENGTH, k], opened[HAS_EMPTY, k] != 0
+                cursor[CUT] = opened[CUT_AT, k]
+                furthest = frontier = row
+                for at in range(labels):
+                    last_row[at], first_row[at] = marks[at, k], marks[labels + at, k]
+                for at in range(loops + 1):
+                    loop_rows[at] = marks[2 * labels + at, k]
+            else:
+                attempt += 1
+                if track:
+                    for at in range(labels):
+                        last_row[at] = -1
+                if own_memory or start > remembered_to:
+                    generation += 1
+                    stamp = generation
+                    memory_on = False
             while True:
                 failed = False
                 o = code[pc, OP]
@@ -211,25 +301,26 @@ def match_partitions(
                                     break
                         if emit_timed_out and cursor[CUT] == 0:
                             cursor[CUT] = row - start
-                            for at in range(row - start):
+                            for at in range(start - origin, row - origin):
                                 best[at] = path[at]
                     elif windowed and np.uint64(time[row] - time[start]) > np.uint64(within):
                         failed = True
                         if emit_timed_out and cursor[CUT] == 0:
                             cursor[CUT] = row - start
-                            for at in range(row - start):
+                            for at in range(start - origin, row - origin):
                                 best[at] = path[at]
                     else:
                         label = code[pc, LABEL]
+                        again = counting and row > start and path[row - 1 - origin] == pc
                         if (bits[row] & np.uint64(code[pc, BIT])) == ZERO:
                             failed = True
                         else:
-                            depth = row - start
-                            path[depth] = pc
+                            place = row - origin
+                            path[place] = pc
                             if tracked[label]:
-                                before = last_row[label]
-                                previous[depth] = before
-                                if before < 0:
+                                last = last_row[label]
+                                previous[place] = last
+                                if last < 0:
                                     first_row[label] = row
                                 last_row[label] = row
                             if steady[label]:
@@ -262,10 +353,10 @@ def match_partitions(
                             else:
                                 if aggs:
                                     take_into_aggregates(
-                                        depth, row, label, number, agg_function, agg_set, agg_column, agg_valid,
-                                        agg_float, agg_from, agg_to, agg_result, agg_nav, agg_i, agg_f, agg_m, agg_n,
-                                        sets, label_codes, nav_rows, nav_labels, machine_code, ri, rf, rn, key, cols_i,
-                                        cols_f, valid, const_i, const_f, run_i, run_f, run_n,
+                                        row == start, place, row, label, number, agg_function, agg_set, agg_column,
+                                        agg_valid, agg_float, agg_from, agg_to, agg_result, agg_nav, agg_i, agg_f,
+                                        agg_m, agg_n, sets, label_codes, nav_rows, nav_labels, machine_code, ri, rf,
+                                        rn, key, cols_i, cols_f, valid, const_i, const_f, run_i, run_f, run_n,
                                     )  # fmt: skip
 
                                 for test in range(test_from[label], test_from[label + 1]):
@@ -276,7 +367,8 @@ def match_partitions(
                                     elif nav >= 0:
                                         row_a = navigate(
                                             nav_first[nav], nav_offset[nav], nav_shift[nav], nav_label[nav], sets,
-                                            nav_set[nav], start, row, lo, hi, path, label_of, first_row, last_row,
+                                            nav_set[nav], origin, start, row, lo, hi, path, label_of, first_row,
+                                            last_row,
                                         )  # fmt: skip
                                     nav = tests[test, B_NAV]
                                     if nav >= 0 and nav_plain[nav]:
@@ -284,7 +376,8 @@ def match_partitions(
                                     elif nav >= 0:
                                         row_b = navigate(
                                             nav_first[nav], nav_offset[nav], nav_shift[nav], nav_label[nav], sets,
-                                            nav_set[nav], start, row, lo, hi, path, label_of, first_row, last_row,
+                                            nav_set[nav], origin, start, row, lo, hi, path, label_of, first_row,
+                                            last_row,
                                         )  # fmt: skip
                                     if row_a < 0 or row_b < 0:
                                         failed = True
@@ -311,7 +404,7 @@ def match_partitions(
 
                                 if not failed and program_from[label] < program_to[label]:
                                     failed = not residual_holds(
-                                        label, depth, start, row, lo, hi, number, program_from, program_to,
+                                        label, origin, start, row, lo, hi, number, program_from, program_to,
                                         program_result, nav_from, nav_ids, nav_first, nav_offset, nav_shift, nav_label,
                                         nav_set, sets, label_codes, label_of, path, first_row, last_row, agg_function,
                                         agg_float, agg_high, agg_i, agg_f, agg_m, agg_n, nav_rows, nav_labels,
@@ -319,79 +412,85 @@ def match_partitions(
                                         run_f, run_n, array_from,
                                     )  # fmt: skip
 
+                            if failed and tracked[label]:
+                                last_row[label] = previous[place]
+                        if counting and row >= frontier:
+                            frontier = row
+                            counts[pc, np.int64(again), 0] += 1
                             if failed:
-                                if tracked[label]:
-                                    last_row[label] = previous[depth]
-                            else:
-                                row += 1
-                                pc += 1
-                                if row <= last_end and out_path[last_path + row] == pc - 1:
-                                    # As the last match went on from here, so does this one.
-                                    depth = last_end - start
-                                    for at in range(row, last_end):
-                                        path[at - start] = out_path[last_path + at + 1]
-                                    if not exhaustive:
-                                        result = FOUND
-                                        length = depth
+                                counts[pc, np.int64(again), 1] += 1
+                        if not failed:
+                            row += 1
+                            pc += 1
+                            if row <= last_end and out_path[last_path + row] == pc - 1:
+                                # As the last match went on from here, so does this one.
+                                depth = last_end - start
+                                for at in range(row, last_end):
+                                    path[at - origin] = out_path[last_path + at + 1]
+                                if not exhaustive:
+                                    result = FOUND
+                                    length = depth
+                                    break
+                                failed = True
+                                if depth > length:
+                                    length = depth
+                                    best[start - origin : last_end - origin] = path[start - origin : last_end - origin]
+                            elif code[pc, LOOP] and steady[label] and not memory_on and not counting:
+                                # A greedy loop over this label: take rows while they last; each is a way out.
+                                # The first row passed the tests, so their other sides are there.
+                                if sp >= stack_room:
+                                    bottom, stack_room = enlarge_stack(
+                                        kept, k, sp, bottom, stack_room, opened, cursor, stack_pc, stack_row, stack_low
+                                    )
+                                    if sp >= stack_room:
+                                        full = STACK_FULL
+                                        result = FULL
                                         break
-                                    failed = True
-                                    if depth > length:
-                                        length = depth
-                                        best[:depth] = path[:depth]
-                                elif code[pc, LOOP] and steady[label] and not memory_on:
-                                    # A greedy loop over this label: take rows while they last; each is a way out.
-                                    # The first row passed the tests, so their other sides are there.
-                                    low = row
-                                    bit = np.uint64(code[pc - 1, BIT])
-                                    from_test, to_test = test_from[label], test_from[label + 1]
+                                low = row
+                                bit = np.uint64(code[pc - 1, BIT])
+                                from_test, to_test = test_from[label], test_from[label + 1]
+                                for test in range(from_test, to_test):
+                                    if turned_tests[test, IN_FLOATS]:
+                                        fixed_f[test] = cols_f[
+                                            turned_tests[test, OTHER], last_row[turned_tests[test, OTHER_LABEL]]
+                                        ]
+                                    else:
+                                        fixed_i[test] = cols_i[
+                                            turned_tests[test, OTHER], last_row[turned_tests[test, OTHER_LABEL]]
+                                        ]
+                                stop = min(available, row + patience) if lacking else available
+                                while row < stop and (bits[row] & bit) != ZERO:
+                                    if windowed and np.uint64(time[row] - time[start]) > np.uint64(within):
+                                        break
+                                    holds = True
                                     for test in range(from_test, to_test):
+                                        if (
+                                            turned_tests[test, OWN_VALID] >= 0
+                                            and valid[turned_tests[test, OWN_VALID], row] == 0
+                                        ):
+                                            holds = False
+                                            break
                                         if turned_tests[test, IN_FLOATS]:
-                                            fixed_f[test] = cols_f[
-                                                turned_tests[test, OTHER], last_row[turned_tests[test, OTHER_LABEL]]
-                                            ]
+                                            order = compare_floats(cols_f[turned_tests[test, OWN], row], fixed_f[test])
                                         else:
-                                            fixed_i[test] = cols_i[
-                                                turned_tests[test, OTHER], last_row[turned_tests[test, OTHER_LABEL]]
-                                            ]
-                                    while row < available and (bits[row] & bit) != ZERO:
-                                        if windowed and np.uint64(time[row] - time[start]) > np.uint64(within):
+                                            order = compare_ints(cols_i[turned_tests[test, OWN], row], fixed_i[test])
+                                        if (turned_tests[test, ORDERS] >> (order + 1)) & 1 == 0:
+                                            holds = False
                                             break
-                                        holds = True
-                                        for test in range(from_test, to_test):
-                                            if (
-                                                turned_tests[test, OWN_VALID] >= 0
-                                                and valid[turned_tests[test, OWN_VALID], row] == 0
-                                            ):
-                                                holds = False
-                                                break
-                                            if turned_tests[test, IN_FLOATS]:
-                                                order = compare_floats(
-                                                    cols_f[turned_tests[test, OWN], row], fixed_f[test]
-                                                )
-                                            else:
-                                                order = compare_ints(
-                                                    cols_i[turned_tests[test, OWN], row], fixed_i[test]
-                                                )
-                                            if (turned_tests[test, ORDERS] >> (order + 1)) & 1 == 0:
-                                                holds = False
-                                                break
-                                        if not holds:
-                                            break
-                                        path[row - start] = pc - 1
-                                        if tracked[label]:
-                                            previous[row - start] = last_row[label]
-                                            last_row[label] = row
-                                        row += 1
-                                    steps += row - low
-                                    if row > low:
-                                        if sp >= stack_room:
-                                            full = STACK_FULL
-                                            result = FULL
-                                            break
-                                        stack_pc[sp], stack_row[sp], stack_low[sp] = code[pc, SECOND], row - 1, low
-                                        sp += 1
-                                    if row < available:
-                                        pc = code[pc, SECOND]
+                                    if not holds:
+                                        break
+                                    path[row - origin] = pc - 1
+                                    if tracked[label]:
+                                        previous[row - origin] = last_row[label]
+                                        last_row[label] = row
+                                    row += 1
+                                steps += row - low
+                                if row > low:
+                                    stack_pc[bottom + sp] = code[pc, SECOND]
+                                    stack_row[bottom + sp], stack_low[bottom + sp] = row - 1, low
+                                    sp += 1
+                                if row < stop:
+                                    pc = code[pc, SECOND]
                 elif o == oc.SPLIT:
                     steps += 1
                     if steps > MEMORY_AFTER:
@@ -400,7 +499,10 @@ def match_partitions(
                         if steps > budget and steps > budget + STEPS_PER_ROW * (hi - start):
                             result = SPENT
                             break
-                    if row < available and not memory_on:
+                    if lacking and steps > patience and mode != INCREMENTAL:
+                        result = WAITING
+                        break
+                    if row < available and not memory_on and not counting:
                         # A side that needs a label this row does not offer is no choice.
                         if (bits[row] & np.uint64(code[code[pc, FIRST], ENTRY])) == ZERO:
                             pc = code[pc, SECOND]
@@ -408,6 +510,14 @@ def match_partitions(
                         if (bits[row] & np.uint64(code[code[pc, SECOND], ENTRY])) == ZERO:
                             pc = code[pc, FIRST]
                             continue
+                    if sp >= stack_room:
+                        bottom, stack_room = enlarge_stack(
+                            kept, k, sp, bottom, stack_room, opened, cursor, stack_pc, stack_row, stack_low
+                        )
+                        if sp >= stack_room:
+                            full = STACK_FULL
+                            result = FULL
+                            break
                     if memory_on:
                         state = code[pc, SLOT]
                         for at in range(loop_from[pc], loop_from[pc + 1]):
@@ -418,17 +528,14 @@ def match_partitions(
                             full = MEMORY_NEEDED
                             result = FULL
                             break
-                        if memo[index] == generation:
+                        if memo[index] == stamp:
                             failed = True
                         else:
-                            memo[index] = generation
+                            memo[index] = stamp
                             remembered_to = max(remembered_to, row)
                     if not failed:
-                        if sp >= stack_room:
-                            full = STACK_FULL
-                            result = FULL
-                            break
-                        stack_pc[sp], stack_row[sp], stack_low[sp] = code[pc, SECOND], row, row
+                        stack_pc[bottom + sp] = code[pc, SECOND]
+                        stack_row[bottom + sp], stack_low[bottom + sp] = row, row
                         sp += 1
                         pc = code[pc, FIRST]
                 elif o == oc.JUMP:
@@ -453,12 +560,16 @@ def match_partitions(
                             break
                 elif o == oc.ENTER:
                     if sp >= stack_room:
-                        full = STACK_FULL
-                        result = FULL
-                        break
+                        bottom, stack_room = enlarge_stack(
+                            kept, k, sp, bottom, stack_room, opened, cursor, stack_pc, stack_row, stack_low
+                        )
+                        if sp >= stack_room:
+                            full = STACK_FULL
+                            result = FULL
+                            break
                     loop = code[pc, FIRST]
-                    stack_pc[sp] = -1 - loop
-                    stack_row[sp] = loop_rows[loop]
+                    stack_pc[bottom + sp] = -1 - loop
+                    stack_row[bottom + sp] = stack_low[bottom + sp] = loop_rows[loop]
                     sp += 1
                     loop_rows[loop] = row
                     pc += 1
@@ -476,7 +587,7 @@ def match_partitions(
                     elif mode == MAXIMAL:
                         if depth > length:
                             length = depth
-                            best[:depth] = path[:depth]
+                            best[start - origin : row - origin] = path[start - origin : row - origin]
                     else:
                         if seen_end[depth] != attempt:
                             seen_end[depth] = attempt
@@ -510,21 +621,21 @@ def match_partitions(
                     back = False
                     while sp > 0:
                         sp -= 1
-                        target = stack_row[sp]
-                        if stack_pc[sp] < 0:
-                            loop_rows[-1 - stack_pc[sp]] = target
+                        target = stack_row[bottom + sp]
+                        if stack_pc[bottom + sp] < 0:
+                            loop_rows[-1 - stack_pc[bottom + sp]] = target
                             continue
-                        pc = stack_pc[sp]
-                        low = stack_low[sp]
+                        pc = stack_pc[bottom + sp]
+                        low = stack_low[bottom + sp]
                         if track:
-                            for at in range(row - 1, target - 1, -1):
-                                if tracked[label_of[path[at - start]]]:
-                                    last_row[label_of[path[at - start]]] = previous[at - start]
+                            for at in range(row - 1 - origin, target - 1 - origin, -1):
+                                if tracked[label_of[path[at]]]:
+                                    last_row[label_of[path[at]]] = previous[at]
                         row = target
                         if low < target:
                             # Ways out of a loop, the last first: rows at which nothing can go on are passed over.
                             label = code[pc, LABEL]
-                            looping = label_of[path[low - start]]
+                            looping = label_of[path[low - origin]]
                             from_test = to_test = 0
                             if code[pc, OP] == oc.MATCH and steady[label]:
                                 from_test, to_test = test_from[label], test_from[label + 1]
@@ -564,9 +675,9 @@ def match_partitions(
                                     break
                                 target -= 1
                             if tracked[looping] and target < row:
-                                last_row[looping] = previous[target - start]
+                                last_row[looping] = previous[target - origin]
                         if low < target:
-                            stack_row[sp] = target - 1
+                            stack_row[bottom + sp] = target - 1
                             sp += 1
                         row = target
                         back = True
@@ -575,6 +686,18 @@ def match_partitions(
                         break
 
             # ---- what the attempt gave ---------------------------------------------------------------
+            all_steps += steps - before
+            if kept and (result == WAITING or full == STACK_FULL or full == MEMORY_NEEDED):
+                opened[OPEN, k] = 1
+                opened[ROW, k], opened[PC, k], opened[DEPTH, k] = row, pc, sp
+                opened[STEPS, k], opened[ATTEMPT, k] = steps, attempt
+                opened[STAMP, k], opened[REMEMBERING, k] = stamp, memory_on
+                opened[LENGTH, k], opened[HAS_EMPTY, k] = length, has_empty
+                opened[CUT_AT, k] = cursor[CUT]
+                for at in range(labels):
+                    marks[at, k], marks[labels + at, k] = last_row[at], first_row[at]
+                for at in range(loops + 1):
+                    marks[2 * labels + at, k] = loop_rows[at]
             if result == FULL:
                 outs, used = found_from, found_path
                 break
@@ -582,7 +705,7 @@ def match_partitions(
                 cursor[STATUS_ROW] = start
                 return BUDGET_SPENT
             if steps > MEMORY_AFTER:
-                cursor[EXCESS] += max(0, steps - STEPS_PER_ROW * (furthest - start + 1))
+                cursor[EXCESS] += max(0, steps - before - STEPS_PER_ROW * (furthest - start + 1))
                 if cursor[EXCESS] > BUDGETS * budget:
                     cursor[STATUS_ROW] = start
                     return ALL_BUDGETS_SPENT
@@ -621,7 +744,7 @@ def match_partitions(
                     out_length[outs] = cut
                     out_number[outs] = TIMED_OUT
                     for at in range(cut):
-                        out_path[used + at] = best[at]
+                        out_path[used + at] = best[start - origin + at]
                     used += cut
                     out_path_from[outs + 1] = used
                     outs += 1
@@ -630,6 +753,7 @@ def match_partitions(
 
             if memory == PARTITION_MEMORY and not first_ends:
                 generation += 1
+                stamp = generation
                 memory_on = False
             if exhaustive and mode != MAXIMAL and length > 0:
                 # The matches of this start are in the output already; here they get their order and number.
@@ -644,7 +768,7 @@ def match_partitions(
                 path[:length] = best[:length]
             else:
                 if exhaustive and length > 0:
-                    path[:length] = best[:length]
+                    path[start - origin : start - origin + length] = best[start - origin : start - origin + length]
                 if outs >= room or used + length > path_room:
                     full = OUTPUT_FULL if outs >= room else PATHS_FULL
                     break
@@ -654,7 +778,7 @@ def match_partitions(
                 out_length[outs] = length
                 out_number[outs] = number
                 for i in range(length):
-                    out_path[used + i] = path[i]
+                    out_path[used + i] = path[start - origin + i]
                 if goes_on:
                     last_end, last_path = start + length, used - start - 1
                 used += length
@@ -670,7 +794,7 @@ def match_partitions(
             else:
                 position = -1
                 for i in range(length):
-                    if sets[skip_set, label_of[path[i]]]:
+                    if sets[skip_set, label_of[path[start - origin + i]]]:
                         position = i
                         if skip == FIRST_LABEL:
                             break
@@ -688,7 +812,7 @@ def match_partitions(
             else:
                 next_start[k], numbers[k], covered[k] = start, number, cover
             cursor[AT_PARTITION], cursor[OUTS], cursor[PATHS] = k, outs, used
-            cursor[GENERATION], cursor[ATTEMPTS] = generation, attempt
+            cursor[GENERATION], cursor[ATTEMPTS], cursor[ALL_STEPS] = generation, attempt, all_steps
             return full
         undecided = False
         if mode == INCREMENTAL and at_end >= 0:
@@ -710,5 +834,9 @@ def match_partitions(
             next_start[k] = start
         numbers[k] = number
         covered[k] = cover
+        if seeks_on:
+            for at in range(needed):
+                sought[at, k] = seek[at]
+    cursor[GENERATION], cursor[ATTEMPTS], cursor[ALL_STEPS] = generation, attempt, all_steps
     cursor[AT_PARTITION], cursor[OUTS], cursor[PATHS] = len(key_lo), outs, used
     return FINE

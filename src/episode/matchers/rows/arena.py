@@ -11,6 +11,7 @@ import numpy as np
 from episode.matchers.held import ranges
 from episode.matchers.rows.key_table import BASE, HI, KEY, LO, POSITIONS, ROOM, KeyTable
 from episode.matchers.rows.layout import Layout
+from episode.matchers.rows.search import Search
 
 NO_KEY = np.iinfo(np.int64).min
 """The key of rows of the arena that hold nothing."""
@@ -22,8 +23,9 @@ class Arena:
     """The columns. bits uint64, time, key int64, and the lanes of the layout: what the kernel reads. source int64: the
     row in the log. chunk int64: the chunk of the state that has the row."""
 
-    def __init__(self, layout: Layout) -> None:
+    def __init__(self, layout: Layout, search: Search) -> None:
         self.layout = layout
+        self.search = search
         self.end = 0
         self._allocate(_LEAST_ROWS)
 
@@ -37,10 +39,12 @@ class Arena:
         self.valid = np.ones((layout.valids, rows), np.uint8)
         self.source = np.zeros(rows, np.int64)
         self.chunk = np.zeros(rows, np.int64)
+        self.search.allocate(rows)
 
     @property
     def _columns(self) -> tuple[np.ndarray, ...]:
-        return self.bits, self.time, self.key, self.ints, self.floats, self.valid, self.source, self.chunk
+        own = self.bits, self.time, self.key, self.ints, self.floats, self.valid, self.source, self.chunk
+        return own + self.search.columns
 
     def make_room(self, keys: KeyTable, slots: np.ndarray, counts: np.ndarray) -> None:
         """Let these keys have room for so many rows after theirs."""
@@ -74,6 +78,8 @@ class Arena:
         for column, values in zip(self._columns, moved, strict=True):
             column[..., to] = values
         table[POSITIONS[:, np.newaxis], slots] += shift
+        table[keys.sought, slots] += shift
+        self.search.follow(keys, slots, shift)
 
     def lay_out(self, keys: KeyTable, slots: np.ndarray, need: np.ndarray) -> None:
         """All blocks anew, one after the other. need: rows for which these slots must have room."""

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from episode.kernels.rows.arrays import ATTEMPT_FIELDS, OPEN
+
 (
     KEY, BASE, ROOM, LO, HI, NEXT_START, COVERED, EXPLORED_START, EXPLORED_TO, NUMBER, AT_START, DEADLINE, UNWRITTEN,
 ) = range(13)  # fmt: skip
@@ -15,7 +17,10 @@ import numpy as np
 EXPLORED_TO: see `kernels.rows.arrays.Partitions`, as rows of the arena. NUMBER: of the last match. AT_START: is LO its
 true first row? DEADLINE: the `until` from which on a feed without rows may decide something. UNWRITTEN: how many of the
 last rows no snapshot has written yet."""
-FIELDS = 13
+OPENED = 13
+"""From here on: what the kernel keeps of an attempt that waits, marks, and what is sought; see
+`kernels.rows.arrays.Attempts`."""
+MARKS = OPENED + ATTEMPT_FIELDS
 POSITIONS = np.array([LO, HI, NEXT_START, COVERED, EXPLORED_START, EXPLORED_TO])
 NEVER = np.iinfo(np.int64).max
 
@@ -23,11 +28,13 @@ _LEAST_SLOTS = 64
 
 
 class KeyTable:
-    """int64[FIELDS, slots]."""
+    """int64[fields, slots]. marks, sought: how many rows of these an attempt has."""
 
-    def __init__(self) -> None:
+    def __init__(self, marks: int = 0, sought: int = 0) -> None:
         self.count = 0
-        self._table = np.zeros((FIELDS, _LEAST_SLOTS), np.int64)
+        self.marked = slice(MARKS, MARKS + marks)
+        self.sought = slice(MARKS + marks, MARKS + marks + sought)
+        self._table = np.zeros((self.sought.stop, _LEAST_SLOTS), np.int64)
         self._keys = np.zeros(0, np.int64)
         self._slots = np.zeros(0, np.int64)
 
@@ -61,7 +68,7 @@ class KeyTable:
     def _add(self, fresh: np.ndarray) -> None:
         count = self.count + len(fresh)
         if count > self._table.shape[1]:
-            larger = np.zeros((FIELDS, 2 * count), np.int64)
+            larger = np.zeros((len(self._table), 2 * count), np.int64)
             larger[:, : self.count] = self.table
             self._table = larger
         slots = np.arange(self.count, count)
@@ -80,6 +87,8 @@ class KeyTable:
         table[EXPLORED_START, slots] -= 1
         table[NUMBER, slots], table[AT_START, slots], table[DEADLINE, slots] = 0, 1, NEVER
         table[UNWRITTEN, slots] = 0
+        table[OPENED + OPEN, slots] = 0
+        table[self.sought, slots] = table[BASE, slots]
 
     def keep(self, slots: np.ndarray) -> None:
         """Forget all keys but those of these slots; they get new slots."""

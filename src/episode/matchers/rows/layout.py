@@ -97,6 +97,11 @@ class Layout:
         lanes = Lanes(ints, floats, valid, self.at, checks, self.words_at)
         return Prepared(lanes, bits, self.computed)
 
+    def empty(self) -> Prepared:
+        """No rows."""
+        ints, floats = np.zeros((self.ints, 0), np.int64), np.zeros((self.floats, 0), np.float64)
+        return self.prepared(ints, floats, np.zeros((self.valids, 0), np.uint8), np.zeros(0, np.uint64))
+
     def put(
         self, prepared: Prepared, rows: np.ndarray, ints: np.ndarray, floats: np.ndarray, valid: np.ndarray,
         to: np.ndarray,

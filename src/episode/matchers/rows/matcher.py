@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from episode.kernels.outcomes import TIMED_OUT, UNMATCHED
 from episode.kernels.rows import matching as kernel
-from episode.kernels.rows.arrays import Partitions, Program, Rows, Rules
+from episode.kernels.rows.arrays import Attempts, Partitions, Program, Rows, Rules
 from episode.matchers.held import owned, ranges
 from episode.matchers.prepare import Needs, needs_of, prepare
-from episode.matchers.protocol import END_OF_TIME, EventBatch, Snapshot, StateChunk
+from episode.matchers.protocol import END_OF_TIME, EventBatch, Selectivities, Snapshot, StateChunk
 from episode.matchers.rows.errors import matching_failed
 from episode.matchers.rows.key_table import (
     AT_START,
@@ -35,6 +36,8 @@ from episode.matchers.rows.open_rows import OpenRows
 from episode.matchers.rows.output import Output
 from episode.matchers.rows.prepare import Lowered, lower_residuals
 from episode.matchers.rows.program import later_labels, lower_program
+from episode.matchers.rows.search import Search
+from episode.matchers.rows.selectivity import States
 from episode.matchers.rows.state import Bounds, RowState
 from episode.matchers.rows.work import WorkArrays
 from episode.plan.output import RowMode
@@ -58,19 +61,31 @@ MANY, FEW = 4, 4096
 """A feed of more rows than MANY times those that are held, and FEW, is joined with them; see `open_rows`."""
 
 
+PATIENCE = 64
+"""Steps after which a start row waits for a label that it needs and that no row offers yet: whatever the search finds
+until then, it cannot end before such a row comes, or the window ends."""
+
+
 class RowPatternMatcher:
     """One MATCH_RECOGNIZE at work on one shard."""
 
     def __init__(self, spec: RowPatternSpec) -> None:
         self.spec = spec
         self.plan = spec.plan
-        self.program: Program = lower_program(self.plan.program, self.plan.labels.names, self.plan.output.timed_out)
+        conditional = [label for label, condition in self.plan.conditions.items() if condition.row_local]
+        self.program: Program = lower_program(
+            self.plan.program, self.plan.labels.names, self.plan.output.timed_out, conditional
+        )
         self.rules: Rules = lower_rules(self.plan, spec.step_budget)
         self.needs: Needs = needs_of(self.plan)
         self.output = Output(self.plan, self.program.label_of, spec.output_schema)
         self.state = RowState(self.plan, spec.input_columns, spec.limit)
         self.open: OpenRows | None = None
+        self.steps = 0
         self._lasting = is_lasting(self.plan, self.needs)
+        self._windows = self._matches = 0
+        self._counts = np.zeros((len(self.program.code), 2, 2), np.int64)
+        self._start_over = Attempts(False, *np.zeros((3, 0, 0), np.int64))
 
     # ---- protocol ------------------------------------------------------------------------------------
 
@@ -131,6 +146,31 @@ class RowPatternMatcher:
         """What `Partial` says."""
         (self.state if self.open is None else self.open).rename_keys(old, new)
 
+    @property
+    def counting(self) -> bool:
+        """What `Selective` says."""
+        return bool(self.rules.counting)
+
+    @counting.setter
+    def counting(self, counting: bool) -> None:
+        self.rules = self.rules._replace(counting=counting)
+
+    def selectivities(self) -> Selectivities:
+        """What `Selective` says."""
+        return self._states.selectivities(self._counts, self._windows, self._matches)
+
+    @property
+    def current_states(self) -> tuple[np.ndarray, np.ndarray]:
+        """What `Selective` says."""
+        if self.open is None:
+            return np.zeros(0, np.int64), np.zeros(0, np.int64)
+        keys, instruction, again = self.open.waiting_at
+        return keys, np.where(again, self._states.again[instruction], self._states.at[instruction])
+
+    @cached_property
+    def _states(self) -> States:
+        return States.of(self.plan.program)
+
     @cached_property
     def _later(self) -> np.uint64:
         """Bits of the labels that a row after the first of a match may have."""
@@ -162,7 +202,8 @@ class RowPatternMatcher:
             here.lo, here.hi, now.at_start, now.next_start, now.number, now.covered, now.explored_start, now.explored_to
         )
         lowered = lower_residuals(self.plan, prepared)
-        for work in self._run(lowered, rows, partitions, len(events), until, final, events.from_row):
+        count = len(events)
+        for work in self._run(lowered, rows, partitions, None, self._start_over, count, until, final, events.from_row):
             yield from self.output.tables(events, prepared, work, here)
         if final:
             self.state.forget()
@@ -173,12 +214,12 @@ class RowPatternMatcher:
 
     def _go_on(self, events: EventBatch, until: int) -> Iterator[pa.Table]:
         if self.open is None:
-            self.open = OpenRows(self.plan, self.needs, self.spec.input_columns, self.state)
+            self.open = OpenRows(self.plan, self.program, self.needs, self.spec.input_columns, self.state)
         held = self.open
         slots = held.take(events, until)
         if len(slots) == 0:
             return
-        arena, now = held.arena, held.keys.table[:, slots]
+        arena, now = held.arena, np.ascontiguousarray(held.keys.table[:, slots])
         rows = Rows(arena.bits, arena.time, arena.key, arena.ints, arena.floats, arena.valid)
         lo, hi = now[LO], now[HI]
         partitions = Partitions(
@@ -189,7 +230,9 @@ class RowPatternMatcher:
         def events_at(row: int) -> EventBatch:
             return held.events_at(np.array([row]))
 
-        for work in self._run(held.lowered, rows, partitions, len(events), until, False, events_at):
+        search = held.search
+        attempts = search.attempts(held.keys, now)
+        for work in self._run(held.lowered, rows, partitions, search, attempts, len(events), until, False, events_at):
             yield from self.output.tables_of_arena(held, work, lo, hi)
         bounds = Bounds(lo, hi, now[NEXT_START], now[EXPLORED_START])
         held.hold(slots, now, self.state.keep_from(bounds, events_at), until)
@@ -197,27 +240,46 @@ class RowPatternMatcher:
     # ---- the kernel ------------------------------------------------------------------------------------
 
     def _run(
-        self, lowered: Lowered, rows: Rows, partitions: Partitions, count: int, until: int, final: bool,
-        events_at: Callable[[int], EventBatch],
+        self, lowered: Lowered, rows: Rows, partitions: Partitions, search: Search | None, attempts: Attempts,
+        count: int, until: int, final: bool, events_at: Callable[[int], EventBatch],
     ) -> Iterator[WorkArrays]:  # fmt: skip
         """Run the kernel; the matches that it has found are handed out when it is done, and whenever they are many."""
         tests, residuals, navigations, aggregates, arrays = lowered
         longest = int((partitions.hi - partitions.lo).max(initial=0))
-        work = WorkArrays.sized(longest, count, len(aggregates.function), arrays.arrays, arrays.room.elements(longest))
+        work = WorkArrays.sized(
+            longest, count, len(aggregates.function), arrays.arrays, arrays.room.elements(longest), self._counts
+        )
+        if search is not None:
+            search.begin(work)
+        attempts_before = int(work.cursor[kernel.ATTEMPTS])
         while True:
             status = kernel.match_partitions(
                 self.program, self.rules, tests, residuals, navigations, aggregates, rows, partitions,
-                work.found, work.work, until, final,
+                attempts, work.found, work.work, until, final,
             )  # fmt: skip
             if work.holds_many(status):
+                self._count_matches(work)
                 yield work
                 work.forget_found()
-            elif not work.enlarge(status, self.program.slots):
+            elif not (search is not None and search.enlarge(status, work)) and not work.enlarge(
+                status, self.program.slots
+            ):
                 break
+        if search is not None:
+            search.end(work)
+        self.steps += int(work.cursor[kernel.ALL_STEPS])
+        if self.counting:
+            self._windows += int(work.cursor[kernel.ATTEMPTS]) - attempts_before
+            self._count_matches(work)
         if status != kernel.FINE:
             row = int(work.cursor[kernel.STATUS_ROW])
             raise matching_failed(self.plan, events_at(row), row, status, self.spec.step_budget)
         yield work
+
+    def _count_matches(self, work: WorkArrays) -> None:
+        if self.counting:
+            found = work.matches()
+            self._matches += int(np.count_nonzero((found.kind != UNMATCHED) & (found.number != TIMED_OUT)))
 
 
 def lower_rules(plan: RowPatternPlan, step_budget: int) -> Rules:
@@ -231,4 +293,6 @@ def lower_rules(plan: RowPatternPlan, step_budget: int) -> Rules:
         timed_out=plan.output.timed_out,
         lookahead=plan.lookahead,
         budget=step_budget,
+        patience=PATIENCE,
+        counting=False,
     )

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
+from episode.kernels.rows.arrays import OPEN, PC, ROW, Program
 from episode.matchers.columns import one_chunk_each
 from episode.matchers.encoding import encode
 from episode.matchers.held import NOT_WRITTEN, chunk_of, ranges, with_key_and_time
@@ -28,6 +29,7 @@ from episode.matchers.rows.key_table import (
     NEVER,
     NEXT_START,
     NUMBER,
+    OPENED,
     POSITIONS,
     UNWRITTEN,
     KeyTable,
@@ -35,8 +37,9 @@ from episode.matchers.rows.key_table import (
 from episode.matchers.rows.layout import Layout
 from episode.matchers.rows.prepare import Lowered, lower_residuals
 from episode.matchers.rows.row_log import RowLog
+from episode.matchers.rows.search import Search
 from episode.matchers.rows.state import PARTITIONS, Partitions, RowState
-from episode.plan.rows.plan import RowPatternPlan
+from episode.plan.rows.plan import MatchMode, RowPatternPlan
 
 _LEAST_DEAD = 4096
 
@@ -44,11 +47,17 @@ _LEAST_DEAD = 4096
 class OpenRows:
     """The held rows of one shard in an arena, and how far its keys have come. It begins with what a state holds."""
 
-    def __init__(self, plan: RowPatternPlan, needs: Needs, columns: Sequence[str], state: RowState) -> None:
+    def __init__(
+        self, plan: RowPatternPlan, program: Program, needs: Needs, columns: Sequence[str], state: RowState
+    ) -> None:
         self.plan = plan
         self.needs = needs
-        self.keys = KeyTable()
-        self.arena = Arena(Layout.of(needs))
+        layout = Layout.of(needs)
+        lowered = lower_residuals(plan, layout.empty())
+        resumable = plan.rules.mode in (MatchMode.PREFERRED, MatchMode.MAXIMAL) and lowered.arrays.arrays == 0
+        self.search = Search(program, resumable, lowered.aggregates.function)
+        self.keys = KeyTable(self.search.marks, len(program.required))
+        self.arena = Arena(layout, self.search)
         self.log = RowLog(columns)
         self.rows = 0
         self._counts = state.counts
@@ -72,6 +81,7 @@ class OpenRows:
         table[HI, slots] = base + known.held
         for field, name in zip(POSITIONS[2:], Partitions.POSITIONS, strict=True):
             table[field, slots] = base + getattr(known, name)
+        table[self.keys.sought, slots] = base
         table[NUMBER, slots], table[AT_START, slots] = known.number, known.at_start
         if held is None or len(held) == 0:
             return
@@ -182,11 +192,14 @@ class OpenRows:
         self.rows -= len(gone)
         after[AT_START] &= keep_from == lo
         after[LO] = keep_from
+        after[OPENED + OPEN] &= after[NEXT_START] < hi  # what was given up does not go on
         table = self.keys.table
         table[:, slots] = after
         empty = slots[keep_from == hi]
         if self._counts:
-            table[POSITIONS[:, np.newaxis], empty] += table[BASE, empty] - table[LO, empty]
+            shift = table[BASE, empty] - table[LO, empty]
+            table[POSITIONS[:, np.newaxis], empty] += shift
+            table[self.keys.sought, empty] += shift
         else:
             self.keys.begin(empty)
         self._set_deadlines(slots, until)
@@ -210,6 +223,7 @@ class OpenRows:
             self.arena.lay_out(self.keys, live[:0], live[:0])
         elif self.arena.is_sparse(self.rows):
             self.arena.lay_out(self.keys, live[:0], live[:0])
+        self.search.tidy(self.keys)
         if len(self.log) > 2 * self.rows + _LEAST_DEAD:
             rows = self._all_rows()
             order = np.argsort(self.arena.source[rows])
@@ -245,6 +259,17 @@ class OpenRows:
         slots, table = self._live(), self.keys.table
         waits = slots[table[NEXT_START, slots] < table[HI, slots]]
         return table[KEY, waits], self.arena.time[table[NEXT_START, waits]]
+
+    @property
+    def waiting_at(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The keys, in order, with an attempt that goes on when rows come; the instruction at which each stands; and
+        whether it has taken the row before (bool)."""
+        slots, table = self._live(), self.keys.table
+        slots = slots[table[OPENED + OPEN, slots] != 0]
+        instruction, row = table[OPENED + PC, slots], table[OPENED + ROW, slots]
+        again = row > table[NEXT_START, slots]
+        again[again] = self.search.path[row[again] - 1] == instruction[again]
+        return table[KEY, slots], instruction, again
 
     def forget_keys(self, keys: np.ndarray) -> None:
         slots = self.keys.find(keys)

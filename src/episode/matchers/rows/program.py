@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import numpy as np
 
 from episode.kernels import opcodes as oc
@@ -17,8 +19,14 @@ CODES = {
 }  # fmt: skip
 
 
-def lower_program(program: PatternProgram, labels: tuple[str, ...], timed_out: bool) -> Program:
-    """Arrays of a program; labels are numbered by their place in `labels`. timed_out: are parts of matches given?"""
+def lower_program(
+    program: PatternProgram, labels: tuple[str, ...], timed_out: bool, conditional: Collection[str] = ()
+) -> Program:
+    """Arrays of a program; labels are numbered by their place in `labels`. timed_out: are parts of matches given?
+
+    conditional: labels that not every row offers.
+    """
+    required = required_labels(program).intersection(conditional)
     number = {label: index for index, label in enumerate(labels)}
     instructions = program.instructions
     slots, slot = 0, []
@@ -53,6 +61,7 @@ def lower_program(program: PatternProgram, labels: tuple[str, ...], timed_out: b
         follow_bits=np.uint64(follow_bits),
         one_row_enough=one_row_enough or timed_out,
         nullable=nullable,
+        required=np.array([1 << number[label] for label in sorted(required)], np.uint64),
     )
 
 
@@ -117,6 +126,37 @@ def _openings(program: PatternProgram, number: dict[str, int]) -> tuple[int, int
         for other in following:
             follow_bits |= 1 << number[program.instructions[other].label]
     return first_bits, follow_bits, one_row_enough, nullable
+
+
+def required_labels(program: PatternProgram) -> frozenset[str]:
+    """Labels that every match has."""
+    if len(program.instructions) > LARGE_PROGRAM:
+        return frozenset()
+    labels = {instruction.label for instruction in program.instructions if instruction.operation == MATCH}
+    return frozenset(label for label in labels if not _accepts_without(program, label))
+
+
+def _accepts_without(program: PatternProgram, label: str) -> bool:
+    """Is there a way through the program on which no row has the label?"""
+    seen: set[int] = set()
+    stack = [0]
+    while stack:
+        at = stack.pop()
+        instruction = program.instructions[at]
+        if at in seen or (instruction.operation == MATCH and instruction.label == label):
+            continue
+        seen.add(at)
+        if instruction.operation == ACCEPT:
+            return True
+        if instruction.operation == SPLIT:
+            stack += [instruction.first, instruction.second]
+        elif instruction.operation == JUMP:
+            stack.append(instruction.first)
+        elif instruction.operation == CHECK:
+            stack += [at + 1, instruction.second]
+        else:
+            stack.append(at + 1)
+    return False
 
 
 def later_labels(program: PatternProgram) -> frozenset[str]:

@@ -22,7 +22,7 @@ class WorkArrays:
     longest: int
 
     @staticmethod
-    def sized(longest: int, rows: int, aggregates: int, arrays: int, array_room: int) -> WorkArrays:
+    def sized(longest: int, rows: int, aggregates: int, arrays: int, array_room: int, counts: np.ndarray) -> WorkArrays:
         """For partitions of at most `longest` rows, `rows` in all, and arrays of at most `array_room` elements."""
         outputs, deep = max(1024, rows // 4), longest + 2
         stack = max(256, 2 * deep)
@@ -36,7 +36,7 @@ class WorkArrays:
             path=np.empty(max(4096, rows), np.int32),
         )
         work = Work(
-            cursor=np.zeros(8, np.int64),
+            cursor=np.zeros(10, np.int64),
             stack_pc=np.empty(stack, np.int32),
             stack_row=np.empty(stack, np.int64),
             stack_low=np.empty(stack, np.int64),
@@ -51,6 +51,7 @@ class WorkArrays:
             agg_f=np.empty(running, np.float64),
             agg_m=np.empty(running, np.float64),
             agg_n=np.empty(running, np.int64),
+            counts=counts,
         )
         return WorkArrays(found, work, longest)
 
