@@ -22,7 +22,7 @@ from episode.live.progress import progress_path, read_progress
 from episode.live.protocol import TaskDescription
 from episode.live.summary import summed
 from episode.spark.errors import translate
-from episode.spark.live_tasks import cancel_tasks, is_lost, run_tasks
+from episode.spark.live_tasks import cancel_tasks, is_lost, is_stopped, run_tasks
 
 RESTARTS, WITHIN = 3, 600.0
 """After a lost worker or executor the job is run again, at most so often in so many seconds."""
@@ -241,6 +241,10 @@ class LiveQuery:
 
 def _explained(error: Exception, restarts: int) -> Exception:
     """An error of Spark, or after too many lost workers."""
+    if is_stopped(error):
+        return EpisodeDataError(
+            "Spark was stopped while the live query ran.", hint="Started again with the same checkpoint, it goes on."
+        )
     if not is_lost(error):
         return error
     first = str(error).strip().splitlines()

@@ -24,7 +24,8 @@ BEAT = 1.0
 """Seconds between two beats."""
 _BEAT_BYTES = 1 << 16
 """A beat is larger than the buffer between a worker and Spark, and so it is sent at once."""
-_ENDED_BY_SPARK = ("SparkContext was shut down", "Cannot call methods on a stopped SparkContext", "session is closed")
+_STOPPED = ("SparkContext was shut down", "Cannot call methods on a stopped SparkContext", "session is closed")
+_CANCELLED = "SPARK_JOB_CANCELLED"
 _OF_PYTHON = "Traceback (most recent call last)"
 
 Stage = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
@@ -99,10 +100,15 @@ def _untag(spark: SparkSession, tag: str) -> None:
 # ---- failures ----------------------------------------------------------------------------------------
 
 
+def is_stopped(error: BaseException) -> bool:
+    """Whether tasks ended because the session did."""
+    return any(sign in str(error) for sign in _STOPPED)
+
+
 def is_lost(error: BaseException) -> bool:
     """Whether tasks ended because a worker or an executor was lost, so that they may be run again."""
     text = str(error)
-    if translate(error) is not None or any(sign in text for sign in _ENDED_BY_SPARK):
+    if translate(error) is not None or _CANCELLED in text or is_stopped(error):
         return False
     return isinstance(error, (Py4JError, PySparkException)) and (
         "exited unexpectedly" in text or "ExecutorLost" in text or "xecutor heartbeat" in text or _OF_PYTHON not in text
