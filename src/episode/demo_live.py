@@ -82,11 +82,10 @@ def _run(console: Console, seconds: float) -> None:
 
 def _wait(query: Any) -> None:
     """Until all ticks are matched."""
-    deadline = time.monotonic() + 30
-    while query.isActive and time.monotonic() < deadline:
-        last = query.lastProgress
-        if last is not None and not last["unread"] and not last["unprocessed"]:
-            return
+    from episode import streams
+
+    ticks, deadline = streams.count("Ticks"), time.monotonic() + 60
+    while query.isActive and time.monotonic() < deadline and (query.lastProgress or {"events": 0})["events"] < ticks:
         time.sleep(PERIOD)
 
 

@@ -113,5 +113,5 @@ def test_the_demo(spark: SparkSession) -> None:
     screen = Console(file=StringIO(), width=150)
     demo_live.run(screen, seconds=4.0)
     shown = screen.file.getvalue()
-    assert "The same query over all ticks as a table gives the same falls." in shown
+    assert "The same query over all ticks as a table gives the same falls." in shown, shown
     assert "matches" in shown

@@ -80,7 +80,7 @@ def start_live(
     wishes: Wishes,
 ) -> LiveQuery:
     """Plan a query, and start it."""
-    from episode.spark.live_query import LiveQuery, LiveRun
+    from episode.spark.live_query import LiveQuery, LiveRun, running_tasks
     from episode.spark.live_tasks import slots
     from episode.spark.schema import UTC_NAMES
     from episode.spark.stores import catalog_of
@@ -91,7 +91,7 @@ def start_live(
     checkpoint = checkpoint_of(text, into, arguments, wishes.checkpoint, catalog)
     output = output_of(into, plan, catalog, checkpoint)
     plan, input_ = with_partitions(plan), _input(plan, zone)
-    tasks = tasks_for(plan, wishes.tasks, tasks_of(checkpoint), slots(spark))
+    tasks = tasks_for(plan, wishes.tasks, tasks_of(checkpoint), slots(spark), running_tasks())
     how = wishes.options(plan)
     output = output.prepare(catalog)  # all is checked
     descriptions = described(plan, output, input_, checkpoint, tasks, how)
@@ -164,18 +164,22 @@ def _input(plan: LivePlan, zone: str) -> InputDescription:
     return KafkaInputs(topics[0], zone)
 
 
-def tasks_for(plan: LivePlan, wanted: int | None, kept: int | None, slots: int) -> int:
-    """How many tasks there are: as asked for, as in the checkpoint, or as many as there are lanes and slots for."""
+def tasks_for(plan: LivePlan, wanted: int | None, kept: int | None, slots: int, used: int = 0) -> int:
+    """How many tasks there are: as asked for, as in the checkpoint, or as many as there are lanes and slots for. used:
+    slots of other live queries."""
     if wanted is None and kept is None and plan.reason is not None:
         raise plan.reason
     known = kept if wanted is None else wanted
-    tasks = min(plan.lanes, max(1, slots - 1)) if known is None else known
+    tasks = min(plan.lanes, max(1, slots - used - 1)) if known is None else known
     plan.check_tasks(tasks)
-    if tasks > slots:
+    free = max(0, slots - used)
+    if tasks > free:
         whence = "" if wanted is not None else ", as many as the checkpoint has,"
         raise EpisodeAnalysisError(
-            f"tasks={tasks}{whence} cannot run at once: Spark has {slots} slot{'s' if slots > 1 else ''}.",
-            hint=f"Use at most tasks={slots}, or a session with more cores.",
+            f"tasks={tasks}{whence} cannot run at once: Spark has {slots} slot{'s' if slots > 1 else ''}"
+            + (f", and other live queries have {used} of them." if used else "."),
+            hint=(f"Use at most tasks={free}, or" if free else "Stop one of them, or use")
+            + " a session with more cores.",
         )
     return tasks
 

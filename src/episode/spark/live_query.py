@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from threading import Event, Lock, Thread
 from typing import Any
+from weakref import WeakSet
 
 from pyspark.sql import SparkSession
 
@@ -84,6 +85,7 @@ class LiveQuery:
             self._lock.close()
             raise
         self._thread = Thread(target=self._work, name=f"episode {self.name or self.id}", daemon=True)
+        _running.add(self)
         self._thread.start()
 
     # ---- as of Spark's streaming queries -------------------------------------------------------------
@@ -237,6 +239,14 @@ class LiveQuery:
 
     def __repr__(self) -> str:
         return f"<LiveQuery {self.name or self.id} into {self.into}: {self._message(self.lastProgress)}>"
+
+
+_running: WeakSet[LiveQuery] = WeakSet()
+
+
+def running_tasks() -> int:
+    """How many slots the live queries of this process have."""
+    return sum(query.tasks for query in list(_running) if query.isActive)
 
 
 def _explained(error: Exception, restarts: int) -> Exception:

@@ -226,6 +226,12 @@ def test_how_many_tasks(catalog: Catalog) -> None:
     found = plan(FALLS.format(columns="*"), catalog)
     assert [tasks_for(found, None, None, slots) for slots in (1, 2, 4, 16)] == [1, 1, 3, 4]
     assert (tasks_for(found, 4, None, 4), tasks_for(found, None, 2, 4)) == (4, 2)
+    assert [tasks_for(found, None, None, 4, used) for used in (1, 2, 3)] == [2, 1, 1]
+    with pytest.raises(EpisodeAnalysisError, match="other live queries have 3 of them"):
+        tasks_for(found, 2, None, 4, 3)
+    with pytest.raises(EpisodeAnalysisError, match="4 of them") as raised:
+        tasks_for(found, None, None, 4, 4)
+    assert "Stop one of them" in str(raised.value)
     alone = plan(FALLS.format(columns="*").replace("PARTITION BY symbol ", ""), catalog)
     assert (tasks_for(alone, 1, None, 4), tasks_for(alone, None, 1, 4)) == (1, 1)
     with pytest.raises(EpisodeUnsupportedError, match="several tasks"):
