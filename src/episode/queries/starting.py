@@ -174,7 +174,7 @@ def tasks_for(plan: LivePlan, wanted: int | None, kept: int | None, slots: int, 
     plan.check_tasks(tasks)
     free = max(0, slots - used)
     if tasks > free:
-        whence = "" if wanted is not None else ", as many as the checkpoint has,"
+        whence = ", as many as the checkpoint has," if wanted is None and kept is not None else ""
         raise EpisodeAnalysisError(
             f"tasks={tasks}{whence} cannot run at once: Spark has {slots} slot{'s' if slots > 1 else ''}"
             + (f", and other live queries have {used} of them." if used else "."),
