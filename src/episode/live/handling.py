@@ -25,7 +25,7 @@ RESUMED_AT = 1
 """Slices with which pushing is resumed: at the first moment without the risk that the loop finds nothing."""
 SLICES = 8
 """Slices that a step has at least."""
-AHEAD = 5 / SLICES
+AHEAD = 6 / SLICES
 """Of the events of a step: what may wait in adaptive mode for each match that is pushed ahead, however long a match is
 predicted to be. Then what waits and what is being matched are together, on average, about a step: what pull holds."""
 LOOKS = 0.05

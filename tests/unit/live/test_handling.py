@@ -266,10 +266,10 @@ def test_time_runs_out_by_the_clock() -> None:
 
 @pytest.mark.parametrize(
     ("handling", "future", "most"),
-    [("pull", 0, 90), ("push", 0, 90), ("adaptive", 0, 20), ("adaptive", 2, 60), ("adaptive", 9, 90)],
+    [("pull", 0, 90), ("push", 0, 90), ("adaptive", 0, 24), ("adaptive", 2, 72), ("adaptive", 9, 90)],
 )
 def test_what_may_wait_is_what_the_options_say(handling: Handling, future: int, most: int) -> None:
-    """In adaptive mode 5/8 of a step, for each match that is pushed ahead."""
+    """In adaptive mode 6/8 of a step, for each match that is pushed ahead."""
     shard = LiveShard(spec_of("ORDER BY ts MEASURES count(*) AS n PATTERN (A B C) DEFINE B AS v > 1"), LiveRules())
     options = TaskOptions(handling, slice_rows=4, step_rows=32, max_unprocessed=90, future=future)
     source = open_source(ScriptedInput([]), {}, options, shard)
@@ -280,7 +280,7 @@ def test_what_may_wait_is_what_the_options_say(handling: Handling, future: int, 
     source.close()
 
 
-@pytest.mark.parametrize(("handling", "sizes"), [("pull", (80, 1 << 14, 80)), ("adaptive", (80, 10, 50))])
+@pytest.mark.parametrize(("handling", "sizes"), [("pull", (80, 1 << 14, 80)), ("adaptive", (80, 10, 60))])
 def test_steps_are_no_larger_than_what_may_wait(handling: Handling, sizes: tuple[int, int, int]) -> None:
     shard = LiveShard(spec_of("ORDER BY ts MEASURES count(*) AS n PATTERN (A B) DEFINE B AS v > 1"), LiveRules())
     source = open_source(ScriptedInput([]), {}, TaskOptions(handling, max_unprocessed=80), shard)

@@ -22,6 +22,8 @@ CLAUSE = "PARTITION BY k ORDER BY ts MEASURES count(*) AS n {skip} PATTERN (A B+
 class Counted:
     """A matcher of the states A, B, B*, C that has counted this; keys wait at states."""
 
+    windows = 20
+
     def __init__(self, matches: int = 10, waiting: dict[int, int] | None = None) -> None:
         self.counting = False
         self.matches = matches
@@ -30,7 +32,7 @@ class Counted:
     def selectivities(self) -> Selectivities:
         star = np.array([False, False, True, False])
         entered, left = np.array([20, 20, 60, 15]), np.array([20, 15, 15, 10])
-        return Selectivities(("A", "B", "B", "C"), star, entered, left, 20, self.matches)
+        return Selectivities(("A", "B", "B", "C"), star, entered, left, self.windows, self.matches)
 
     @property
     def current_states(self) -> tuple[np.ndarray, np.ndarray]:
@@ -50,6 +52,19 @@ def test_the_kernel_is_asked_to_count() -> None:
     matcher = Counted()
     predicted(matcher)
     assert matcher.counting
+
+
+def test_a_sample_is_counted_once_enough_is_known() -> None:
+    matcher = Counted()
+    prediction = predicted(matcher)
+    prediction.bound()
+    assert matcher.counting
+    matcher.windows = 1_000
+    counted = []
+    for _ in range(15):
+        prediction.bound()
+        counted.append(matcher.counting)
+    assert sum(counted) == 2
 
 
 def test_the_bound_follows_the_counts() -> None:
