@@ -36,6 +36,9 @@ CONDITIONS = [
     {"A": "A.v < 3", "B": "B.v >= A.v", "C": "C.v < LAST(B.v)", "D": "D.v = 1"},
     {"B": "B.v > PREV(B.v)", "C": "C.v < NEXT(C.v)", "D": "D.v > 2"},
     {"B": "sum(B.v) < 7", "C": "C.v > avg(B.v) OR C.v = FIRST(A.v)", "D": "D.v = 0"},
+    {"A": "A.v < 4", "B": "B.v >= 0", "C": "C.v < A.v - 1", "D": "D.v = A.v"},
+    {"C": "A.v + 1 <= C.v", "D": "D.f > 2 * A.f AND D.v < 3"},
+    {"B": "B.v > 0", "C": "C.v = A.v + 2", "D": "A.v <> D.v"},
     {"B": "max_by(B.v, B.f) < 3", "C": "C.v = 4", "D": "D.v = 4 AND count(B.*) > 1"},
 ]  # fmt: skip
 

@@ -54,11 +54,13 @@ class Program(NamedTuple):
 class Tests(NamedTuple):
     """Residual conditions that compare two values of rows; those of label l are from_[l]:from_[l + 1].
 
-    from_ int64; tests int64[:, 8], in columns COMPARE … B_NAV.
+    from_ int64; tests int64[:, 8], in columns COMPARE … B_NAV. sieves int64[:, 7], none or one: what some row of
+    every match must be in comparison with the start row, in the columns of `kernels.rows.sifting`.
     """
 
     from_: np.ndarray
     tests: np.ndarray
+    sieves: np.ndarray
 
 
 class Residuals(NamedTuple):
@@ -176,12 +178,31 @@ class Partitions(NamedTuple):
     explored_to: np.ndarray
 
 
-OPEN, PC, ROW, DEPTH, STEPS, ATTEMPT, STAMP, REMEMBERING, LENGTH, HAS_EMPTY, CUT_AT, STACK, ROOM = range(13)
+(
+    OPEN,
+    PC,
+    ROW,
+    DEPTH,
+    STEPS,
+    ATTEMPT,
+    STAMP,
+    REMEMBERING,
+    LENGTH,
+    HAS_EMPTY,
+    CUT_AT,
+    SIEVE,
+    EXTREME_AT,
+    SIFTED,
+    STACK,
+    ROOM,
+) = range(16)
 """Of an attempt that waits: is there one to go on with?; the instruction and the row at which it stands; how many
 choices are untried; steps so far; its number; the stamp of its memory, and whether it is in use; the length of the best
-way so far, and whether there is an empty one; rows that a window cut off. Where the partition's stack begins, and how
-much room it has, whether an attempt waits or not."""
-ATTEMPT_FIELDS = 13
+way so far, and whether there is an empty one; rows that a window cut off; whether a row was looked for that passes the
+sieve: UNSIFTED, STUCK until there is one, or PASSED. Of the partition, whether an attempt waits or not: what its sieve
+knows (see `kernels.rows.sifting`), where its stack begins, and how much room it has."""
+ATTEMPT_FIELDS = 16
+UNSIFTED, STUCK, PASSED = range(3)
 
 
 class Attempts(NamedTuple):

@@ -33,6 +33,7 @@ from episode.kernels.rows.arrays import (
     CUT_AT,
     DEPTH,
     ENTRY,
+    EXTREME_AT,
     FIRST,
     FLOATING,
     HAS_EMPTY,
@@ -41,20 +42,26 @@ from episode.kernels.rows.arrays import (
     LOOP,
     OP,
     OPEN,
+    PASSED,
     PC,
     REMEMBERING,
     ROOM,
     ROW,
     SECOND,
+    SIEVE,
+    SIFTED,
     SLOT,
     STACK,
     STAMP,
     STEPS,
+    STUCK,
+    UNSIFTED,
     A,
     B,
 )
 from episode.kernels.rows.conditions import navigate, residual_holds, take_into_aggregates
 from episode.kernels.rows.numbering import hold_back, number_by_end, order_by_length
+from episode.kernels.rows.sifting import FAILS, UNDECIDED, sift
 from episode.kernels.rows.steady import (
     IN_FLOATS,
     ORDERS,
@@ -114,7 +121,7 @@ def match_partitions(
     (code, label_of, loop_from, loop_ids, slots, loops, labels,
      first_bits, follow_bits, one_row_enough, nullable, required) = program  # fmt: skip
     mode, skip, memory, with_unmatched, within, emit_timed_out, lookahead, budget, patience, counting = rules
-    test_from, tests = test_arrays
+    test_from, tests, sieves = test_arrays
     (program_from, program_to, program_result, nav_from, nav_ids, array_from,
      machine_code, registers, const_i, const_f) = residuals  # fmt: skip
     nav_first, nav_offset, nav_shift, nav_label, nav_set, nav_plain, track, sets, label_codes = navigations
@@ -190,6 +197,9 @@ def match_partitions(
         if kept:
             resumes = opened[OPEN, k] != 0
             bottom, stack_room = opened[STACK, k], opened[ROOM, k]
+            extreme, sifted_to = opened[EXTREME_AT, k], opened[SIFTED, k]
+        else:
+            extreme = sifted_to = np.int64(-1)
         for at in range(needed):
             seek[at] = sought[at, k] if seeks_on else lo
         while start < hi:
@@ -223,6 +233,15 @@ def match_partitions(
                     dismissed = True
                     break
                 lacking |= at >= available and not with_unmatched
+            if resumes and not dismissed and opened[SIEVE, k] == STUCK:
+                sifted, extreme, sifted_to = sift(
+                    sieves, start, extreme, sifted_to, available, hi, within, until, final, time, bits, cols_i, cols_f,
+                    valid,
+                )  # fmt: skip
+                if sifted == UNDECIDED:
+                    break
+                opened[SIEVE, k] = PASSED
+                dismissed = sifted == FAILS
             if dismissed:
                 resumes = False
                 if kept:
@@ -253,6 +272,7 @@ def match_partitions(
             sp = 0
             steps = 0
             before = 0
+            sieve = UNSIFTED
             origin = np.int64(0) if kept else start
             frontier = start
             base = np.int64(0) if kept else start if own_memory else lo
@@ -265,6 +285,7 @@ def match_partitions(
                 stamp, memory_on = opened[STAMP, k], opened[REMEMBERING, k] != 0
                 length, has_empty = opened[LENGTH, k], opened[HAS_EMPTY, k] != 0
                 cursor[CUT] = opened[CUT_AT, k]
+                sieve = opened[SIEVE, k]
                 furthest = frontier = row
                 for at in range(labels):
                     last_row[at], first_row[at] = marks[at, k], marks[labels + at, k]
@@ -458,7 +479,9 @@ def match_partitions(
                                         fixed_i[test] = cols_i[
                                             turned_tests[test, OTHER], last_row[turned_tests[test, OTHER_LABEL]]
                                         ]
-                                stop = min(available, row + patience) if lacking else available
+                                stop = available
+                                if lacking or (sieve == UNSIFTED and len(sieves)):
+                                    stop = min(available, row + patience)
                                 while row < stop and (bits[row] & bit) != ZERO:
                                     if windowed and np.uint64(time[row] - time[start]) > np.uint64(within):
                                         break
@@ -499,9 +522,23 @@ def match_partitions(
                         if steps > budget and steps > budget + STEPS_PER_ROW * (hi - start):
                             result = SPENT
                             break
-                    if lacking and steps > patience and mode != INCREMENTAL:
-                        result = WAITING
-                        break
+                    if steps > patience:
+                        if lacking and mode != INCREMENTAL:
+                            result = WAITING
+                            break
+                        if sieve == UNSIFTED and len(sieves):
+                            # The search has become long: is there a row for which it is worth while?
+                            sifted, extreme, sifted_to = sift(
+                                sieves, start, extreme, sifted_to, available, hi, within, until, final, time, bits,
+                                cols_i, cols_f, valid,
+                            )  # fmt: skip
+                            if sifted == FAILS:
+                                break
+                            sieve = PASSED
+                            if sifted == UNDECIDED and mode != INCREMENTAL and not with_unmatched:
+                                sieve = STUCK
+                                result = WAITING
+                                break
                     if row < available and not memory_on and not counting:
                         # A side that needs a label this row does not offer is no choice.
                         if (bits[row] & np.uint64(code[code[pc, FIRST], ENTRY])) == ZERO:
@@ -694,6 +731,7 @@ def match_partitions(
                 opened[STAMP, k], opened[REMEMBERING, k] = stamp, memory_on
                 opened[LENGTH, k], opened[HAS_EMPTY, k] = length, has_empty
                 opened[CUT_AT, k] = cursor[CUT]
+                opened[SIEVE, k] = sieve
                 for at in range(labels):
                     marks[at, k], marks[labels + at, k] = last_row[at], first_row[at]
                 for at in range(loops + 1):
@@ -834,6 +872,8 @@ def match_partitions(
             next_start[k] = start
         numbers[k] = number
         covered[k] = cover
+        if kept:
+            opened[EXTREME_AT, k], opened[SIFTED, k] = extreme, sifted_to
         if seeks_on:
             for at in range(needed):
                 sought[at, k] = seek[at]

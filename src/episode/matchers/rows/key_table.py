@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from episode.kernels.rows.arrays import ATTEMPT_FIELDS, OPEN
+from episode.kernels.rows.arrays import ATTEMPT_FIELDS, EXTREME_AT, OPEN, SIFTED
 
 (
     KEY, BASE, ROOM, LO, HI, NEXT_START, COVERED, EXPLORED_START, EXPLORED_TO, NUMBER, AT_START, DEADLINE, UNWRITTEN,
@@ -88,6 +88,7 @@ class KeyTable:
         table[NUMBER, slots], table[AT_START, slots], table[DEADLINE, slots] = 0, 1, NEVER
         table[UNWRITTEN, slots] = 0
         table[OPENED + OPEN, slots] = 0
+        table[OPENED + EXTREME_AT, slots] = table[OPENED + SIFTED, slots] = -1
         table[self.sought, slots] = table[BASE, slots]
 
     def keep(self, slots: np.ndarray) -> None:

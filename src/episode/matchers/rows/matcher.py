@@ -38,6 +38,7 @@ from episode.matchers.rows.prepare import Lowered, lower_residuals
 from episode.matchers.rows.program import later_labels, lower_program
 from episode.matchers.rows.search import Search
 from episode.matchers.rows.selectivity import States
+from episode.matchers.rows.sieves import sieves_of, with_sieves
 from episode.matchers.rows.state import Bounds, RowState
 from episode.matchers.rows.work import WorkArrays
 from episode.plan.output import RowMode
@@ -77,7 +78,8 @@ class RowPatternMatcher:
             self.plan.program, self.plan.labels.names, self.plan.output.timed_out, conditional
         )
         self.rules: Rules = lower_rules(self.plan, spec.step_budget)
-        self.needs: Needs = needs_of(self.plan)
+        self.sieves = sieves_of(self.plan)
+        self.needs: Needs = with_sieves(needs_of(self.plan), self.sieves)
         self.output = Output(self.plan, self.program.label_of, spec.output_schema)
         self.state = RowState(self.plan, spec.input_columns, spec.limit)
         self.open: OpenRows | None = None
@@ -201,7 +203,7 @@ class RowPatternMatcher:
         partitions = Partitions(
             here.lo, here.hi, now.at_start, now.next_start, now.number, now.covered, now.explored_start, now.explored_to
         )
-        lowered = lower_residuals(self.plan, prepared)
+        lowered = lower_residuals(self.plan, prepared, self.sieves)
         count = len(events)
         for work in self._run(lowered, rows, partitions, None, self._start_over, count, until, final, events.from_row):
             yield from self.output.tables(events, prepared, work, here)
@@ -214,7 +216,7 @@ class RowPatternMatcher:
 
     def _go_on(self, events: EventBatch, until: int) -> Iterator[pa.Table]:
         if self.open is None:
-            self.open = OpenRows(self.plan, self.program, self.needs, self.spec.input_columns, self.state)
+            self.open = OpenRows(self.plan, self.program, self.needs, self.sieves, self.spec.input_columns, self.state)
         held = self.open
         slots = held.take(events, until)
         if len(slots) == 0:

@@ -38,6 +38,7 @@ from episode.matchers.rows.layout import Layout
 from episode.matchers.rows.prepare import Lowered, lower_residuals
 from episode.matchers.rows.row_log import RowLog
 from episode.matchers.rows.search import Search
+from episode.matchers.rows.sieves import Sieve
 from episode.matchers.rows.state import PARTITIONS, Partitions, RowState
 from episode.plan.rows.plan import MatchMode, RowPatternPlan
 
@@ -48,12 +49,14 @@ class OpenRows:
     """The held rows of one shard in an arena, and how far its keys have come. It begins with what a state holds."""
 
     def __init__(
-        self, plan: RowPatternPlan, program: Program, needs: Needs, columns: Sequence[str], state: RowState
-    ) -> None:
+        self, plan: RowPatternPlan, program: Program, needs: Needs, sieves: tuple[Sieve, ...], columns: Sequence[str],
+        state: RowState,
+    ) -> None:  # fmt: skip
         self.plan = plan
+        self._sieves = sieves
         self.needs = needs
         layout = Layout.of(needs)
-        lowered = lower_residuals(plan, layout.empty())
+        lowered = lower_residuals(plan, layout.empty(), sieves)
         resumable = plan.rules.mode in (MatchMode.PREFERRED, MatchMode.MAXIMAL) and lowered.arrays.arrays == 0
         self.search = Search(program, resumable, lowered.aggregates.function)
         self.keys = KeyTable(self.search.marks, len(program.required))
@@ -179,7 +182,7 @@ class OpenRows:
         if self._lowered is None or self._lowered[0] != seen:
             arena = self.arena
             prepared = arena.layout.prepared(arena.ints, arena.floats, arena.valid, arena.bits)
-            self._lowered = seen, lower_residuals(self.plan, prepared)
+            self._lowered = seen, lower_residuals(self.plan, prepared, self._sieves)
         return self._lowered[1]
 
     def hold(self, slots: np.ndarray, after: np.ndarray, keep_from: np.ndarray, until: int) -> None:

@@ -20,6 +20,7 @@ from episode.kernels.rows.arrays import (
 from episode.matchers.lowering import Assembler, conjunction, is_float_lane, simple_test
 from episode.matchers.prepare import Prepared, function_code, membership, running_argument
 from episode.matchers.rows.array_programs import ArrayAssembler, ArrayPrograms
+from episode.matchers.rows.sieves import Sieve, lower_sieves
 from episode.plan.expressions import Current, ElementRow, ExtremeRow, Load, Navigated, Running, is_row_local
 from episode.plan.labels import Labels
 from episode.plan.rows.plan import RowPatternPlan
@@ -39,7 +40,7 @@ class Lowered(NamedTuple):
     arrays: ArrayPrograms
 
 
-def lower_residuals(plan: RowPatternPlan, prepared: Prepared) -> Lowered:
+def lower_residuals(plan: RowPatternPlan, prepared: Prepared, sieves: tuple[Sieve, ...] = ()) -> Lowered:
     """Comparisons of two loads become tests, all else programs; both read the rows that navigations find."""
     assembler = Assembler(prepared.lanes)
     assembler.number_runnings(part for condition in plan.conditions.values() for part in condition.residual)
@@ -74,7 +75,7 @@ def lower_residuals(plan: RowPatternPlan, prepared: Prepared) -> Lowered:
     code, const_i, const_f = assembler.arrays()
     from_, to, result = np.array(programs or [NO_PROGRAM], np.int64).T.copy()
     return Lowered(
-        _tests(tests, test_from),
+        _tests(tests, test_from, lower_sieves(sieves, plan.labels.names, prepared)),
         Residuals(
             from_, to, result, _bounds(nav_from), np.array(nav_ids, np.int64), placed.from_,
             code, assembler.registers, const_i, const_f,
@@ -103,8 +104,8 @@ def _test(assembler: Assembler, compare: int, left: Load, right: Load) -> tuple[
     return compare, int(is_float_lane(left.type)), *side(left), *side(right)
 
 
-def _tests(tests: list[tuple[int, ...]], test_from: list[int]) -> Tests:
-    return Tests(_bounds(test_from), np.array(tests or [(0,) * 8], np.int64))
+def _tests(tests: list[tuple[int, ...]], test_from: list[int], sieves: np.ndarray) -> Tests:
+    return Tests(_bounds(test_from), np.array(tests or [(0,) * 8], np.int64), sieves)
 
 
 # ---- navigations -----------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import numpy as np
 
 from episode.kernels import opcodes as oc
 from episode.kernels.rows import matching as kernel
-from episode.kernels.rows.arrays import DEPTH, OPEN, ROOM, ROW, STACK, Attempts, Program
+from episode.kernels.rows.arrays import DEPTH, EXTREME_AT, OPEN, ROOM, ROW, SIFTED, STACK, Attempts, Program
 from episode.matchers.held import ranges
 from episode.matchers.rows.key_table import HI, LO, MARKS, OPENED, KeyTable
 from episode.matchers.rows.work import WorkArrays
@@ -77,6 +77,8 @@ class Search:
     def follow(self, keys: KeyTable, slots: np.ndarray, shift: np.ndarray) -> None:
         """The rows of these keys have moved by so many rows."""
         table = keys.table
+        for field in (OPENED + EXTREME_AT, OPENED + SIFTED):
+            table[field, slots] = np.where(table[field, slots] >= 0, table[field, slots] + shift, -1)
         waits = table[OPENED + OPEN, slots] != 0
         if not waits.any():
             return

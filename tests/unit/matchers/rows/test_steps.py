@@ -46,23 +46,24 @@ def rows_of(count: int) -> list[dict[str, Any]]:
 def test_a_start_that_waits_costs_a_few_steps_a_row(pattern: str, define: str, mode: str) -> None:
     """One start row, SKIP PAST LAST ROW, a window that never ends: a row more, however many are held."""
     text = WAITS.format(skip="", mode=mode, pattern=pattern, within=10_000, define=define)
-    taken = steps_of_feeds(text, rows_of(800))
+    taken = steps_of_feeds(text, rows_of(400))
     assert max(taken[100:]) <= 4
-    assert sum(taken[700:]) <= sum(taken[100:200]) + 4
+    assert sum(taken[300:]) <= sum(taken[100:200]) + 4
 
 
+@pytest.mark.parametrize("needed", ["C.v < 0", "C.v < A.v - 100", "A.v + 100 <= C.v", "C.v = A.v + 100"])
 @pytest.mark.parametrize("pattern", ["(A B*? C)", "(A B* C)", "(A (B | D)* C)"])
-@pytest.mark.parametrize("mode", ["", "MAXIMAL MATCH ", "ALL MATCHES "])
-def test_windows_of_any_length_cost_the_same(pattern: str, mode: str) -> None:
+@pytest.mark.parametrize("mode", ["", "MAXIMAL MATCH "])
+def test_windows_of_any_length_cost_the_same(pattern: str, mode: str, needed: str) -> None:
     """Each row begins a window, and a label that every match needs does not come."""
     per_row = []
-    for within in (100, 200, 400):
-        define = "C AS C.v < 0" + (", D AS D.v = 6" if "D" in pattern else "")
+    for within in (100, 200):
+        define = f"C AS {needed}" + (", D AS D.v = 6" if "D" in pattern else "")
         text = WAITS.format(skip="", mode=mode, pattern=pattern, within=within, define=define)
-        taken = steps_of_feeds(text, rows_of(within + 300))
-        per_row.append(sum(taken[-200:]) / 200)
-    assert per_row[2] <= 1.1 * per_row[0]
-    assert per_row[2] <= 2 * row_matcher.PATIENCE
+        taken = steps_of_feeds(text, rows_of(within + 30))
+        per_row.append(sum(taken[-20:]) / 20)
+    assert per_row[1] <= 1.1 * per_row[0]
+    assert per_row[1] <= 2 * row_matcher.PATIENCE
 
 
 def test_starting_over_would_cost_the_window(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -70,7 +71,7 @@ def test_starting_over_would_cost_the_window(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(row_matcher, "MANY", -1)
     monkeypatch.setattr(row_matcher, "FEW", -1)
     text = WAITS.format(
-        skip="", mode="", pattern="(A B* C)", within=10_000, define="B AS B.v <= A.v + 9, C AS C.v < A.v - 9"
+        skip="", mode="", pattern="(A B* C)", within=10_000, define="B AS sum(B.v) > 0, C AS C.v < 0 * count(B.*)"
     )
     taken = steps_of_feeds(text, rows_of(300))
     assert taken[-1] > 200
