@@ -33,6 +33,7 @@ def catalog(tmp_path: Path) -> Iterator[Catalog]:
     made.create(declare("Orders", "id BIGINT, symbol STRING, ts TIMESTAMP", time="ts", key="id"))
     made.create(declare("Quotes", "symbol STRING, ts TIMESTAMP, bid DOUBLE", time="ts", key="symbol", lanes=2))
     made.create(declare("Trades", "symbol STRING, ts TIMESTAMP", time="ts", key="symbol", using="kafka", options=KAFKA))
+    made.create(declare("Clicks", "page STRING, ts TIMESTAMP", time="ts", using="kafka", options=KAFKA))
     made.create(declare("Alerts", "symbol STRING, low DOUBLE, at TIMESTAMP", time="at"))
     return made
 

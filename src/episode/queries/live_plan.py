@@ -145,11 +145,12 @@ def lanes_of(matched: Matched, spec: MatcherSpec) -> tuple[int, EpisodeError | N
     for read in matched.reads:
         one = read.declaration
         missing = [name for name in one.key if read.names.get(name) not in keys]
-        if missing or not one.key:
+        if not one.key:
+            return 1, _apart(matched, f"{one.name} has no KEY")
+        if missing:
             partitioned = f"partitioned by {', '.join(keys)}" if keys else "not partitioned"
-            key = f"spread by {', '.join(one.key)}" if one.key else "not spread by a key"
-            how = f"PARTITION BY has no {missing[0]}" if missing else "the other streams are"
-            return 1, _apart(matched, f"{one.name} is {key}, the pattern is {partitioned}: {how}")
+            spread = f"{one.name} is spread by {', '.join(one.key)}"
+            return 1, _apart(matched, f"{spread}, the pattern is {partitioned}: PARTITION BY has no {missing[0]}")
     first, *others = matched.reads
     wanted = [(first.names[name], dict(first.declaration.columns)[name]) for name in first.declaration.key]
     for read in others:
