@@ -35,7 +35,7 @@ types: setup  ## type hints
 	$(BIN)/mypy
 
 unit: setup  ## the tests, without the long and the live ones
-	$(RUN) $(BIN)/pytest -m "not slow and not live" -n 2 --dist loadfile $(PYTEST_ARGS)
+	$(RUN) $(BIN)/pytest -m "not slow and not live" -n 2 --dist loadfile --durations=20 --durations-min=10 $(PYTEST_ARGS)
 
 test-live: setup  ## streams that are killed, followed, and run every case of the conformance suite
 	$(RUN) $(BIN)/pytest -m "live and not slow" $(PYTEST_ARGS)
