@@ -28,7 +28,7 @@ from episode.store.conforming import conform
 from episode.store.declaration import Declaration
 
 MOST_METADATA = 4096
-"""Bytes that a broker keeps with an offset, unless it is told otherwise."""
+"""Bytes that a broker keeps with an offset, unless it is configured otherwise."""
 REMINDED = 3600.0
 """Seconds after which the last position is committed again."""
 PAUSE = 0.05

@@ -1,4 +1,4 @@
-"""Sieves: comparisons of a row that every match has with the start row, by which a start row can be told to fail.
+"""Sieves: comparisons of a row that every match has with the start row, by which a start row is seen to fail.
 
 `A B*? C` with `C AS C.price < A.price - 1000`: a search that has become long looks through the rows of its window for
 one that could be C, which costs much less than to try them all.
