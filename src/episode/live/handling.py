@@ -1,18 +1,22 @@
 """How events come to the matching loop (Lau's thesis, chapters 3 and 4).
 
-*pull*: the loop reads when it has nothing. *push*: an input thread reads all the time, while the kernels run; it waits
-where `max_unprocessed` events are held, so that the store keeps the rest. *adaptive*: the thread pushes while no more
-than R_bound slices wait (`switch`), is suspended above it, and resumed when at most one is left.
+*pull*: the loop reads when it has nothing. *push*: an input thread reads while the kernels run; it waits where
+`max_unprocessed` events are held, so that the store keeps the rest. *adaptive*: the thread pushes while no more than
+R_bound slices wait (`switch`), is suspended above it, and resumed when at most one is left.
+
+A loop that has nothing to do reads by itself in every mode, and the thread begins only in a step that takes long: to
+hand a few events from one thread to another takes longer than to read them.
 
 The loop asks one object, `InputSource`, whichever it is. What comes out is the same, in the same order.
 """
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from threading import Condition, Thread
+from threading import Condition, Lock, Thread
 
 from episode.live.holders import Held, InputHolder
 from episode.live.prediction import Prediction
@@ -30,6 +34,10 @@ AHEAD = 6 / SLICES
 predicted to be. Then what waits and what is being matched are together, on average, about a step: what pull holds."""
 LOOKS = 0.05
 """Seconds after which an input thread that waits for events looks whether it shall end."""
+PATIENCE = 0.005
+"""Seconds of a small step after which the input thread begins to read. Most small steps are done by then."""
+SMALL = 1 << 12
+"""Events that a small step has at most; in a larger one the thread reads from the beginning."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +84,7 @@ class InputSource:
         sizes: Sizes,
         bound: Callable[[], int] | None = None,
         clock: Callable[[], float] = time.monotonic,
+        patience: float = PATIENCE,
     ) -> None:
         self.handling = handling
         self.sizes = sizes
@@ -87,8 +96,13 @@ class InputSource:
         self._bound_of = bound
         self._bound: int | None = None
         self._clock = clock
+        self._patience = patience
         self._holder = InputHolder()
         self._changed = Condition()
+        self._reading = Lock()  # held by the thread that uses the input
+        self._loop_waits = False
+        self._pushes_from = -math.inf  # the moment from which on the thread may read in this step
+        self._parked = False
         self._suspended = handling == "pull"
         self._barrier = False
         self._ending = False
@@ -113,16 +127,43 @@ class InputSource:
             self._bound = self._bound_of()  # with less to do, nothing depends on it
         with self._changed:
             found = self._taken()
-            if found is None and timeout > 0:
-                deadline = self._clock() + timeout
-                while found is None and self._error is None:
-                    left = deadline - self._clock()
-                    if left <= 0:
-                        break
-                    self._changed.wait(left)
-                    found = self._taken()
+            self._loop_waits = found is None
+        if found is None and timeout > 0:
+            found = self._read_here(timeout) if self._reading.acquire(blocking=False) else self._pushed(timeout)
+        with self._changed:
+            self._loop_waits = False
             if found is None and self._error is not None:
-                raise self._error
+                found = self._taken()  # read before the error
+                if found is None:
+                    raise self._error
+            small = found is not None and found.rows <= SMALL
+            self._pushes_from = self._clock() + self._patience if small else -math.inf
+            if self._parked and found is not None:
+                self._changed.notify_all()
+        return found
+
+    def _read_here(self, timeout: float) -> Slice | None:
+        """What the loop reads by itself, while the input thread does not read."""
+        try:
+            if self._error is None and not self._stands_still() and not self.push():
+                self._input.wait(self._after, timeout)
+                self.push()
+        finally:
+            self._reading.release()
+        with self._changed:
+            return self._taken()
+
+    def _pushed(self, timeout: float) -> Slice | None:
+        """What the input thread is reading."""
+        deadline = self._clock() + timeout
+        with self._changed:
+            found = self._taken()
+            while found is None and self._error is None:
+                left = deadline - self._clock()
+                if left <= 0:
+                    break
+                self._changed.wait(left)
+                found = self._taken()
             return found
 
     def close(self) -> None:
@@ -181,19 +222,27 @@ class InputSource:
     def _push(self) -> None:
         try:
             while self._waited():
-                if not self.push():
-                    self._input.wait(self._after, LOOKS)
+                with self._reading:
+                    if self._may_push() and not self.push():
+                        self._input.wait(self._after, LOOKS)
         except BaseException as error:  # noqa: BLE001  # whatever it is, the loop must know
             with self._changed:
                 self._error = error
                 self._changed.notify_all()
 
     def _waited(self) -> bool:
-        """Stand still as long as that is asked for; False: end."""
+        """Stand still as long as that is asked for, and where the loop reads by itself; False: end."""
         with self._changed:
-            while self._stands_still() and not self._ending:
-                self._changed.wait()
+            while not self._ending and not self._may_push():
+                is_early = not (self._stands_still() or self._loop_waits)
+                self._parked = True
+                self._changed.wait(max(0.0, self._pushes_from - self._clock()) if is_early else None)
+                self._parked = False
             return not self._ending
+
+    def _may_push(self) -> bool:
+        """Whether the input thread shall read now."""
+        return not (self._stands_still() or self._loop_waits or self._clock() < self._pushes_from)
 
     def push(self) -> bool:
         """Read once and put it into the holder; False where there was nothing to read."""
