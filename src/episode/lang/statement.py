@@ -2,7 +2,7 @@
 
 MATCH_RECOGNIZE: its input table, its clause, and the CTEs in its scope. EVENTS ( … ) and SITUATIONS ( … ): an event
 pattern or a situation pattern where a table may stand. The whole text may be one of these two as well. RECENCY: the two
-patterns that it correlates.
+patterns that it correlates. OVER ( … PATTERN … ) and the WINDOW clause: SELECTs with row patterns in windows.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from episode.lang.cursor import describe
 from episode.lang.lexer import Kind, Token, tokenize
 from episode.lang.rows.parser import parse_clause_tokens
 from episode.lang.rows.syntax import MatchRecognize
+from episode.lang.rows.window_syntax import WindowedSelect
+from episode.lang.rows.windowed import windowed_selects
 from episode.lang.source import Source
 from episode.lang.streams import StreamStatement, stream_statement
 from episode.lang.syntax import Span
@@ -110,6 +112,7 @@ class Statement:
     body: from its first to its last word, without comments around them.
     whole: the pattern that the text is, where it is nothing else.
     streams: the statement of stream stores that the text is (CREATE STREAM …).
+    windowed: every SELECT with row patterns in windows.
     """
 
     source: str
@@ -122,6 +125,7 @@ class Statement:
     whole: PatternQuery | None = None
     streams: StreamStatement | None = None
     recencies: tuple[Recency, ...] = ()
+    windowed: tuple[WindowedSelect, ...] = ()
 
     def pattern_at(self, span: Span) -> TablePattern | TableQuery:
         """The pattern that stands at a place."""
@@ -179,6 +183,15 @@ def parse_statement(source: str) -> Statement:
         )
     patterns = tuple(_table_pattern(source, tokens, partners, index) for index in found)
     _check_nesting(source, patterns)
+    clauses = [*(Span(pattern.input.end, pattern.span.end) for pattern in patterns), *inside]
+    windowed = windowed_selects(source, tokens, partners, clauses)
+    if windowed and tokens[0].upper not in QUERY_WORDS:
+        raise Source(source).error(
+            EpisodeUnsupportedError,
+            f"A row pattern in a window is evaluated inside queries and INSERT, not inside {tokens[0].text}.",
+            tokens[0].span,
+            USE_EXPLAIN if tokens[0].upper == "EXPLAIN" else USE_DATAFRAME,
+        )
     return Statement(
         source,
         patterns,
@@ -192,8 +205,9 @@ def parse_statement(source: str) -> Statement:
             tokens,
             partners,
             [*(pattern.span for pattern in patterns), *inside],
-            [*(Span(pattern.input.end, pattern.span.end) for pattern in patterns), *inside],
+            clauses,
         ),
+        windowed=windowed,
     )
 
 

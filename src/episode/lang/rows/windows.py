@@ -1,0 +1,263 @@
+"""One window with a row pattern: from the text between its parentheses to a PatternWindow tree.
+
+The frame, INITIAL or SEEK, and the name of another window are read here; what remains is a clause of MATCH_RECOGNIZE.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NoReturn
+
+from episode.errors import EpisodeAnalysisError, EpisodeSyntaxError
+from episode.lang.cursor import Cursor, describe, top_level
+from episode.lang.lexer import Kind, Token
+from episode.lang.parameters import parameter_at
+from episode.lang.rows.parser import parse_clause_tokens
+from episode.lang.rows.syntax import Anchor, MatchNumber, MatchRecognize, Navigation, Pattern
+from episode.lang.rows.window_syntax import Frame, PatternWindow, Search
+from episode.lang.source import Source
+from episode.lang.syntax import NOWHERE, Aggregate, Scalar, Span
+
+FRAME = "Write ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING, or AND n FOLLOWING."
+ORDER = (
+    "The parts, in order: PARTITION BY, ORDER BY, MEASURES, ROWS BETWEEN …, AFTER MATCH SKIP, INITIAL | SEEK, PATTERN, "
+    "SUBSET, DEFINE."
+)
+WITHIN = "Limit the match by the frame: ROWS BETWEEN CURRENT ROW AND n FOLLOWING; or use MATCH_RECOGNIZE."
+FRAME_WORDS = ("ROWS", "RANGE", "GROUPS")
+LATER_WORDS = ("AFTER", "PATTERN", "SUBSET", "DEFINE")
+LARGEST_FRAME = 2**62
+
+
+def is_pattern_window(source: str, tokens: Sequence[Token], begin: int, end: int) -> bool:
+    """Do tokens[begin:end], which stand between the parentheses of a window, have a row pattern?"""
+    for at in top_level(Cursor(source, tokens, begin, end), begin, end):
+        word = tokens[at].upper
+        if word == "PATTERN" and tokens[at + 1].is_symbol("("):
+            return True
+        if word == "DEFINE" and at + 2 < end and tokens[at + 2].upper == "AS":
+            return True
+    return False
+
+
+def base_name(tokens: Sequence[Token], begin: int, end: int) -> Token | None:
+    """The name of another window that a window begins with."""
+    first = tokens[begin]
+    if begin >= end or first.kind not in (Kind.NAME, Kind.QUOTED):
+        return None
+    following = tokens[begin + 1]
+    word = first.upper
+    if word in ("PARTITION", "ORDER", "DISTRIBUTE", "SORT", "CLUSTER") and following.upper == "BY":
+        return None
+    starts = word in FRAME_WORDS and following.upper == "BETWEEN"
+    listed = word in ("MEASURES", "AFTER", "INITIAL", "SEEK", "PATTERN", "SUBSET", "DEFINE")
+    return None if starts or listed else first
+
+
+def parse_window(
+    source: str, tokens: Sequence[Token], begin: int, end: int, base: tuple[int, int] | None = None
+) -> PatternWindow:
+    """The window in tokens[begin:end]. base: the tokens of the other window whose name it begins with."""
+    cursor = Cursor(source, tokens, begin, end)
+    name = base_name(tokens, begin, end)
+    own = begin if name is None else begin + 1
+    frame, frame_at, frame_end = _frame(Cursor(source, tokens, own, end))
+    search, search_at = _search(cursor, frame_end, end)
+    inherited = [] if base is None or name is None else _inherited(cursor, name, own, end, *base)
+    rest = [
+        *tokens[own:frame_at],
+        *tokens[frame_end:search_at],
+        *tokens[min(search_at + (search is not None), end) : end],
+    ]
+    combined = [*inherited, *rest, tokens[end]]
+    clause = parse_clause_tokens(source, combined, 0, len(combined) - 1)
+    clause = replace(clause, source=Source(source, Span(tokens[begin].start, tokens[end].start), clause.source.pattern))
+    _check(clause)
+    return PatternWindow(clause, frame, search or Search.INITIAL)
+
+
+# ---- the frame ------------------------------------------------------------------------------------------
+
+
+def _frame(cursor: Cursor) -> tuple[Frame, int, int]:
+    """The frame, and the tokens that it takes."""
+    tokens, begin, end = cursor.tokens, cursor.index, cursor.end
+    level = list(top_level(cursor, begin, end))
+    at = next((at for at in level if _begins_frame(tokens, at)), None)
+    if at is None:
+        later = next((tokens[one] for one in level if tokens[one].upper in LATER_WORDS), tokens[begin])
+        cursor.fail("A window with a row pattern needs a frame.", later, f"{FRAME} It stands before AFTER MATCH SKIP.")
+    word = tokens[at]
+    for one in level:
+        if one < at and tokens[one].upper in LATER_WORDS and _begins_part(tokens, one):
+            cursor.fail(f"{word.upper} must come before {tokens[one].upper}.", word, ORDER)
+        if one > at and tokens[one].upper == "MEASURES" and tokens[one - 1].upper in ("ROW", "FOLLOWING"):
+            cursor.fail(f"MEASURES must come before {word.upper}.", tokens[one], ORDER)
+    if word.upper != "ROWS":
+        cursor.fail(f"{word.upper} is not allowed with a row pattern: the frame counts rows.", word, FRAME)
+    return _extent(Cursor(cursor.source, tokens, at, end), at)
+
+
+def _begins_frame(tokens: Sequence[Token], at: int) -> bool:
+    if tokens[at].upper not in FRAME_WORDS or tokens[at - 1].upper == "AS":
+        return False
+    following, after = tokens[at + 1], tokens[at + 2] if at + 2 < len(tokens) else tokens[at + 1]
+    if following.upper == "BETWEEN":
+        return True
+    short = (following.upper, after.upper)
+    return short in (("UNBOUNDED", "PRECEDING"), ("CURRENT", "ROW")) or (
+        following.kind is Kind.NUMBER and after.upper in ("PRECEDING", "FOLLOWING")
+    )
+
+
+def _begins_part(tokens: Sequence[Token], at: int) -> bool:
+    following = tokens[at + 1]
+    if tokens[at].upper == "AFTER":
+        return following.upper == "MATCH"
+    return following.is_symbol("(") if tokens[at].upper == "PATTERN" else following.kind in (Kind.NAME, Kind.QUOTED)
+
+
+def _extent(cursor: Cursor, at: int) -> tuple[Frame, int, int]:
+    start = cursor.advance().start
+    if not cursor.accept_words("BETWEEN"):
+        cursor.fail(f"Expected BETWEEN after ROWS, found {describe(cursor.token)}.", None, FRAME)
+    if not cursor.accept_words("CURRENT", "ROW"):
+        cursor.fail("With a row pattern, a frame begins with CURRENT ROW.", None, FRAME)
+    cursor.expect_words("AND", after="CURRENT ROW", hint=FRAME)
+    following: int | None = None
+    parameter = parameter_at(cursor.tokens, cursor.index)
+    if cursor.accept_words("UNBOUNDED", "FOLLOWING"):
+        pass
+    elif cursor.accept_words("CURRENT", "ROW"):
+        following = 0
+    elif parameter is not None:
+        cursor.index += 2
+        _expect_following(cursor)
+    else:
+        token = cursor.advance()
+        number = token.text if token.kind is Kind.NUMBER else ""
+        if not (number.isascii() and number.isdigit() and len(number) < 19):
+            cursor.fail(
+                f"Expected UNBOUNDED FOLLOWING, CURRENT ROW or a whole number of rows, found {describe(token)}.",
+                token,
+                FRAME,
+            )
+        following = min(int(number), LARGEST_FRAME)
+        _expect_following(cursor)
+    span = cursor.span_from(start)
+    if cursor.at_words("EXCLUDE"):
+        cursor.fail(
+            "EXCLUDE is not allowed with a row pattern.", None, "Leave it out: the match says which rows count."
+        )
+    return Frame(following, parameter, span), at, cursor.index
+
+
+def _expect_following(cursor: Cursor) -> None:
+    if not cursor.accept_words("FOLLOWING"):
+        cursor.fail(f"Expected FOLLOWING here, found {describe(cursor.token)}.", None, FRAME)
+
+
+# ---- INITIAL, SEEK, and the other window -----------------------------------------------------------------
+
+
+def _search(cursor: Cursor, begin: int, end: int) -> tuple[Search | None, int]:
+    """INITIAL or SEEK before PATTERN, and the token that it is; the end if there is none."""
+    tokens = cursor.tokens
+    for at in top_level(cursor, begin, end):
+        if tokens[at].upper in ("INITIAL", "SEEK") and tokens[at + 1].upper == "PATTERN":
+            before = tokens[at - 1].upper
+            if before in ("INITIAL", "SEEK"):
+                cursor.fail(f"{before} and {tokens[at].upper} exclude each other.", tokens[at], "Keep one of them.")
+            return Search(tokens[at].upper), at
+    return None, end
+
+
+def _inherited(cursor: Cursor, name: Token, own: int, end: int, begin: int, stop: int) -> list[Token]:
+    """PARTITION BY and ORDER BY of the other window. own: where this one goes on after the other's name."""
+    tokens = cursor.tokens
+    words = {tokens[at].upper for at in top_level(cursor, own, end) if tokens[at + 1].upper == "BY"}
+    theirs = list(top_level(cursor, begin, stop))
+    ordered = any(tokens[at].upper == "ORDER" and tokens[at + 1].upper == "BY" for at in theirs)
+    framed = next((tokens[at] for at in theirs if _begins_frame(tokens, at)), None)
+    if base_name(tokens, begin, stop) is not None:
+        cursor.fail(
+            f"The window {name.text} begins with the name of another one.",
+            name,
+            "Name the window that has PARTITION BY and ORDER BY.",
+        )
+    if framed is not None:
+        cursor.fail(
+            f"The window {name.text} has a frame of its own.",
+            name,
+            "Name a window of PARTITION BY and ORDER BY alone, or write these here.",
+        )
+    if "PARTITION" in words:
+        cursor.fail(
+            f"PARTITION BY is that of the window {name.text}.",
+            _word(tokens, own, "PARTITION"),
+            "Leave one of them out.",
+        )
+    if "ORDER" in words and ordered:
+        cursor.fail(
+            f"The window {name.text} has an ORDER BY already.", _word(tokens, own, "ORDER"), "Leave one of them out."
+        )
+    return list(tokens[begin:stop])
+
+
+def _word(tokens: Sequence[Token], begin: int, word: str) -> Token:
+    return next(token for token in tokens[begin:] if token.upper == word)
+
+
+# ---- what windows do not have ----------------------------------------------------------------------------
+
+
+def _check(clause: MatchRecognize) -> None:
+    refused = [
+        (clause.rows_per_match.value, clause.rows_span, "A window gives one row for each row; leave it out."),
+        (clause.match_mode.value, clause.mode_span, "Leave it out, or use MATCH_RECOGNIZE."),
+        ("WITHIN", NOWHERE if clause.within is None else clause.within.span, WITHIN),
+    ]
+    for what, span, hint in refused:
+        if span != NOWHERE:
+            raise clause.source.error(EpisodeSyntaxError, f"{what} is not a part of a window.", span, hint)
+    if _has_anchor(clause.pattern):
+        raise clause.source.error(
+            EpisodeAnalysisError,
+            "Anchors ^ and $ are not allowed in a window: its frame begins at each row.",
+            clause.source.pattern,
+            "Use MATCH_RECOGNIZE for patterns at the bounds of a partition.",
+        )
+    scalars = [measure.expression for measure in clause.measures] + [one.condition for one in clause.definitions]
+    number = next((found for scalar in scalars for found in _match_numbers(scalar)), None)
+    if number is not None:
+        refuse_match_number(clause, number)
+
+
+def refuse_match_number(clause: MatchRecognize, span: Span) -> NoReturn:
+    """Also for the planner, which finds those without parentheses."""
+    raise clause.source.error(
+        EpisodeAnalysisError,
+        "MATCH_NUMBER() is not allowed in a window: the matches of rows are not counted.",
+        span,
+        "Leave it out, or use MATCH_RECOGNIZE.",
+    )
+
+
+def _has_anchor(pattern: Pattern) -> bool:
+    if isinstance(pattern, Anchor):
+        return True
+    children = getattr(pattern, "parts", None) or ((pattern.part,) if hasattr(pattern, "part") else ())
+    return any(_has_anchor(child) for child in children)
+
+
+def _match_numbers(scalar: Scalar) -> list[Span]:
+    found: list[Span] = []
+    for _, atom in scalar.atoms:
+        if isinstance(atom, MatchNumber):
+            found.append(atom.span)
+        elif isinstance(atom, Navigation):
+            found += _match_numbers(atom.argument)
+        elif isinstance(atom, Aggregate):
+            found += [span for argument in atom.arguments for span in _match_numbers(argument)]
+    return found
