@@ -10,7 +10,9 @@ from episode.live.protocol import Handling, Slice
 from tests.unit.live.scripted import ScriptedInput, numbers
 
 COMMITS = st.lists(st.integers(0, 9), min_size=1, max_size=60)
-SIZES = st.builds(Sizes, step=st.integers(1, 30), slice=st.integers(1, 10), most=st.integers(1, 50))
+SIZES = st.builds(
+    Sizes, step=st.integers(1, 30), slice=st.integers(1, 10), most=st.integers(1, 50), small=st.integers(0, 9)
+)
 
 
 @settings(deadline=None)

@@ -4,15 +4,14 @@
 `max_unprocessed` events are held, so that the store keeps the rest. *adaptive*: the thread pushes while no more than
 R_bound slices wait (`switch`), is suspended above it, and resumed when at most one is left.
 
-A loop that has nothing to do reads by itself in every mode, and the thread begins only in a step that takes long: to
-hand a few events from one thread to another takes longer than to read them.
+A loop that has nothing to do reads by itself in every mode, and the thread reads only while the loop is at work on a
+large step: to hand a few events from one thread to another takes longer than to read them.
 
 The loop asks one object, `InputSource`, whichever it is. What comes out is the same, in the same order.
 """
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -34,10 +33,6 @@ AHEAD = 6 / SLICES
 predicted to be. Then what waits and what is being matched are together, on average, about a step: what pull holds."""
 LOOKS = 0.05
 """Seconds after which an input thread that waits for events looks whether it shall end."""
-PATIENCE = 0.005
-"""Seconds of a small step after which the input thread begins to read. Most small steps are done by then."""
-SMALL = 1 << 12
-"""Events that a small step has at most; in a larger one the thread reads from the beginning."""
 
 
 @dataclass(frozen=True)
@@ -45,12 +40,14 @@ class Sizes:
     """How much is read and matched at once, in events.
 
     step: what the loop takes at most; pull reads as much. slice: the unit in which adaptive handling reads and counts.
-    most: what may wait; adaptive handling is suspended there, whatever the bound is.
+    most: what may wait; adaptive handling is suspended there, whatever the bound is. small: what a step has at most in
+    which the input thread does not read.
     """
 
     step: int = 1 << 17
     slice: int = 1 << 14
     most: int = 1_000_000
+    small: int = 1 << 12
 
 
 def open_source(input: LiveInput, after: Position, options: TaskOptions, shard: LiveShard) -> InputSource:
@@ -84,7 +81,6 @@ class InputSource:
         sizes: Sizes,
         bound: Callable[[], int] | None = None,
         clock: Callable[[], float] = time.monotonic,
-        patience: float = PATIENCE,
     ) -> None:
         self.handling = handling
         self.sizes = sizes
@@ -96,13 +92,10 @@ class InputSource:
         self._bound_of = bound
         self._bound: int | None = None
         self._clock = clock
-        self._patience = patience
         self._holder = InputHolder()
         self._changed = Condition()
         self._reading = Lock()  # held by the thread that uses the input
-        self._loop_waits = False
-        self._pushes_from = -math.inf  # the moment from which on the thread may read in this step
-        self._parked = False
+        self._reads_ahead = True  # the loop begins, or is at work on a large step
         self._suspended = handling == "pull"
         self._barrier = False
         self._ending = False
@@ -127,18 +120,16 @@ class InputSource:
             self._bound = self._bound_of()  # with less to do, nothing depends on it
         with self._changed:
             found = self._taken()
-            self._loop_waits = found is None
+            self._reads_ahead = False
         if found is None and timeout > 0:
             found = self._read_here(timeout) if self._reading.acquire(blocking=False) else self._pushed(timeout)
         with self._changed:
-            self._loop_waits = False
             if found is None and self._error is not None:
                 found = self._taken()  # read before the error
                 if found is None:
                     raise self._error
-            small = found is not None and found.rows <= SMALL
-            self._pushes_from = self._clock() + self._patience if small else -math.inf
-            if self._parked and found is not None:
+            self._reads_ahead = found is not None and found.rows > self.sizes.small
+            if self._reads_ahead:
                 self._changed.notify_all()
         return found
 
@@ -234,15 +225,12 @@ class InputSource:
         """Stand still as long as that is asked for, and where the loop reads by itself; False: end."""
         with self._changed:
             while not self._ending and not self._may_push():
-                is_early = not (self._stands_still() or self._loop_waits)
-                self._parked = True
-                self._changed.wait(max(0.0, self._pushes_from - self._clock()) if is_early else None)
-                self._parked = False
+                self._changed.wait()
             return not self._ending
 
     def _may_push(self) -> bool:
         """Whether the input thread shall read now."""
-        return not (self._stands_still() or self._loop_waits or self._clock() < self._pushes_from)
+        return self._reads_ahead and not self._stands_still()
 
     def push(self) -> bool:
         """Read once and put it into the holder; False where there was nothing to read."""

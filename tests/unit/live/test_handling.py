@@ -6,13 +6,13 @@ import threading
 
 import pytest
 
-from episode.live.handling import HANDLINGS, SMALL, InputSource, Sizes, open_source
+from episode.live.handling import HANDLINGS, InputSource, Sizes, open_source
 from episode.live.protocol import Handling, Position, Slice, TaskOptions
 from episode.matchers.live import LiveRules, LiveShard
 from tests.support.rows import spec_of
 from tests.unit.live.scripted import ScriptedInput, numbers
 
-SIZES = Sizes(step=8, slice=2, most=12)
+SIZES = Sizes(step=8, slice=2, most=12, small=0)
 
 
 def drained(source: InputSource, count: int) -> list[int]:
@@ -205,8 +205,7 @@ def test_all_events_come_in_order(handling: Handling) -> None:
 
 def test_backpressure_with_a_slow_loop() -> None:
     """The loop asks for more only when the thread stands still: held events are never above the bound, none is lost."""
-    sizes = Sizes(step=7, slice=3, most=100)
-    source = InputSource(ScriptedInput([1] * 5_000), {}, "push", sizes, patience=0.0).start()
+    source = InputSource(ScriptedInput([1] * 5_000), {}, "push", Sizes(step=7, slice=3, most=100, small=0)).start()
     found: list[int] = []
     while len(found) < 5_000:
         with source._changed:
@@ -223,7 +222,8 @@ def test_backpressure_with_a_slow_loop() -> None:
 
 
 def test_adaptive_holds_little_whatever_the_rate() -> None:
-    source = InputSource(ScriptedInput([1] * 5_000), {}, "adaptive", Sizes(8, 2, 1_000_000), bound=lambda: 3).start()
+    sizes = Sizes(8, 2, 1_000_000, small=0)
+    source = InputSource(ScriptedInput([1] * 5_000), {}, "adaptive", sizes, bound=lambda: 3).start()
     assert drained(source, 5_000) == list(range(5_000))
     source.close()
     assert source.held.most <= (3 + 1) * 2 + 8
@@ -265,34 +265,27 @@ def test_time_runs_out_by_the_clock() -> None:
 
 @pytest.mark.parametrize("handling", ["push", "adaptive"])
 def test_a_loop_that_has_nothing_to_do_reads_by_itself(handling: Handling) -> None:
-    """The thread does not read before the loop has worked on a small step for longer than its patience."""
-    now = [0.0]
-    input = ScriptedInput([1] * 6, there=2)
-    source = InputSource(input, {}, handling, SIZES, bound=lambda: 3, clock=lambda: now[0], patience=1.0)
+    """The thread reads only while the loop is at work on a large step."""
+    input = ScriptedInput([1] * 9, there=2)
+    source = InputSource(input, {}, handling, Sizes(step=8, slice=4, most=12, small=2), bound=lambda: 3)
     first = source.next(1.0)
     assert first is not None
     assert numbers([first]) == [0, 1]
     assert input.waits == 0
     assert not source._may_push()
-    now[0] = 0.9
-    assert not source._may_push()
-    now[0] = 1.0
-    assert source._may_push()
-    input.there = 4
-    assert source.push()  # by the thread
+    input.there = 5
     second = source.next(1.0)
     assert second is not None
-    assert numbers([second]) == [2, 3]
+    assert numbers([second]) == [2, 3, 4]
+    assert source._may_push()
+    input.there = 6
+    assert source.push()  # by the thread
+    third = source.next(1.0)
+    assert third is not None
+    assert numbers([third]) == [5]
+    assert not source._may_push()
     assert source.next(1.0) is None
     assert input.waits == 1
-
-
-def test_large_steps_are_read_ahead_from_their_beginning() -> None:
-    input = ScriptedInput([SMALL + 1, 1])
-    source = InputSource(input, {}, "push", Sizes(2 * SMALL, SMALL, 4 * SMALL), patience=1e9)
-    assert source._may_push()  # at the start nothing is to be matched
-    assert source.next(1.0) is not None
-    assert source._may_push()
 
 
 # ---- as the options of a task say ------------------------------------------------------------------------------------
