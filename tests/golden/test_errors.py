@@ -11,6 +11,7 @@ from episode.lang.events.syntax import EventQuery
 from episode.lang.statement import parse_statement
 from episode.lang.streams import CreateStream
 from episode.plan.rows.plan import plan_row_pattern
+from episode.plan.rows.windows import plan_window
 from episode.plan.run_options import RunOptions
 from episode.plan.schema import InputSchema
 from episode.plan.streams import check_stream_store
@@ -32,6 +33,9 @@ def plan(query: str) -> None:
     for pattern in statement.patterns:
         names = tuple(name for name in (pattern.alias or pattern.name,) if name)
         plan_row_pattern(pattern.clause, InputSchema(SCHEMA), names)
+    for select in statement.windowed:
+        for window in select.windows:
+            plan_window(window, InputSchema(SCHEMA), tuple(name for name in (select.alias or select.name,) if name))
     for whole in [*(table.query for table in statement.tables), *([statement.whole] if statement.whole else [])]:
         if isinstance(whole, EventQuery) and whole.aggregate is not None:
             plan_aggregates(whole)

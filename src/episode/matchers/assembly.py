@@ -151,6 +151,17 @@ def output_tables(
         rows is not RowMode.ALL_OMIT_EMPTY,
         rows is RowMode.ONE_ROW,
     )
+    for at, end in slices_of(plan, matches, out_match, out_position):
+        found = OutputAssembler(
+            plan, schema, program, table, prepared, matches, out_match[at:end], out_position[at:end]
+        ).table_of_matches()
+        yield found if matches.key is None else with_keys(found, matches.key[out_match[at:end]])
+
+
+def slices_of(
+    plan: PatternPlan, matches: Matches, out_match: np.ndarray, out_position: np.ndarray
+) -> Iterator[tuple[int, int]]:
+    """The output rows in pieces of bounded size, each from one row on up to another."""
     values = np.ones(len(out_match), np.int64)
     for atom in plan.measures.atoms:
         if isinstance(atom, Gathered):
@@ -160,10 +171,7 @@ def output_tables(
     while at < len(out_match):
         before = int(through[at - 1]) if at else 0
         end = max(at + 1, int(np.searchsorted(through, before + MOST_VALUES, side="right")))
-        found = OutputAssembler(
-            plan, schema, program, table, prepared, matches, out_match[at:end], out_position[at:end]
-        ).table_of_matches()
-        yield found if matches.key is None else with_keys(found, matches.key[out_match[at:end]])
+        yield at, end
         at = end
 
 
@@ -202,14 +210,19 @@ class OutputAssembler:
         one_row = self.plan.output.rows is RowMode.ONE_ROW
         base = self.matches.start[self.out_match]
         rows = base if one_row else base + np.maximum(self.out_position, 0)
-        arrays = [gather(self.table.column(name), rows) for name in self.plan.output.columns]
+        columns = [gather(self.table.column(name), rows) for name in self.plan.output.columns]
+        return self.table_with(columns, ~self.unmatched)
+
+    def table_with(self, columns: list[pa.Array], matched: np.ndarray) -> pa.Table:
+        """These columns of the input, and what the matches give. matched: have the output rows a match?"""
+        arrays = list(columns)
         if self.plan.output.rows is RowMode.ALL_WITH_UNMATCHED:
-            arrays.append(pa.array(~self.unmatched))
+            arrays.append(pa.array(matched))
         arrays += [self._atom(atom) for atom in self.plan.measures.atoms]
         if self.plan.output.timed_out:
             arrays.append(pa.array(self.timed_out))
         if not arrays:
-            arrays = [pa.array(np.ones(len(rows), np.bool_))]
+            arrays = [pa.array(np.ones(len(matched), np.bool_))]
         cast = [
             array if array.type == field.type else array.cast(field.type)
             for array, field in zip(arrays, self.schema, strict=True)

@@ -6,6 +6,13 @@ from episode.matchers.correlation.spec import CorrelationSpec
 from episode.matchers.events.spec import EventPatternSpec
 from episode.matchers.protocol import MatcherSpec
 from episode.matchers.rows.spec import RowPatternSpec
+from episode.matchers.rows.windows import WindowSpec
 from episode.matchers.situations.spec import SituationPatternSpec
 
-ENGINES: tuple[type[MatcherSpec], ...] = (RowPatternSpec, EventPatternSpec, SituationPatternSpec, CorrelationSpec)
+ENGINES: tuple[type[MatcherSpec], ...] = (
+    RowPatternSpec,
+    WindowSpec,
+    EventPatternSpec,
+    SituationPatternSpec,
+    CorrelationSpec,
+)

@@ -14,6 +14,7 @@ from sqlglot.errors import SqlglotError
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
 from episode.lang.correlation.syntax import Recency
 from episode.lang.lexer import Kind, Token, tokenize
+from episode.lang.rows.window_syntax import WindowedSelect
 from episode.lang.source import Source
 from episode.lang.spark_expression import SparkExpressions
 from episode.lang.statement import Statement, TablePattern, parse_statement
@@ -23,6 +24,7 @@ from episode.matchers.scalars import NeedsSpark, Scalars
 from episode.plan.correlation.plan import ARCHIVE_PREFIX, LIVE_PREFIX
 from episode.plan.native import Mistake
 from episode.plan.parameters import check_arguments
+from episode.plan.schema import quote
 from episode.queries.frames import arrow_table, like
 from episode.queries.language import Given
 from episode.queries.languages import language_of
@@ -45,6 +47,8 @@ def sql_local(text: str, tables: Mapping[str, Any], options: Options, arguments:
         return like(frame, run_local(statement.whole, arrow_table("", frame), Given(), options, (), arguments))
     if statement.recencies:
         return _correlated(statement, tables, options, arguments)
+    if statement.windowed:
+        return _windowed(statement, tables, options, arguments)
     selection = selection_of(statement)
     frame, names = _frame(statement, selection.pattern, tables)
     output = run_local(selection.pattern.query, arrow_table("", frame), Given(), options, names, arguments)
@@ -81,6 +85,45 @@ def _correlated(statement: Statement, tables: Mapping[str, Any], options: Option
     return like(frames[0][0], names.selected(items, pairs, span))
 
 
+def _windowed(statement: Statement, tables: Mapping[str, Any], options: Options, arguments: Arguments) -> Any:
+    """A statement that is one SELECT with row patterns in windows."""
+    select = statement.windowed[0]
+    tokens = [token for token in statement.tokens if token.kind is not Kind.END]
+    if statement.patterns or statement.tables or statement.common_tables or len(statement.windowed) > 1:
+        raise _refused(statement, tokens[0], "A statement that is not one SELECT over one table")
+    definitions = select.definitions or Span(select.rows.end, select.rows.end)
+    after = [
+        one for one in tokens if one.start >= select.rows.end and not definitions.start <= one.start < definitions.end
+    ]
+    if select.kept:
+        raise needs_spark("A window without a row pattern", Source(statement.source), select.kept[0], ONE_PATTERN)
+    if select.condition is not None:
+        raise needs_spark("WHERE", Source(statement.source), select.condition, ONE_PATTERN)
+    if any(star.excepted is not None for star in select.stars):
+        raise _refused(statement, tokens[0], "* EXCEPT")
+    frame = tables[_given(statement, select.name if select.plain else None, select.tables, tables)]
+    names = tuple(name for name in (select.alias or select.name,) if name)
+    table = arrow_table("", frame)
+    for window in select.windows:
+        table = run_local(window, table, Given(), options, names, arguments)
+    before = [one for one in tokens if one.end <= select.rows.start]
+    items, span = _items(statement, before, after, _with_columns(statement, select))
+    hidden = frozenset(call.column for call in select.calls)
+    lower = frozenset(name.lower() for name in names)
+    return like(frame, WindowColumns(Source(statement.source), items, span, lower, hidden).of(table, arguments))
+
+
+def _with_columns(statement: Statement, select: WindowedSelect) -> str:
+    """SELECT's list with columns in place of the calls over windows."""
+    edits = [(call.span, call.column) for call in select.calls if call.span.end <= select.items.end]
+    edits += [(Span(one.position, one.position), f" AS {quote(one.name)}") for one in select.namings]
+    pieces, at = [], select.items.start
+    for span, text in sorted(edits, key=lambda edit: edit[0].start):
+        pieces += [statement.source[at : span.start], text]
+        at = span.end
+    return "".join([*pieces, statement.source[at : select.items.end]])
+
+
 def items_around(statement: Statement, recency: Recency) -> tuple[tuple[exp.Expression, ...], Span]:
     """SELECT's list around two correlated patterns, and its place; the statement has nothing else."""
     tokens = [token for token in statement.tokens if token.kind is not Kind.END]
@@ -107,11 +150,10 @@ def match_local(events: Any, text: str, given: Given, options: Options, argument
 
 
 @dataclass(frozen=True)
-class Selection:
-    """SELECT's list around a pattern. names: what may stand before the pattern's columns."""
+class SelectedColumns:
+    """SELECT's list over a table. names: what may stand before the table's columns."""
 
     source: Source
-    pattern: AnyPattern
     items: tuple[exp.Expression, ...]
     span: Span
     names: frozenset[str]
@@ -120,10 +162,14 @@ class Selection:
         columns: list[tuple[str, Any]] = []
         for item in self.items:
             if isinstance(item, exp.Star) or (isinstance(item, exp.Column) and isinstance(item.this, exp.Star)):
-                columns += zip(output.column_names, output.columns, strict=True)
+                columns += [(name, output.column(name)) for name in self._starred(output.column_names)]
             else:
                 columns.append(self._column(item, output, arguments))
         return pa.Table.from_arrays([column for _, column in columns], names=[name for name, _ in columns])
+
+    def _starred(self, names: Sequence[str]) -> Sequence[str]:
+        """The columns that `*` means, of those of the table."""
+        return names
 
     def trees(self, names: Sequence[str]) -> list[tuple[str, exp.Expression]]:
         """The columns with the expressions that they are over the pattern's, which have these names."""
@@ -165,6 +211,23 @@ class Selection:
         return node
 
 
+@dataclass(frozen=True)
+class Selection(SelectedColumns):
+    """SELECT's list around a pattern."""
+
+    pattern: AnyPattern
+
+
+@dataclass(frozen=True)
+class WindowColumns(SelectedColumns):
+    """SELECT's list over rows that have the values of calls over windows in `hidden` columns."""
+
+    hidden: frozenset[str]
+
+    def _starred(self, names: Sequence[str]) -> Sequence[str]:
+        return [name for name in names if name not in self.hidden]
+
+
 def selection_of(statement: Statement) -> Selection:
     """The one pattern of a statement, which has nothing else but a list of columns."""
     every: list[AnyPattern] = [*statement.patterns, *statement.tables]
@@ -182,19 +245,22 @@ def selection_of(statement: Statement) -> Selection:
     named = [alias] if alias else []
     if isinstance(pattern, TablePattern) and not alias:
         named += [name for name in (pattern.alias, pattern.name) if name]
-    return Selection(Source(statement.source), pattern, items, span, frozenset(name.lower() for name in named))
+    return Selection(Source(statement.source), items, span, frozenset(name.lower() for name in named), pattern)
 
 
-def _items(statement: Statement, before: list[Token], after: list[Token]) -> tuple[tuple[exp.Expression, ...], Span]:
-    """SELECT's list and its place. before, after: what stands around the patterns; nothing else may."""
+def _items(
+    statement: Statement, before: list[Token], after: list[Token], text: str | None = None
+) -> tuple[tuple[exp.Expression, ...], Span]:
+    """SELECT's list and its place. before, after: what stands around the patterns; nothing else may. text: of the list,
+    where it is not as written."""
     if before[0].upper != "SELECT" or before[-1].upper != "FROM" or before[1].upper in ("DISTINCT", "ALL"):
         raise _refused(statement, before[0], "More than SELECT columns FROM before the pattern")
     if after:
         raise _refused(statement, after[0], f"{after[0].text} after the pattern")
     span = Span(before[1].start, before[-1].start)
-    text = statement.source[span.start : span.end]
+    listed = statement.source[span.start : span.end] if text is None else text
     try:
-        query = sqlglot.parse_one(f"SELECT {text} FROM x", read=SparkExpressions)
+        query = sqlglot.parse_one(f"SELECT {listed} FROM x", read=SparkExpressions)
     except (SqlglotError, RecursionError):
         raise _refused(statement, before[1], "This list of columns") from None
     assert isinstance(query, exp.Select)

@@ -1,7 +1,8 @@
 """A statement, evaluated from the inside out.
 
 Every MATCH_RECOGNIZE, EVENTS and SITUATIONS becomes a DataFrame; in the statement's text a reference to that DataFrame
-stands in its place, and Spark does the rest. Two patterns that RECENCY correlates become one DataFrame, of pairs.
+stands in its place, and Spark does the rest. Two patterns that RECENCY correlates become one DataFrame, of pairs. Of
+row patterns in windows, the rows of the SELECT become one, with a column for each call.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
 from episode.lang.correlation.syntax import Correlation, Recency, Star
 from episode.lang.insertion import insertion
 from episode.lang.lexer import tokenize
+from episode.lang.rows.window_syntax import WindowedSelect
 from episode.lang.source import Source
 from episode.lang.statement import QUERY_WORDS, USE_DATAFRAME, Statement, TablePattern
 from episode.lang.syntax import Span
@@ -32,6 +34,7 @@ from episode.queries.options import Options
 from episode.queries.pairs import escaped, hidden_columns, lateral, mentioned_names, tables_text
 from episode.queries.planning import Events, events_of_classes, plan_over, plan_pair
 from episode.queries.streams import insert, insertion_target, mentioned, run_stream_statement
+from episode.queries.windows import WINDOWS, window_replacements, without_unread
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -119,7 +122,8 @@ class StatementQuery:
         statement = self.statement
         whole = [] if statement.whole is None else [statement.whole]
         correlated = [LANGUAGES[Correlation]] if statement.recencies else []
-        patterns = (*(pattern.query for pattern in self._patterns()), *whole)
+        windows = [window for select in statement.windowed for window in select.windows]
+        patterns = (*(pattern.query for pattern in self._patterns()), *windows, *whole)
         return [*(language_of(query) for query in patterns), *correlated]
 
     def _patterns(self) -> list[TablePattern | TableQuery]:
@@ -151,6 +155,9 @@ class StatementQuery:
             for star in recency.stars:
                 at = star.span if star.excepted is None else Span(star.excepted, star.excepted)
                 found.append(_Replacement(at, partial(self._star_text, recency, star)))
+        for select in self.statement.windowed:
+            parts = window_replacements(select, partial(self._windows, select), self._text)
+            found += [_Replacement(span, text) for span, text in parts]
         return found
 
     def _reference_text(self, pattern: TablePattern | TableQuery) -> str:
@@ -175,6 +182,21 @@ class StatementQuery:
         name = f"{_PATTERN}{pattern.span.start}"
         if name not in self.frames:
             self.frames[name] = self._plan(pattern.query, self._events(pattern), pattern.span.start)
+        return name
+
+    def _windows(self, select: WindowedSelect) -> str:
+        """The name of the rows of a SELECT, with a column for each call over its windows with row patterns."""
+        name, position = f"{WINDOWS}{select.span.start}", select.rows.start
+        if name not in self.frames:
+            frame = self._keyword_table(select.name, position) if select.plain and select.condition is None else None
+            if frame is None:
+                query = self._with_common_tables(f"SELECT * FROM {self._text(select.rows)}", position)
+                frame = self._run(self._with_keyword_tables(query))
+            frame = without_unread(frame, select, self.statement.tokens)
+            names = tuple(one for one in (select.alias or select.name,) if one)
+            for window in select.windows:
+                frame = self._plan(window, Events(frame, names=names), window.source.span.start)
+            self.frames[name] = frame
         return name
 
     def _pairs(self, recency: Recency) -> tuple[str, bool]:

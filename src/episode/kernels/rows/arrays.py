@@ -135,6 +135,9 @@ class Rules(NamedTuple):
     window. lookahead: rows that a NEXT may need. budget: steps that a start row may take. patience: steps after which
     it waits for a label that it needs and that no row offers yet. counting: are rows counted by the instructions that
     they come to?
+    frames: of windows, does the match of a row begin there (INITIAL), or at the first row of its frame that matches
+    (SEEK)? Then the number of a match is the row that has it. reach: how many rows a frame has at most; lookback: how
+    many rows before a row of the match are read.
     """
 
     mode: int
@@ -147,6 +150,9 @@ class Rules(NamedTuple):
     budget: int
     patience: int
     counting: bool
+    frames: int = 0
+    reach: int = 0
+    lookback: int = 0
 
 
 class Rows(NamedTuple):

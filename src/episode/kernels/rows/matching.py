@@ -78,6 +78,9 @@ PAST_LAST_ROW, NEXT_ROW, FIRST_LABEL, LAST_LABEL = range(4)
 FINE, BUDGET_SPENT, SKIP_TO_FIRST_ROW, SKIP_NOT_FOUND, OUTPUT_FULL, PATHS_FULL, STACK_FULL, MEMORY_NEEDED = range(8)
 ALL_BUDGETS_SPENT = 8
 NO_MEMORY, ATTEMPT_MEMORY, PARTITION_MEMORY = range(3)
+NO_FRAMES, INITIAL, SEEK = range(3)
+ALL_ROWS = 2**62
+"""The reach of frames that end with the partition."""
 NO_WINDOW = -1
 
 ZERO, ONE = np.uint64(0), np.uint64(1)
@@ -120,7 +123,8 @@ def match_partitions(
     """
     (code, label_of, loop_from, loop_ids, slots, loops, labels,
      first_bits, follow_bits, one_row_enough, nullable, required) = program  # fmt: skip
-    mode, skip, memory, with_unmatched, within, emit_timed_out, lookahead, budget, patience, counting = rules
+    (mode, skip, memory, with_unmatched, within, emit_timed_out, lookahead, budget, patience, counting,
+     frames, reach, lookback) = rules  # fmt: skip
     test_from, tests, sieves = test_arrays
     (program_from, program_to, program_result, nav_from, nav_ids, array_from,
      machine_code, registers, const_i, const_f) = residuals  # fmt: skip
@@ -202,12 +206,30 @@ def match_partitions(
             extreme = sifted_to = np.int64(-1)
         for at in range(needed):
             seek[at] = sought[at, k] if seeks_on else lo
-        while start < hi:
+        frame_at, barren = start, lo
+        while start < key_hi[k]:
+            if frames == SEEK:
+                # From the frames before, no row before `barren` matches where all that it reads is in the frame.
+                if reach == ALL_ROWS and start >= frame_at + lookback:
+                    start = max(start, barren)
+                available = hi = min(key_hi[k], frame_at + reach)
+            elif frames == INITIAL:
+                available = hi = key_hi[k]
             if leaps and not resumes:
                 while start < available and (bits[start] & first_bits) == ZERO:
                     start += 1
+            if frames == SEEK and start >= available:
+                barren = max(barren, available)
+                frame_at += 1
+                start = frame_at
+                continue
             if start >= available:
                 break
+            if frames == INITIAL:
+                frame_at = start
+                available = hi = min(hi, start + reach)
+            if frames != NO_FRAMES:
+                lo = frame_at
             dismissed = False
             if not nullable and not counting and not resumes:
                 # A start row must offer a first label, and its successor a label that may follow.
@@ -275,7 +297,7 @@ def match_partitions(
             sieve = UNSIFTED
             origin = np.int64(0) if kept else start
             frontier = start
-            base = np.int64(0) if kept else start if own_memory else lo
+            base = np.int64(0) if kept else start if own_memory else key_lo[k]
             found_from, found_path = outs, used
             if resumes:
                 resumes = False
@@ -814,7 +836,7 @@ def match_partitions(
                 out_kind[outs] = EMPTY if length == 0 else MATCHED
                 out_start[outs] = start
                 out_length[outs] = length
-                out_number[outs] = number
+                out_number[outs] = number if frames == NO_FRAMES else frame_at
                 for i in range(length):
                     out_path[used + i] = path[start - origin + i]
                 if goes_on:
@@ -825,8 +847,10 @@ def match_partitions(
 
             if length > 0:
                 cover = max(cover, start + length)
+            if frames == SEEK:
+                barren = max(barren, start)
             if length == 0 or skip == NEXT_ROW:
-                start += 1
+                start = frame_at + 1 if frames == SEEK else start + 1
             elif skip == PAST_LAST_ROW:
                 start += length
             else:
@@ -840,6 +864,7 @@ def match_partitions(
                     cursor[STATUS_ROW] = start
                     return SKIP_NOT_FOUND if position < 0 else SKIP_TO_FIRST_ROW
                 start += position
+            frame_at = start
 
         if full != FINE:
             if mode == INCREMENTAL:
@@ -848,7 +873,7 @@ def match_partitions(
                 for at in range(hi - lo + 1):
                     end_taken[at] = 0
             else:
-                next_start[k], numbers[k], covered[k] = start, number, cover
+                next_start[k], numbers[k], covered[k] = frame_at if frames == SEEK else start, number, cover
             cursor[AT_PARTITION], cursor[OUTS], cursor[PATHS] = k, outs, used
             cursor[GENERATION], cursor[ATTEMPTS], cursor[ALL_STEPS] = generation, attempt, all_steps
             return full

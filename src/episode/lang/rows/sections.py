@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NoReturn
 
-from episode.errors import EpisodeUnsupportedError
 from episode.lang.cursor import Cursor, closest, describe
 from episode.lang.lexer import Kind, Token
 from episode.lang.rows.syntax import MatchMode
-from episode.lang.source import Source
 
 SECTION_ORDER = (
     "PARTITION BY, ORDER BY, MEASURES, MATCH_NUMBER, CLASSIFIER, ONE ROW | ALL ROWS PER MATCH, AFTER MATCH SKIP, "
@@ -148,11 +146,10 @@ def cut(cursor: Cursor) -> dict[str, Section]:
         first, last = cursor.token, cursor.peek(len(words) - 1)
         keyword = Token(Kind.NAME, " ".join(words), first.start, last.end)
         if words in (("INITIAL",), ("SEEK",)):
-            raise Source(cursor.source).error(
-                EpisodeUnsupportedError,
-                f"{words[0]} belongs to row patterns in windows, which are not supported.",
-                first.span,
-                f"Leave {words[0]} out.",
+            cursor.fail(
+                f"{words[0]} belongs to row patterns in windows.",
+                first,
+                f"Leave it out, or write OVER (… ROWS BETWEEN … {words[0]} PATTERN …).",
             )
         if current is not None:
             sections[current.name] = Section(current.name, current.keyword, current.begin, cursor.index)

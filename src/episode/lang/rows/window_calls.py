@@ -11,7 +11,7 @@ from episode.lang.functions import NAVIGATIONS, OTHER_SPARK_AGGREGATES, ROW_FUNC
 from episode.lang.lexer import Kind, Token
 from episode.lang.lifting import refuse_reserved, split_arguments
 from episode.lang.rows.scalar import parse_scalar, scalar_of
-from episode.lang.rows.syntax import MatchRecognize, Navigation
+from episode.lang.rows.syntax import MatchRecognize, Navigation, row_atoms
 from episode.lang.rows.window_syntax import FunctionCall, MeasureCall, WindowCall
 from episode.lang.source import Source
 from episode.lang.syntax import Aggregate, ColumnRef, Scalar, Span
@@ -64,7 +64,8 @@ def read_call(
     cursor = Cursor(source, tokens, call.begin, call.end)
     if not call.is_function:
         return MeasureCall(_measure(cursor, clause), column, span)
-    return FunctionCall(_without_tables(_function(cursor, call), {name.lower() for name in tables}), column, span)
+    function = _refuse_row_functions(_function(cursor, call), source)
+    return FunctionCall(_without_tables(function, {name.lower() for name in tables}), column, span)
 
 
 # ---- measures -------------------------------------------------------------------------------------------
@@ -101,13 +102,8 @@ def _function(cursor: Cursor, call: Call) -> Scalar:
             f"Use a window of its own: {name.text}(…) OVER (PARTITION BY … ORDER BY …).",
         )
     if word in ("PREV", "NEXT", *ROW_FUNCTIONS):
-        raise Source(cursor.source).error(
-            EpisodeAnalysisError,
-            f"{word} belongs into MEASURES.",
-            name.span,
-            f"Write MEASURES {name.text}(…) AS m in the window, and m OVER … here.",
-        )
-    _refuse_modifiers(cursor, call, name)
+        raise _only_in_measures(cursor.source, name.text, name.span)
+    _refuse_modifiers(cursor, call)
     if word == "NTH_VALUE":
         return _nth_value(cursor)
     if word not in NAVIGATIONS and aggregate_arguments(word) is None and word not in OTHER_SPARK_AGGREGATES:
@@ -124,7 +120,28 @@ def _function(cursor: Cursor, call: Call) -> Scalar:
     return scalar
 
 
-def _refuse_modifiers(cursor: Cursor, call: Call, name: Token) -> None:
+def _refuse_row_functions(scalar: Scalar, source: str) -> Scalar:
+    """CLASSIFIER and MATCH_NUMBER have no meaning outside of MEASURES and DEFINE."""
+    for atom in row_atoms(scalar).values():
+        arguments = atom.arguments if isinstance(atom, Aggregate) else ()
+        if isinstance(atom, Navigation):
+            arguments = (atom.argument,)
+        for inner in (inner for argument in arguments for _, inner in argument.atoms):
+            if not isinstance(inner, ColumnRef):
+                raise _only_in_measures(source, source[inner.span.start : inner.span.end].split("(")[0], inner.span)
+    return scalar
+
+
+def _only_in_measures(source: str, name: str, span: Span) -> EpisodeAnalysisError:
+    return Source(source).error(
+        EpisodeAnalysisError,
+        f"{name.strip().upper()} belongs into MEASURES.",
+        span,
+        f"Write MEASURES {name.strip()}(…) AS m in the window, and m OVER … here.",
+    )
+
+
+def _refuse_modifiers(cursor: Cursor, call: Call) -> None:
     inside = cursor.tokens[call.begin + 2]
     if call.after is not None and call.after.upper == "FILTER":
         hint = "Put the condition inside: sum(CASE WHEN condition THEN x END), or count_if(condition)."
@@ -135,7 +152,7 @@ def _refuse_modifiers(cursor: Cursor, call: Call, name: Token) -> None:
         hint = "array_agg leaves nulls out: try_element_at(array_agg(x) OVER w, 1) is the first that is not null."
         cursor.fail(f"{cursor.tokens[nulls].upper} NULLS is not evaluated {WHERE}.", cursor.tokens[nulls], hint)
     if inside.upper == "DISTINCT":
-        hint = f"Collect distinct values: size(collect_set(x) OVER w) counts them, where {name.text} is count."
+        hint = "collect_set has each value once: size(collect_set(x) OVER w) counts distinct values."
         cursor.fail(f"DISTINCT is not evaluated {WHERE}.", inside, hint)
 
 

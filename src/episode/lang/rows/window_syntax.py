@@ -109,15 +109,17 @@ class WindowedSelect:
     """One SELECT with row patterns in windows.
 
     span: from SELECT to its end. windows: those that are called. tables: what stands in FROM; condition: of WHERE, if
-    any; rows: the two, with WHERE. alias, name: of the table, where it has them; plain: it is a name of one part and at
-    most an alias. definitions: the WINDOW clause, and kept: those windows in it that are Spark's. items: SELECT's list.
-    namings: of those items that have calls and no name. stars: all that mean columns of FROM.
+    any; from_where: the two with their words; rows: the same without FROM. alias, name: of the table, where it has
+    them; plain: it is a name of one part and at most an alias. definitions: the WINDOW clause, and kept: those windows
+    in it that are Spark's. items: SELECT's list. namings: of those items that have calls and no name. stars: all that
+    mean columns of FROM.
     """
 
     span: Span
     items: Span
     tables: Span
     condition: Span | None
+    from_where: Span
     rows: Span
     alias: str | None
     name: str | None

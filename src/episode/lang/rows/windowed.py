@@ -205,6 +205,7 @@ class _Select:
             items=self._span(self.begin + 1, from_),
             tables=self._span(from_ + 1, tables_end),
             condition=condition,
+            from_where=self._span(from_, rows_end),
             rows=self._span(from_ + 1, rows_end),
             alias=alias,
             name=name,
@@ -287,6 +288,8 @@ class _Select:
         here = at + 1
         while self.tokens[here].kind in (Kind.NAME, Kind.QUOTED) and self.tokens[here + 1].upper == "AS":
             opening = here + 2
+            if self.tokens[opening].kind is Kind.END:
+                break
             if not self.tokens[opening].is_symbol("("):
                 found.append(_Definition(self.tokens[here], here, opening, opening))
             else:
@@ -342,7 +345,8 @@ class _Select:
     def _refuse_unknown(self, call: Call | None, over: int, by_name: dict[str, int]) -> None:
         """`m OVER v` where there is no window v: m can be nothing but a measure."""
         following = self.tokens[over + 1]
-        if call is None or call.is_function or following.kind not in (Kind.NAME, Kind.QUOTED):
+        named = following.kind in (Kind.NAME, Kind.QUOTED) and following.upper not in ("FROM", "AS")
+        if call is None or call.is_function or not named:
             return
         guess = closest(following.identifier, by_name)
         raise Source(self.source).error(

@@ -64,6 +64,8 @@ def parse_window(
     own = begin if name is None else begin + 1
     frame, frame_at, frame_end = _frame(Cursor(source, tokens, own, end))
     search, search_at = _search(cursor, frame_end, end)
+    if not any(tokens[at].upper == "PATTERN" for at in top_level(cursor, frame_end, end)):
+        cursor.fail("The window has a DEFINE, but no PATTERN.", tokens[end], "Write PATTERN ( … ) before DEFINE.")
     inherited = [] if base is None or name is None else _inherited(cursor, name, own, end, *base)
     rest = [
         *tokens[own:frame_at],
@@ -165,6 +167,8 @@ def _search(cursor: Cursor, begin: int, end: int) -> tuple[Search | None, int]:
     """INITIAL or SEEK before PATTERN, and the token that it is; the end if there is none."""
     tokens = cursor.tokens
     for at in top_level(cursor, begin, end):
+        if at == begin and tokens[at].upper in ("INITIAL", "SEEK") and tokens[at + 1].upper == "AFTER":
+            cursor.fail(f"{tokens[at].upper} must come after AFTER MATCH SKIP.", tokens[at], ORDER)
         if tokens[at].upper in ("INITIAL", "SEEK") and tokens[at + 1].upper == "PATTERN":
             before = tokens[at - 1].upper
             if before in ("INITIAL", "SEEK"):

@@ -45,11 +45,14 @@ EXTREMES = {"min": "min_by", "max": "max_by", "min_by": "min_by", "max_by": "max
 
 
 def plan_conditions(
-    clause: MatchRecognize, schema: InputSchema, labels: Labels, derived: DerivedColumns
+    clause: MatchRecognize, schema: InputSchema, labels: Labels, derived: DerivedColumns, framed: bool = False
 ) -> dict[str, Condition]:
-    """Conditions by label; labels without DEFINE are left out."""
+    """Conditions by label; labels without DEFINE are left out.
+
+    framed: in a window, the rows that PREV and NEXT see end with the frame, so that they relate the row to the match.
+    """
     return {
-        definition.label: _Conditions(clause, schema, labels, derived, definition).plan()
+        definition.label: _Conditions(clause, schema, labels, derived, definition, framed).plan()
         for definition in clause.definitions
     }
 
@@ -78,11 +81,13 @@ class _Conditions:
         labels: Labels,
         derived: DerivedColumns,
         definition: Definition,
+        framed: bool,
     ) -> None:
         self.source = clause.source
         self.schema = schema
         self.labels = labels
         self.label = definition.label
+        self.framed = framed
         self.condition = definition.condition
         self.rows = RowLocalScalars(clause.source, schema, derived, known_names(clause))
         self.atoms = row_atoms(self.condition)
@@ -126,7 +131,7 @@ class _Conditions:
     def _row(self, labels: frozenset[str] | None, first: bool, offset: int, shift: int) -> RowRef:
         """The row under trial is the last one of every label set that holds its label."""
         if not first and offset == 0 and (labels is None or self.label in labels):
-            return Current(shift)
+            return Navigated(None, False, 0, shift) if self.framed and shift else Current(shift)
         return Navigated(labels, first, offset, shift)
 
     def _place(self, atom: Atom) -> RowRef | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from episode.lang.rows.syntax import MatchMode
 from episode.plan.expressions import Condition, render
 from episode.plan.rows.plan import ATTEMPT_MEMORY, PARTITION_MEMORY, RowPatternPlan
+from episode.plan.rows.windows import WindowPlan
 
 MEMORY_WORDS = {
     PARTITION_MEMORY: "failures are remembered for the whole partition (conditions depend on the row alone)",
@@ -16,12 +17,40 @@ SHOWN_INSTRUCTIONS = 60
 
 def explain_row_pattern(plan: RowPatternPlan) -> list[str]:
     """Lines for one MATCH_RECOGNIZE."""
+    mode = plan.rules.mode
+    beginning = (
+        f"MATCH_RECOGNIZE: {plan.output.rows.value}, {_skip(plan)}"
+        f"{'' if mode is MatchMode.PREFERRED else ', ' + mode.value}"
+    )
+    return [beginning, *_search_lines(plan), f"  state: {state_bound(plan)}"]
+
+
+def explain_window(plan: WindowPlan) -> list[str]:
+    """Lines for one window with a row pattern."""
+    frame = plan.frame
+    reach = "UNBOUNDED" if frame.following is None else str(frame.following)
+    lines = [
+        f"WINDOW with a row pattern: {'SEEK' if frame.seek else 'INITIAL'}, "
+        f"ROWS BETWEEN CURRENT ROW AND {reach} FOLLOWING, {_skip(plan)}",
+        *_search_lines(plan),
+        f"  called over it: {', '.join(measure.original for measure in plan.measures.measures)}",
+    ]
+    if frame.seek and (frame.following is not None or plan.lookback):
+        tried = (
+            "all rows of its frame" if frame.following is not None else f"the first {plan.lookback} rows of its frame"
+        )
+        lines.append(f"  frames: each row tries {tried} anew, as what they see depends on the row")
+    return lines
+
+
+def _skip(plan: RowPatternPlan) -> str:
     rules = plan.rules
+    return f"SKIP {rules.skip_to.value}{' ' + rules.skip_label if rules.skip_label else ''}"
+
+
+def _search_lines(plan: RowPatternPlan) -> list[str]:
     order = ", ".join(f"{column.column}{'' if column.ascending else ' DESC'}" for column in plan.order)
     lines = [
-        f"MATCH_RECOGNIZE: {plan.output.rows.value}, SKIP {rules.skip_to.value}"
-        f"{' ' + rules.skip_label if rules.skip_label else ''}"
-        f"{'' if rules.mode is MatchMode.PREFERRED else ', ' + rules.mode.value}",
         f"  partitions: {', '.join(plan.keys) or 'one (no PARTITION BY)'}; "
         f"order: {order or 'of arrival (no ORDER BY)'}",
         "  pattern program (preferred way first):",
@@ -36,7 +65,6 @@ def explain_row_pattern(plan: RowPatternPlan) -> list[str]:
     lines.append(f"  search: {MEMORY_WORDS[plan.memory]}")
     lines.append(f"  columns moved: {', '.join(plan.input_columns) or 'none'}")
     lines += [f"  computed by Spark before matching: {name} = {sql}" for sql, name in plan.derived]
-    lines.append(f"  state: {state_bound(plan)}")
     return lines
 
 

@@ -51,14 +51,19 @@ class RowMeasures(Measures):
     def __init__(self, clause: MatchRecognize, schema: InputSchema, labels: Labels, derived: DerivedColumns) -> None:
         one_row = clause.rows_per_match is RowsPerMatch.ONE_ROW
         super().__init__(clause.source, schema, labels, derived, known_names(clause), one_row)
+        self.clause = clause
         self.with_unmatched = clause.rows_per_match is RowsPerMatch.ALL_WITH_UNMATCHED
 
     def plan(self, measure: Measure) -> PlannedMeasure:
         scalar = measure.expression
-        sql = substitute(scalar.text, {name: self._sql(atom) for name, atom in row_atoms(scalar).items()})
+        sql = self.text_of(scalar)
         if self.with_unmatched:
             sql = f"CASE WHEN {quote(MATCHED_COLUMN)} THEN {sql} END"
         return PlannedMeasure(measure.name, sql, scalar.original, measure.span)
+
+    def text_of(self, scalar: Scalar) -> str:
+        """A scalar as Spark's text over the matcher's columns."""
+        return substitute(scalar.text, {name: self._sql(atom) for name, atom in row_atoms(scalar).items()})
 
     def _sql(self, atom: RowAtom) -> str:
         if isinstance(atom, ColumnRef):

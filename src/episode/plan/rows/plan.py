@@ -94,7 +94,7 @@ def plan_row_pattern(clause: MatchRecognize, schema: InputSchema, table_names: t
 
 def _plan(clause: MatchRecognize, schema: InputSchema, table_names: tuple[str, ...]) -> RowPatternPlan:
     labels = labels_in(clause)
-    _check_labels(clause, labels)
+    check_labels(clause, labels)
     inputs = Inputs(clause, schema, table_names)
     keys, order = inputs.keys(), inputs.order()
     within = inputs.within(order)
@@ -111,10 +111,10 @@ def _plan(clause: MatchRecognize, schema: InputSchema, table_names: tuple[str, .
             clause.source.pattern,
             "Add MEASURES, PARTITION BY or ALL ROWS PER MATCH.",
         )
-    read = columns_read(expressions_of(_parts(conditions), measures), measures)
+    read = columns_read(expressions_of(parts_of_conditions(conditions), measures), measures)
     needed = [*keys, *(column.column for column in order), *outputs, *read]
     derived_types = {name: type_ for _, (name, type_) in derived.by_sql.items()}
-    lookback, lookahead = _reach(conditions, measures)
+    lookback, lookahead = reach_of(conditions, measures)
     return RowPatternPlan(
         source=clause.source,
         output=Output(
@@ -131,13 +131,14 @@ def _plan(clause: MatchRecognize, schema: InputSchema, table_names: tuple[str, .
         types={**schema.columns, **derived_types},
         within=within,
         window=None if clause.within is None else clause.within.span,
-        memory=_memory(clause, conditions, within),
+        memory=memory_of(clause, conditions, within),
         lookback=lookback,
         lookahead=lookahead,
     )
 
 
-def _check_labels(clause: MatchRecognize, labels: Labels) -> None:
+def check_labels(clause: MatchRecognize, labels: Labels) -> None:
+    """Not more of them than a row has bits."""
     if len(labels.names) > MAXIMUM_LABELS:
         raise clause.source.error(
             EpisodeUnsupportedError,
@@ -207,13 +208,15 @@ def _outputs(
 # ---- what is read, and how far --------------------------------------------------------------------------
 
 
-def _parts(conditions: dict[str, Condition]) -> list[Expression]:
+def parts_of_conditions(conditions: dict[str, Condition]) -> list[Expression]:
+    """All parts of all conditions."""
     return [part for condition in conditions.values() for part in (*condition.row_local, *condition.residual)]
 
 
-def _reach(conditions: dict[str, Condition], measures: MeasurePlan) -> tuple[int, int]:
+def reach_of(conditions: dict[str, Condition], measures: MeasurePlan) -> tuple[int, int]:
+    """How many rows before and after a row of the match are read."""
     shifts = [0]
-    for expression in expressions_of(_parts(conditions), measures):
+    for expression in expressions_of(parts_of_conditions(conditions), measures):
         for node in walk(expression):
             if isinstance(node, (Load, LabelAt, Exists)):
                 at = node.at
@@ -224,7 +227,7 @@ def _reach(conditions: dict[str, Condition], measures: MeasurePlan) -> tuple[int
     return -min(shifts), max(shifts)
 
 
-def _memory(clause: MatchRecognize, conditions: dict[str, Condition], within: int | None) -> str:
+def memory_of(clause: MatchRecognize, conditions: dict[str, Condition], within: int | None) -> str:
     """Failures may be remembered where conditions do not depend on the path; across starts only without starts."""
     pinned = pinned_labels(clause.pattern)
     scope = PARTITION_MEMORY if within is None else ATTEMPT_MEMORY

@@ -10,15 +10,18 @@ from typing import Any
 from episode.lang.correlation.syntax import Correlation
 from episode.lang.events.syntax import EventQuery
 from episode.lang.rows.syntax import MatchRecognize
+from episode.lang.rows.window_syntax import PatternWindow
 from episode.lang.situations.syntax import SituationQuery
 from episode.queries.language import Language
 from episode.queries.languages.correlation import Correlations
 from episode.queries.languages.events import EventPatterns
 from episode.queries.languages.rows import RowPatterns
 from episode.queries.languages.situations import SituationPatterns
+from episode.queries.languages.windows import RowPatternsInWindows
 
 LANGUAGES: dict[type, Language[Any]] = {
     MatchRecognize: RowPatterns(),
+    PatternWindow: RowPatternsInWindows(),
     EventQuery: EventPatterns(),
     SituationQuery: SituationPatterns(),
     Correlation: Correlations(),

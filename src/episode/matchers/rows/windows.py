@@ -1,0 +1,132 @@
+"""Row patterns in windows: every row of a shard comes out, with the values of the match that it has.
+
+The kernel goes from row to row as for MATCH_RECOGNIZE, within the frames of the rows, and says of each match which row
+has it. A match may depend on all rows of its partition, so that rows are held until the input has ended: in a batch,
+partitions that do not fit the memory come in pieces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from episode.kernels.outcomes import EMPTY, MATCHED
+from episode.kernels.rows import matching as kernel
+from episode.kernels.rows.arrays import Partitions, Rows, Rules
+from episode.matchers.assembly import Matches, OutputAssembler, slices_of, with_keys
+from episode.matchers.columns import one_chunk
+from episode.matchers.prepare import Prepared, prepare
+from episode.matchers.protocol import END_OF_TIME, EventBatch
+from episode.matchers.rows.matcher import RowPatternMatcher, lower_rules
+from episode.matchers.rows.prepare import lower_residuals
+from episode.matchers.rows.spec import RowPatternSpec
+from episode.matchers.rows.work import WorkArrays
+from episode.plan.rows.windows import WindowPlan
+
+
+@dataclass(frozen=True)
+class WindowSpec(RowPatternSpec):
+    """A planned window with a row pattern over rows of a known Arrow schema."""
+
+    plan: WindowPlan
+
+    def open(self) -> WindowMatcher:
+        return WindowMatcher(self)
+
+
+class WindowMatcher(RowPatternMatcher):
+    """One window with a row pattern at work on one shard."""
+
+    plan: WindowPlan
+
+    def __init__(self, spec: WindowSpec) -> None:
+        super().__init__(spec)
+        self.rules = window_rules(spec.plan, spec.step_budget)
+
+    def feed(self, events: EventBatch, until: int) -> Iterator[pa.Table]:
+        events = self.state.held.joined(events)
+        if until == END_OF_TIME:
+            yield from self._all(events)
+        else:
+            self.state.hold(events, self.state.here(events))
+
+    def finish(self) -> Iterator[pa.Table]:
+        held = self.state.held.rows
+        if held is not None and len(held):
+            yield from self._all(held)
+
+    def _all(self, events: EventBatch) -> Iterator[pa.Table]:
+        here = self.state.here(events)
+        prepared = prepare(self.plan, self.needs, events.table, events.key)
+        lanes, now = prepared.lanes, here.now
+        rows = Rows(prepared.bits, events.time, events.key, lanes.ints, lanes.floats, lanes.valid)
+        partitions = Partitions(
+            here.lo, here.hi, now.at_start, now.next_start, now.number, now.covered, now.explored_start, now.explored_to
+        )
+        lowered = lower_residuals(self.plan, prepared)
+        done = 0
+        for work in self._run(
+            lowered, rows, partitions, None, self._start_over, len(events), END_OF_TIME, True, events.from_row
+        ):
+            finished = int(work.cursor[kernel.AT_PARTITION]) == len(here.lo)
+            outs = int(work.cursor[kernel.OUTS])
+            end = len(events) if finished else int(work.found.number[outs - 1]) + 1
+            yield from self._tables(events, prepared, work, done, end)
+            done = end
+        self.state.forget()
+
+    def _tables(
+        self, events: EventBatch, prepared: Prepared, work: WorkArrays, begin: int, end: int
+    ) -> Iterator[pa.Table]:
+        """The rows from one on up to another, with the matches that have been found for them."""
+        matches, out_match, out_position = self._matches_of(events, work, begin, end)
+        for at, stop in slices_of(self.plan, matches, out_match, out_position):
+            assembler = OutputAssembler(
+                self.plan, self.output.schema, self.output.path, events.table, prepared, matches, out_match[at:stop],
+                out_position[at:stop],
+            )  # fmt: skip
+            columns = [
+                one_chunk(events.table.column(name)).slice(begin + at, stop - at) for name in self.plan.output.columns
+            ]
+            found = assembler.table_with(columns, out_match[at:stop] < len(matches.kind) - 1)
+            yield with_keys(found, events.key[begin + at : begin + stop]) if self.keyed else found
+
+    def _matches_of(
+        self, events: EventBatch, work: WorkArrays, begin: int, end: int
+    ) -> tuple[Matches, np.ndarray, np.ndarray]:
+        """The matches and after them an empty one, which stands for none; and of each row its match and its place."""
+        kind, start, length, frame, path_from, path = work.matches()
+        part = np.searchsorted(events.bounds, frame, side="right") - 1
+        until = events.bounds[1:][part] if len(part) else np.zeros(0, np.int64)
+        if self.plan.frame.following is not None:
+            until = np.minimum(until, frame + self.plan.frame.following + 1)
+        nothing = np.zeros(1, np.int64)
+        matches = Matches(
+            kind=np.concatenate([kind, np.full(1, EMPTY, kind.dtype)]),
+            start=np.concatenate([start, nothing]),
+            length=np.concatenate([length, nothing]),
+            number=np.concatenate([frame, nothing]),
+            path_from=np.concatenate([path_from, nothing]),
+            path=path,
+            part_lo=np.concatenate([frame, nothing]),
+            part_hi=np.concatenate([until, nothing]),
+        )
+        out_match = np.full(end - begin, len(kind), np.int64)
+        out_position = np.full(end - begin, -1, np.int64)
+        out_match[frame - begin] = np.arange(len(kind))
+        out_position[frame - begin] = np.where(kind == MATCHED, length - 1, -1)
+        return matches, out_match, out_position
+
+
+def window_rules(plan: WindowPlan, step_budget: int) -> Rules:
+    """What a window says of its matches, for the kernel."""
+    frame = plan.frame
+    return lower_rules(plan, step_budget)._replace(
+        with_unmatched=False,
+        frames=kernel.SEEK if frame.seek else kernel.INITIAL,
+        reach=kernel.ALL_ROWS if frame.following is None else min(frame.following + 1, kernel.ALL_ROWS - 1),
+        lookback=plan.lookback,
+    )
