@@ -10,9 +10,10 @@ from episode.lang.statement import parse_statement
 from episode.queries.correlating import CorrelateQuery, On, Pattern
 from episode.queries.expanding import ExpandQuery
 from episode.queries.inputs import Table, arguments_of, session_of, text_of
+from episode.queries.keywords import check_statement_tables
 from episode.queries.language import Given, Length
 from episode.queries.match import MatchQuery, given_of, keys_of
-from episode.queries.options import Options
+from episode.queries.options import Options, options_of
 from episode.queries.statement import StatementQuery
 from episode.queries.user_aggregates import register_aggregate
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 def sql(
     text: str,
+    /,
     args: Mapping[str, object] | None = None,
     *,
     spark: SparkSession | None = None,
@@ -42,6 +44,7 @@ def sql(
 
 def explain(
     text: str,
+    /,
     args: Mapping[str, object] | None = None,
     *,
     spark: SparkSession | None = None,
@@ -103,7 +106,7 @@ def start(
 
     wishes = Wishes(input, checkpoint, tasks, name, max_unprocessed, push_ahead, snapshot_every, metrics_port)
     text, arguments = text_of(query), arguments_of(args)
-    return start_live(text, session_of(spark, {}), into, options or Options(), arguments, wishes)
+    return start_live(text, session_of(spark, {}), into, options_of(options), arguments, wishes)
 
 
 def _statement(
@@ -113,8 +116,9 @@ def _statement(
     options: Options | None,
     tables: dict[str, Table],
 ) -> StatementQuery:
-    statement, arguments = parse_statement(text_of(text)), arguments_of(args)
-    return StatementQuery(statement, session_of(spark, tables), options or Options(), tables, arguments)
+    statement, arguments, chosen = parse_statement(text_of(text)), arguments_of(args), options_of(options)
+    check_statement_tables("sql", tables, statement.tokens)
+    return StatementQuery(statement, session_of(spark, tables), chosen, tables, arguments)
 
 
 def match(
@@ -151,7 +155,7 @@ def match(
     detect: when a match of situations is reported: 'earliest' or 'complete'.
     """
     given = given_of(time, start, key, type_column, strategy, detect, granularity, probabilities, width)
-    query = MatchQuery(events, text, given, spark, options or Options(), tables, arguments_of(args))
+    query = MatchQuery(events, text, given, spark, options_of(options), tables, arguments_of(args))
     return query.planned().frame()
 
 
@@ -176,7 +180,7 @@ def expand(
     type_column is not looked at.
     """
     given = Given(time, start, keys_of(key), type_column, strategy)
-    return ExpandQuery(collapsed, text, given, spark, options or Options(), arguments_of(args)).planned().frame()
+    return ExpandQuery(collapsed, text, given, spark, options_of(options), arguments_of(args)).planned().frame()
 
 
 def explain_match(
@@ -200,7 +204,7 @@ def explain_match(
 ) -> str:
     """How `match` would evaluate the pattern. analyze: run it, and say what the plans of all shards did."""
     given = given_of(time, start, key, type_column, strategy, detect, granularity, probabilities, width)
-    query = MatchQuery(events, text, given, spark, options or Options(), tables, arguments_of(args))
+    query = MatchQuery(events, text, given, spark, options_of(options), tables, arguments_of(args))
     planned = query.planned()
     lines = planned.explain()
     if analyze:
@@ -288,7 +292,7 @@ def _correlation(
     options: Options | None,
 ) -> CorrelateQuery:
     arguments = arguments_of(args)
-    return CorrelateQuery(live, archive, recency, on, where, ordered, options or Options(), spark, arguments)
+    return CorrelateQuery(live, archive, recency, on, where, ordered, options_of(options), spark, arguments)
 
 
 def sql_local(
@@ -304,7 +308,7 @@ def sql_local(
     """
     from episode.queries import local_statement
 
-    return local_statement.sql_local(text_of(text), tables, options or Options(), arguments_of(args))
+    return local_statement.sql_local(text_of(text), tables, options_of(options), arguments_of(args))
 
 
 def match_local(
@@ -328,7 +332,7 @@ def match_local(
     from episode.queries import local_statement
 
     given = given_of(time, start, key, type_column, strategy, detect, granularity, probabilities, width)
-    return local_statement.match_local(events, text_of(text), given, options or Options(), arguments_of(args))
+    return local_statement.match_local(events, text_of(text), given, options_of(options), arguments_of(args))
 
 
 def compile_kernels() -> None:

@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl, unquote
 import typer
 
 NAME = re.compile(r"[^\W\d]\w*")
-RESERVED = frozenset({"text", "args", "spark", "options"})
+RESERVED = frozenset({"args", "spark", "options"})
 """Names of episode.sql's own parameters."""
 KINDS = {".csv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json"}
 KAFKA = "kafka://"

@@ -18,6 +18,7 @@ class LiveOptions:
     """What is for streams alone.
 
     gives_up: is an open match given up where a key holds more than max_state_rows, or is that an error?
+    skips_keys: is a key whose data raise an error set aside, or does the query stop?
     """
 
     watermark: str | int | None = None
@@ -26,6 +27,7 @@ class LiveOptions:
     late_path: str | None = None
     max_state_rows: int | None = None
     gives_up: bool = False
+    skips_keys: bool = False
 
 
 @dataclass(frozen=True)

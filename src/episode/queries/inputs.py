@@ -20,11 +20,15 @@ NOT_IN_NAMES = ".[]{}:!"
 
 def session_of(spark: SparkSession | None, tables: dict[str, Table]) -> SparkSession:
     """The given session, that of a given DataFrame, the active one, or a local one."""
+    from episode.spark.raised import install
     from episode.spark.session import session
     from episode.spark.stores import register_if_declared
 
     frames = [table for table in tables.values() if hasattr(table, "sparkSession")]
+    if spark is not None and not hasattr(spark, "createDataFrame"):
+        raise EpisodeAnalysisError(f"spark={spark!r}: a SparkSession is needed.")
     found = frames[0].sparkSession if spark is None and frames else session(spark)
+    install(found)
     register_if_declared(found)
     return found
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Protocol
 
 from episode.errors import EpisodeAnalysisError
+from episode.lang.cursor import closest
 from episode.plan.correlation.plan import Strategy
 from episode.plan.events.postponed import AUTO, ENGINES
 from episode.plan.run_options import COLLAPSED, DOUBLE, EXACT, MATCHES, STEP_BUDGET, LiveOptions, RunOptions
@@ -16,6 +17,9 @@ from episode.queries.languages import LANGUAGES
 
 if TYPE_CHECKING:
     from datetime import datetime
+
+
+STOP, SKIP_KEY = "stop", "skip key"
 
 
 class Planned(Protocol):
@@ -44,6 +48,7 @@ OF_STREAMS = {
     "max_state_rows": "how many rows a key may hold for an open match",
     "when_full": "what happens beyond max_state_rows",
     "counters": "the name of a stream's counters",
+    "on_error": "what happens to a key whose data raise an error",
 }
 """Options that mean nothing over a table, and what they are for."""
 
@@ -88,6 +93,9 @@ class Options:
     counters: the name under which a stream's counters are observed. Further patterns of a statement, and patterns over
         the matches of others, get numbered names; other results that are brought together in one query need
         different ones.
+    on_error: what happens where the data of one partition key raise an error: 'stop', or 'skip key': the matches of the
+        key up to the time before the error come out, the key is set aside for good, its later events are counted (and
+        kept with late ones, where those are kept), and all other keys go on.
     They are refused where no pattern of the query is over a stream.
     """
 
@@ -110,6 +118,19 @@ class Options:
     correlation: str = AUTO
     result_cache: bool = True
     recent_buffer: int | None = None
+    on_error: str = STOP
+
+    def __new__(cls, *values: object, **named: object) -> Options:
+        """Options that there are not are named here, before the constructor would complain in Python's words."""
+        known = [one.name for one in fields(cls)]
+        unknown = [name for name in named if name not in known]
+        if unknown:
+            guess = closest(unknown[0], known)
+            raise EpisodeAnalysisError(
+                f"Options({unknown[0]}={named[unknown[0]]!r}): there is no such option.",
+                hint=f"Did you mean {guess}?" if guess else f"Options: {', '.join(known)}.",
+            )
+        return super().__new__(cls)
 
     def run(self, number: int = 1, arguments: Mapping[str, object] | None = None) -> RunOptions:
         """The options as a planned query takes them. number: which pattern of its statement it is.
@@ -119,7 +140,10 @@ class Options:
         A stream's counters have a name of their own in every pattern: the first pattern's is the plain one.
         """
         gives_up = self.when_full == "drop"
-        live = LiveOptions(self.watermark, self.end, self.event_id, self.late_path, self.max_state_rows, gives_up)
+        live = LiveOptions(
+            self.watermark, self.end, self.event_id, self.late_path, self.max_state_rows, gives_up,
+            skips_keys=self.on_error == SKIP_KEY,
+        )  # fmt: skip
         return RunOptions(
             step_budget=self.step_budget,
             shards=self.shards,
@@ -217,6 +241,8 @@ class Options:
                     "eagerly, none is.",
                     hint="Leave it out, or the strategy to episode: correlation='auto'.",
                 )
+        if self.on_error not in (STOP, SKIP_KEY):
+            raise EpisodeAnalysisError(f"Options(on_error={self.on_error!r}): 'stop' or 'skip key' is needed.")
         if self.late not in ("drop", "keep"):
             raise EpisodeAnalysisError(f"Options(late={self.late!r}): 'drop' or 'keep' is needed.")
         if (self.late == "keep") != (self.late_path is not None):
@@ -224,3 +250,14 @@ class Options:
                 "Late events are kept where both are given: Options(late='keep', late_path='…').",
                 hint="late_path is a directory; each micro-batch with late events adds a Parquet file.",
             )
+
+
+def options_of(options: object) -> Options:
+    """The options of a call; those that are not given are the default ones."""
+    if options is None:
+        return Options()
+    if not isinstance(options, Options):
+        raise EpisodeAnalysisError(
+            f"options is a {type(options).__name__}.", hint="Write options=Options(…), with the names of options in it."
+        )
+    return options

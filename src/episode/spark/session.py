@@ -33,13 +33,17 @@ def session(spark: SparkSession | None = None) -> SparkSession:
     active = SparkSession.getActiveSession()
     if active is not None:
         return active
-    settings = {
+    return local_session("episode", own_settings())
+
+
+def own_settings() -> dict[str, str]:
+    """Those of a session that episode starts itself."""
+    return {
         "spark.driver.memory": _driver_memory(),
         "spark.sql.adaptive.enabled": "true",
         "spark.sql.shuffle.partitions": str(_PARTITIONS_PER_CORE * (os.cpu_count() or 1)),
         STATE_STORE: ROCKSDB,
     }
-    return local_session("episode", settings)
 
 
 def local_session(name: str, settings: Mapping[str, str], cores: int | None = None) -> SparkSession:
