@@ -71,7 +71,10 @@ def tables() -> dict[str, object]:
     return {"ticks": ticks, "acme": ticks.where("symbol = 'ACME'").drop("symbol")}
 
 
-@pytest.mark.parametrize(("query", "expected"), queries_with_results("reference-match-recognize.md"))
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [*queries_with_results("reference-match-recognize.md"), *queries_with_results("reference-windows.md")],
+)
 def test_reference(query: str, expected: str, tables: dict[str, object], capsys: pytest.CaptureFixture[str]) -> None:
     episode.sql(query, **tables).show(truncate=False)
     assert capsys.readouterr().out.strip() == expected.strip()

@@ -207,6 +207,7 @@ def match_partitions(
         for at in range(needed):
             seek[at] = sought[at, k] if seeks_on else lo
         frame_at, barren = start, lo
+        bare_from = bare_to = start
         while start < key_hi[k]:
             if frames == SEEK:
                 # From the frames before, no row before `barren` matches where all that it reads is in the frame.
@@ -216,8 +217,16 @@ def match_partitions(
             elif frames == INITIAL:
                 available = hi = key_hi[k]
             if leaps and not resumes:
+                if frames == SEEK and bare_from <= start < bare_to:
+                    start = min(bare_to, available)
+                leapt = start
                 while start < available and (bits[start] & first_bits) == ZERO:
                     start += 1
+                if frames == SEEK:
+                    # The rows from bare_from to bare_to offer no first label: no frame need look at them again.
+                    if not bare_from <= leapt <= bare_to:
+                        bare_from = bare_to = leapt
+                    bare_to = max(bare_to, start)
             if frames == SEEK and start >= available:
                 barren = max(barren, available)
                 frame_at += 1

@@ -34,6 +34,7 @@ from episode.plan.expressions import (
 from episode.plan.labels import Labels
 from episode.plan.native import Mistake, NativeCompiler, NotNative
 from episode.plan.places import is_placeholder, place_of, placeholders_in
+from episode.plan.rows.frames import possible
 from episode.plan.rows.labels import common_label, known_names
 from episode.plan.rows.tabulated import operand_of, tabulated
 from episode.plan.scalars import ACROSS_ROWS, Operand, RowLocalScalars
@@ -45,11 +46,16 @@ EXTREMES = {"min": "min_by", "max": "max_by", "min_by": "min_by", "max_by": "max
 
 
 def plan_conditions(
-    clause: MatchRecognize, schema: InputSchema, labels: Labels, derived: DerivedColumns, framed: bool = False
+    clause: MatchRecognize,
+    schema: InputSchema,
+    labels: Labels,
+    derived: DerivedColumns,
+    framed: tuple[bool, bool] = (False, False),
 ) -> dict[str, Condition]:
     """Conditions by label; labels without DEFINE are left out.
 
-    framed: in a window, the rows that PREV and NEXT see end with the frame, so that they relate the row to the match.
+    framed: in a window, does what PREV and what NEXT see end with the frame, before the partition does? Then they
+    relate the row to the match.
     """
     return {
         definition.label: _Conditions(clause, schema, labels, derived, definition, framed).plan()
@@ -81,7 +87,7 @@ class _Conditions:
         labels: Labels,
         derived: DerivedColumns,
         definition: Definition,
-        framed: bool,
+        framed: tuple[bool, bool],
     ) -> None:
         self.source = clause.source
         self.schema = schema
@@ -112,11 +118,11 @@ class _Conditions:
                 "Compare it with something: x > 0.",
             )
         parts = conjuncts(expression)
-        return Condition(
-            self.label,
-            tuple(part for part in parts if is_row_local(part)),
-            tuple(part for part in parts if not is_row_local(part)),
-        )
+        local = [part for part in parts if is_row_local(part)]
+        residual = tuple(part for part in parts if not is_row_local(part))
+        if any(self.framed):
+            local += [found for found in map(possible, residual) if found is not None]
+        return Condition(self.label, tuple(local), residual)
 
     def _not_evaluated(self, error: NotNative) -> EpisodeUnsupportedError:
         for name in self.atoms:
@@ -131,7 +137,7 @@ class _Conditions:
     def _row(self, labels: frozenset[str] | None, first: bool, offset: int, shift: int) -> RowRef:
         """The row under trial is the last one of every label set that holds its label."""
         if not first and offset == 0 and (labels is None or self.label in labels):
-            return Navigated(None, False, 0, shift) if self.framed and shift else Current(shift)
+            return Navigated(None, False, 0, shift) if shift and self.framed[shift > 0] else Current(shift)
         return Navigated(labels, first, offset, shift)
 
     def _place(self, atom: Atom) -> RowRef | None:

@@ -58,11 +58,11 @@ def plan_window(window: PatternWindow, schema: InputSchema, table_names: tuple[s
     inputs = Inputs(clause, schema, table_names)
     keys, order = inputs.keys(), inputs.order()
     derived = DerivedColumns(schema)
-    conditions = plan_conditions(clause, schema, labels, derived, framed=True)
+    frame = WindowFrame(_following(window, schema), window.search is Search.SEEK)
+    conditions = plan_conditions(clause, schema, labels, derived, framed=(True, frame.following is not None))
     for measure in clause.measures:  # also those that are not called must be right
         RowMeasures(clause, schema, labels, DerivedColumns(schema)).plan(measure)
     measures = WindowMeasures(clause, schema, labels, derived).of(window.calls)
-    frame = WindowFrame(_following(window, schema), window.search is Search.SEEK)
     read = columns_read(expressions_of(parts_of_conditions(conditions), measures), measures)
     outputs = tuple(schema.columns)
     needed = [*outputs, *read]
