@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from episode.spark.classic import PlainFiles, plain_parquet_files
+from episode.spark.snapshots import snapshot_files
 
 LEAST_TASK_BYTES = 4 * 2**20
 """Smaller tasks take longer to start than to run."""
@@ -94,7 +95,8 @@ def in_waves(tasks: int, cores: int) -> int:
 
 def choose_scan(spark: SparkSession, frame: DataFrame, schema: pa.Schema) -> tuple[ParquetScan | None, str]:
     """A direct scan of a frame's columns (those of `schema`), or None; and why."""
-    files = plain_parquet_files(frame)
+    snapshot = snapshot_files(frame)
+    files = plain_parquet_files(frame) if snapshot is None else snapshot
     if isinstance(files, str):
         return None, f"rows through Spark: {files}"
     found = _scan_of(spark, frame.schema, files, schema)

@@ -9,11 +9,15 @@ from pyspark.errors import AnalysisException, ParseException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from episode.errors import EpisodeAnalysisError, EpisodeError, EpisodeSyntaxError
+from episode.spark.lakehouse import open_table
 
 
 def keyword_table(spark: SparkSession, name: str, table: object) -> DataFrame:
     """The DataFrame after a keyword table: itself, or the Parquet files at a path."""
     if isinstance(table, str):
+        lakehouse = open_table(spark, table)
+        if lakehouse is not None:
+            return lakehouse
         try:
             return spark.read.parquet(table)
         except AnalysisException as error:
