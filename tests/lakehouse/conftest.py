@@ -1,4 +1,4 @@
-"""A Spark session with Delta and Iceberg (`make test-lakehouse` takes their jars, and a Spark that they are made for)."""
+"""A Spark session with Delta and Iceberg: `make test-lakehouse` takes their jars and a Spark that they are made for."""
 
 from __future__ import annotations
 
