@@ -86,7 +86,10 @@ def _murmur3(value: int) -> int:
 # ---- data sources ------------------------------------------------------------------------------------
 
 try:
-    from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
+    from pyspark.sql.streaming.datasource import ReadAllAvailable as ReadAllAvailable
+    from pyspark.sql.streaming.datasource import ReadLimit as ReadLimit
+    from pyspark.sql.streaming.datasource import ReadMaxRows as ReadMaxRows
+    from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow as SupportsTriggerAvailableNow
 
     HAS_READ_LIMITS = True
 except ImportError:  # before 4.2 Spark asks a stream for all that there is
