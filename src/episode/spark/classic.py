@@ -19,6 +19,7 @@ NOT_KNOWN = (Py4JError, PySparkException, AttributeError, TypeError)
 """What may be raised while one looks at a plan."""
 NO_PLAN = "a Spark Connect session does not show its plan"
 UNREADABLE = "the input's plan cannot be read"
+DELTA_FORMAT = "DeltaParquetFileFormat"
 
 
 class Refused(Exception):
@@ -53,7 +54,7 @@ def _local_paths(uris: list[str]) -> tuple[str, ...] | str:
 def parquet_relation(plan: Any, selecting: bool = False) -> Any:
     """The relation of Parquet files that a plan reads and does no more to; or why it is not such a plan.
 
-    selecting: the plan may also rename columns and filter rows.
+    selecting: the plan may also rename columns and filter rows, and the relation may be a snapshot of Delta.
     """
     while plan.nodeName() == "Project" or (selecting and plan.nodeName() == "Filter"):
         if plan.nodeName() == "Project" and not all(_is_column(one, selecting) for one in items(plan.projectList())):
@@ -62,7 +63,7 @@ def parquet_relation(plan: Any, selecting: bool = False) -> Any:
     if class_of(plan) != "LogicalRelation" or class_of(plan.relation()) != "HadoopFsRelation":
         return f"the input is not just files: its plan has {plan.nodeName()}"
     relation = plan.relation()
-    if class_of(relation.fileFormat()) != "ParquetFileFormat":
+    if class_of(relation.fileFormat()) not in ("ParquetFileFormat", *([DELTA_FORMAT] if selecting else [])):
         return f"the input's files are {relation.fileFormat().toString()}, not Parquet"
     return relation
 

@@ -19,9 +19,19 @@ from pyspark.sql.types import StructType
 
 from episode.errors import EpisodeUnsupportedError
 from episode.spark import carry
-from episode.spark.classic import NO_PLAN, NOT_KNOWN, UNREADABLE, Refused, class_of, items, parquet_relation
+from episode.spark.classic import (
+    DELTA_FORMAT,
+    NO_PLAN,
+    NOT_KNOWN,
+    UNREADABLE,
+    Refused,
+    class_of,
+    items,
+    parquet_relation,
+)
 from episode.spark.conditions import Condition, Conjunction, columns_in
 from episode.spark.plan_conditions import array_of, condition_of, conjuncts, python_value
+from episode.spark.snapshots import delta_reason
 from episode.spark.storage import LOCAL, Storage, Workplace, storage_of
 from episode.spark.table_files import DataFile, TableFiles
 
@@ -98,7 +108,11 @@ def _check_relation(spark: SparkSession, relation: Any) -> None:
             raise Refused(f"the option {name} is {value}")
     if relation.bucketSpec().isDefined():
         raise Refused("the input is bucketed")
-    if class_of(relation.location()) not in _INDEXES:
+    if class_of(relation.fileFormat()) == DELTA_FORMAT:
+        reason = delta_reason(spark, relation)
+        if reason is not None:
+            raise Refused(reason)
+    elif class_of(relation.location()) not in _INDEXES:
         raise Refused(f"the input's files are listed by {class_of(relation.location())}")
 
 

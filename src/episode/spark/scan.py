@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from episode.spark.conditions import Condition, columns_in, evaluate, excluded, text_of
 from episode.spark.parquet_columns import delivered, file_names, mismatch, ranges
 from episode.spark.plan_files import files_of_plan
+from episode.spark.snapshots import snapshot_files
 from episode.spark.storage import LOCAL, Storage
 from episode.spark.table_files import TableFiles
 
@@ -170,7 +171,8 @@ def in_waves(tasks: int, cores: int) -> int:
 
 def choose_scan(spark: SparkSession, frame: DataFrame, schema: pa.Schema) -> tuple[ParquetScan | None, str]:
     """A direct scan of a frame's columns (those of `schema`), or None; and why."""
-    files = files_of_plan(spark, frame)
+    snapshot = snapshot_files(spark, frame)
+    files = files_of_plan(spark, frame) if snapshot is None else snapshot
     found = files if isinstance(files, str) else scan_of_files(files, schema)
     return (None, f"rows through Spark: {found}") if isinstance(found, str) else (found, found.words)
 

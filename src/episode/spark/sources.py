@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from episode.errors import EpisodeAnalysisError
+from episode.spark.lakehouse import open_table
 from episode.spark.tables import first_line
 
 _INFERENCE = {"header": "true", "inferSchema": "true", "inferTimestamp": "true"}
@@ -18,12 +19,16 @@ _PARTITIONS = "spark.sql.shuffle.partitions"
 
 
 def files(spark: SparkSession, path: str, kind: str) -> DataFrame:
-    """Files of a kind (parquet, csv, json), with the schema that they have or seem to have."""
-    return spark.read.options(**_INFERENCE).format(kind).load(path)
+    """Files of a kind (parquet, csv, json), with the schema that they have or seem to have; or a lakehouse table."""
+    table = open_table(spark, path) if kind == "parquet" else None
+    return table if table is not None else spark.read.options(**_INFERENCE).format(kind).load(path)
 
 
 def followed_files(spark: SparkSession, path: str, kind: str) -> DataFrame:
-    """A directory as a stream of files, with the schema of those that are there already."""
+    """A directory as a stream of files, with the schema of those that are there already; or a lakehouse table."""
+    table = open_table(spark, path, follow=True) if kind == "parquet" else None
+    if table is not None:
+        return table
     try:
         schema = files(spark, path, kind).schema
     except AnalysisException as error:

@@ -33,6 +33,7 @@ from episode.spark.schema import TIME
 from episode.spark.session import ROCKSDB, STATE_STORE
 from episode.spark.shards import COUNTERS, OUTPUT, ROLL_CALL, ShardProcessor, StreamRules, open_matches
 from episode.spark.stores import StoreScan, scan_of
+from episode.spark.versions import check_streams
 
 STREAM_SHARDS = 32
 """How many shards a stream has unless asked: the same everywhere, because a checkpoint keeps its state by shard."""
@@ -162,6 +163,7 @@ def plan_stream(
         delay, counters = None, chain.free_name(run.counters)
         clock, words, takes_watermark = chain.clock(selected, time, options.watermark)
     _check_state_store(spark)
+    check_streams()
     end, keep_late = _end_of(spark, time, options.end), options.late_path is not None
     if options.skips_keys:
         check_skips_keys(spec)

@@ -10,6 +10,7 @@ from pyspark.errors import AnalysisException, ParseException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from episode.errors import EpisodeAnalysisError, EpisodeError, EpisodeSyntaxError
+from episode.spark.lakehouse import open_table
 from episode.spark.places import VIEW, Copies
 from episode.spark.quiet import without_context_logs
 from episode.spark.raised import both
@@ -18,6 +19,9 @@ from episode.spark.raised import both
 def keyword_table(spark: SparkSession, name: str, table: object) -> DataFrame:
     """The DataFrame after a keyword table: itself, or the Parquet files at a path."""
     if isinstance(table, str):
+        lakehouse = open_table(spark, table)
+        if lakehouse is not None:
+            return lakehouse
         try:
             return spark.read.parquet(table)
         except AnalysisException as error:
