@@ -200,7 +200,7 @@ def run(
         from episode.report.progress import progress
 
         with notes.status("Starting Spark and reading the query"), quiet_spark():
-            result = episode.sql(text, arguments, **_opened(paths))
+            result = episode.sql(text, arguments, tables=_opened(paths))
         if result.isStreaming:
             raise EpisodeError("The result is a stream, which does not end.", hint="Add --follow.")
         if limit is not None and (output is not None or chosen is not Format.table):
@@ -227,7 +227,7 @@ def explain(query: QueryArgument, table: TableOption = None, arg: ArgumentOption
         import episode
 
         with notes.status("Starting Spark and reading the query"), quiet_spark():
-            explanation = episode.explain(text, arguments, **_opened(paths))
+            explanation = episode.explain(text, arguments, tables=_opened(paths))
         typer.echo(explanation)
 
 
@@ -443,7 +443,7 @@ def _follow(
     if not paths and not episode.streams.names():
         raise nothing
     with notes.status("Starting Spark and reading the query"), quiet_spark(), follow.without_interrupts():
-        result = episode.sql(text, arguments, options=episode.Options(watermark=watermark), **_followed(paths))
+        result = episode.sql(text, arguments, options=episode.Options(watermark=watermark), tables=_followed(paths))
     if not result.isStreaming:
         raise nothing
     target = follow.Target(output, chosen.value, None if output is not None else _lines_of(result, chosen))
@@ -496,20 +496,10 @@ def _lines_of(result: Any, chosen: Format) -> Callable[[Any], None] | None:
 
 
 def _opened(paths: dict[str, str]) -> dict[str, Any]:
-    """Tables as episode takes them: Parquet by its path, all others as DataFrames."""
-    return {name: _table(path) for name, path in paths.items()}
-
-
-def _table(path: str) -> Any:
-    if path.startswith(cli_inputs.KAFKA):
-        return _topic(path, follow=False)
-    kind = cli_inputs.kind_of(path)
-    if kind == "parquet":
-        return path
-    from episode.spark import sources
-    from episode.spark.session import session
-
-    return sources.files(session(None), path, kind)
+    """Tables as episode takes them: files by their paths, topics as DataFrames."""
+    return {
+        name: _topic(path, follow=False) if path.startswith(cli_inputs.KAFKA) else path for name, path in paths.items()
+    }
 
 
 def _followed(paths: dict[str, str]) -> dict[str, Any]:

@@ -18,6 +18,7 @@ class LiveOptions:
     """What is for streams alone.
 
     gives_up: is an open match given up where a key holds more than max_state_rows, or is that an error?
+    time_unit: what whole numbers of event time count.
     """
 
     watermark: str | int | None = None
@@ -26,6 +27,7 @@ class LiveOptions:
     late_path: str | None = None
     max_state_rows: int | None = None
     gives_up: bool = False
+    time_unit: str | None = None
 
 
 @dataclass(frozen=True)

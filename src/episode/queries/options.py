@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from episode.errors import EpisodeAnalysisError
 from episode.plan.correlation.plan import Strategy
+from episode.plan.event_time import TIME_UNITS
 from episode.plan.events.postponed import AUTO, ENGINES
 from episode.plan.run_options import COLLAPSED, DOUBLE, EXACT, MATCHES, STEP_BUDGET, LiveOptions, RunOptions
 from episode.plan.situations.plan import COMPLETE, EARLIEST
@@ -44,6 +45,7 @@ OF_STREAMS = {
     "max_state_rows": "how many rows a key may hold for an open match",
     "when_full": "what happens beyond max_state_rows",
     "counters": "the name of a stream's counters",
+    "time_unit": "what whole numbers of event time count",
 }
 """Options that mean nothing over a table, and what they are for."""
 
@@ -88,6 +90,9 @@ class Options:
     counters: the name under which a stream's counters are observed. Further patterns of a statement, and patterns over
         the matches of others, get numbered names; other results that are brought together in one query need
         different ones.
+    time_unit: what whole numbers of event time count, 'milliseconds' (the default), 'microseconds' or 'nanoseconds':
+        so they fit Spark's clock, whose watermark moves on by milliseconds. The watermark and WITHIN stay numbers of
+        event time.
     They are refused where no pattern of the query is over a stream.
     """
 
@@ -110,6 +115,7 @@ class Options:
     correlation: str = AUTO
     result_cache: bool = True
     recent_buffer: int | None = None
+    time_unit: str | None = None
 
     def run(self, number: int = 1, arguments: Mapping[str, object] | None = None) -> RunOptions:
         """The options as a planned query takes them. number: which pattern of its statement it is.
@@ -119,7 +125,9 @@ class Options:
         A stream's counters have a name of their own in every pattern: the first pattern's is the plain one.
         """
         gives_up = self.when_full == "drop"
-        live = LiveOptions(self.watermark, self.end, self.event_id, self.late_path, self.max_state_rows, gives_up)
+        live = LiveOptions(
+            self.watermark, self.end, self.event_id, self.late_path, self.max_state_rows, gives_up, self.time_unit
+        )
         return RunOptions(
             step_budget=self.step_budget,
             shards=self.shards,
@@ -217,6 +225,9 @@ class Options:
                     "eagerly, none is.",
                     hint="Leave it out, or the strategy to episode: correlation='auto'.",
                 )
+        if self.time_unit is not None and self.time_unit not in TIME_UNITS:
+            known = ", ".join(repr(name) for name in TIME_UNITS)
+            raise EpisodeAnalysisError(f"Options(time_unit={self.time_unit!r}): one of {known} is needed.")
         if self.late not in ("drop", "keep"):
             raise EpisodeAnalysisError(f"Options(late={self.late!r}): 'drop' or 'keep' is needed.")
         if (self.late == "keep") != (self.late_path is not None):

@@ -31,13 +31,13 @@ def quiet_spark() -> Iterator[None]:
         try:
             with _standard_error_to(messages):
                 yield
-        except RuntimeError as error:
-            if "JAVA_GATEWAY_EXITED" not in str(error):
+        except (RuntimeError, EpisodeError) as error:
+            if "JAVA_GATEWAY_EXITED" not in f"{error} {error.__cause__}":
                 raise
             messages.seek(0)
             said = messages.read()[-SHOWN:].strip()
             raise EpisodeError(
-                f"Spark could not start.\n{said}", hint="Spark 4.3 needs Java 17 or 21: install it, or set JAVA_HOME."
+                f"Spark could not start.\n{said}", hint="Spark needs Java 17 or 21: install it, or set JAVA_HOME."
             ) from error
 
 

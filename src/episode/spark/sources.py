@@ -10,16 +10,10 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from episode.errors import EpisodeAnalysisError
-from episode.spark.tables import first_line
+from episode.spark.tables import INFERENCE, files, first_line
 
-_INFERENCE = {"header": "true", "inferSchema": "true", "inferTimestamp": "true"}
 _CONNECTOR = "org.apache.spark:spark-sql-kafka-0-10_2.13"
 _PARTITIONS = "spark.sql.shuffle.partitions"
-
-
-def files(spark: SparkSession, path: str, kind: str) -> DataFrame:
-    """Files of a kind (parquet, csv, json), with the schema that they have or seem to have."""
-    return spark.read.options(**_INFERENCE).format(kind).load(path)
 
 
 def followed_files(spark: SparkSession, path: str, kind: str) -> DataFrame:
@@ -30,7 +24,7 @@ def followed_files(spark: SparkSession, path: str, kind: str) -> DataFrame:
         raise _without_schema(path, kind, first_line(error)) from None
     if not schema:
         raise _without_schema(path, kind, "no columns were found.")
-    return spark.readStream.schema(schema).options(**_INFERENCE).format(kind).load(path)
+    return spark.readStream.schema(schema).options(**INFERENCE).format(kind).load(path)
 
 
 def _without_schema(path: str, kind: str, reason: str) -> EpisodeAnalysisError:
