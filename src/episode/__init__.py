@@ -27,6 +27,7 @@ from episode.errors import (
     EpisodeUnsupportedError,
     EpisodeWarning,
 )
+from episode.methods import install, matching
 
 __version__ = "0.1.0"
 
@@ -46,8 +47,10 @@ __all__ = [
     "explain",
     "explain_correlate",
     "explain_match",
+    "install",
     "match",
     "match_local",
+    "matching",
     "pattern",
     "sql",
     "sql_local",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from episode.lang.statement import parse_statement
 from episode.queries.correlating import CorrelateQuery, On, Pattern
 from episode.queries.expanding import ExpandQuery
-from episode.queries.inputs import Table, arguments_of, session_of, text_of
+from episode.queries.inputs import Table, arguments_of, checked_tables, every_table, session_of, text_of
 from episode.queries.keywords import check_statement_tables
 from episode.queries.language import Given, Length
 from episode.queries.match import MatchQuery, given_of, keys_of
@@ -31,15 +31,20 @@ def sql(
     *,
     spark: SparkSession | None = None,
     options: Options | None = None,
-    **tables: Table,
+    tables: Mapping[str, Table] | None = None,
+    **named: Table,
 ) -> DataFrame:
     """Run a Spark SQL statement that may hold MATCH_RECOGNIZE clauses; returns a lazy DataFrame.
 
+    CREATE TABLE … AS, CREATE TEMP VIEW, INSERT, MERGE, UPDATE and DELETE are run at once.
+
     args: the values of the statement's parameters, which are written :name. They are bound, never pasted.
-    tables: names used in the statement: DataFrames, or paths of Parquet files. Other names come from Spark's catalog.
-    spark: the session to use; else the active one; else a local one is started.
+    tables, or by keyword: names used in the statement, each with a DataFrame, an Arrow table, a pandas or Polars frame,
+        or the path of Parquet, CSV or JSON files. In `tables`, names may be any that stand between backticks. Other
+        names come from Spark's catalog.
+    spark: the session to use; else the one that there is; else a local one is started.
     """
-    return _statement(text, args, spark, options, tables).result()
+    return _statement(text, args, spark, options, every_table(tables, named)).result()
 
 
 def explain(
@@ -50,13 +55,14 @@ def explain(
     spark: SparkSession | None = None,
     options: Options | None = None,
     analyze: bool = False,
-    **tables: Table,
+    tables: Mapping[str, Table] | None = None,
+    **named: Table,
 ) -> str:
     """How `sql` would evaluate the statement: per MATCH_RECOGNIZE the program, predicate split, scan, shards, state.
 
     analyze: run the patterns, and say what the plans of all shards did.
     """
-    query = _statement(text, args, spark, options, tables)
+    query = _statement(text, args, spark, options, every_table(tables, named))
     query.plan()
     lines: list[str] = []
     for _, planned in sorted(query.planned.items()):
@@ -118,11 +124,12 @@ def _statement(
 ) -> StatementQuery:
     statement, arguments, chosen = parse_statement(text_of(text)), arguments_of(args), options_of(options)
     check_statement_tables("sql", tables, statement.tokens)
-    return StatementQuery(statement, session_of(spark, tables), chosen, tables, arguments)
+    given = checked_tables(tables)
+    return StatementQuery(statement, session_of(spark, given), chosen, given, arguments)
 
 
 def match(
-    events: DataFrame | str,
+    events: Table,
     text: str | None = None,
     args: Mapping[str, object] | None = None,
     *,
@@ -137,14 +144,15 @@ def match(
     width: Length | None = None,
     spark: SparkSession | None = None,
     options: Options | None = None,
-    **tables: Table,
+    tables: Mapping[str, Table] | None = None,
+    **named: Table,
 ) -> DataFrame:
     """Find an event pattern (`PATTERN … WHERE … WITHIN … RETURN …`) or a situation pattern (`DEFINE … PATTERN …
     WITHIN … RETURN …`); returns a lazy DataFrame.
 
-    `match(events, text, …)` over one DataFrame (or Parquet path): rows whose `type_column` is the name of a class are
-    its events; without a type column the names of classes are aliases of any row. `match(text, A=…, B=…)` over a table
-    per class.
+    `match(events, text, …)` over one table of all events (see `sql` for what it may be): rows whose `type_column` is
+    the name of a class are its events; without a type column the names of classes are aliases of any row.
+    `match(text, A=…, B=…)`, or tables={'A': …}, over a table per class.
     args: the values of the pattern's parameters, which are written :name.
     time: the column of event time (default: the only timestamp). start: where events last, their start; time is then
         their end. So the matches of one query are events of the next: time='match_end', start='match_start'.
@@ -155,12 +163,13 @@ def match(
     detect: when a match of situations is reported: 'earliest' or 'complete'.
     """
     given = given_of(time, start, key, type_column, strategy, detect, granularity, probabilities, width)
-    query = MatchQuery(events, text, given, spark, options_of(options), tables, arguments_of(args))
+    every = every_table(tables, named)
+    query = MatchQuery(events, text, given, spark, options_of(options), every, arguments_of(args))
     return query.planned().frame()
 
 
 def expand(
-    collapsed: DataFrame | str,
+    collapsed: Table,
     text: str,
     args: Mapping[str, object] | None = None,
     *,
@@ -174,7 +183,7 @@ def expand(
 ) -> DataFrame:
     """The final matches of collapsed ones, as the pattern without COLLAPSED gives them; returns a lazy DataFrame.
 
-    collapsed: a DataFrame (of a table or a stream) of the rows that RETURN COLLAPSED gives, or some of them: a struct
+    collapsed: a table (or a stream) of the rows that RETURN COLLAPSED gives, or some of them: a struct
     for each single variable of the pattern, an array of structs for each closure; other columns do not matter.
     text and the other arguments: as they were given to `match`. The events' variables say of which class they are:
     type_column is not looked at.
@@ -184,7 +193,7 @@ def expand(
 
 
 def explain_match(
-    events: DataFrame | str,
+    events: Table,
     text: str | None = None,
     args: Mapping[str, object] | None = None,
     *,
@@ -200,11 +209,13 @@ def explain_match(
     spark: SparkSession | None = None,
     options: Options | None = None,
     analyze: bool = False,
-    **tables: Table,
+    tables: Mapping[str, Table] | None = None,
+    **named: Table,
 ) -> str:
     """How `match` would evaluate the pattern. analyze: run it, and say what the plans of all shards did."""
     given = given_of(time, start, key, type_column, strategy, detect, granularity, probabilities, width)
-    query = MatchQuery(events, text, given, spark, options_of(options), tables, arguments_of(args))
+    every = every_table(tables, named)
+    query = MatchQuery(events, text, given, spark, options_of(options), every, arguments_of(args))
     planned = query.planned()
     lines = planned.explain()
     if analyze:
@@ -213,7 +224,7 @@ def explain_match(
 
 
 def pattern(
-    events: DataFrame | str,
+    events: Table,
     text: str | None = None,
     args: Mapping[str, object] | None = None,
     *,
@@ -227,12 +238,13 @@ def pattern(
     probabilities: str | None = None,
     width: Length | None = None,
     spark: SparkSession | None = None,
-    **tables: Table,
+    tables: Mapping[str, Table] | None = None,
+    **named: Table,
 ) -> Pattern:
     """A pattern with its events, for `correlate`; nothing is planned yet. The arguments are those of `match`; the text
     may also be `MATCH_RECOGNIZE ( … )`, which has its order and its partitions inside."""
     given = given_of(time, start, key, type_column, strategy, detect, granularity, probabilities, width)
-    return Pattern(MatchQuery(events, text, given, spark, Options(), tables, arguments_of(args)))
+    return Pattern(MatchQuery(events, text, given, spark, Options(), every_table(tables, named), arguments_of(args)))
 
 
 def correlate(
@@ -296,19 +308,26 @@ def _correlation(
 
 
 def sql_local(
-    text: str, args: Mapping[str, object] | None = None, *, options: Options | None = None, **tables: Any
+    text: str,
+    /,
+    args: Mapping[str, object] | None = None,
+    *,
+    options: Options | None = None,
+    tables: Mapping[str, Any] | None = None,
+    **named: Any,
 ) -> Any:
     """Run one pattern over one table in this process, without Spark: `SELECT columns FROM t MATCH_RECOGNIZE (…)`,
     EVENTS (…) or SITUATIONS (…) in its place, or an event or situation pattern with FROM.
 
-    tables: Arrow tables, pandas or Polars frames; the result is of the same kind. Timestamps with a zone are Spark's
-        timestamp, those without are timestamp_ntz; days are those of UTC.
+    tables, or by keyword: Arrow tables, pandas or Polars frames; the result is of the same kind. Timestamps with a zone
+        are Spark's timestamp, those without are timestamp_ntz; days are those of UTC.
     args: the values of the query's parameters, which are written :name.
     Expressions are those that the expression machine knows; anything else is an EpisodeUnsupportedError.
     """
     from episode.queries import local_statement
 
-    return local_statement.sql_local(text_of(text), tables, options_of(options), arguments_of(args))
+    every = every_table(tables, named)
+    return local_statement.sql_local(text_of(text), every, options_of(options), arguments_of(args))
 
 
 def match_local(

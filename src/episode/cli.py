@@ -185,7 +185,7 @@ def _run(
 
     with notes.status("Starting Spark and reading the query"), quiet_spark():
         cli_session.start(session)
-        result = episode.sql(text, arguments, **cli_tables.opened(paths))
+        result = episode.sql(text, arguments, tables=cli_tables.opened(paths))
     if result.isStreaming:
         raise EpisodeError("The result is a stream, which does not end.", hint="Add --follow.")
     with progress(result.sparkSession, notes):
@@ -216,7 +216,7 @@ def explain(
 
         with notes.status("Starting Spark and reading the query"), quiet_spark():
             cli_session.start(session)
-            return episode.explain(text, arguments, **cli_tables.opened(paths))
+            return episode.explain(text, arguments, tables=cli_tables.opened(paths))
 
     with errors_reported(notes):
         typer.echo(interruptible(explained))

@@ -51,7 +51,7 @@ def run(
     with notes.status("Starting Spark and reading the query"), quiet_spark(), follow.without_interrupts():
         start(session)
         options = episode.Options(watermark=given.watermark)
-        result = episode.sql(text, arguments, options=options, **cli_tables.followed(paths))
+        result = episode.sql(text, arguments, options=options, tables=cli_tables.followed(paths))
     if not result.isStreaming:
         raise nothing
     lines = None if given.output is not None else _lines_of(result, given.format)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 import re
 import sys
 from collections.abc import Iterable, Sequence
@@ -13,13 +12,14 @@ from urllib.parse import parse_qsl, unquote
 
 import typer
 
+from episode.paths import first_file, is_local, is_there, kind_of, local
+from episode.paths import kind_of_files as kind_of_directory
+
+__all__ = ["is_local", "kind_of", "kind_of_directory", "local"]
+
 NAME = re.compile(r"[^\W\d]\w*")
-RESERVED = frozenset({"args", "spark", "options"})
-"""Names of episode.sql's own parameters."""
-KINDS = {".csv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json"}
 KAFKA = "kafka://"
 KAFKA_FORM = "kafka://HOST:PORT/TOPIC?schema=NAME TYPE, …"
-COMPRESSIONS = {".gz", ".bz2", ".lz4", ".snappy", ".zst", ".zstd"}
 
 
 def read_query(argument: str) -> str:
@@ -87,13 +87,11 @@ def read_tables(arguments: Sequence[str]) -> dict[str, str]:
             raise _wrong_table(f"{argument!r} is not of the form NAME=PATH, as in --table trades=data/trades.parquet.")
         if not NAME.fullmatch(name):
             raise _wrong_table(f"{name!r} is not a name for a table: use letters, digits and underscores.")
-        if name in RESERVED:
-            raise _wrong_table(f"A table cannot be called {name!r} here: choose another name.")
         if name in tables:
             raise _wrong_table(f"The table {name!r} is given twice.")
         if path.startswith(KAFKA):
             read_topic(path)
-        elif is_local(path) and not glob.glob(local(path)) and not Path(local(path)).exists():
+        elif is_local(path) and not is_there(path):
             raise _wrong_table(f"The table {name!r} should be at {path}, but there is nothing.")
         tables[name] = path
     return tables
@@ -129,14 +127,6 @@ def _wrong_table(message: str) -> typer.BadParameter:
     return typer.BadParameter(message, param_hint="--table")
 
 
-def kind_of(path: str) -> str:
-    """How a path is read or written, by its suffix: csv, json, or else parquet."""
-    suffixes = [suffix.lower() for suffix in Path(path).suffixes]
-    while suffixes and suffixes[-1] in COMPRESSIONS:
-        suffixes.pop()
-    return KINDS.get(suffixes[-1], "parquet") if suffixes else "parquet"
-
-
 def check_follow_options(
     follow: bool, only_then: dict[str, object], never_then: dict[str, object], tables: bool = True
 ) -> None:
@@ -165,26 +155,8 @@ def check_followed(tables: Iterable[str]) -> None:
             continue
         if not Path(local(path)).is_dir():
             raise _wrong_table(f"{path} is not a directory: --follow takes the files that are added to one.")
-        if not _data_files(path):
+        if first_file(path) is None:
             raise _wrong_table(f"There are no files in {path} yet: the columns of the stream are taken from them.")
-
-
-def kind_of_directory(path: str) -> str:
-    """How the files of a directory are read: as its own suffix says, or else as that of a file in it."""
-    own = kind_of(path)
-    if own != "parquet" or not is_local(path):
-        return own
-    return kind_of(_data_files(path)[0].name)
-
-
-def _data_files(path: str) -> list[Path]:
-    """Files that Spark would read: not hidden, nor below a directory that is."""
-    root = Path(local(path))
-    return sorted(
-        file
-        for file in root.rglob("*")
-        if file.is_file() and not any(part.startswith((".", "_")) for part in file.relative_to(root).parts)
-    )
 
 
 def check_output(output: str, tables: Iterable[str], overwrite: bool) -> None:
@@ -218,11 +190,3 @@ def check_overlap(output: str, tables: Iterable[str]) -> None:
             raise typer.BadParameter(
                 f"{output} overlaps the input {table}: write somewhere else.", param_hint="--output"
             )
-
-
-def is_local(path: str) -> bool:
-    return "://" not in path or path.startswith("file://")
-
-
-def local(path: str) -> str:
-    return path.removeprefix("file://")

@@ -8,20 +8,10 @@ from episode import cli_inputs
 
 
 def opened(paths: dict[str, str]) -> dict[str, Any]:
-    """Tables as they are now: Parquet by its path, all others as DataFrames."""
-    return {name: _table(path) for name, path in paths.items()}
-
-
-def _table(path: str) -> Any:
-    if path.startswith(cli_inputs.KAFKA):
-        return _topic(path, follow=False)
-    kind = cli_inputs.kind_of(path)
-    if kind == "parquet":
-        return path
-    from episode.spark import sources
-    from episode.spark.session import session
-
-    return sources.files(session(None), path, kind)
+    """Tables as they are now: files by their paths, topics as DataFrames."""
+    return {
+        name: _topic(path, follow=False) if path.startswith(cli_inputs.KAFKA) else path for name, path in paths.items()
+    }
 
 
 def followed(paths: dict[str, str]) -> dict[str, Any]:

@@ -50,16 +50,16 @@ class Calls:
         self.error: Exception | None = None
         self.rows: list[tuple[Any, ...]] = [("A", 1.5), (None, 2.0)]
 
-    def sql(self, text: str, args: dict[str, Any] | None = None, **tables: Any) -> FakeResult:
+    def sql(self, text: str, args: dict[str, Any] | None = None, *, tables: dict[str, Any] | None = None) -> FakeResult:
         self.texts.append(text)
         self.arguments.append(args or {})
-        self.tables.append(tables)
+        self.tables.append(tables or {})
         if self.error is not None:
             raise self.error
         return FakeResult(self.rows)
 
-    def explain(self, text: str, args: dict[str, Any] | None = None, **tables: Any) -> str:
-        self.sql(text, args, **tables)
+    def explain(self, text: str, args: dict[str, Any] | None = None, *, tables: dict[str, Any] | None = None) -> str:
+        self.sql(text, args, tables=tables)
         return "a plan [not markup]"
 
 
@@ -138,7 +138,6 @@ def test_tables_are_passed_by_name(calls: Calls, parquet: Path) -> None:
         ("trades=", "is not of the form NAME=PATH"),
         ("=x.parquet", "is not a name for a table"),
         ("my-table=x.parquet", "is not a name for a table"),
-        ("spark=x.parquet", "cannot be called 'spark'"),
         ("t=/no/such/place.parquet", "should be at /no/such/place.parquet, but there is nothing"),
         ("t=/no/such/*.parquet", "but there is nothing"),
         ("t=kafka://trades?schema=a int", "does not say host and port of a broker"),

@@ -13,6 +13,7 @@ from itertools import groupby
 from episode.errors import EpisodeSyntaxError, EpisodeUnsupportedError
 from episode.lang.correlation.parser import recencies
 from episode.lang.correlation.syntax import Recency
+from episode.lang.creation import Creation, creation, view_of
 from episode.lang.cursor import describe
 from episode.lang.lexer import Kind, Token, tokenize
 from episode.lang.rows.parser import parse_clause_tokens
@@ -23,8 +24,11 @@ from episode.lang.source import Source
 from episode.lang.streams import StreamStatement, stream_statement
 from episode.lang.syntax import Span
 from episode.lang.table_patterns import PatternQuery, TableQuery, may_precede_table, table_patterns, whole_pattern
+from episode.lang.time_travel import as_of
 
-QUERY_WORDS = ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "INSERT", "")
+CHANGES = ("INSERT", "MERGE", "UPDATE", "DELETE")
+"""Statements that change a table, and are run at once."""
+QUERY_WORDS = ("SELECT", "WITH", "FROM", "VALUES", "TABLE", *CHANGES, "")
 USE_DATAFRAME = "Run the query alone, and write its DataFrame where it should go."
 USE_EXPLAIN = "Pass the query itself to episode.explain."
 MAXIMUM_NESTING = 50
@@ -113,6 +117,7 @@ class Statement:
     whole: the pattern that the text is, where it is nothing else.
     streams: the statement of stream stores that the text is (CREATE STREAM …).
     windowed: every SELECT with row patterns in windows.
+    creation: the table or view that is made of a query (CREATE TABLE … AS query).
     """
 
     source: str
@@ -126,6 +131,12 @@ class Statement:
     streams: StreamStatement | None = None
     recencies: tuple[Recency, ...] = ()
     windowed: tuple[WindowedSelect, ...] = ()
+    creation: Creation | None = None
+
+    @property
+    def changes(self) -> bool:
+        """Does it change or make something, beside giving rows?"""
+        return self.first_word in CHANGES or self.creation is not None
 
     def pattern_at(self, span: Span) -> TablePattern | TableQuery:
         """The pattern that stands at a place."""
@@ -173,11 +184,13 @@ def parse_statement(source: str) -> Statement:
         for index, token in enumerate(tokens)
         if token.upper == "MATCH_RECOGNIZE" and not tokens[index - 1].is_symbol(".") and _is_clause(tokens, index)
     ]
-    if (found or tables) and tokens[0].upper not in QUERY_WORDS:
+    created = creation(source, tokens)
+    if (found or tables) and tokens[0].upper not in QUERY_WORDS and created is None:
         clause = "MATCH_RECOGNIZE" if found else tables[0].word
         raise Source(source).error(
             EpisodeUnsupportedError,
-            f"{clause} is evaluated inside queries and INSERT, not inside {tokens[0].text}.",
+            f"{clause} is evaluated inside queries and in {', '.join(CHANGES)}, CREATE TABLE AS and CREATE TEMP VIEW; "
+            f"not inside {tokens[0].text}.",
             tokens[0].span,
             USE_EXPLAIN if tokens[0].upper == "EXPLAIN" else USE_DATAFRAME,
         )
@@ -185,13 +198,16 @@ def parse_statement(source: str) -> Statement:
     _check_nesting(source, patterns)
     clauses = [*(Span(pattern.input.end, pattern.span.end) for pattern in patterns), *inside]
     windowed = windowed_selects(source, tokens, partners, clauses)
-    if windowed and tokens[0].upper not in QUERY_WORDS:
+    if windowed and tokens[0].upper not in QUERY_WORDS and created is None:
         raise Source(source).error(
             EpisodeUnsupportedError,
-            f"A row pattern in a window is evaluated inside queries and INSERT, not inside {tokens[0].text}.",
+            f"A row pattern in a window is evaluated inside queries and in {', '.join(CHANGES)}, CREATE TABLE AS and "
+            f"CREATE TEMP VIEW; not inside {tokens[0].text}.",
             tokens[0].span,
             USE_EXPLAIN if tokens[0].upper == "EXPLAIN" else USE_DATAFRAME,
         )
+    if (found or tables or windowed) and created is not None:
+        view_of(source, tokens, created)
     return Statement(
         source,
         patterns,
@@ -208,6 +224,7 @@ def parse_statement(source: str) -> Statement:
             clauses,
         ),
         windowed=windowed,
+        creation=created,
     )
 
 
@@ -311,13 +328,14 @@ def _input_table(
     source: str, tokens: list[Token], partners: dict[int, int], index: int
 ) -> tuple[int, str | None, str | None]:
     """First token of the table before MATCH_RECOGNIZE, its alias, and its name without schema."""
-    primary_end, alias = _strip_alias(tokens, partners, index - 1)
+    travelled = as_of(tokens, partners, index - 1)
+    primary_end, alias = travelled or _strip_alias(tokens, partners, index - 1)
     primary_end = _strip_sample(tokens, partners, primary_end)
     # One clause may stand directly after another: the first of them has the table.
     chained = False
     while (clause := _clause_ending_at(tokens, partners, primary_end)) is not None:
         chained = True
-        primary_end, _ = _strip_alias(tokens, partners, clause - 1)
+        primary_end, _ = as_of(tokens, partners, clause - 1) or _strip_alias(tokens, partners, clause - 1)
         primary_end = _strip_sample(tokens, partners, primary_end)
     token = tokens[primary_end] if primary_end >= 0 else None
     name: str | None = None

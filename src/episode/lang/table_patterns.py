@@ -64,17 +64,25 @@ def pattern_of(text: str, strategy: Strategy | None = None) -> PatternQuery | Ma
     tokens = tokenize(text)
     end = len(tokens) - 1
     if tokens[0].upper == "MATCH_RECOGNIZE":
-        cursor = Cursor(text, tokens, 1)
-        if not cursor.token.is_symbol("("):
-            cursor.fail("Expected '(' after MATCH_RECOGNIZE.", None, "Write MATCH_RECOGNIZE ( … ).")
-        closing = cursor.skip_group()
-        if not cursor.at_end:
-            cursor.fail(f"Expected nothing after MATCH_RECOGNIZE ( … ), found {describe(cursor.token)}.")
-        return parse_clause_tokens(text, tokens, 2, closing)
+        return clause_of(text)
     language = next((one for one in TABLE_LANGUAGES if one.is_pattern(tokens, 0, end)), None)
     if language is None or language.word == "EVENTS":
         return parse_event_tokens(text, tokens, 0, end, strategy)
     return language.parse(text, tokens, 0, end)
+
+
+def clause_of(text: str) -> MatchRecognize:
+    """A text that is MATCH_RECOGNIZE ( … ), or what stands between its brackets."""
+    tokens = tokenize(text)
+    if tokens[0].upper != "MATCH_RECOGNIZE":
+        return parse_clause_tokens(text, tokens, 0, len(tokens) - 1)
+    cursor = Cursor(text, tokens, 1)
+    if not cursor.token.is_symbol("("):
+        cursor.fail("Expected '(' after MATCH_RECOGNIZE.", None, "Write MATCH_RECOGNIZE ( … ).")
+    closing = cursor.skip_group()
+    if not cursor.at_end:
+        cursor.fail(f"Expected nothing after MATCH_RECOGNIZE ( … ), found {describe(cursor.token)}.")
+    return parse_clause_tokens(text, tokens, 2, closing)
 
 
 def table_patterns(source: str, tokens: list[Token], partners: dict[int, int]) -> tuple[TableQuery, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from episode.errors import EpisodeAnalysisError
 from episode.lang.cursor import Cursor, closest
@@ -18,16 +18,34 @@ from episode.plan.types import is_event_time, is_integer
 class EventTime:
     """The column by which a stream's events come about in order.
 
-    units_per_millisecond: event times are microseconds, or plain numbers (then one of them counts as a millisecond of
-        Spark's clock).
+    counted: how many whole numbers of event time are a millisecond of Spark's clock, where event time is a number; one
+        is, unless it is said what they count.
+    units_per_millisecond: the same for all types: other event times are microseconds.
     """
 
     column: str
     type: str
+    counted: int = 1
 
     @property
     def units_per_millisecond(self) -> int:
-        return 1 if is_integer(self.type) else 1000
+        return self.counted if is_integer(self.type) else 1000
+
+
+TIME_UNITS = {"milliseconds": 1, "microseconds": 1_000, "nanoseconds": 1_000_000}
+"""What whole numbers of event time may count, and how many of them are a millisecond."""
+
+
+def counted_in(time: EventTime, unit: str | None) -> EventTime:
+    """The same time, with what its whole numbers count: `Options(time_unit=…)`."""
+    if unit is None:
+        return time
+    if not is_integer(time.type):
+        raise EpisodeAnalysisError(
+            f"Options(time_unit={unit!r}): the event time {time.column} is of type {time.type}, and counts nothing.",
+            hint="Leave it out; it is for whole numbers.",
+        )
+    return replace(time, counted=TIME_UNITS[unit])
 
 
 def time_column(source: Source, schema: InputSchema, name: str | None, what: str) -> str:

@@ -22,14 +22,14 @@ from episode.lang.table_patterns import pattern_of
 from episode.plan.events.tables import one_stream_of
 from episode.plan.parameters import check_arguments
 from episode.plan.tables import PARTITION_COLUMN
-from episode.queries.inputs import one_table, text_of
+from episode.queries.inputs import Table, one_table, text_of
 from episode.queries.language import Given, Input
 from episode.queries.languages import language_of
 from episode.queries.languages.events import strategy_of
 from episode.queries.options import Options
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
     from episode.spark.query import PlannedQuery
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 class ExpandQuery:
     """A call of `expand`, whose arguments these are."""
 
-    collapsed: DataFrame | str
+    collapsed: Table
     text: str
     given: Given
     spark: SparkSession | None

@@ -3,31 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from os import PathLike, fspath
-from os.path import abspath, exists
-from typing import TYPE_CHECKING, Union
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
 
 from episode.errors import EpisodeAnalysisError
+from episode.queries.given_tables import Table, checked_path, checked_table, checked_tables, every_table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-Table = Union["DataFrame", str, "PathLike[str]"]
+__all__ = [
+    "Table",
+    "arguments_of",
+    "checked_tables",
+    "every_table",
+    "keyword_tables",
+    "one_table",
+    "session_of",
+    "text_of",
+]
 
-NOT_IN_NAMES = ".[]{}:!"
-"""What is no part of a name where DataFrames stand in a text in braces."""
 
-
-def session_of(spark: SparkSession | None, tables: dict[str, Table]) -> SparkSession:
-    """The given session, that of a given DataFrame, the active one, or a local one."""
+def session_of(spark: SparkSession | None, tables: Mapping[str, Any]) -> SparkSession:
+    """The given session, that of a given DataFrame, the one that there is, or a local one."""
     from episode.spark.raised import install
     from episode.spark.session import session
     from episode.spark.stores import register_if_declared
 
-    frames = [table for table in tables.values() if hasattr(table, "sparkSession")]
     if spark is not None and not hasattr(spark, "createDataFrame"):
-        raise EpisodeAnalysisError(f"spark={spark!r}: a SparkSession is needed.")
-    found = frames[0].sparkSession if spark is None and frames else session(spark)
+        raise EpisodeAnalysisError(
+            f"spark is a {type(spark).__name__}, not a session.",
+            hint="A table of this name is given as tables={'spark': …}.",
+        )
+    frames = [table for table in tables.values() if hasattr(table, "sparkSession")]
+    found = session(frames[0].sparkSession if spark is None and frames else spark)
     install(found)
     register_if_declared(found)
     return found
@@ -50,37 +60,32 @@ def arguments_of(args: Mapping[str, object] | None) -> Mapping[str, object]:
     return args or {}
 
 
-def keyword_tables(spark: SparkSession, tables: dict[str, Table]) -> dict[str, DataFrame]:
-    """Tables given by keyword: DataFrames, names of streams and archives, or paths of Parquet files."""
+def keyword_tables(spark: SparkSession, tables: Mapping[str, Any]) -> dict[str, DataFrame]:
+    """Tables given to a query, which are checked, as DataFrames."""
+    return {name: _opened(spark, name, table) for name, table in tables.items()}
+
+
+def _opened(spark: SparkSession, name: str, table: Any) -> DataFrame:
+    """A DataFrame is itself; a text is the name of a stream or an archive, or a path; all else is an Arrow table."""
     from episode.spark.tables import keyword_table
+    from episode.spark.values import frame_of_value
 
-    wrong = next((name for name in tables if not name or any(sign in name for sign in NOT_IN_NAMES)), None)
-    if wrong is not None:
-        raise EpisodeAnalysisError(
-            f"{wrong!r} is no name for a keyword table.",
-            hint="Use a name of one part, of letters, digits and underscores.",
-        )
-
-    return {
-        name: keyword_table(spark, name, table if not isinstance(table, (str, PathLike)) else _named(spark, table))
-        for name, table in tables.items()
-    }
+    if isinstance(table, str):
+        return keyword_table(spark, name, _named(spark, name, table))
+    return frame_of_value(spark, name, table) if isinstance(table, pa.Table) else table
 
 
-def _named(spark: SparkSession, table: str | PathLike[str]) -> DataFrame | str:
+def _named(spark: SparkSession, name: str, table: str) -> DataFrame | str:
     """A stream or an archive of this name, or else a path."""
     from episode.spark.stores import store_table
 
-    stream = store_table(spark, table) if isinstance(table, str) and table.isidentifier() else None
-    return _path(table) if stream is None else stream
+    if not table.isidentifier():
+        return table
+    stream = store_table(spark, table)
+    return checked_path(name, table) if stream is None else stream
 
 
-def _path(table: str | PathLike[str]) -> str:
-    """A local path as seen from here: the JVM resolves relative ones against the directory it was started in."""
-    path = fspath(table)
-    return abspath(path) if exists(path) else path
-
-
-def one_table(spark: SparkSession | None, events: DataFrame | str) -> tuple[SparkSession, DataFrame]:
-    session = session_of(spark, {"events": events})
-    return session, keyword_tables(session, {"events": events})["events"]
+def one_table(spark: SparkSession | None, events: Table) -> tuple[SparkSession, DataFrame]:
+    tables = {"events": checked_table("events", events)}
+    session = session_of(spark, tables)
+    return session, keyword_tables(session, tables)["events"]

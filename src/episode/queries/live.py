@@ -60,6 +60,7 @@ _REFUSED = {
     "shard_bytes": "is for the shards of a table",
     "watermark": "is for streams that declare no DELAY; those of a live query do",
     "counters": "is for micro-batches; a live query has lastProgress",
+    "time_unit": "is for the clock of micro-batches; a live query counts as its event time does",
 }
 """Options that mean nothing here, and why."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +10,7 @@ from episode.errors import EpisodeAnalysisError
 from episode.lang.lexer import tokenize
 from episode.lang.table_patterns import pattern_of
 from episode.plan.parameters import check_arguments
-from episode.queries.inputs import Table, keyword_tables, one_table, session_of, text_of
+from episode.queries.inputs import Table, checked_tables, keyword_tables, one_table, session_of, text_of
 from episode.queries.keywords import check_pattern_tables
 from episode.queries.language import Given, Length
 from episode.queries.languages import language_of
@@ -19,23 +19,33 @@ from episode.queries.options import Options
 from episode.queries.planning import Events, events_of_classes, plan_over
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
+    from episode.lang.events.syntax import Strategy
+    from episode.lang.rows.syntax import MatchRecognize
+    from episode.lang.table_patterns import PatternQuery
     from episode.plan.run_options import RunOptions
     from episode.spark.query import PlannedQuery
 
 
+Reader = Callable[[str, "Strategy | None"], "PatternQuery | MatchRecognize"]
+
+
 @dataclass(frozen=True)
 class MatchQuery:
-    """A call of `match`, whose arguments these are: events and a pattern, or a pattern and a table per class."""
+    """A call of `match`, whose arguments these are: events and a pattern, or a pattern and a table per class.
 
-    events: DataFrame | str
+    read: what reads the pattern, where not every language will do.
+    """
+
+    events: Table
     text: str | None
     given: Given
     spark: SparkSession | None
     options: Options
     tables: dict[str, Table]
     arguments: Mapping[str, object] = field(default_factory=dict)
+    read: Reader = pattern_of
 
     def query(self) -> Any:
         """The pattern, parsed; its arguments are checked."""
@@ -51,7 +61,7 @@ class MatchQuery:
                 hint="Give one of the two.",
             )
         text = text_of(self.events if self.text is None else self.text)
-        query = pattern_of(text, strategy_of(self.given.strategy))
+        query = self.read(text, strategy_of(self.given.strategy))
         check_arguments(text, tokenize(text), self.arguments)
         language = language_of(query)
         language.check_arguments(self.given)
@@ -84,8 +94,9 @@ class MatchQuery:
                 f"{language.one.capitalize()} is matched over one DataFrame of events.",
                 hint="Write match(df, 'DEFINE … PATTERN …', time='ts').",
             )
-        session = session_of(self.spark, self.tables)
-        frames = keyword_tables(session, self.tables)
+        tables = checked_tables(self.tables)
+        session = session_of(self.spark, tables)
+        frames = keyword_tables(session, tables)
         return session, events_of_classes(session, query, frames, self.given)
 
 

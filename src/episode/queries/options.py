@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from episode.errors import EpisodeAnalysisError
 from episode.lang.cursor import closest
 from episode.plan.correlation.plan import Strategy
+from episode.plan.event_time import TIME_UNITS
 from episode.plan.events.postponed import AUTO, ENGINES
 from episode.plan.run_options import COLLAPSED, DOUBLE, EXACT, MATCHES, STEP_BUDGET, LiveOptions, RunOptions
 from episode.plan.situations.plan import COMPLETE, EARLIEST
@@ -49,6 +50,7 @@ OF_STREAMS = {
     "when_full": "what happens beyond max_state_rows",
     "counters": "the name of a stream's counters",
     "on_error": "what happens to a key whose data raise an error",
+    "time_unit": "what whole numbers of event time count",
 }
 """Options that mean nothing over a table, and what they are for."""
 
@@ -96,6 +98,9 @@ class Options:
     on_error: what happens where the data of one partition key raise an error: 'stop', or 'skip key': the matches of the
         key up to the time before the error come out, the key is set aside for good, its later events are counted (and
         kept with late ones, where those are kept), and all other keys go on.
+    time_unit: what whole numbers of event time count, 'milliseconds' (the default), 'microseconds' or 'nanoseconds':
+        so they fit Spark's clock, whose watermark moves on by milliseconds. The watermark and WITHIN stay numbers of
+        event time.
     They are refused where no pattern of the query is over a stream.
     """
 
@@ -119,6 +124,7 @@ class Options:
     result_cache: bool = True
     recent_buffer: int | None = None
     on_error: str = STOP
+    time_unit: str | None = None
 
     def __new__(cls, *values: object, **named: object) -> Options:
         """Options that there are not are named here, before the constructor would complain in Python's words."""
@@ -142,7 +148,7 @@ class Options:
         gives_up = self.when_full == "drop"
         live = LiveOptions(
             self.watermark, self.end, self.event_id, self.late_path, self.max_state_rows, gives_up,
-            skips_keys=self.on_error == SKIP_KEY,
+            skips_keys=self.on_error == SKIP_KEY, time_unit=self.time_unit,
         )  # fmt: skip
         return RunOptions(
             step_budget=self.step_budget,
@@ -243,6 +249,9 @@ class Options:
                 )
         if self.on_error not in (STOP, SKIP_KEY):
             raise EpisodeAnalysisError(f"Options(on_error={self.on_error!r}): 'stop' or 'skip key' is needed.")
+        if self.time_unit is not None and self.time_unit not in TIME_UNITS:
+            known = ", ".join(repr(name) for name in TIME_UNITS)
+            raise EpisodeAnalysisError(f"Options(time_unit={self.time_unit!r}): one of {known} is needed.")
         if self.late not in ("drop", "keep"):
             raise EpisodeAnalysisError(f"Options(late={self.late!r}): 'drop' or 'keep' is needed.")
         if (self.late == "keep") != (self.late_path is not None):

@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
 from episode.lang.correlation.syntax import Correlation, Recency, Star
+from episode.lang.creation import Creation, view_of
 from episode.lang.insertion import insertion
 from episode.lang.lexer import tokenize
 from episode.lang.rows.window_syntax import WindowedSelect
 from episode.lang.source import Source
-from episode.lang.statement import QUERY_WORDS, USE_DATAFRAME, Statement, TablePattern
+from episode.lang.statement import CHANGES, QUERY_WORDS, USE_DATAFRAME, Statement, TablePattern
 from episode.lang.syntax import Span
 from episode.lang.table_patterns import PatternQuery, TableQuery
 from episode.plan.correlation.plan import ARCHIVE_PREFIX, LIVE_PREFIX
@@ -41,7 +42,8 @@ if TYPE_CHECKING:
 
     from episode.spark.query import Planned
 
-_PATTERN, _PAIRS = "__pattern_", "__pairs_"
+_PATTERN, _PAIRS, _TABLE = "__pattern_", "__pairs_", "__table_"
+"""How references to DataFrames begin in the text for Spark: of patterns, of pairs, and of tables that are given."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,11 @@ class _Replacement:
 
 @dataclass
 class StatementQuery:
-    """One statement on its way to a DataFrame."""
+    """One statement on its way to a DataFrame.
+
+    tables: those that are given to it, checked; given: the same as DataFrames. frames: what stands in the text for
+    Spark as {reference}.
+    """
 
     statement: Statement
     spark: SparkSession
@@ -64,10 +70,16 @@ class StatementQuery:
     planned: dict[int, Planned] = field(default_factory=dict)
     frames: dict[str, DataFrame] = field(default_factory=dict)
     copied: set[tuple[int, int]] = field(default_factory=set)
+    given: dict[str, DataFrame] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         check_arguments(self.statement.source, self.statement.tokens, self.arguments)
-        self.frames.update(keyword_tables(self.spark, self.tables))
+        self._give(keyword_tables(self.spark, self.tables))
+
+    def _give(self, tables: Mapping[str, DataFrame]) -> None:
+        for name, frame in tables.items():
+            self.frames[f"{_TABLE}{len(self.given)}"] = frame
+            self.given[name] = frame
 
     def result(self) -> DataFrame:
         statement = self.statement
@@ -80,6 +92,8 @@ class StatementQuery:
             rows = self._run(self._with_keyword_tables(self._text(inserted.query), inserted=False))
             self._check_options()
             return insert(statement, inserted, target, rows)
+        if statement.creation is not None and (self._patterns() or statement.windowed or self.given):
+            return self._create(statement.creation)
         if statement.whole is None:
             body = self._text(statement.body)
             self._check_options()  # before an INSERT is run
@@ -90,8 +104,8 @@ class StatementQuery:
         return found
 
     def plan(self) -> None:
-        """Plan the patterns; what the statement changes (CREATE STREAM, INSERT) is not done."""
-        if self.statement.streams is None and self.statement.first_word != "INSERT":
+        """Plan the patterns; what the statement changes or makes (CREATE, INSERT) is not done."""
+        if self.statement.streams is None and not self.statement.changes:
             self.result()
         elif self.statement.streams is None:
             self._prepare()
@@ -101,17 +115,27 @@ class StatementQuery:
     def _prepare(self) -> None:
         """Options that have no meaning are refused; streams that are named become tables."""
         self.options.check_use(self._languages())
-        streams = mentioned(self.spark, self.statement, self.tables)
+        streams = mentioned(self.spark, self.statement, self.given)
         first = self.statement.tokens[0]
-        if streams and first.upper not in QUERY_WORDS:
+        if streams and first.upper not in QUERY_WORDS and self.statement.creation is None:
             raise Source(self.statement.source).error(
                 EpisodeUnsupportedError,
                 f"{next(iter(streams))} is a stream or an archive: a table of queries and INSERT, not of {first.text}.",
                 first.span,
                 USE_DATAFRAME,
             )
-        self.tables = {**self.tables, **streams}
-        self.frames.update(streams)
+        self._give(streams)
+
+    def _create(self, created: Creation) -> DataFrame:
+        """A table by Spark, of the query's rows; a view of the query's DataFrame, which stays as it is."""
+        from episode.spark.tables import create_view
+
+        view = view_of(self.statement.source, self.statement.tokens, created)
+        query = self._with_keyword_tables(self._text(created.query), inserted=False)
+        self._check_options()
+        if view is None:
+            return self._run(f"{self._text(created.head)}{query}")
+        return create_view(self._run(query), view.name, view.columns, view.replaces, view.everywhere)
 
     def _check_options(self) -> None:
         """Options of streams where there is none. Without a pattern, streams are Spark's alone."""
@@ -229,12 +253,13 @@ class StatementQuery:
     def _with_keyword_tables(self, query: str, *, inserted: bool = True) -> str:
         """The query with the keyword tables as common tables around it; its own common tables may hide them.
 
-        inserted: an INSERT statement is kept as a whole.
+        inserted: an INSERT statement, or another that changes a table, is kept as a whole.
         """
-        if not self.tables:
+        if not self.given:
             return query
-        definitions = ", ".join(f"{quote(name)} AS (SELECT * FROM {{{name}}})" for name in self.tables)
-        whole = inserted and self.statement.first_word == "INSERT"
+        tables = (f"{escaped(quote(name))} AS (SELECT * FROM {{{_TABLE}{at}}})" for at, name in enumerate(self.given))
+        definitions = ", ".join(tables)
+        whole = inserted and self.statement.first_word in CHANGES
         return f"WITH {definitions} {query}" if whole else f"WITH {definitions} ({query})"
 
     def _with_common_tables(self, query: str, position: int) -> str:
@@ -294,9 +319,9 @@ class StatementQuery:
 
     def _keyword_table(self, name: str | None, position: int) -> DataFrame | None:
         """The keyword table that a name of one part means, unless a common table hides it."""
-        if name not in self.tables or self.statement.is_common(name, position):
+        if name not in self.given or self.statement.is_common(name, position):
             return None
-        return self.frames[name]
+        return self.given[name]
 
     def _table(self, name: str, position: int) -> DataFrame:
         """A table of the statement by its written name: a keyword table, a common table, or one of the catalog."""
@@ -312,7 +337,7 @@ class StatementQuery:
         try:
             return self._table(quote(name), position)
         except EpisodeAnalysisError:
-            if name in self.tables or any(table.name.lower() == name.lower() for table in self.statement.common_tables):
+            if name in self.given or any(table.name.lower() == name.lower() for table in self.statement.common_tables):
                 raise
             raise query.source.error(
                 EpisodeAnalysisError,

@@ -35,8 +35,8 @@ def quiet_spark() -> Iterator[None]:
         try:
             with _standard_error_to(messages):
                 yield
-        except RuntimeError as error:
-            if "JAVA_GATEWAY_EXITED" not in str(error):
+        except (RuntimeError, EpisodeError) as error:
+            if "JAVA_GATEWAY_EXITED" not in f"{error} {error.__cause__}":
                 raise
             messages.seek(0)
             said = messages.read()[-SHOWN:].strip()

@@ -22,6 +22,7 @@ from episode.matchers.correlation.strategies import unavailable
 from episode.matchers.limits import StateLimit
 from episode.matchers.protocol import MatcherSpec
 from episode.plan.correlation.plan import ARCHIVE_PREFIX, LIVE_PREFIX
+from episode.plan.event_time import counted_in
 from episode.plan.output import HIDDEN_END, HIDDEN_START, MATCH_END, MATCH_START
 from episode.plan.result import Result
 from episode.plan.run_options import RunOptions
@@ -119,7 +120,7 @@ def plan_correlation(
         batch = plan_batch(spark, _united(parts), columns, derived, spec, run)
         return PlannedCorrelation(pattern, batch, run.arguments)
     limit = StateLimit(run.live.max_state_rows, run.live.gives_up) if run.live.max_state_rows else None
-    time, watermark = pattern.event_time(limit is not None), None
+    time, watermark = counted_in(pattern.event_time(limit is not None), run.live.time_unit), None
     if pattern.closed:
         parts = [_with_columns_of(*parts)]
     elif len(parts) > 1:

@@ -1,4 +1,4 @@
-"""The Spark session that episode works in."""
+"""The Spark session that episode works in: one that is there, as it is, or else a new local one."""
 
 from __future__ import annotations
 
@@ -6,11 +6,22 @@ import os
 import sys
 from collections.abc import Mapping
 
+from pyspark import SparkContext
+from pyspark.errors import PySparkException, PySparkRuntimeError
 from pyspark.sql import SparkSession
+
+from episode.spark.java import check_java, not_started
 
 STATE_STORE = "spark.sql.streaming.stateStore.providerClass"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 """The setting of Spark's state store, and the one that streams need."""
+
+PARTITIONS = "spark.sql.shuffle.partitions"
+_PYTHON = "PYSPARK_PYTHON"
+_WORKER_PYTHON = "spark.sql.execution.pyspark.python"
+_PYTHON_SETTINGS = ("spark.pyspark.python", _WORKER_PYTHON)
+_ELSEWHERE = ("SPARK_REMOTE", "PYSPARK_GATEWAY_PORT")
+"""Variables of the environment that say where Spark is: a server, or the process that runs this program."""
 
 _LOCAL = {
     "spark.driver.host": "127.0.0.1",
@@ -27,13 +38,12 @@ _PARTITIONS_PER_CORE = 2
 
 
 def session(spark: SparkSession | None = None) -> SparkSession:
-    """The given session, else the active one, else a new local one with sensible settings."""
-    if spark is not None:
-        return spark
-    active = SparkSession.getActiveSession()
-    if active is not None:
-        return active
-    return local_session("episode", own_settings())
+    """The given session, else the one that there is, else a new local one with sensible settings."""
+    found = spark if spark is not None else existing_session()
+    if found is None:
+        found = local_session("episode", own_settings())
+    use_this_python(found)
+    return found
 
 
 def own_settings() -> dict[str, str]:
@@ -41,18 +51,70 @@ def own_settings() -> dict[str, str]:
     return {
         "spark.driver.memory": _driver_memory(),
         "spark.sql.adaptive.enabled": "true",
-        "spark.sql.shuffle.partitions": str(_PARTITIONS_PER_CORE * (os.cpu_count() or 1)),
+        PARTITIONS: str(_PARTITIONS_PER_CORE * (os.cpu_count() or 1)),
         STATE_STORE: ROCKSDB,
     }
 
 
+def existing_session() -> SparkSession | None:
+    """The active session of this thread, else the process's; where there is none yet, but Spark is there or the
+    environment says where, one of it. None of their settings is changed."""
+    try:
+        found = SparkSession.active()
+    except PySparkRuntimeError:
+        found = None
+    if found is not None and _is_running(found):
+        return found
+    # A builder with a setting would change it in a session of the JVM's.
+    is_elsewhere = SparkContext._active_spark_context is not None or any(name in os.environ for name in _ELSEWHERE)
+    return SparkSession.builder.getOrCreate() if is_elsewhere else None
+
+
+def _is_running(spark: SparkSession) -> bool:
+    """Is it there for use? Of a context that was stopped, a classic session does not know."""
+    context = getattr(spark, "_sc", None)
+    return context is None or context._jsc is not None
+
+
+def use_this_python(spark: SparkSession) -> None:
+    """On one machine, let Spark's workers be this interpreter, which has episode, unless someone chose another one.
+
+    Spark takes `python3` as the path has it, which in an environment that is not activated is another Python. A classic
+    session takes the interpreter from its context when a function is handed over, and no setting is needed; a local
+    Connect server is in another process, and has the setting alone.
+    """
+    if _PYTHON in os.environ or not sys.executable:
+        return
+    context = getattr(spark, "_sc", None)
+    try:
+        if context is None:
+            if "SPARK_LOCAL_REMOTE" in os.environ and _chosen(spark) is None:
+                spark.conf.set(_WORKER_PYTHON, sys.executable)
+        elif context.master.startswith("local") and _chosen(spark) is None:
+            context.pythonExec = sys.executable
+    except PySparkException:
+        return  # a session that does not say, or does not let us: as it is
+
+
+def _chosen(spark: SparkSession) -> str | None:
+    """The interpreter of workers that settings name."""
+    return next((found for name in _PYTHON_SETTINGS if (found := spark.conf.get(name, None))), None)
+
+
 def local_session(name: str, settings: Mapping[str, str], cores: int | None = None) -> SparkSession:
     """A session of this machine alone, for as long as this process lives; its time zone is the system's."""
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # workers must find what this interpreter finds
+    check_java()
+    os.environ.setdefault(_PYTHON, sys.executable)  # workers must find what this interpreter finds
     builder = SparkSession.builder.master(f"local[{cores or '*'}]").appName(name)
     for key, value in {**_LOCAL, **settings}.items():
         builder = builder.config(key, value)
-    return builder.getOrCreate()
+    try:
+        return builder.getOrCreate()
+    except PySparkRuntimeError as error:
+        ours = not_started(error)
+        if ours is None:
+            raise
+        raise ours from error
 
 
 def _driver_memory() -> str:

@@ -53,6 +53,7 @@ class StreamRules:
     late_path: directory for late events, as Parquet.
     name: what tells the pattern from others of its streaming query: the name of its counters.
     arguments: the values of the query's parameters, shown: a checkpoint belongs to a query with its values.
+    time_unit: what whole numbers of event time count, where that is said: a checkpoint keeps Spark's clock.
     """
 
     live: LiveRules
@@ -61,6 +62,7 @@ class StreamRules:
     late_path: str | None = None
     name: str = ""
     arguments: str = ""
+    time_unit: str = ""
 
 
 class ShardProcessor(StatefulProcessor):
@@ -77,10 +79,9 @@ class ShardProcessor(StatefulProcessor):
 
     @property
     def fingerprint(self) -> str:
-        """What the state belongs to: the query, and the values of its parameters."""
-        if not self.rules.arguments:
-            return self.spec.fingerprint
-        return fingerprint(self.spec.fingerprint, self.rules.arguments)
+        """What the state belongs to: the query, the values of its parameters, and what its times count."""
+        further = [one for one in (self.rules.arguments, self.rules.time_unit and f"in {self.rules.time_unit}") if one]
+        return fingerprint(self.spec.fingerprint, *further) if further else self.spec.fingerprint
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         self.handle = handle

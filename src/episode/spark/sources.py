@@ -11,17 +11,10 @@ from pyspark.sql.types import StructType
 
 from episode.errors import EpisodeAnalysisError
 from episode.spark.lakehouse import open_table
-from episode.spark.tables import first_line
+from episode.spark.tables import INFERENCE, files, first_line
 
-_INFERENCE = {"header": "true", "inferSchema": "true", "inferTimestamp": "true"}
 _CONNECTOR = "org.apache.spark:spark-sql-kafka-0-10_2.13"
 _PARTITIONS = "spark.sql.shuffle.partitions"
-
-
-def files(spark: SparkSession, path: str, kind: str) -> DataFrame:
-    """Files of a kind (parquet, csv, json), with the schema that they have or seem to have; or a lakehouse table."""
-    table = open_table(spark, path) if kind == "parquet" else None
-    return table if table is not None else spark.read.options(**_INFERENCE).format(kind).load(path)
 
 
 def followed_files(spark: SparkSession, path: str, kind: str) -> DataFrame:
@@ -35,7 +28,7 @@ def followed_files(spark: SparkSession, path: str, kind: str) -> DataFrame:
         raise _without_schema(path, kind, first_line(error)) from None
     if not schema:
         raise _without_schema(path, kind, "no columns were found.")
-    return spark.readStream.schema(schema).options(**_INFERENCE).format(kind).load(path)
+    return spark.readStream.schema(schema).options(**INFERENCE).format(kind).load(path)
 
 
 def _without_schema(path: str, kind: str, reason: str) -> EpisodeAnalysisError:

@@ -22,7 +22,7 @@ from episode.matchers.envelope import SCHEMA, Packing, call
 from episode.matchers.live import LiveRules
 from episode.matchers.protocol import MatcherSpec
 from episode.plan.delays import Delays, widest
-from episode.plan.event_time import EventTime, watermark_delay
+from episode.plan.event_time import EventTime, counted_in, watermark_delay
 from episode.plan.parameters import shown
 from episode.plan.run_options import LiveOptions, RunOptions
 from episode.plan.types import is_integer
@@ -32,13 +32,13 @@ from episode.spark.packing import Stage, columns_of, pack_rows
 from episode.spark.schema import TIME
 from episode.spark.session import ROCKSDB, STATE_STORE
 from episode.spark.shards import COUNTERS, OUTPUT, ROLL_CALL, ShardProcessor, StreamRules, open_matches
+from episode.spark.state_partitions import warn_of_many_partitions
 from episode.spark.stores import StoreScan, scan_of
 from episode.spark.versions import check_streams
+from episode.spark.watermarks import declared_delay, on_the_clock
 
 STREAM_SHARDS = 32
 """How many shards a stream has unless asked: the same everywhere, because a checkpoint keeps its state by shard."""
-
-_MICROS = 1000
 
 
 @dataclass(frozen=True)
@@ -80,8 +80,7 @@ class Stream:
         """The matches; counters of every micro-batch are observed under the name `metrics`."""
         envelopes = self._envelopes()
         if self.delay is not None:
-            factor = _MICROS // self.rules.clock.unit
-            time = F.timestamp_micros(F.coalesce(F.col("last_time"), F.lit(0)) * factor)
+            time = on_the_clock(F.coalesce(F.col("last_time"), F.lit(0)), self.rules.clock.unit)
             envelopes = envelopes.withColumn("event_time", time).withWatermark("event_time", self.delay)
         matched = (
             envelopes.select("shard", "origin", "blob")
@@ -142,6 +141,7 @@ def plan_stream(
     watermark: in words, where the streams that the frame is made of have got theirs already.
     """
     options = run.live
+    time = counted_in(time, options.time_unit)
     if options.event_id is not None and options.event_id not in frame.columns:
         raise EpisodeAnalysisError(
             f"Options(event_id={options.event_id!r}): the stream has no such column.",
@@ -169,7 +169,8 @@ def plan_stream(
         check_skips_keys(spec)
     live = LiveRules(end, options.event_id, keep_late, of_matches=chain is not None, skip_keys=options.skips_keys)
     count = 1 if not spec.input_order.keys else run.shards or STREAM_SHARDS
-    rules = StreamRules(live, clock, count, options.late_path, counters, shown(run.arguments))
+    rules = StreamRules(live, clock, count, options.late_path, counters, shown(run.arguments), options.time_unit or "")
+    warn_of_many_partitions(spark, count)
     store = None if derived or chain is not None else scan_of(spark, selected)
     return Stream(spark, selected, schema, spec, rules, delay, words, counters, delays, takes_watermark, store)
 
@@ -186,7 +187,8 @@ def _watermark(frame: DataFrame, time: EventTime, options: LiveOptions) -> tuple
         return None, f"{watermarked[time.column]} ms behind {time.column} (the stream's own)"
     declared = frame.schema[time.column].metadata.get(TIME)
     if options.watermark is None and declared is not None:
-        return f"{declared} milliseconds", f"{declared} ms behind {time.column} (as its stream declares)"
+        milliseconds = declared_delay(declared, time)
+        return f"{milliseconds} milliseconds", f"{milliseconds} ms behind {time.column} (as its stream declares)"
     if options.watermark is None:
         raise EpisodeAnalysisError(
             f"The stream has no watermark on its event time {time.column}: how late may events come?",

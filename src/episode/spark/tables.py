@@ -3,38 +3,56 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pyspark.errors import AnalysisException, ParseException, PySparkException
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import AnalysisException, ParseException, PySparkException, UnsupportedOperationException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
 from episode.errors import EpisodeAnalysisError, EpisodeError, EpisodeSyntaxError
+from episode.paths import kind_of_files
 from episode.spark.lakehouse import open_table
 from episode.spark.places import VIEW, Copies
 from episode.spark.quiet import without_context_logs
 from episode.spark.raised import both
 
+INFERENCE = {"header": "true", "inferSchema": "true", "inferTimestamp": "true"}
+"""How CSV and JSON files are read: with a header, and types that fit the values."""
 
-def keyword_table(spark: SparkSession, name: str, table: object) -> DataFrame:
-    """The DataFrame after a keyword table: itself, or the Parquet files at a path."""
-    if isinstance(table, str):
-        lakehouse = open_table(spark, table)
-        if lakehouse is not None:
-            return lakehouse
-        try:
-            return spark.read.parquet(table)
-        except AnalysisException as error:
-            raise EpisodeAnalysisError(
-                f"The table {name} cannot be read from {table!r}: {first_line(error)}",
-                hint="Keyword tables are DataFrames or paths of Parquet files.",
-            ) from None
-    if isinstance(table, DataFrame) or (hasattr(table, "schema") and hasattr(table, "mapInArrow")):
-        return table
-    raise EpisodeAnalysisError(
-        f"The table {name} is a {type(table).__name__}.",
-        hint="Keyword tables are DataFrames or paths of Parquet files.",
-    )
+
+def keyword_table(spark: SparkSession, name: str, table: DataFrame | str) -> DataFrame:
+    """The DataFrame after a table that is given to a query: itself, or the files at a path."""
+    return _files(spark, name, table) if isinstance(table, str) else table
+
+
+def _files(spark: SparkSession, name: str, path: str) -> DataFrame:
+    """The files at a path, read by their suffix."""
+    kind = kind_of_files(path)
+    try:
+        frame = files(spark, path, kind)
+    except (PySparkException, Py4JJavaError) as error:
+        if isinstance(error, EpisodeError):
+            raise
+        raise EpisodeAnalysisError(
+            f"The table {name} cannot be read from {path!r}: {first_line(error)}",
+            hint="A path is that of Parquet files, or of CSV or JSON files by its suffix.",
+        ) from None
+    if kind == "json" and "_corrupt_record" in frame.columns:
+        raise EpisodeAnalysisError(
+            f"The table {name} cannot be read from {path!r}: it has lines that are no JSON objects.",
+            hint="Write an object a line; or give spark.read.option('multiLine', True).json(path).",
+        )
+    return frame
+
+
+def files(spark: SparkSession, path: str, kind: str) -> DataFrame:
+    """Files of a kind (parquet, csv, json), with the schema that they have or seem to have; or a lakehouse table."""
+    if kind != "parquet":
+        return spark.read.options(**INFERENCE).format(kind).load(path)
+    table = open_table(spark, path)
+    return spark.read.parquet(path) if table is None else table
 
 
 def run_sql(
@@ -55,7 +73,7 @@ def run_sql(
             frame = spark.sql(plain, **bound, **frames)
             frame.schema  # noqa: B018 - makes Spark Connect analyse now rather than at the action
             return frame
-    except (AnalysisException, ParseException) as error:
+    except (AnalysisException, ParseException, UnsupportedOperationException) as error:
         ours = spark_error(error)
         place = None if copies is None else copies.place(text, frames, error)
         if copies is not None and place is not None:
@@ -63,6 +81,28 @@ def run_sql(
                 ours.message, source=copies.source, position=place[0], length=place[1] - place[0], hint=ours.hint
             )
         raise both(ours, error) from error
+
+
+def create_view(frame: DataFrame, name: str, columns: Sequence[str], replaces: bool, everywhere: bool) -> DataFrame:
+    """Make a temporary view of a DataFrame, which it keeps: the tables and patterns in it need no names.
+
+    columns: names for the DataFrame's, if there are any. everywhere: in all sessions. The result has no rows, as of any
+    such statement.
+    """
+    if columns and len(columns) != len(frame.columns):
+        raise EpisodeAnalysisError(
+            f"The view {name} has names for {len(columns)} columns, and its query has {len(frame.columns)}.",
+            hint=f"Columns of the query: {', '.join(frame.columns)}.",
+        )
+    shown = frame.toDF(*columns) if columns else frame
+    try:
+        if everywhere:
+            (shown.createOrReplaceGlobalTempView if replaces else shown.createGlobalTempView)(name)
+        else:
+            (shown.createOrReplaceTempView if replaces else shown.createTempView)(name)
+    except (AnalysisException, ParseException) as error:
+        raise both(spark_error(error), error) from error
+    return frame.sparkSession.createDataFrame([], StructType([]))
 
 
 def spark_error(error: PySparkException) -> EpisodeError:

@@ -1,6 +1,7 @@
-"""Two streams as one, each with a watermark of its own: Spark's is then that of the stream that is behind.
+"""Event time on Spark's clock; and two streams as one, each with a watermark of its own.
 
-One watermark on both together would be that of the stream that is ahead, and the other one's events would be late.
+Spark's watermark is then that of the stream that is behind. One watermark on both together would be that of the stream
+that is ahead, and the other one's events would be late.
 """
 
 from __future__ import annotations
@@ -18,6 +19,32 @@ from episode.spark.schema import TIME
 
 MOMENT = f"{OWN}moment"
 _EPOCH = "TIMESTAMP_NTZ '1970-01-01 00:00:00'"
+_MICROS = 1000
+_MOST_MILLISECONDS = (2**63 - 1) // _MICROS
+"""Greater whole numbers are no times of Spark's clock, which counts microseconds."""
+
+_BEYOND = (
+    "\nepisode.errors.EpisodeDataError: The event time ",
+    " is beyond the clock of a stream, on which one stands for a millisecond.\n"
+    "  If it counts less, say so: Options(time_unit='nanoseconds') or 'microseconds'.",
+)
+
+
+def on_the_clock(time: Column, unit: int) -> Column:
+    """Event time, a whole number, as a time of Spark's clock. unit: how many of them a millisecond has."""
+    if unit > _MICROS:
+        divisor = F.lit(unit // _MICROS)
+        return F.timestamp_micros(F.call_function("div", time - F.pmod(time, divisor), divisor))
+    if unit == _MICROS:
+        return F.timestamp_micros(time)
+    beyond = F.raise_error(F.concat(F.lit(_BEYOND[0]), time.cast("string"), F.lit(_BEYOND[1])))
+    fitting = time.between(-_MOST_MILLISECONDS, _MOST_MILLISECONDS)
+    return F.timestamp_micros(F.when(fitting, time).otherwise(beyond.cast("bigint")) * (_MICROS // unit))
+
+
+def declared_delay(declared: int, time: EventTime) -> int:
+    """The delay that a stream declares, in milliseconds of Spark's clock."""
+    return -(-declared // time.units_per_millisecond) if is_integer(time.type) else declared
 
 
 def own_watermarks(
@@ -36,8 +63,9 @@ def own_watermarks(
         delays = [watermark_delay(watermark, time)] * len(streams)
         words = f"{watermark} behind {time.column} of the stream that is behind"
     elif None not in declared:
-        delays = [f"{delay} milliseconds" for delay in declared]
-        shown = " and ".join(str(delay) for delay in declared)
+        milliseconds = [declared_delay(delay, time) for delay in declared]
+        delays = [f"{delay} milliseconds" for delay in milliseconds]
+        shown = " and ".join(str(delay) for delay in milliseconds)
         words = f"{shown} ms behind {time.column} (as the streams declare), of the one that is behind"
     else:
         own = F.col(quote(time.column)).alias(time.column, metadata={})
@@ -53,7 +81,7 @@ def _moment(time: EventTime) -> Column:
     """Event time as the moment of Spark's clock that stands for it: see `stream`."""
     column = F.col(quote(time.column))
     if is_integer(time.type):
-        return F.timestamp_millis(column.cast("bigint"))
+        return on_the_clock(column.cast("bigint"), time.units_per_millisecond)
     if time.type == "timestamp":
         return column
     wall = f"CAST({quote(time.column)} AS TIMESTAMP_NTZ)"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from episode.errors import EpisodeError, EpisodeUnsupportedError
+from episode.lang.creation import View, view_of
 from episode.lang.statement import MAXIMUM_NESTING, Statement, parse_statement
 
 MATCH = "MATCH_RECOGNIZE (PATTERN (A))"
@@ -144,6 +145,51 @@ def test_recursive_common_tables() -> None:
 @pytest.mark.parametrize("text", ["SELECT 1 WITH UR", "SELECT * FROM t WITH x", "SELECT f(WITH) FROM t", "WITH"])
 def test_with_that_begins_no_list(text: str) -> None:
     assert parse_statement(text).common_tables == ()
+
+
+@pytest.mark.parametrize(
+    ("table", "name", "alias"),
+    [
+        ("db.t VERSION AS OF 3", "t", None), ("t VERSION AS OF '3' u", "t", "u"),
+        ("t FOR VERSION AS OF 3 AS u", "t", "u"),
+        ("t TIMESTAMP AS OF '2026-01-01'", "t", None), ("t FOR SYSTEM_TIME AS OF current_timestamp() u", "t", "u"),
+        ("t TIMESTAMP AS OF now() - INTERVAL 1 DAY", "t", None), ("t TIMESTAMP AS OF f(x, 1) `u`", "t", "u"),
+        ("t SYSTEM_VERSION AS OF 3 TABLESAMPLE (5 ROWS)", "t", None),
+    ],
+)  # fmt: skip
+def test_tables_as_of_a_version_or_a_time(table: str, name: str, alias: str | None) -> None:
+    for text in (f"SELECT * FROM {table} {MATCH} JOIN x", f"SELECT * FROM a, {table} {MATCH} m {MATCH}"):
+        pattern = parse_statement(text).patterns[0]
+        assert (pattern.name, pattern.alias, pattern.plain) == (name, alias, False)
+        assert text[pattern.input.start : pattern.input.end] == table
+
+
+def test_creations() -> None:
+    text = f"CREATE TABLE t USING parquet TBLPROPERTIES ('a' = 'b') AS SELECT * FROM t {MATCH};"
+    statement = parse_statement(text)
+    assert statement.creation is not None
+    assert statement.changes
+    assert text[statement.creation.query.start : statement.creation.query.end] == f"SELECT * FROM t {MATCH}"
+    for other in ("CREATE TABLE t (a INT)", "SELECT 1", "CREATE TEMP VIEW v USING csv", "CREATE FUNCTION f AS 'x'"):
+        assert parse_statement(other).creation is None
+    assert parse_statement("CREATE TEMP VIEW v COMMENT 'x' AS SELECT 1").creation is not None
+
+
+def test_temporary_views() -> None:
+    text = f"CREATE OR REPLACE GLOBAL TEMPORARY VIEW v (a, `b c`) AS WITH x AS (TABLE t) SELECT * FROM x {MATCH}"
+    statement = parse_statement(text)
+    assert statement.creation is not None
+    assert view_of(text, statement.tokens, statement.creation) == View("v", ("a", "b c"), True, True)
+
+
+@pytest.mark.parametrize(
+    "word", ["MERGE INTO u USING", "UPDATE u SET a = (SELECT 1 FROM", "DELETE FROM u WHERE a IN (TABLE"]
+)
+def test_statements_that_change_tables(word: str) -> None:
+    end = ")" if "(" in word else " s ON s.a = u.a WHEN MATCHED THEN DELETE"
+    statement = parse_statement(f"{word} t {MATCH}{end}")
+    assert [pattern.name for pattern in statement.patterns] == ["t"]
+    assert statement.changes
 
 
 @pytest.mark.parametrize(

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import episode
 from episode.cli_inputs import read_arguments
 from episode.errors import EpisodeAnalysisError
-from episode.queries.inputs import keyword_tables
 
 
 def test_a_query_is_a_text() -> None:
@@ -24,11 +24,21 @@ def test_keys_are_names(key: Any) -> None:
         episode.match("events.parquet", "PATTERN A; B", key=key)
 
 
-@pytest.mark.parametrize("name", ["a.b", "a{0}", "a[0]", "a!r", ""])
-def test_names_of_keyword_tables(name: str) -> None:
-    no_session: Any = None
-    with pytest.raises(EpisodeAnalysisError, match="is no name for a keyword table"):
-        keyword_tables(no_session, {name: "events.parquet"})
+def test_tables_are_given_once_and_by_names() -> None:
+    wrong: Any = ["trades.parquet"]
+    with pytest.raises(EpisodeAnalysisError, match="tables is a list"):
+        episode.sql("SELECT 1", tables=wrong)
+    with pytest.raises(EpisodeAnalysisError, match="The table t is given twice"):
+        episode.sql("SELECT * FROM t", tables={"t": "a.parquet"}, t="b.parquet")
+    with pytest.raises(EpisodeAnalysisError, match="'' is no name for a table"):
+        episode.sql("SELECT 1", tables={"": "a.parquet"})
+
+
+def test_a_session_is_no_table() -> None:
+    table: Any = pa.table({"a": [1]})
+    with pytest.raises(EpisodeAnalysisError, match="spark is a Table, not a session") as raised:
+        episode.sql("SELECT * FROM spark", spark=table)
+    assert raised.value.hint == "A table of this name is given as tables={'spark': …}."
 
 
 def test_values_of_parameters_have_names() -> None:

@@ -11,7 +11,7 @@ from episode.queries.options import Options
 from episode.queries.statement import StatementQuery
 
 MATCH = "MATCH_RECOGNIZE (PATTERN (A))"
-GIVEN = "WITH `t` AS (SELECT * FROM {t}) "
+GIVEN = "WITH `t` AS (SELECT * FROM {__table_0}) "
 
 
 class Asked(Exception):
@@ -89,3 +89,22 @@ def test_with_lists_are_inside_the_keyword_tables() -> None:
     nested = "(WITH t AS (SELECT * FROM t WHERE v < 2) (SELECT * FROM t))"
     assert first_asked(query, "t") == f"{GIVEN}({nested})"
     assert first_asked(f"INSERT INTO u {query}", "t") == f"{GIVEN}{nested}"
+
+
+def test_tables_are_made_of_queries_with_keyword_tables() -> None:
+    head = "CREATE OR REPLACE TABLE db.u (a INT COMMENT 'as') USING parquet PARTITIONED BY (k) COMMENT 'x' AS "
+    assert first_asked(f"{head}SELECT * FROM t", "t") == f"{head}{GIVEN}(SELECT * FROM t)"
+    assert first_asked("CREATE TABLE u SELECT * FROM t", "t") == f"CREATE TABLE u {GIVEN}(SELECT * FROM t)"
+    assert first_asked("CREATE TEMP VIEW u AS SELECT * FROM t", "t") == f"{GIVEN}(SELECT * FROM t)"
+
+
+@pytest.mark.parametrize("statement", ["MERGE INTO u USING t ON u.k = t.k", "DELETE FROM u WHERE k IN (TABLE t)"])
+def test_statements_that_change_a_table_are_kept_as_a_whole(statement: str) -> None:
+    assert first_asked(statement, "t") == f"{GIVEN}{statement}"
+
+
+def test_any_name_between_backticks_is_one_of_a_table() -> None:
+    definition = "WITH `a.b{0}` AS (SELECT * FROM {__table_0}) "
+    assert first_asked("SELECT * FROM `a.b{0}` x", "a.b{0}").replace("{{", "{").replace("}}", "}") == (
+        f"{definition}(SELECT * FROM `a.b{{0}}` x)"
+    )

@@ -1,0 +1,118 @@
+"""`CREATE TABLE … AS query` and `CREATE TEMP VIEW … AS query`: where the query stands, and what is made of it.
+
+Everything between the name of a table and its query is Spark's, and is handed on as it is written. A view of patterns
+is made here: Spark keeps a view as its text, which it could not evaluate. So it must be a temporary one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from episode.errors import EpisodeUnsupportedError
+from episode.lang.cursor import Cursor, describe
+from episode.lang.lexer import Kind, Token
+from episode.lang.source import Source
+from episode.lang.syntax import Span
+
+QUERIES = ("SELECT", "FROM", "VALUES", "WITH")
+
+
+@dataclass(frozen=True)
+class View:
+    """A temporary view to be made. columns: names for those of the query, in order; none: its own. everywhere: for all
+    sessions."""
+
+    name: str
+    columns: tuple[str, ...]
+    replaces: bool
+    everywhere: bool
+
+
+@dataclass(frozen=True)
+class Creation:
+    """head: what stands before the query. word: TABLE or VIEW. named: the index of the token after it."""
+
+    head: Span
+    query: Span
+    word: Token
+    named: int
+    replaces: bool = False
+    temporary: bool = False
+    everywhere: bool = False
+
+    @property
+    def is_view(self) -> bool:
+        return self.word.upper == "VIEW"
+
+
+def creation(source: str, tokens: Sequence[Token]) -> Creation | None:
+    """The creation by a query that a statement is; None where it is anything else."""
+    cursor = Cursor(source, tokens)
+    replaces = cursor.accept_words("CREATE", "OR", "REPLACE")
+    if not replaces and not cursor.accept_words("CREATE") and not cursor.accept_words("REPLACE"):
+        return None
+    everywhere = cursor.accept_words("GLOBAL")
+    temporary = cursor.accept_words("TEMP") or cursor.accept_words("TEMPORARY")
+    word = cursor.advance()
+    if word.upper not in ("TABLE", "VIEW"):
+        return None
+    begin = _query(cursor)
+    if begin is None:
+        return None
+    head, query = Span(tokens[0].start, tokens[begin].start), Span(tokens[begin].start, tokens[-2].end)
+    return Creation(head, query, word, cursor.index, replaces, temporary, everywhere)
+
+
+def view_of(source: str, tokens: Sequence[Token], created: Creation) -> View | None:
+    """The temporary view that a creation makes; None where it makes a table. For a view of patterns, or of tables that
+    are given to the statement: any other one is Spark's."""
+    if not created.is_view:
+        return None
+    if not created.temporary:
+        raise Source(source).error(
+            EpisodeUnsupportedError,
+            "Spark keeps a permanent view as its text, which it cannot evaluate without episode.",
+            created.word.span,
+            "Write CREATE TEMP VIEW, which lasts as long as the session; or CREATE TABLE … AS, which keeps the rows.",
+        )
+    cursor = Cursor(source, tokens, created.named)
+    if cursor.at_words("IF", "NOT", "EXISTS"):
+        cursor.fail("A temporary view has no IF NOT EXISTS.", None, "Write CREATE OR REPLACE TEMP VIEW.")
+    name = cursor.expect_identifier("the name of the view")
+    if cursor.token.is_symbol("."):
+        cursor.fail("The name of a temporary view has one part.")
+    columns = _columns(cursor)
+    if cursor.token.upper != "AS":
+        cursor.fail(
+            f"Expected AS and a query, found {describe(cursor.token)}.",
+            None,
+            "A temporary view of patterns has a name, names for its columns, and a query.",
+        )
+    return View(name.identifier, columns, created.replaces, created.everywhere)
+
+
+def _columns(cursor: Cursor) -> tuple[str, ...]:
+    """Names of columns in brackets, if they are there."""
+    if not cursor.accept_symbol("("):
+        return ()
+    names = [cursor.expect_identifier("the name of a column").identifier]
+    while cursor.accept_symbol(","):
+        names.append(cursor.expect_identifier("the name of a column").identifier)
+    cursor.expect_symbol(")", "after the columns of the view", "Write their names alone.")
+    return tuple(names)
+
+
+def _query(cursor: Cursor) -> int | None:
+    """Where the query begins: after the first AS outside brackets, or at its first word."""
+    at, depth = cursor.index, 0
+    while at < cursor.end:
+        token = cursor.tokens[at]
+        if token.kind is Kind.SYMBOL:
+            depth += (token.text in ("(", "[", "{")) - (token.text in (")", "]", "}"))
+        elif depth == 0 and token.upper == "AS":
+            return at + 1 if at + 1 < cursor.end else None
+        elif depth == 0 and token.upper in QUERIES and cursor.tokens[at + 1].upper != "SERDEPROPERTIES":
+            return at
+        at += 1
+    return None

@@ -1,0 +1,178 @@
+"""Patterns as methods of Spark's DataFrames, and as functions for `DataFrame.transform`.
+
+`install()` adds them to PySpark's DataFrame class, which those of classic and of Connect sessions share:
+
+    df.match_recognize("PARTITION BY symbol ORDER BY ts … PATTERN (A B+) DEFINE …")
+    df.match_events("PATTERN A; B WITHIN 10 seconds", time="ts", key="symbol")
+    df.match_situations("DEFINE … PATTERN A before B …", time="ts")
+    df.transform(episode.matching("PATTERN A; B", time="ts"))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from episode.errors import EpisodeAnalysisError, EpisodeError
+from episode.lang.events.syntax import EventQuery, Strategy
+from episode.lang.rows.syntax import MatchRecognize
+from episode.lang.situations.syntax import SituationQuery
+from episode.lang.table_patterns import PatternQuery, clause_of, pattern_of
+from episode.queries.inputs import arguments_of, session_of, text_of
+from episode.queries.language import Given, Length
+from episode.queries.match import MatchQuery, Reader, given_of
+from episode.queries.options import Options
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def matching(
+    text: str,
+    args: Mapping[str, object] | None = None,
+    *,
+    time: str | tuple[str, str] | None = None,
+    start: str | None = None,
+    key: str | Sequence[str] = (),
+    type_column: str | None = None,
+    strategy: str | None = None,
+    detect: str | None = None,
+    granularity: Length | None = None,
+    probabilities: str | None = None,
+    width: Length | None = None,
+    options: Options | None = None,
+) -> Callable[[DataFrame], DataFrame]:
+    """A function from a DataFrame to its matches, for `DataFrame.transform`: `df.transform(matching(text, time='ts'))`.
+
+    text: an event pattern, a situation pattern, or MATCH_RECOGNIZE ( … ), which has its order and its partitions
+    inside. The other arguments are those of `match`. What is wrong with the text itself is an error here.
+    """
+    given = given_of(time, start, key, type_column, strategy, detect, granularity, probabilities, width)
+    chosen, arguments = options or Options(), arguments_of(args)
+
+    def matches(events: DataFrame) -> DataFrame:
+        return MatchQuery(events, text, given, None, chosen, {}, arguments).planned().frame()
+
+    MatchQuery("", text_of(text), given, None, chosen, {}, arguments).query()  # checked before there are events
+    return matches
+
+
+def install(spark: SparkSession | None = None) -> None:
+    """Add match_recognize, match_events and match_situations to Spark's DataFrames. Once is enough; twice does no harm.
+
+    spark: a session to be made ready now (its workers find this Python, and declared streams their data source) instead
+    of at the first query.
+    """
+    from pyspark.sql import DataFrame
+
+    for name, method in METHODS.items():
+        there = getattr(DataFrame, name, None)
+        if there is not None and getattr(there, "__module__", None) != __name__:
+            raise EpisodeError(
+                f"Spark's DataFrames have a method {name} already, which is not episode's.",
+                hint="Use df.transform(episode.matching(…)).",
+            )
+        setattr(DataFrame, name, method)
+    if spark is not None:
+        session_of(spark, {})
+
+
+# ---- the methods -------------------------------------------------------------------------------------
+
+
+def match_recognize(
+    self: DataFrame, text: str, args: Mapping[str, object] | None = None, *, options: Options | None = None
+) -> DataFrame:
+    """The rows of MATCH_RECOGNIZE over this DataFrame; lazy.
+
+    text: the clause: `MATCH_RECOGNIZE ( … )`, or what stands between its brackets. args: the values of its parameters.
+    """
+    return _matched(self, text, args, Given(), options, _row_pattern)
+
+
+def match_events(
+    self: DataFrame,
+    text: str,
+    args: Mapping[str, object] | None = None,
+    *,
+    time: str | tuple[str, str] | None = None,
+    start: str | None = None,
+    key: str | Sequence[str] = (),
+    type_column: str | None = None,
+    strategy: str | None = None,
+    granularity: Length | None = None,
+    probabilities: str | None = None,
+    width: Length | None = None,
+    options: Options | None = None,
+) -> DataFrame:
+    """The matches of an event pattern (`PATTERN … WHERE … WITHIN … RETURN …`) in the rows of this DataFrame; lazy. The
+    arguments are those of `episode.match`."""
+    given = given_of(time, start, key, type_column, strategy, None, granularity, probabilities, width)
+    return _matched(self, text, args, given, options, _event_pattern)
+
+
+def match_situations(
+    self: DataFrame,
+    text: str,
+    args: Mapping[str, object] | None = None,
+    *,
+    time: str | None = None,
+    key: str | Sequence[str] = (),
+    detect: str | None = None,
+    options: Options | None = None,
+) -> DataFrame:
+    """The matches of a situation pattern (`DEFINE … PATTERN … WITHIN … RETURN …`) in the rows of this DataFrame; lazy.
+    The arguments are those of `episode.match`."""
+    given = given_of(time, None, key, None, None, detect, None, None, None)
+    return _matched(self, text, args, given, options, _situation_pattern)
+
+
+METHODS: dict[str, Callable[..., Any]] = {
+    "match_recognize": match_recognize,
+    "match_events": match_events,
+    "match_situations": match_situations,
+}
+
+
+def _matched(
+    frame: DataFrame,
+    text: str,
+    args: Mapping[str, object] | None,
+    given: Given,
+    options: Options | None,
+    read: Reader,
+) -> DataFrame:
+    arguments = arguments_of(args)
+    query = MatchQuery(frame, text_of(text), given, None, options or Options(), {}, arguments, read)
+    return query.planned().frame()
+
+
+def _row_pattern(text: str, strategy: Strategy | None) -> MatchRecognize:
+    return clause_of(text)
+
+
+def _event_pattern(text: str, strategy: Strategy | None) -> PatternQuery:
+    found = pattern_of(text, strategy)
+    if isinstance(found, EventQuery):
+        return found
+    raise _another(found)
+
+
+def _situation_pattern(text: str, strategy: Strategy | None) -> PatternQuery:
+    found = pattern_of(text, strategy)
+    if isinstance(found, SituationQuery):
+        return found
+    raise _another(found)
+
+
+def _another(query: PatternQuery | MatchRecognize) -> EpisodeError:
+    """The error of a pattern of another language than the method is for."""
+    name, method = next(named for kind, named in _NAMES.items() if isinstance(query, kind))
+    return EpisodeAnalysisError(f"This is {name}.", hint=f"Use {method}.")
+
+
+_NAMES: dict[type, tuple[str, str]] = {
+    EventQuery: ("an event pattern", "match_events"),
+    SituationQuery: ("a situation pattern", "match_situations"),
+    MatchRecognize: ("a row pattern", "match_recognize"),
+}

@@ -1,0 +1,58 @@
+"""Paths of tables: whether they are here, and how the files there are read, by their suffix."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+KINDS = {".csv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json"}
+COMPRESSIONS = {".gz", ".bz2", ".lz4", ".snappy", ".zst", ".zstd"}
+
+
+def is_local(path: str) -> bool:
+    """Is it a path of this machine, and not of another file system?"""
+    return "://" not in path or path.startswith("file://")
+
+
+def local(path: str) -> str:
+    """A local path as the system knows it."""
+    return path.removeprefix("file://")
+
+
+def is_there(path: str) -> bool:
+    """Is there anything at a local path, which may be a pattern of paths?"""
+    return Path(local(path)).exists() or bool(glob.glob(local(path)))
+
+
+def kind_of(path: str) -> str:
+    """How a path is read or written, by its suffix: csv, json, or else parquet."""
+    suffixes = [suffix.lower() for suffix in Path(path).suffixes]
+    while suffixes and suffixes[-1] in COMPRESSIONS:
+        suffixes.pop()
+    return KINDS.get(suffixes[-1], "parquet") if suffixes else "parquet"
+
+
+def kind_of_files(path: str) -> str:
+    """How the files at a path are read: as its own suffix says, or else as that of a file in a local directory."""
+    own = kind_of(path)
+    if own != "parquet" or not is_local(path):
+        return own
+    first = first_file(path)
+    return own if first is None else kind_of(first.name)
+
+
+def first_file(path: str) -> Path | None:
+    """One of the files at a local path that Spark would read: not hidden, nor below a directory that is."""
+    roots = [local(path)] if Path(local(path)).exists() else sorted(glob.glob(local(path)))
+    return next((file for root in roots for file in _files(Path(root))), None)
+
+
+def _files(root: Path) -> Iterator[Path]:
+    if root.is_file():
+        yield root
+        return
+    for folder, folders, files in os.walk(root):
+        folders[:] = sorted(name for name in folders if not name.startswith((".", "_")))
+        yield from (Path(folder, name) for name in sorted(files) if not name.startswith((".", "_")))
