@@ -3,7 +3,7 @@
 
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: bench-live bench-live-input bench-pcq bench-pcq-buffer bench-pcq-recency bench-pcq-cache bench-pcq-order bench-pcq-ticks bench-pcq-spark bench-pcq-stream help setup demo demo-live test test-live coverage test-long test-kafka lint types unit bench-rows bench-scans bench-kernel bench-local bench-flink bench-growth bench-stream bench-zstream bench-zstream-selectivity bench-zstream-rates bench-zstream-plans bench-zstream-adaptation bench-zstream-negation bench-zstream-web bench-zstream-speed bench-sase bench-sase-selectivity bench-sase-window bench-sase-classes bench-sase-breakdown bench-sase-collapsed bench-sase-aggregates bench-sase-imprecise bench-sase-confidence bench-sase-study bench-sase-spark bench-tpstream bench-tpstream-drivers bench-tpstream-window bench-tpstream-patterns bench-tpstream-latency bench-tpstream-plans bench-tpstream-adaptation bench-tpstream-speed bench-tpstream-spark bench-store bench-store-spark test-sparks test-lakehouse test-kill test-live-kills clean
+.PHONY: bench-live bench-live-input bench-pcq bench-pcq-buffer bench-pcq-recency bench-pcq-cache bench-pcq-order bench-pcq-ticks bench-pcq-spark bench-pcq-stream help setup demo demo-live test test-live coverage test-long test-kafka docs lint types unit bench-rows bench-scans bench-kernel bench-local bench-flink bench-trino bench-esper bench-growth bench-stream bench-zstream bench-zstream-selectivity bench-zstream-rates bench-zstream-plans bench-zstream-adaptation bench-zstream-negation bench-zstream-web bench-zstream-speed bench-sase bench-sase-selectivity bench-sase-window bench-sase-classes bench-sase-breakdown bench-sase-collapsed bench-sase-aggregates bench-sase-imprecise bench-sase-confidence bench-sase-study bench-sase-spark bench-tpstream bench-tpstream-drivers bench-tpstream-window bench-tpstream-patterns bench-tpstream-latency bench-tpstream-plans bench-tpstream-adaptation bench-tpstream-speed bench-tpstream-spark bench-store bench-store-spark test-sparks test-lakehouse test-kill test-live-kills clean
 
 BIN := .venv/bin
 # Spark's workers use the interpreter of .venv, and Java is found where it usually lives.
@@ -58,6 +58,10 @@ test-sparks: setup  ## the Spark tests on older Sparks: SPARKS="4.0 4.1 4.2", SP
 test-lakehouse: setup  ## Delta and Iceberg tables, in batch and streams, on the Spark they are made for (needs Maven)
 	@scripts/test-lakehouse
 
+docs: setup  ## the documentation site, in build/site
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	$(BIN)/python docs/site/build.py
+
 bench-rows: setup  ## 20 million ticks against plain Spark
 	$(RUN) $(BIN)/python -m bench.rows
 
@@ -72,6 +76,12 @@ bench-local: setup  ## calls of sql_local and match_local over small tables, wit
 
 bench-flink: setup  ## the same query through PyFlink
 	$(RUN) $(BIN)/python -m bench.flink
+
+bench-trino: setup  ## the same query through Trino (needs Maven, and Java 25 for Trino)
+	$(RUN) $(BIN)/python -m bench.trino
+
+bench-esper: setup  ## ticks, a sequence and situations through Esper (needs Maven)
+	$(RUN) $(BIN)/python -m bench.esper
 
 bench-growth: setup  ## how cost grows with rows and keys
 	$(RUN) $(BIN)/python -m bench.growth
@@ -208,5 +218,5 @@ test-live-kills: setup  ## kill the tasks of a live query, and its producer, two
 	$(RUN) $(BIN)/python -m tests.kill.live --kills 200
 
 clean:  ## remove .venv, caches, taken jars, benchmark inputs and what Spark leaves
-	rm -rf .venv .venv-sparks bench/.flink-venv bench/data build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis tests/kafka/jars tests/lakehouse/jars spark-warehouse metastore_db derby.log
+	rm -rf .venv .venv-sparks bench/.flink-venv bench/.trino bench/.esper bench/data build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis tests/kafka/jars tests/lakehouse/jars spark-warehouse metastore_db derby.log
 	find src tests bench examples -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

@@ -187,26 +187,9 @@ def test_how_to_in_python(samples_directory: Path, tmp_path: Path) -> None:
     assert names["twice"].limit(1).collect()
 
 
-def test_readme(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The event pattern and the situation pattern of the README print what stands below them."""
-    found = blocks("../README.md")
-    events = episode.sql(
-        """
-        SELECT timestamp(ts) AS ts, type, job_id, seconds FROM VALUES
-          ('2026-01-01 00:00:00', 'JobStart', 1, NULL), ('2026-01-01 00:01:00', 'JobStart', 2, NULL),
-          ('2026-01-01 00:02:00', 'Task', 1, 70), ('2026-01-01 00:03:00', 'Checkpoint', 2, NULL),
-          ('2026-01-01 00:04:00', 'Task', 2, 80), ('2026-01-01 00:05:00', 'Task', 1, 30),
-          ('2026-01-01 00:06:00', 'Task', 1, 90), ('2026-01-01 00:08:00', 'JobEnd', 2, NULL),
-          ('2026-01-01 00:10:00', 'JobEnd', 1, NULL)
-        AS events(ts, type, job_id, seconds)
-        """
-    )
-    names = {"episode": episode, "events": events, "readings": episode.sql(MACHINES)}
-    for (kind, program), (_, expected) in pairwise(found):
-        if kind == "python" and "episode.match" in program:
-            (tmp_path / "readme.py").write_text(program)
-            runpy.run_path(str(tmp_path / "readme.py"), names)
-            assert capsys.readouterr().out.strip() == expected.strip()
+def test_readme(spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The Python of the README can be pasted as it is, and prints what stands below it."""
+    check_document("../README.md", spark, {}, tmp_path, capsys)
 
 
 @pytest.fixture(scope="module")
