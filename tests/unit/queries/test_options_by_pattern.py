@@ -13,7 +13,7 @@ from episode.queries.language import Language
 from episode.queries.languages import LANGUAGES
 from episode.queries.statement import StatementQuery
 
-ROWS, EVENTS, SITUATIONS, CORRELATION = LANGUAGES.values()
+ROWS, _WINDOWS, EVENTS, SITUATIONS, CORRELATION = LANGUAGES.values()
 
 
 @pytest.mark.parametrize(
