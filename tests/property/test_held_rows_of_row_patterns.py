@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from episode.errors import EpisodeDataError
 from episode.matchers.protocol import StateChunk
 from episode.matchers.rows import matcher as row_matcher
+from episode.matchers.rows import search as row_search
 from episode.matchers.running import BEFORE_ALL_TIME, LocalRun
 from tests.property.test_row_pattern_laws import SETTINGS, canonical, expectation, finished, planned
 from tests.reference.generate import clauses, tables
@@ -40,6 +41,8 @@ CONDITIONS = [
     {"C": "A.v + 1 <= C.v", "D": "D.f > 2 * A.f AND D.v < 3"},
     {"B": "B.v > 0", "C": "C.v = A.v + 2", "D": "A.v <> D.v"},
     {"B": "max_by(B.v, B.f) < 3", "C": "C.v = 4", "D": "D.v = 4 AND count(B.*) > 1"},
+    {"B": "B.v + A.v > 1", "C": "C.v < LAST(B.v, 1) OR CLASSIFIER(A) = 'A'", "D": "D.v >= count(B.*)"},
+    {"B": "NOT array_contains(array_agg(C.v), B.v)", "C": "size(array_agg(B.v)) < 4", "D": "D.v = 1"},
 ]  # fmt: skip
 
 
@@ -135,6 +138,19 @@ def test_the_way_does_not_matter(
 @given(waiting_clauses(), tables(max_rows=24), st.data())
 def test_attempts_that_wait_go_on(text: str, rows: list[dict[str, Any]], data: st.DataObject) -> None:
     check(text, rows, data.draw, [APART])
+
+
+@SETTINGS
+@given(waiting_clauses(), tables(max_rows=24), st.data())
+def test_searches_that_are_too_large_to_keep_start_over(
+    text: str, rows: list[dict[str, Any]], data: st.DataObject
+) -> None:
+    """With hardly any room for ways and turns, some keys go on and others do not."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(row_search, "WAYS_PER_ROW", 0)
+        patch.setattr(row_search, "TURNS_PER_ROW", 0)
+        patch.setattr(row_search, "_LEAST_STACKS", data.draw(st.integers(1, 8)))
+        check(text, rows, data.draw, [APART])
 
 
 @pytest.mark.slow

@@ -134,7 +134,7 @@ class Rules(NamedTuple):
     nothing because its window ended gives the rows until then, numbered TIMED_OUT; the end of the input ends every
     window. lookahead: rows that a NEXT may need. budget: steps that a start row may take. patience: steps after which
     it waits for a label that it needs and that no row offers yet. counting: are rows counted by the instructions that
-    they come to?
+    they come to? bounded: does a window or the pattern itself say how far a start row may look?
     frames: of windows, does the match of a row begin there (INITIAL), or at the first row of its frame that matches
     (SEEK)? Then the number of a match is the row that has it. reach: how many rows a frame has at most; lookback: how
     many rows before a row of the match are read.
@@ -150,6 +150,7 @@ class Rules(NamedTuple):
     budget: int
     patience: int
     counting: bool
+    bounded: bool
     frames: int = 0
     reach: int = 0
     lookback: int = 0
@@ -201,14 +202,19 @@ class Partitions(NamedTuple):
     SIFTED,
     STACK,
     ROOM,
-) = range(16)
+    LATEST,
+    AT_LABEL,
+) = range(18)
 """Of an attempt that waits: is there one to go on with?; the instruction and the row at which it stands; how many
 choices are untried; steps so far; its number; the stamp of its memory, and whether it is in use; the length of the best
 way so far, and whether there is an empty one; rows that a window cut off; whether a row was looked for that passes the
-sieve: UNSIFTED, STUCK until there is one, or PASSED. Of the partition, whether an attempt waits or not: what its sieve
-knows (see `kernels.rows.sifting`), where its stack begins, and how much room it has."""
-ATTEMPT_FIELDS = 16
-UNSIFTED, STUCK, PASSED = range(3)
+sieve: UNSIFTED, STUCK until there is one, or PASSED; before, UNLOOKED: nor for labels that every match has. LATEST (ALL
+MATCHES): the last match found so far, see `kernels.rows.turns`; AT_LABEL: the place of the label to skip to in the
+longest one. Of the partition, whether an attempt waits or not: what its sieve knows (see `kernels.rows.sifting`), where
+its stack begins, and how much room it has. INCREMENTAL MATCH: OPEN, DEPTH, STACK and ROOM are those of ways that wait
+(see `kernels.rows.ways`)."""
+ATTEMPT_FIELDS = 18
+UNSIFTED, STUCK, PASSED, UNLOOKED = range(4)
 
 
 class Attempts(NamedTuple):
@@ -217,13 +223,18 @@ class Attempts(NamedTuple):
     kept: does it? If not, only `sought` counts, and may have no column.
     open int64[ATTEMPT_FIELDS, partitions]. marks int64[2 * labels + loops + 1, partitions]: the last and the first row
     of each label, and the row where the iteration of each loop began. sought int64[required, partitions]: from the next
-    start on, no row before this one offers the label.
+    start on, no row before this one offers the label. turns int64[:, 3], in the columns of `kernels.rows.turns`.
+    INCREMENTAL MATCH keeps ways instead: ways int64[:, WAY_MARKS + marks + 2 * aggregates], way_values float64[:, 2 *
+    aggregates], see `kernels.rows.ways`.
     """
 
     kept: bool
     open: np.ndarray
     marks: np.ndarray
     sought: np.ndarray
+    ways: np.ndarray
+    way_values: np.ndarray
+    turns: np.ndarray
 
 
 class Found(NamedTuple):
@@ -238,15 +249,34 @@ class Found(NamedTuple):
     path: np.ndarray
 
 
+(
+    AT_PARTITION,
+    OUTS,
+    PATHS,
+    GENERATION,
+    ATTEMPTS,
+    STATUS_ROW,
+    CUT,
+    EXCESS,
+    ALL_STEPS,
+    STACK_END,
+    TURNS_END,
+    CRAMPED,
+    SIFTINGS,
+) = range(13)
+"""Places of the cursor: partition to go on with; matches; entries of their paths; memory generation; attempts; row of
+an error; rows that a window cut off; steps beyond those that rows account for; steps of all attempts; the ends of the
+stacks (or ways) and of the turns; is there no more room for these?; rows that sieves have looked through."""
+CURSOR = 13
+
+
 class Work(NamedTuple):
     """Room for the search.
 
-    cursor int64[10]: partition to go on with, matches, entries of their paths, memory generation, attempts, row of an
-    error, rows that a window cut off, steps beyond those that rows account for, steps of all attempts, the end of the
-    stacks. stack_pc int32, stack_row, stack_low int64: untried choices. By row of a match (where attempts are kept, by
-    row of the batch): path, best int32: instructions of this way and of the best one; previous int64: the row of the
-    same label before; memo int64: visited states. By row of a match: seen_end int64; by row of a partition: end_taken,
-    pending int64.
+    cursor int64[CURSOR]. stack_pc int32, stack_row, stack_low int64: untried choices. By row of a match (where attempts
+    are kept, by row of the batch): path, best int32: instructions of this way and of the best one; previous int64: the
+    row of the same label before; memo int64: visited states; seen_end int64: the attempt that found a match with this
+    last row. By row of a partition: end_taken, pending int64.
     agg_i int64, agg_f, agg_m float64, agg_n int64 [aggregates and arrays, rows (as path, and one more) or elements].
     counts int64[instructions, 2, 2]: rows that came to an instruction, and those that it did not take; for the first
     time, and again after a row that it took.

@@ -9,7 +9,7 @@ from episode.kernels import opcodes as oc
 from episode.kernels.aggregates import finished, finished_words, fold, fold_words
 from episode.kernels.arrays import run_arrays
 from episode.kernels.machine import run
-from episode.kernels.rows.arrays import EXTREME, PUSHED
+from episode.kernels.rows.arrays import EXTREME, PUSHED, SET_OF_LABELS
 
 
 @njit(cache=True, nogil=True)
@@ -48,6 +48,18 @@ def navigate(first, offset, shift, label, sets, which, origin, start, row, lo, h
         if found < lo or found >= hi:
             found = -1
     return found
+
+
+@njit(cache=True, nogil=True)
+def walks_the_path(nav_label, nav_offset, array_from, machine_code):
+    """Do conditions read labels of rows taken earlier, other than the first and the last row of a label?"""
+    for nav in range(len(nav_label)):
+        if nav_label[nav] == SET_OF_LABELS or (nav_label[nav] >= 0 and nav_offset[nav] != 0):
+            return True
+    for at in range(len(machine_code)):
+        if machine_code[at, 0] == oc.LABEL_AT:
+            return True
+    return array_from[0] < array_from[len(array_from) - 2]
 
 
 @njit(cache=True, nogil=True)
@@ -100,9 +112,10 @@ def residual_holds(
     label, origin, start, row, lo, hi, number, program_from, program_to, program_result, nav_from, nav_ids,
     nav_first, nav_offset, nav_shift, nav_label, nav_set, sets, label_codes, label_of, path, first_row, last_row,
     agg_function, agg_float, agg_high, agg_i, agg_f, agg_m, agg_n, nav_rows, nav_labels, code, ri, rf, rn, key, cols_i,
-    cols_f, valid, const_i, const_f, run_i, run_f, run_n, array_from,
+    cols_f, valid, const_i, const_f, run_i, run_f, run_n, array_from, known_from,
 ):  # fmt: skip
-    """Does the label's program hold for the row under trial? origin: as in `navigate`, of running aggregates too."""
+    """Does the label's program hold for the row under trial? origin: as in `navigate`, of running aggregates too.
+    known_from: the row from which on the path is written."""
     taken = row - origin + 1
     for at in range(nav_from[label], nav_from[label + 1]):
         nav = nav_ids[at]
@@ -113,7 +126,7 @@ def residual_holds(
             target = navigate(nav_first[nav], nav_offset[nav], nav_shift[nav], nav_label[nav], sets, nav_set[nav],
                                origin, start, row, lo, hi, path, label_of, first_row, last_row)  # fmt: skip
         nav_rows[nav] = target
-        nav_labels[nav] = label_codes[label_of[path[target - origin]]] if start <= target <= row else -1
+        nav_labels[nav] = label_codes[label_of[path[target - origin]]] if known_from <= target <= row else -1
     for j in range(len(agg_function)):
         run_i[j], run_f[j], run_n[j] = finished(
             agg_function[j], agg_float[j], agg_n[j, taken], agg_i[j, taken], agg_f[j, taken],
@@ -125,8 +138,8 @@ def residual_holds(
             )
             run_n[agg_high[j]] = run_n[j]
     if array_from[label] < array_from[label + 1]:
-        run_arrays(array_from[label], array_from[label + 1], start, row, number, path, label_of, sets, label_codes,
-                   nav_rows, nav_labels, code, ri, rf, rn, key, cols_i, cols_f, valid, const_i, const_f,
+        run_arrays(array_from[label], array_from[label + 1], start, row, number, path[start - origin :], label_of, sets,
+                   label_codes, nav_rows, nav_labels, code, ri, rf, rn, key, cols_i, cols_f, valid, const_i, const_f,
                    run_i, run_f, run_n, agg_i, agg_f, agg_m, agg_n)  # fmt: skip
     run(code, program_from[label], program_to[label], ri, rf, rn, 1, row, key, cols_i, cols_f, valid,
         const_i, const_f, nav_rows, nav_labels, run_i, run_f, run_n, number + 1)  # fmt: skip

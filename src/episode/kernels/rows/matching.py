@@ -11,7 +11,8 @@ The rows of a match are contiguous, so a match is (start, length) and the instru
 An attempt that needs rows to come waits. Where attempts are kept, everything it has done so far stays as it is, in
 arrays by row of the batch, and it goes on from there when rows come; elsewhere it starts over. Nothing that it has done
 can come out otherwise with more rows: rows are looked at only where they and the rows that NEXT needs are there, `$`
-waits at the last row, and a window that has ended stays ended.
+waits at the last row, and a window that has ended stays ended. INCREMENTAL MATCH does not wait at one place: it goes
+through all ways, and those that come to the last row are kept one by one (`ways`).
 """
 
 from __future__ import annotations
@@ -25,43 +26,50 @@ from episode.kernels.outcomes import EMPTY, MATCHED, TIMED_OUT, UNMATCHED
 from episode.kernels.rows.arrays import (
     A_NAV,
     A_VALID,
-    ATTEMPT,
+    ALL_STEPS,
+    AT_LABEL,
+    AT_PARTITION,
+    ATTEMPTS,
     B_NAV,
     B_VALID,
     BIT,
     COMPARE,
-    CUT_AT,
-    DEPTH,
+    CRAMPED,
+    CUT,
     ENTRY,
+    EXCESS,
     EXTREME_AT,
     FIRST,
     FLOATING,
-    HAS_EMPTY,
+    GENERATION,
     LABEL,
     LENGTH,
     LOOP,
     OP,
     OPEN,
+    OUTS,
     PASSED,
-    PC,
-    REMEMBERING,
+    PATHS,
     ROOM,
-    ROW,
     SECOND,
     SIEVE,
     SIFTED,
+    SIFTINGS,
     SLOT,
     STACK,
-    STAMP,
+    STATUS_ROW,
     STEPS,
     STUCK,
+    TURNS_END,
+    UNLOOKED,
     UNSIFTED,
     A,
     B,
 )
-from episode.kernels.rows.conditions import navigate, residual_holds, take_into_aggregates
-from episode.kernels.rows.numbering import hold_back, number_by_end, order_by_length
-from episode.kernels.rows.sifting import FAILS, UNDECIDED, sift
+from episode.kernels.rows.attempts import enlarge_stack, keep_attempt, take_attempt_up
+from episode.kernels.rows.conditions import navigate, residual_holds, take_into_aggregates, walks_the_path
+from episode.kernels.rows.numbering import hold_back, number_by_end, order_by_length, place_of_label
+from episode.kernels.rows.sifting import FAILS, UNDECIDED, seek_labels, sift
 from episode.kernels.rows.steady import (
     IN_FLOATS,
     ORDERS,
@@ -72,11 +80,43 @@ from episode.kernels.rows.steady import (
     OWN_VALID,
     turn_tests,
 )
+from episode.kernels.rows.turns import NO_ROOM, give_matches, matches_before, with_match
+from episode.kernels.rows.ways import (
+    ARRIVAL,
+    DONE,
+    FROM,
+    GIVEN_UP,
+    KEEPS,
+    KEPT,
+    KEPT_HERE,
+    KNOWN_FROM,
+    LABEL_PLACE,
+    LATEST_MATCH,
+    MINE,
+    NO_ROOM_FOR_WAYS,
+    RARE,
+    RESUMED,
+    RUSHED,
+    TAKEN,
+    TURNS_FROM,
+    WAITS,
+    WAY_START,
+    WAY_STEPS,
+    WAYS,
+    begin_attempt,
+    begin_partition,
+    has_more,
+    keep_way,
+    settle_ways,
+    stay,
+    take_way_up,
+    write_path,
+)
 
 PREFERRED, MAXIMAL, INCREMENTAL, ALL = range(4)
 PAST_LAST_ROW, NEXT_ROW, FIRST_LABEL, LAST_LABEL = range(4)
 FINE, BUDGET_SPENT, SKIP_TO_FIRST_ROW, SKIP_NOT_FOUND, OUTPUT_FULL, PATHS_FULL, STACK_FULL, MEMORY_NEEDED = range(8)
-ALL_BUDGETS_SPENT = 8
+ALL_BUDGETS_SPENT, WAYS_FULL, TURNS_FULL, SIFTING_SLOW = 8, 9, 10, 11
 NO_MEMORY, ATTEMPT_MEMORY, PARTITION_MEMORY = range(3)
 NO_FRAMES, INITIAL, SEEK = range(3)
 ALL_ROWS = 2**62
@@ -88,25 +128,14 @@ MEMORY_AFTER = 256
 STEPS_PER_ROW = 64
 BUDGETS = 20
 """All start rows of a feed together may take so many budgets, beyond the steps that the rows they reach account for."""
-LEAST_STACK = 8
+STEPS_PER_ROW_READ = 1024
+"""Where nothing says how far a start row may look, a row accounts for so many steps of all start rows together, and not
+for STEPS_PER_ROW of each start row that reaches it. Rows that a loop takes at once are an eighth of a step."""
+LOOKS_AFTER = 8
+"""Steps after which a start row is asked whether its window has the labels that every match has."""
+SIFTED_PER_ROW, LEAST_SIFTED = 64, 1 << 20
+"""At the end of input: start rows that look through more rows than that, for each row, are to be sifted all at once."""
 NOTHING, FOUND, WAITING, SPENT, FULL = range(5)
-AT_PARTITION, OUTS, PATHS, GENERATION, ATTEMPTS, STATUS_ROW, CUT, EXCESS, ALL_STEPS, STACK_END = range(10)
-
-
-@njit(cache=True, nogil=True)
-def enlarge_stack(kept, k, depth, bottom, room, opened, cursor, stack_pc, stack_row, stack_low):
-    """Where attempts are kept, a partition whose stack is full gets one twice as large at the end: (bottom, room)."""
-    larger = max(LEAST_STACK, 2 * room)
-    end = cursor[STACK_END]
-    if not kept or end + larger > len(stack_pc):
-        return bottom, room
-    for at in range(depth):
-        stack_pc[end + at] = stack_pc[bottom + at]
-        stack_row[end + at] = stack_row[bottom + at]
-        stack_low[end + at] = stack_low[bottom + at]
-    cursor[STACK_END] = end + larger
-    opened[STACK, k], opened[ROOM, k] = end, larger
-    return end, larger
 
 
 @njit(cache=True, nogil=True)
@@ -123,7 +152,7 @@ def match_partitions(
     """
     (code, label_of, loop_from, loop_ids, slots, loops, labels,
      first_bits, follow_bits, one_row_enough, nullable, required) = program  # fmt: skip
-    (mode, skip, memory, with_unmatched, within, emit_timed_out, lookahead, budget, patience, counting,
+    (mode, skip, memory, with_unmatched, within, emit_timed_out, lookahead, budget, patience, counting, bounded,
      frames, reach, lookback) = rules  # fmt: skip
     test_from, tests, sieves = test_arrays
     (program_from, program_to, program_result, nav_from, nav_ids, array_from,
@@ -133,7 +162,7 @@ def match_partitions(
      agg_high) = aggregates  # fmt: skip
     bits, time, key, cols_i, cols_f, valid = rows
     key_lo, key_hi, at_start, next_start, numbers, covered, explored_start, explored_to = partitions
-    kept, opened, marks, sought = attempts
+    kept, opened, marks, sought, ways, way_values, turns = attempts
     out_kind, out_start, out_length, out_number, out_path_from, out_path = found
     (cursor, stack_pc, stack_row, stack_low, path, best, previous, memo, seen_end, end_taken, pending,
      agg_i, agg_f, agg_m, agg_n, counts) = work  # fmt: skip
@@ -165,6 +194,9 @@ def match_partitions(
     fixed_f = np.zeros(len(tests), np.float64)
     exhaustive = mode != PREFERRED
     windowed = within != NO_WINDOW
+    by_way = kept and mode == INCREMENTAL
+    by_attempt = kept and mode != INCREMENTAL
+    lists = by_attempt and mode == ALL and cursor[CRAMPED] == 0
     # Of INCREMENTAL, all ends that a start can reach are taken by it or by one before: later ones need not go there.
     first_ends = mode == INCREMENTAL and skip == NEXT_ROW and memory == PARTITION_MEMORY and not with_unmatched
     own_memory = memory == ATTEMPT_MEMORY or (exhaustive and not (mode == MAXIMAL or first_ends))
@@ -172,10 +204,20 @@ def match_partitions(
     goes_on = memory == PARTITION_MEMORY and loops == 0 and not track and (mode == PREFERRED or mode == MAXIMAL)
     goes_on = goes_on and not counting
     leaps = not nullable and not with_unmatched and not counting
-    needed = len(required) if windowed and not emit_timed_out else 0
     seek = np.zeros(len(required), np.int64)
+    looks = len(required) > 0 and (windowed or final) and not emit_timed_out and frames == NO_FRAMES
+    unsifted = UNSIFTED if len(sieves) > 0 and (windowed or final) else PASSED
     seeks_on = sought.shape[1] > 0
     all_steps = cursor[ALL_STEPS]
+    walks = by_way and (counting or walks_the_path(nav_label, nav_offset, array_from, machine_code))
+    rare = np.zeros(RARE, np.int64)
+    arrived = np.zeros(len(code) if by_way else 0, np.int64)
+    arrival_loops = np.zeros(loops + 1, np.int64)
+    rows_read = (key_hi - key_lo).sum()
+    allowed = BUDGETS * budget
+    if not bounded:
+        allowed += STEPS_PER_ROW_READ * rows_read
+    most_sifted = SIFTED_PER_ROW * rows_read + LEAST_SIFTED
     bottom = np.int64(0)
     room = len(out_kind)
     path_room = len(out_path)
@@ -192,23 +234,34 @@ def match_partitions(
         pendings = 0
         at_end = np.int64(-1)
         generation += 1
-        stamp = generation
+        stamp = rare[TAKEN] = generation
         memory_on = False
         remembered_to = np.int64(-1)
         last_end, last_path = np.int64(-1), np.int64(0)
         full = FINE
         resumes = False
+        extreme = sifted_to = np.int64(-1)
+        begin_partition(k, rare, opened, cursor, by_way)
         if kept:
             resumes = opened[OPEN, k] != 0
-            bottom, stack_room = opened[STACK, k], opened[ROOM, k]
             extreme, sifted_to = opened[EXTREME_AT, k], opened[SIFTED, k]
-        else:
-            extreme = sifted_to = np.int64(-1)
-        for at in range(needed):
+        if by_attempt:
+            bottom, stack_room = opened[STACK, k], opened[ROOM, k]
+            if resumes and mode == ALL and not lists:
+                opened[OPEN, k] = 0
+                resumes = False
+        for at in range(len(required)):
             seek[at] = sought[at, k] if seeks_on else lo
         frame_at, barren = start, lo
         bare_from = bare_to = start
         while start < key_hi[k]:
+            if by_way and rare[WAYS]:
+                # The start rows up to the last one explored have gone on, as far as they wait.
+                resumes = rare[DONE] < rare[WAYS]
+                if resumes:
+                    start = ways[rare[FROM] + rare[DONE], WAY_START]
+                elif skip == NEXT_ROW:
+                    start = max(start, explored_start[k] + 1)
             if frames == SEEK:
                 # From the frames before, no row before `barren` matches where all that it reads is in the frame.
                 if reach == ALL_ROWS and start >= frame_at + lookback:
@@ -249,22 +302,12 @@ def match_partitions(
                     elif final:
                         possible = False
                 dismissed = not possible
-            # Each label that every match has must be offered within the window.
             lacking = False
-            for which in range(0 if dismissed else needed):
-                at = max(seek[which], start)
-                while at < available and (bits[at] & required[which]) == ZERO:
-                    at += 1
-                seek[which] = at
-                if at >= hi:
-                    ended = final or (until >= time[start] and np.uint64(until - time[start]) >= np.uint64(within))
-                else:
-                    ended = np.uint64(time[at] - time[start]) > np.uint64(within)
-                if ended:
-                    dismissed = True
-                    break
-                lacking |= at >= available and not with_unmatched
-            if resumes and not dismissed and opened[SIEVE, k] == STUCK:
+            sieve = UNLOOKED if looks else unsifted
+            if looks and not dismissed and (resumes or by_way):
+                sieve = unsifted
+                dismissed, lacking = seek_labels(seek, required, start, available, hi, within, until, final, time, bits)
+            if by_attempt and resumes and not dismissed and opened[SIEVE, k] == STUCK:
                 sifted, extreme, sifted_to = sift(
                     sieves, start, extreme, sifted_to, available, hi, within, until, final, time, bits, cols_i, cols_f,
                     valid,
@@ -274,9 +317,12 @@ def match_partitions(
                 opened[SIEVE, k] = PASSED
                 dismissed = sifted == FAILS
             if dismissed:
-                resumes = False
-                if kept:
+                if by_attempt:
                     opened[OPEN, k] = 0
+                if by_way:
+                    while has_more(rare, ways, start):
+                        rare[DONE] += 1
+                resumes = False
                 if with_unmatched and start >= cover:
                     if outs >= room:
                         full = OUTPUT_FULL
@@ -288,8 +334,32 @@ def match_partitions(
                     outs += 1
                 start += 1
                 continue
-            if resumes and lacking and opened[STEPS, k] > patience:
+            if by_attempt and resumes and lacking and not with_unmatched and opened[STEPS, k] > patience:
                 break
+            if by_way and lacking and rare[KEEPS]:
+                # Before the label comes, no way can end: those that wait stay, and a start row waits where it is.
+                if hold < 0:
+                    hold = start
+                if resumes:
+                    kept_as = stay(rare, cursor, ways, way_values)
+                else:
+                    begin_attempt(rare, start, 0)
+                    last_row[:] = -1
+                    kept_as = keep_way(
+                        rare, ways, way_values, turns, cursor, start, 0, start, 0, path, start, first_row, last_row,
+                        loop_rows, agg_i, agg_f, agg_m, agg_n, aggs,
+                    )  # fmt: skip
+                if kept_as != KEPT and kept_as != GIVEN_UP:
+                    full = WAYS_FULL if kept_as == NO_ROOM_FOR_WAYS else TURNS_FULL
+                    break
+                if skip != NEXT_ROW:
+                    explored_start[k] = start
+                    if not resumes:
+                        opened[LENGTH, k] = opened[AT_LABEL, k] = -1
+                    break
+                resumes = False
+                start += 1
+                continue
 
             # ---- one attempt -------------------------------------------------------------------------
             result = NOTHING
@@ -303,34 +373,45 @@ def match_partitions(
             sp = 0
             steps = 0
             before = 0
-            sieve = UNSIFTED
-            origin = np.int64(0) if kept else start
+            origin = np.int64(0) if by_attempt else start
             frontier = start
-            base = np.int64(0) if kept else start if own_memory else key_lo[k]
+            base = np.int64(0) if by_attempt else start if own_memory else key_lo[k]
             found_from, found_path = outs, used
-            if resumes:
-                resumes = False
-                opened[OPEN, k] = 0
-                row, pc, sp = opened[ROW, k], opened[PC, k], opened[DEPTH, k]
-                steps = before = opened[STEPS, k]
-                stamp, memory_on = opened[STAMP, k], opened[REMEMBERING, k] != 0
-                length, has_empty = opened[LENGTH, k], opened[HAS_EMPTY, k] != 0
-                cursor[CUT] = opened[CUT_AT, k]
-                sieve = opened[SIEVE, k]
+            if resumes and by_attempt:
+                begin_attempt(rare, start, 0)
+                (row, pc, sp, steps, rare[MINE], stamp, memory_on, length, has_empty, cursor[CUT], sieve,
+                 rare[LATEST_MATCH], rare[LABEL_PLACE]) = take_attempt_up(
+                     k, opened, marks, first_row, last_row, loop_rows
+                )  # fmt: skip
+                if sieve == UNLOOKED:
+                    sieve = unsifted
+                before = steps
                 furthest = frontier = row
-                for at in range(labels):
-                    last_row[at], first_row[at] = marks[at, k], marks[labels + at, k]
-                for at in range(loops + 1):
-                    loop_rows[at] = marks[2 * labels + at, k]
             else:
-                attempt += 1
-                if track:
-                    for at in range(labels):
-                        last_row[at] = -1
-                if own_memory or start > remembered_to:
+                if exhaustive or own_memory or start > remembered_to:
                     generation += 1
-                    stamp = generation
-                    memory_on = False
+                    if own_memory or start > remembered_to:
+                        stamp = generation
+                        memory_on = False
+                if exhaustive or kept:
+                    begin_attempt(rare, start, generation)
+                rare[RUSHED] = 0
+                if resumes:
+                    if skip != NEXT_ROW:
+                        length, rare[LABEL_PLACE] = opened[LENGTH, k], opened[AT_LABEL, k]
+                    steps = before = ways[rare[FROM] + rare[DONE], WAY_STEPS]
+                    sieve = PASSED
+                    row, pc = take_way_up(
+                        rare, ways, way_values, turns, walks, start, path, origin, first_row, last_row, loop_rows,
+                        arrival_loops, agg_i, agg_f, agg_m, agg_n, aggs,
+                    )  # fmt: skip
+                    furthest = frontier = row
+                else:
+                    attempt += 1
+                    if track:
+                        for at in range(labels):
+                            last_row[at] = -1
+            resumes = False
             while True:
                 failed = False
                 o = code[pc, OP]
@@ -348,6 +429,7 @@ def match_partitions(
                                 passed = windowed and np.uint64(time[row] - time[start]) > np.uint64(within)
                             if not passed:
                                 waiting = True
+                                rare[WAITS] = 1
                                 if mode != INCREMENTAL:
                                     result = WAITING
                                     break
@@ -461,7 +543,7 @@ def match_partitions(
                                         nav_set, sets, label_codes, label_of, path, first_row, last_row, agg_function,
                                         agg_float, agg_high, agg_i, agg_f, agg_m, agg_n, nav_rows, nav_labels,
                                         machine_code, ri, rf, rn, key, cols_i, cols_f, valid, const_i, const_f, run_i,
-                                        run_f, run_n, array_from,
+                                        run_f, run_n, array_from, max(start, rare[KNOWN_FROM]),
                                     )  # fmt: skip
 
                             if failed and tracked[label]:
@@ -492,8 +574,9 @@ def match_partitions(
                                 # The first row passed the tests, so their other sides are there.
                                 if sp >= stack_room:
                                     bottom, stack_room = enlarge_stack(
-                                        kept, k, sp, bottom, stack_room, opened, cursor, stack_pc, stack_row, stack_low
-                                    )
+                                        by_attempt, k, sp, bottom, stack_room, opened, cursor, stack_pc, stack_row,
+                                        stack_low,
+                                    )  # fmt: skip
                                     if sp >= stack_room:
                                         full = STACK_FULL
                                         result = FULL
@@ -511,8 +594,8 @@ def match_partitions(
                                             turned_tests[test, OTHER], last_row[turned_tests[test, OTHER_LABEL]]
                                         ]
                                 stop = available
-                                if lacking or (sieve == UNSIFTED and len(sieves)):
-                                    stop = min(available, row + patience)
+                                if sieve != PASSED or lacking:
+                                    stop = min(available, row + (LOOKS_AFTER if sieve == UNLOOKED else patience))
                                 while row < stop and (bits[row] & bit) != ZERO:
                                     if windowed and np.uint64(time[row] - time[start]) > np.uint64(within):
                                         break
@@ -539,12 +622,22 @@ def match_partitions(
                                         last_row[label] = row
                                     row += 1
                                 steps += row - low
+                                rare[RUSHED] += row - low
                                 if row > low:
                                     stack_pc[bottom + sp] = code[pc, SECOND]
                                     stack_row[bottom + sp], stack_low[bottom + sp] = row - 1, low
                                     sp += 1
                                 if row < stop:
                                     pc = code[pc, SECOND]
+                            if by_way and row >= available:
+                                # At the last row: all that come here alike go on alike.
+                                if memory != NO_MEMORY:
+                                    era = rare[TAKEN] if first_ends else rare[MINE]
+                                    failed = arrived[pc] == era
+                                    arrived[pc] = era
+                                rare[ARRIVAL], rare[KEPT_HERE], rare[WAITS] = pc, 0, 0
+                                for at in range(loops + 1):
+                                    arrival_loops[at] = loop_rows[at]
                 elif o == oc.SPLIT:
                     steps += 1
                     if steps > MEMORY_AFTER:
@@ -553,17 +646,29 @@ def match_partitions(
                         if steps > budget and steps > budget + STEPS_PER_ROW * (hi - start):
                             result = SPENT
                             break
+                    if sieve == UNLOOKED and steps > LOOKS_AFTER:
+                        # Each label that every match has must be offered within the window.
+                        sieve = unsifted
+                        dismissed, lacking = seek_labels(
+                            seek, required, start, available, hi, within, until, final, time, bits
+                        )
+                        if dismissed:
+                            break
                     if steps > patience:
-                        if lacking and mode != INCREMENTAL:
+                        if lacking and mode != INCREMENTAL and not with_unmatched:
                             result = WAITING
                             break
-                        if sieve == UNSIFTED and len(sieves):
+                        if sieve == UNSIFTED:
                             # The search has become long: is there a row for which it is worth while?
                             sifted, extreme, sifted_to = sift(
                                 sieves, start, extreme, sifted_to, available, hi, within, until, final, time, bits,
                                 cols_i, cols_f, valid,
                             )  # fmt: skip
+                            cursor[SIFTINGS] += sifted_to - start
                             if sifted == FAILS:
+                                if final and cursor[SIFTINGS] > most_sifted:
+                                    full = SIFTING_SLOW
+                                    result = FULL
                                 break
                             sieve = PASSED
                             if sifted == UNDECIDED and mode != INCREMENTAL and not with_unmatched:
@@ -580,7 +685,7 @@ def match_partitions(
                             continue
                     if sp >= stack_room:
                         bottom, stack_room = enlarge_stack(
-                            kept, k, sp, bottom, stack_room, opened, cursor, stack_pc, stack_row, stack_low
+                            by_attempt, k, sp, bottom, stack_room, opened, cursor, stack_pc, stack_row, stack_low
                         )
                         if sp >= stack_room:
                             full = STACK_FULL
@@ -621,6 +726,7 @@ def match_partitions(
                     else:
                         failed = True
                         waiting = True
+                        rare[WAITS] = 1
                         if at_end < 0:
                             at_end = start
                         if mode != INCREMENTAL:
@@ -629,7 +735,7 @@ def match_partitions(
                 elif o == oc.ENTER:
                     if sp >= stack_room:
                         bottom, stack_room = enlarge_stack(
-                            kept, k, sp, bottom, stack_room, opened, cursor, stack_pc, stack_row, stack_low
+                            by_attempt, k, sp, bottom, stack_room, opened, cursor, stack_pc, stack_row, stack_low
                         )
                         if sp >= stack_room:
                             full = STACK_FULL
@@ -656,36 +762,55 @@ def match_partitions(
                         if depth > length:
                             length = depth
                             best[start - origin : row - origin] = path[start - origin : row - origin]
-                    else:
-                        if seen_end[depth] != attempt:
-                            seen_end[depth] = attempt
-                            if depth > length:
-                                length = depth
-                                best[:depth] = path[:depth]
-                            keep = True
-                            if mode == INCREMENTAL:
-                                end = start + depth - 1
-                                if start <= explored_start[k] and end < explored_to[k]:
-                                    keep = False
-                                    end_taken[end - lo] = k + 1
-                                elif end_taken[end - lo] == k + 1:
-                                    keep = False
-                                else:
-                                    end_taken[end - lo] = k + 1
-                            if keep:
-                                if outs >= room or used + depth > path_room:
-                                    full = OUTPUT_FULL if outs >= room else PATHS_FULL
-                                    result = FULL
-                                    break
-                                out_kind[outs] = MATCHED
-                                out_start[outs] = start
-                                out_length[outs] = depth
-                                out_path[used : used + depth] = path[:depth]
-                                used += depth
-                                out_path_from[outs + 1] = used
-                                outs += 1
+                    elif seen_end[row - 1 - origin] != rare[MINE]:
+                        keep = True
+                        end = row - 1
+                        if mode == INCREMENTAL:
+                            if start <= explored_start[k] and end < explored_to[k]:
+                                keep = False
+                            else:
+                                keep = end_taken[end - lo] != rare[TAKEN]
+                        if rare[KNOWN_FROM] > start and (keep or skip >= FIRST_LABEL):
+                            write_path(rare, turns, start, path, origin)
+                        if lists:
+                            added = with_match(turns, cursor, rare[LATEST_MATCH], start, row, path, origin)
+                            if added == NO_ROOM:
+                                full = TURNS_FULL
+                                result = FULL
+                                break
+                            rare[LATEST_MATCH] = added
+                        elif keep:
+                            if outs >= room or used + depth > path_room:
+                                full = OUTPUT_FULL if outs >= room else PATHS_FULL
+                                result = FULL
+                                break
+                            out_kind[outs] = MATCHED
+                            out_start[outs] = start
+                            out_length[outs] = depth
+                            out_path[used : used + depth] = path[start - origin : row - origin]
+                            used += depth
+                            out_path_from[outs + 1] = used
+                            outs += 1
+                        seen_end[row - 1 - origin] = rare[MINE]
+                        if mode == INCREMENTAL:
+                            end_taken[end - lo] = rare[TAKEN]
+                        if depth > length:
+                            length = depth
+                            if skip >= FIRST_LABEL:
+                                rare[LABEL_PLACE] = place_of_label(
+                                    skip == FIRST_LABEL, path, start - origin, depth, label_of, sets, skip_set
+                                )
                 if failed:
                     furthest = max(furthest, row)
+                    if by_way and rare[WAITS] and rare[KEEPS] and not rare[KEPT_HERE]:
+                        kept_as = keep_way(
+                            rare, ways, way_values, turns, cursor, start, rare[ARRIVAL], row, steps, path, origin,
+                            first_row, last_row, arrival_loops, agg_i, agg_f, agg_m, agg_n, aggs,
+                        )  # fmt: skip
+                        if kept_as != KEPT and kept_as != GIVEN_UP:
+                            full = WAYS_FULL if kept_as == NO_ROOM_FOR_WAYS else TURNS_FULL
+                            result = FULL
+                            break
                     back = False
                     while sp > 0:
                         sp -= 1
@@ -742,6 +867,7 @@ def match_partitions(
                                 if holds:
                                     break
                                 target -= 1
+                            steps += 1
                             if tracked[looping] and target < row:
                                 last_row[looping] = previous[target - origin]
                         if low < target:
@@ -751,22 +877,22 @@ def match_partitions(
                         back = True
                         break
                     if not back:
-                        break
+                        if not (rare[RESUMED] and has_more(rare, ways, start)):
+                            break
+                        row, pc = take_way_up(
+                            rare, ways, way_values, turns, walks, start, path, origin, first_row, last_row, loop_rows,
+                            arrival_loops, agg_i, agg_f, agg_m, agg_n, aggs,
+                        )  # fmt: skip
+                        frontier = row
 
             # ---- what the attempt gave ---------------------------------------------------------------
             all_steps += steps - before
-            if kept and (result == WAITING or full == STACK_FULL or full == MEMORY_NEEDED):
-                opened[OPEN, k] = 1
-                opened[ROW, k], opened[PC, k], opened[DEPTH, k] = row, pc, sp
-                opened[STEPS, k], opened[ATTEMPT, k] = steps, attempt
-                opened[STAMP, k], opened[REMEMBERING, k] = stamp, memory_on
-                opened[LENGTH, k], opened[HAS_EMPTY, k] = length, has_empty
-                opened[CUT_AT, k] = cursor[CUT]
-                opened[SIEVE, k] = sieve
-                for at in range(labels):
-                    marks[at, k], marks[labels + at, k] = last_row[at], first_row[at]
-                for at in range(loops + 1):
-                    marks[2 * labels + at, k] = loop_rows[at]
+            if by_attempt and (result == WAITING or full in (STACK_FULL, MEMORY_NEEDED, TURNS_FULL)):
+                keep_attempt(
+                    k, opened, marks, row, pc, sp, steps, rare[MINE], stamp, memory_on, length, has_empty, cursor[CUT],
+                    sieve, rare[LATEST_MATCH], rare[LABEL_PLACE], first_row, last_row, loop_rows,
+                )  # fmt: skip
+                opened[OPEN, k] = mode != ALL or lists
             if result == FULL:
                 outs, used = found_from, found_path
                 break
@@ -774,13 +900,22 @@ def match_partitions(
                 cursor[STATUS_ROW] = start
                 return BUDGET_SPENT
             if steps > MEMORY_AFTER:
-                cursor[EXCESS] += max(0, steps - before - STEPS_PER_ROW * (furthest - start + 1))
-                if cursor[EXCESS] > BUDGETS * budget:
+                if bounded:
+                    cursor[EXCESS] += max(0, steps - before - STEPS_PER_ROW * (furthest - start + 1))
+                else:
+                    given = STEPS_PER_ROW * max(length, used - found_path)
+                    cursor[EXCESS] += max(0, steps - before - rare[RUSHED] + rare[RUSHED] // 8 - given)
+                if cursor[EXCESS] > allowed:
                     cursor[STATUS_ROW] = start
                     return ALL_BUDGETS_SPENT
+            if by_way:
+                while has_more(rare, ways, start):
+                    rare[DONE] += 1
             if result == WAITING or (waiting and mode == INCREMENTAL and skip != NEXT_ROW):
                 if mode == INCREMENTAL:
                     explored_start[k] = start
+                    if by_way:
+                        opened[LENGTH, k], opened[AT_LABEL, k] = length, rare[LABEL_PLACE]
                     for i in range(found_from, outs):
                         pending[pendings] = i
                         pendings += 1
@@ -826,6 +961,21 @@ def match_partitions(
                 memory_on = False
             if exhaustive and mode != MAXIMAL and length > 0:
                 # The matches of this start are in the output already; here they get their order and number.
+                if lists:
+                    matches, path_rows = matches_before(turns, rare[LATEST_MATCH])
+                    if outs + matches > room or used + path_rows > path_room:
+                        full = OUTPUT_FULL if outs + matches > room else PATHS_FULL
+                        # It goes on at the end of the search.
+                        keep_attempt(
+                            k, opened, marks, start + length, len(code) - 1, 0, steps, rare[MINE], stamp, memory_on,
+                            length, has_empty, cursor[CUT], sieve, rare[LATEST_MATCH], rare[LABEL_PLACE], first_row,
+                            last_row, loop_rows,
+                        )  # fmt: skip
+                        break
+                    outs, used = give_matches(
+                        turns, rare[LATEST_MATCH], start, MATCHED, outs, used, out_kind, out_start, out_length,
+                        out_path_from, out_path,
+                    )  # fmt: skip
                 if mode == ALL:
                     number = order_by_length(
                         found_from, outs, used, number, out_length, out_number, out_path_from, out_path
@@ -834,7 +984,6 @@ def match_partitions(
                     for i in range(found_from, outs):
                         pending[pendings] = i
                         pendings += 1
-                path[:length] = best[:length]
             else:
                 if exhaustive and length > 0:
                     path[start - origin : start - origin + length] = best[start - origin : start - origin + length]
@@ -863,33 +1012,30 @@ def match_partitions(
             elif skip == PAST_LAST_ROW:
                 start += length
             else:
-                position = -1
-                for i in range(length):
-                    if sets[skip_set, label_of[path[start - origin + i]]]:
-                        position = i
-                        if skip == FIRST_LABEL:
-                            break
-                if position <= 0:
+                if mode == PREFERRED or mode == MAXIMAL:
+                    rare[LABEL_PLACE] = place_of_label(
+                        skip == FIRST_LABEL, path, start - origin, length, label_of, sets, skip_set
+                    )
+                if rare[LABEL_PLACE] <= 0:
                     cursor[STATUS_ROW] = start
-                    return SKIP_NOT_FOUND if position < 0 else SKIP_TO_FIRST_ROW
-                start += position
+                    return SKIP_NOT_FOUND if rare[LABEL_PLACE] < 0 else SKIP_TO_FIRST_ROW
+                start += rare[LABEL_PLACE]
             frame_at = start
 
         if full != FINE:
             if mode == INCREMENTAL:
                 outs, used = partition_outs, partition_used
-                generation += 1
-                for at in range(hi - lo + 1):
-                    end_taken[at] = 0
+                if by_way:
+                    cursor[TURNS_END] = rare[TURNS_FROM]
             else:
                 next_start[k], numbers[k], covered[k] = frame_at if frames == SEEK else start, number, cover
             cursor[AT_PARTITION], cursor[OUTS], cursor[PATHS] = k, outs, used
             cursor[GENERATION], cursor[ATTEMPTS], cursor[ALL_STEPS] = generation, attempt, all_steps
             return full
         undecided = False
-        if mode == INCREMENTAL and at_end >= 0:
+        if mode == INCREMENTAL and at_end >= 0 and explored_to[k] < hi:
             undecided, outs, used, pendings = hold_back(
-                at_end, hi, end_taken[hi - 1 - lo] == k + 1, partition_outs, outs, used, pendings,
+                at_end, hi, end_taken[hi - 1 - lo] == rare[TAKEN], partition_outs, outs, used, pendings,
                 out_kind, out_start, out_length, out_path_from, out_path, pending,
             )  # fmt: skip
         if mode == INCREMENTAL and pendings:
@@ -908,8 +1054,10 @@ def match_partitions(
         covered[k] = cover
         if kept:
             opened[EXTREME_AT, k], opened[SIFTED, k] = extreme, sifted_to
+        if by_way:
+            settle_ways(k, rare, opened, cursor, ways, way_values)
         if seeks_on:
-            for at in range(needed):
+            for at in range(len(required)):
                 sought[at, k] = seek[at]
     cursor[GENERATION], cursor[ATTEMPTS], cursor[ALL_STEPS] = generation, attempt, all_steps
     cursor[AT_PARTITION], cursor[OUTS], cursor[PATHS] = len(key_lo), outs, used

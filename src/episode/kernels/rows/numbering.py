@@ -1,4 +1,4 @@
-"""The order and the numbers of row pattern matches that are found out of order."""
+"""The order and the numbers of row pattern matches that are found out of order, and where a label is in them."""
 
 from __future__ import annotations
 
@@ -24,6 +24,18 @@ def order_by_length(begin, end, used, number, out_length, out_number, out_path_f
         number += 1
         out_number[begin + i] = number
     return number
+
+
+@njit(cache=True, nogil=True)
+def place_of_label(first, path, begin, length, label_of, sets, which):
+    """The first or last row of a match with a label of the set, counted from its first one; -1 if there is none."""
+    position = -1
+    for i in range(length):
+        if sets[which, label_of[path[begin + i]]]:
+            position = i
+            if first:
+                break
+    return position
 
 
 @njit(cache=True, nogil=True)

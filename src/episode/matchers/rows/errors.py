@@ -10,6 +10,11 @@ from episode.plan.pattern import Span
 from episode.plan.rows.plan import RowPatternPlan
 
 
+def is_bounded(plan: RowPatternPlan) -> bool:
+    """Does a window or the pattern itself say how far a start row may look?"""
+    return plan.within is not None or plan.length[1] is not None
+
+
 def _error(plan: RowPatternPlan, message: str, span: Span, hint: str) -> EpisodeDataError:
     """An error of the data that a part of the clause is the reason for."""
     return plan.source.error(EpisodeDataError, message, span, hint)
@@ -37,6 +42,15 @@ def matching_failed(plan: RowPatternPlan, events: EventBatch, row: int, status: 
             f"Matching from one start row ({place}) took more than {budget:,} steps.",
             plan.source.pattern,
             "Narrow the conditions, add WITHIN, or raise Options(step_budget=…).",
+        )
+    if status == kernel.ALL_BUDGETS_SPENT and not is_bounded(plan):
+        return _error(
+            plan,
+            f"Matching took more than {kernel.BUDGETS * budget:,} steps in all and {kernel.STEPS_PER_ROW_READ:,} for "
+            f"each row, from start rows up to {place}: nothing says how far a start row may look, and each looks far.",
+            plan.source.pattern,
+            "Add WITHIN, bound the repetitions (B{0,100} for B*), let their conditions end them sooner, or raise "
+            "Options(step_budget=…).",
         )
     if status == kernel.ALL_BUDGETS_SPENT:
         return _error(

@@ -16,11 +16,21 @@ import pyarrow as pa
 
 from episode.kernels.outcomes import TIMED_OUT, UNMATCHED
 from episode.kernels.rows import matching as kernel
-from episode.kernels.rows.arrays import Attempts, Partitions, Program, Rows, Rules
+from episode.kernels.rows.arrays import (
+    ALL_STEPS,
+    ATTEMPTS,
+    SIFTINGS,
+    STATUS_ROW,
+    Attempts,
+    Partitions,
+    Program,
+    Rows,
+    Rules,
+)
 from episode.matchers.held import owned, ranges
 from episode.matchers.prepare import Needs, needs_of, prepare
 from episode.matchers.protocol import END_OF_TIME, EventBatch, Selectivities, Snapshot, StateChunk
-from episode.matchers.rows.errors import matching_failed
+from episode.matchers.rows.errors import is_bounded, matching_failed
 from episode.matchers.rows.key_table import (
     AT_START,
     COVERED,
@@ -36,9 +46,9 @@ from episode.matchers.rows.open_rows import OpenRows
 from episode.matchers.rows.output import Output
 from episode.matchers.rows.prepare import Lowered, lower_residuals
 from episode.matchers.rows.program import later_labels, lower_program
-from episode.matchers.rows.search import Search
+from episode.matchers.rows.search import Search, no_attempts
 from episode.matchers.rows.selectivity import States
-from episode.matchers.rows.sieves import sieves_of, with_sieves
+from episode.matchers.rows.sieves import sieves_of, with_sieves, without_hopeless_starts
 from episode.matchers.rows.state import Bounds, RowState
 from episode.matchers.rows.work import WorkArrays
 from episode.plan.output import RowMode
@@ -62,6 +72,8 @@ MANY, FEW = 4, 4096
 """A feed of more rows than MANY times those that are held, and FEW, is joined with them; see `open_rows`."""
 
 
+ALREADY_SIFTED = -(1 << 62)
+"""Sieves have looked through so many rows, after all start rows were sifted: never so many that it is done again."""
 PATIENCE = 64
 """Steps after which a start row waits for a label that it needs and that no row offers yet: whatever the search finds
 until then, it cannot end before such a row comes, or the window ends."""
@@ -87,7 +99,7 @@ class RowPatternMatcher:
         self._lasting = is_lasting(self.plan, self.needs)
         self._windows = self._matches = 0
         self._counts = np.zeros((len(self.program.code), 2, 2), np.int64)
-        self._start_over = Attempts(False, *np.zeros((3, 0, 0), np.int64))
+        self._start_over = no_attempts()
 
     # ---- protocol ------------------------------------------------------------------------------------
 
@@ -253,7 +265,7 @@ class RowPatternMatcher:
         )
         if search is not None:
             search.begin(work)
-        attempts_before = int(work.cursor[kernel.ATTEMPTS])
+        attempts_before = int(work.cursor[ATTEMPTS])
         while True:
             status = kernel.match_partitions(
                 self.program, self.rules, tests, residuals, navigations, aggregates, rows, partitions,
@@ -263,18 +275,23 @@ class RowPatternMatcher:
                 self._count_matches(work)
                 yield work
                 work.forget_found()
-            elif not (search is not None and search.enlarge(status, work)) and not work.enlarge(
-                status, self.program.slots
-            ):
+            elif status == kernel.SIFTING_SLOW:
+                sieve = tests.sieves[0]
+                bits = without_hopeless_starts(sieve, self.program, rows, partitions, self.rules.within)
+                rows = rows._replace(bits=bits)
+                work.cursor[SIFTINGS] = ALREADY_SIFTED
+            elif search is not None and search.enlarge(status, work):
+                attempts = search.with_room(attempts)
+            elif not work.enlarge(status, self.program.slots):
                 break
         if search is not None:
             search.end(work)
-        self.steps += int(work.cursor[kernel.ALL_STEPS])
+        self.steps += int(work.cursor[ALL_STEPS])
         if self.counting:
-            self._windows += int(work.cursor[kernel.ATTEMPTS]) - attempts_before
+            self._windows += int(work.cursor[ATTEMPTS]) - attempts_before
             self._count_matches(work)
         if status != kernel.FINE:
-            row = int(work.cursor[kernel.STATUS_ROW])
+            row = int(work.cursor[STATUS_ROW])
             raise matching_failed(self.plan, events_at(row), row, status, self.spec.step_budget)
         yield work
 
@@ -297,4 +314,5 @@ def lower_rules(plan: RowPatternPlan, step_budget: int) -> Rules:
         budget=step_budget,
         patience=PATIENCE,
         counting=False,
+        bounded=is_bounded(plan),
     )

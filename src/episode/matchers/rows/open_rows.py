@@ -57,8 +57,8 @@ class OpenRows:
         self.needs = needs
         layout = Layout.of(needs)
         lowered = lower_residuals(plan, layout.empty(), sieves)
-        resumable = plan.rules.mode in (MatchMode.PREFERRED, MatchMode.MAXIMAL) and lowered.arrays.arrays == 0
-        self.search = Search(program, resumable, lowered.aggregates.function)
+        by_way = plan.rules.mode is MatchMode.INCREMENTAL
+        self.search = Search(program, by_way, lowered.aggregates.function, lowered.arrays)
         self.keys = KeyTable(self.search.marks, len(program.required))
         self.arena = Arena(layout, self.search)
         self.log = RowLog(columns)
@@ -266,8 +266,10 @@ class OpenRows:
     @property
     def waiting_at(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The keys, in order, with an attempt that goes on when rows come; the instruction at which each stands; and
-        whether it has taken the row before (bool)."""
+        whether it has taken the row before (bool). INCREMENTAL MATCH, which stands at many places at a time: none."""
         slots, table = self._live(), self.keys.table
+        if self.search.by_way:
+            return slots[:0], slots[:0], np.zeros(0, np.bool_)
         slots = slots[table[OPENED + OPEN, slots] != 0]
         instruction, row = table[OPENED + PC, slots], table[OPENED + ROW, slots]
         again = row > table[NEXT_START, slots]

@@ -1,7 +1,8 @@
 """Attempts that wait for rows, as far as they have come: their arrays by row of an arena, and their stacks.
 
 The kernel works in these arrays in place, so that an attempt that waits costs nothing until rows come. Rows in them are
-rows of the arena; when the rows of a key move, they follow.
+rows of the arena; when the rows of a key move, they follow. INCREMENTAL MATCH has ways instead of an attempt (see
+`kernels.rows.ways`), and no arrays by row.
 """
 
 from __future__ import annotations
@@ -10,69 +11,134 @@ import numpy as np
 
 from episode.kernels import opcodes as oc
 from episode.kernels.rows import matching as kernel
-from episode.kernels.rows.arrays import DEPTH, EXTREME_AT, OPEN, ROOM, ROW, SIFTED, STACK, Attempts, Program
+from episode.kernels.rows.arrays import (
+    ATTEMPTS,
+    CRAMPED,
+    CURSOR,
+    DEPTH,
+    EXTREME_AT,
+    GENERATION,
+    LATEST,
+    OPEN,
+    ROOM,
+    ROW,
+    SIFTED,
+    STACK,
+    STACK_END,
+    TURNS_END,
+    Attempts,
+    Program,
+)
+from episode.kernels.rows.turns import NO_TURN, keep_turns
+from episode.kernels.rows.ways import WAY_MARKS, WAY_ROW, WAY_START, WAY_TURN
 from episode.matchers.held import ranges
+from episode.matchers.rows.array_programs import ArrayPrograms
 from episode.matchers.rows.key_table import HI, LO, MARKS, OPENED, KeyTable
 from episode.matchers.rows.work import WorkArrays
 
 _LEAST_STACKS = 1024
+WAYS_PER_ROW, TURNS_PER_ROW = 2, 16
+"""Ways and turns are kept for so many times the rows that the arena has room for; keys that would need more start over
+when rows come."""
+
+
+def no_attempts() -> Attempts:
+    """Every attempt starts over."""
+    nothing = np.zeros((0, 0), np.int64)
+    return Attempts(False, nothing, nothing, nothing, nothing, np.zeros((0, 0), np.float64), nothing)
 
 
 class Search:
-    """kept: do attempts go on, or start over? aggregates: the opcodes of the running aggregates of conditions."""
+    """by_way: ways are kept, not attempts. aggregates: the opcodes of the running aggregates of conditions."""
 
-    def __init__(self, program: Program, kept: bool, aggregates: np.ndarray) -> None:
-        self.kept = kept
+    def __init__(self, program: Program, by_way: bool, aggregates: np.ndarray, arrays: ArrayPrograms) -> None:
+        self.by_way = by_way
         self.marks = 2 * program.labels + program.loops + 1
         self._slots = program.slots
         self._rows_of = np.flatnonzero((aggregates == oc.MIN_BY) | (aggregates == oc.MAX_BY))
         self._aggregates = len(aggregates)
+        self._arrays = arrays
         self._remembers = False
-        self._stack_pc = np.zeros(_LEAST_STACKS, np.int32)
-        self._stack_row = np.zeros(_LEAST_STACKS, np.int64)
-        self._stack_low = np.zeros(_LEAST_STACKS, np.int64)
-        self._cursor = np.zeros(10, np.int64)
+        self._rows = 0
+        stacks = 0 if by_way else _LEAST_STACKS
+        self._stack_pc = np.zeros(stacks, np.int32)
+        self._stack_row = np.zeros(stacks, np.int64)
+        self._stack_low = np.zeros(stacks, np.int64)
+        ways = _LEAST_STACKS if by_way else 0
+        self._ways = np.zeros((ways, WAY_MARKS + self.marks + 2 * len(aggregates)), np.int64)
+        self._way_values = np.zeros((ways, 2 * len(aggregates)), np.float64)
+        self._turns = np.zeros((_LEAST_STACKS, 3), np.int64)
+        self._cursor = np.zeros(CURSOR, np.int64)
         self.allocate(0)
 
     def allocate(self, rows: int) -> None:
         """New arrays for so many rows."""
-        rows = rows if self.kept else 0
+        self._rows = rows
+        if self.by_way:
+            return
         self.path = np.zeros(rows, np.int32)
         self.best = np.zeros(rows, np.int32)
         self.previous = np.zeros(rows, np.int64)
+        self.seen_end = np.zeros(rows, np.int64)
         self.memo = np.zeros(rows * self._slots if self._remembers else 0, np.int64)
-        running = (self._aggregates, rows + 1)
+        elements = self._arrays.room.elements(rows) if self._arrays.arrays else 0
+        running = (self._aggregates + self._arrays.arrays, max(rows, elements) + 1)
         self.agg_i, self.agg_f = np.zeros(running, np.int64), np.zeros(running, np.float64)
         self.agg_m, self.agg_n = np.zeros(running, np.float64), np.zeros(running, np.int64)
 
     @property
     def columns(self) -> tuple[np.ndarray, ...]:
         """The arrays with their rows last."""
-        if not self.kept:
+        if self.by_way:
             return ()
-        own: list[np.ndarray] = [self.path, self.best, self.previous]
-        own += [running[:, 1:] for running in (self.agg_i, self.agg_f, self.agg_m, self.agg_n)]
+        own: list[np.ndarray] = [self.path, self.best, self.previous, self.seen_end]
+        kept = slice(self._aggregates), slice(1, self._rows + 1)
+        own += [running[kept] for running in (self.agg_i, self.agg_f, self.agg_m, self.agg_n)]
         if self._remembers:
             own.append(self.memo.reshape(-1, self._slots).T)
         return tuple(own)
 
+    # ---- between feeds -------------------------------------------------------------------------------
+
     def tidy(self, keys: KeyTable) -> None:
-        """Lay the stacks out anew, where most of the room is that of keys and stacks that are gone."""
+        """Lay stacks, ways and turns out anew, where most of the room is that of keys and stacks that are gone."""
         table = keys.table
         room = table[OPENED + ROOM]
-        if self._cursor[kernel.STACK_END] <= 4 * room.sum() + _LEAST_STACKS:
-            return
-        begin = np.cumsum(room) - room
-        used = np.where(table[OPENED + OPEN] != 0, table[OPENED + DEPTH], 0)
-        rows, to = ranges(table[OPENED + STACK], used), ranges(begin, used)
-        larger = max(_LEAST_STACKS, 2 * int(room.sum()))
-        for name in ("_stack_pc", "_stack_row", "_stack_low"):
-            array = getattr(self, name)
-            fresh = np.zeros(larger, array.dtype)
-            fresh[to] = array[rows]
-            setattr(self, name, fresh)
-        table[OPENED + STACK] = begin
-        self._cursor[kernel.STACK_END] = room.sum()
+        if self._cursor[STACK_END] > 4 * room.sum() + _LEAST_STACKS:
+            begin = np.cumsum(room) - room
+            used = np.where(table[OPENED + OPEN] != 0, table[OPENED + DEPTH], 0)
+            rows, to = ranges(table[OPENED + STACK], used), ranges(begin, used)
+            larger = max(_LEAST_STACKS, 2 * int(room.sum()))
+            for name in ("_ways", "_way_values") if self.by_way else ("_stack_pc", "_stack_row", "_stack_low"):
+                array = getattr(self, name)
+                fresh = np.zeros((larger, *array.shape[1:]), array.dtype)
+                fresh[to] = array[rows]
+                setattr(self, name, fresh)
+            table[OPENED + STACK] = begin
+            self._cursor[STACK_END] = room.sum()
+        if self._cursor[TURNS_END] > len(self._turns) // 2:
+            self._keep_turns(keys)
+
+    def _keep_turns(self, keys: KeyTable) -> None:
+        """Forget turns of paths that are gone."""
+        table = keys.table
+        if self.by_way:
+            ways = self._waiting(keys)
+            roots = np.ascontiguousarray(self._ways[ways, WAY_TURN])
+        else:
+            waits = table[OPENED + OPEN] != 0
+            roots = np.where(waits, table[OPENED + LATEST], NO_TURN)
+        self._turns, end = keep_turns(self._turns, self._cursor[TURNS_END], roots)
+        self._cursor[TURNS_END] = end
+        if self.by_way:
+            self._ways[ways, WAY_TURN] = roots
+        else:
+            table[OPENED + LATEST] = roots
+
+    def _waiting(self, keys: KeyTable, slots: np.ndarray | None = None) -> np.ndarray:
+        """The ways that wait, of all keys or those of these slots."""
+        table = keys.table if slots is None else keys.table[:, slots]
+        return ranges(table[OPENED + STACK], np.where(table[OPENED + OPEN] != 0, table[OPENED + DEPTH], 0))
 
     def follow(self, keys: KeyTable, slots: np.ndarray, shift: np.ndarray) -> None:
         """The rows of these keys have moved by so many rows."""
@@ -83,6 +149,9 @@ class Search:
         if not waits.any():
             return
         slots, shift = slots[waits], shift[waits]
+        if self.by_way:
+            self._move_ways(keys, slots, shift)
+            return
         table[OPENED + ROW, slots] += shift
         marks = table[keys.marked, slots]
         table[keys.marked, slots] = np.where(marks >= 0, marks + shift, marks)
@@ -97,39 +166,77 @@ class Search:
         for array in (self._stack_row, self._stack_low):
             array[entries] = np.where(array[entries] >= 0, array[entries] + by, array[entries])
 
+    def _move_ways(self, keys: KeyTable, slots: np.ndarray, shift: np.ndarray) -> None:
+        ways = self._waiting(keys, slots)
+        by = np.repeat(shift, keys.table[OPENED + DEPTH, slots])
+        self._ways[ways, WAY_START] += by
+        self._ways[ways, WAY_ROW] += by
+        for mark in range(WAY_MARKS, WAY_MARKS + self.marks):
+            row = self._ways[ways, mark]
+            self._ways[ways, mark] = np.where(row >= 0, row + by, row)
+        for number in self._rows_of:
+            self._way_values[ways, self._aggregates + number] += by
+
+    # ---- one feed ------------------------------------------------------------------------------------
+
     def attempts(self, keys: KeyTable, now: np.ndarray) -> Attempts:
         """Of the keys whose fields are `now`."""
-        return Attempts(self.kept, now[OPENED:MARKS], now[keys.marked], now[keys.sought])
+        return Attempts(
+            True, now[OPENED:MARKS], now[keys.marked], now[keys.sought], self._ways, self._way_values, self._turns
+        )
+
+    def with_room(self, attempts: Attempts) -> Attempts:
+        """Attempts, after room was made for more."""
+        return attempts._replace(ways=self._ways, way_values=self._way_values, turns=self._turns)
 
     def begin(self, work: WorkArrays) -> None:
         """Let the kernel work in these arrays."""
-        if self.kept:
-            for name in (kernel.GENERATION, kernel.ATTEMPTS, kernel.STACK_END):
-                work.cursor[name] = self._cursor[name]
-            self._lend(work)
+        for name in (GENERATION, ATTEMPTS, STACK_END, TURNS_END):
+            work.cursor[name] = self._cursor[name]
+        self._lend(work)
 
     def _lend(self, work: WorkArrays) -> None:
-        work.work = work.work._replace(
-            stack_pc=self._stack_pc, stack_row=self._stack_row, stack_low=self._stack_low, path=self.path,
-            best=self.best, previous=self.previous, memo=self.memo, agg_i=self.agg_i, agg_f=self.agg_f,
-            agg_m=self.agg_m, agg_n=self.agg_n,
-        )  # fmt: skip
+        if not self.by_way:
+            work.work = work.work._replace(
+                stack_pc=self._stack_pc, stack_row=self._stack_row, stack_low=self._stack_low, path=self.path,
+                best=self.best, previous=self.previous, memo=self.memo, seen_end=self.seen_end, agg_i=self.agg_i,
+                agg_f=self.agg_f, agg_m=self.agg_m, agg_n=self.agg_n,
+            )  # fmt: skip
 
     def enlarge(self, status: int, work: WorkArrays) -> bool:
         """Make room for what the kernel ran out of, if that is kept here."""
-        if not self.kept or status not in (kernel.STACK_FULL, kernel.MEMORY_NEEDED):
+        if status in (kernel.WAYS_FULL, kernel.TURNS_FULL):
+            if not self._enlarge_ways(status):
+                work.cursor[CRAMPED] = 1
+            return True
+        if self.by_way or status not in (kernel.STACK_FULL, kernel.MEMORY_NEEDED):
             return False
         if status == kernel.MEMORY_NEEDED:
             self._remembers = True
             self.memo = np.zeros(len(self.path) * self._slots, np.int64)
         else:
             self._stack_pc, self._stack_row, self._stack_low = (
-                np.concatenate([array, np.zeros_like(array)])
-                for array in (self._stack_pc, self._stack_row, self._stack_low)
+                _doubled(array) for array in (self._stack_pc, self._stack_row, self._stack_low)
             )
         self._lend(work)
         return True
 
+    def _enlarge_ways(self, status: int) -> bool:
+        """Make room for ways or turns, unless there are too many of them already."""
+        if status == kernel.TURNS_FULL:
+            few = len(self._turns) < TURNS_PER_ROW * self._rows + _LEAST_STACKS
+            if few:
+                self._turns = _doubled(self._turns)
+        else:
+            few = len(self._ways) < WAYS_PER_ROW * self._rows + _LEAST_STACKS
+            if few:
+                self._ways, self._way_values = _doubled(self._ways), _doubled(self._way_values)
+        return few
+
     def end(self, work: WorkArrays) -> None:
         """The kernel is done."""
         self._cursor = work.cursor
+
+
+def _doubled(array: np.ndarray) -> np.ndarray:
+    return np.concatenate([array, np.zeros_like(array)])

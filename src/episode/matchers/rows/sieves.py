@@ -6,11 +6,23 @@ one that could be C, which costs much less than to try them all.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from episode.kernels.comparing import orders_of, turned
+from episode.kernels.rows.arrays import BIT, Partitions, Program, Rows
+from episode.kernels.rows.sifting import (
+    ACCEPTED,
+    IN_FLOAT_LANE,
+    OWN_CHECK,
+    OWN_COLUMN,
+    SIEVE_BIT,
+    START_CHECK,
+    START_COLUMN,
+    hopeless_starts,
+)
 from episode.matchers.lowering import COMPARE, is_float_lane
 from episode.matchers.prepare import Needs, Prepared
 from episode.matchers.rows.program import required_labels
@@ -32,9 +44,9 @@ class Sieve:
 
 
 def sieves_of(plan: RowPatternPlan) -> tuple[Sieve, ...]:
-    """That of a pattern with a window, whose first row alone has the first label; none or one."""
+    """That of a pattern whose first row alone has the first label; none or one."""
     first = _label_of_start(plan.program)
-    if plan.within is None or plan.output.timed_out or first is None:
+    if plan.output.timed_out or first is None:
         return ()
     found = []
     for label in sorted(required_labels(plan.program) - {first}):
@@ -65,11 +77,17 @@ def _sieve(label: str, first: str, part: Expression) -> Sieve | None:
     if left.type != right.type or lane_of(left.type) not in ("int", "float"):
         return None
     compare = COMPARE[part.operation]
-    for own, other, code in ((left, right, compare), (right, left, turned.py_func(compare))):
+    for own, other, code in ((left, right, compare), (right, left, _in_python(turned)(compare))):
         at_start = _moved(other, first)
         if at_start is not None and _reads_own_row(own):
-            return Sieve(label, own, at_start, orders_of.py_func(code))
+            return Sieve(label, own, at_start, _in_python(orders_of)(code))
     return None
+
+
+def _in_python(kernel: Callable[[int], int]) -> Callable[[int], int]:
+    """A small kernel as it is written: there is nothing to compile for one call."""
+    plain: Callable[[int], int] = getattr(kernel, "py_func", kernel)
+    return plain
 
 
 def _reads_own_row(expression: Expression) -> bool:
@@ -117,3 +135,22 @@ def lower_sieves(sieves: tuple[Sieve, ...], labels: tuple[str, ...], prepared: P
     table = np.array([(0, *row[1:]) for row in rows], np.int64).reshape(-1, 7)
     table[:, 0] = bits
     return table
+
+
+def without_hopeless_starts(
+    sieve: np.ndarray, program: Program, rows: Rows, partitions: Partitions, within: int
+) -> np.ndarray:
+    """The bits of all rows at the end of input; a start row that the sieve shows to fail does not offer its label."""
+    first = np.uint64(program.code[0, BIT])
+    offers_first, is_candidate = rows.bits & first != 0, rows.bits & sieve[SIEVE_BIT].view(np.uint64) != 0
+    is_start = offers_first.copy()
+    for check, offered in ((sieve[OWN_CHECK], is_candidate), (sieve[START_CHECK], is_start)):
+        if check >= 0:
+            offered &= rows.valid[check] != 0
+    lane = rows.floats if sieve[IN_FLOAT_LANE] else rows.ints
+    values = np.concatenate([lane[sieve[OWN_COLUMN]], lane[sieve[START_COLUMN]]])
+    own, wanted = np.split(np.unique(values, return_inverse=True)[1].astype(np.int64), 2)
+    hopeless = hopeless_starts(
+        partitions.lo, partitions.hi, within, rows.time, is_start, is_candidate, own, wanted, int(sieve[ACCEPTED])
+    )
+    return np.where(hopeless | (offers_first & ~is_start), rows.bits & ~first, rows.bits)

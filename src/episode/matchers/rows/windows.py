@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from episode.kernels.outcomes import EMPTY, MATCHED
 from episode.kernels.rows import matching as kernel
-from episode.kernels.rows.arrays import Partitions, Rows, Rules
+from episode.kernels.rows.arrays import AT_PARTITION, OUTS, Partitions, Rows, Rules
 from episode.matchers.assembly import Matches, OutputAssembler, slices_of, with_keys
 from episode.matchers.columns import one_chunk
 from episode.matchers.prepare import Prepared, prepare
@@ -71,8 +71,8 @@ class WindowMatcher(RowPatternMatcher):
         for work in self._run(
             lowered, rows, partitions, None, self._start_over, len(events), END_OF_TIME, True, events.from_row
         ):
-            finished = int(work.cursor[kernel.AT_PARTITION]) == len(here.lo)
-            outs = int(work.cursor[kernel.OUTS])
+            finished = int(work.cursor[AT_PARTITION]) == len(here.lo)
+            outs = int(work.cursor[OUTS])
             end = len(events) if finished else int(work.found.number[outs - 1]) + 1
             yield from self._tables(events, prepared, work, done, end)
             done = end

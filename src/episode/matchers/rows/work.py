@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from episode.kernels.rows import matching as kernel
-from episode.kernels.rows.arrays import Found, Work
+from episode.kernels.rows.arrays import CURSOR, OUTS, PATHS, Found, Work
 
 MOST_MATCHES, MOST_ROWS = 1 << 20, 1 << 23
 """Matches, and rows of matches, from which on they are handed out while the kernel still has work to do."""
@@ -36,7 +36,7 @@ class WorkArrays:
             path=np.empty(max(4096, rows), np.int32),
         )
         work = Work(
-            cursor=np.zeros(10, np.int64),
+            cursor=np.zeros(CURSOR, np.int64),
             stack_pc=np.empty(stack, np.int32),
             stack_row=np.empty(stack, np.int64),
             stack_low=np.empty(stack, np.int64),
@@ -86,7 +86,7 @@ class WorkArrays:
 
     def holds_many(self, status: int) -> bool:
         """Is there no room for output, and so much of it that it is better handed out than given more room?"""
-        if self.cursor[kernel.OUTS] == 0:
+        if self.cursor[OUTS] == 0:
             return False
         if status == kernel.OUTPUT_FULL:
             return len(self.found.kind) >= MOST_MATCHES
@@ -94,12 +94,12 @@ class WorkArrays:
 
     def forget_found(self) -> None:
         """The matches found so far have been handed out; the kernel goes on after them."""
-        self.cursor[kernel.OUTS] = self.cursor[kernel.PATHS] = 0
+        self.cursor[OUTS] = self.cursor[PATHS] = 0
 
     def matches(self) -> Found:
         """The matches found so far, without the room for more."""
-        outs = self.cursor[kernel.OUTS]
-        path = self.found.path[: self.cursor[kernel.PATHS]]
+        outs = self.cursor[OUTS]
+        path = self.found.path[: self.cursor[PATHS]]
         return Found(*(array[:outs] for array in self.found))._replace(path=path)
 
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from episode.kernels.comparing import compare_floats
-from episode.kernels.rows.sifting import FAILS, PASSES, UNDECIDED, sift
+from episode.kernels.rows.sifting import FAILS, PASSES, UNDECIDED, hopeless_starts, sift
+from episode.matchers.rows import matcher as row_matcher
 from episode.matchers.rows.sieves import sieves_of
-from tests.support.rows import spec_of
+from episode.matchers.running import run
+from tests.support.rows import ARROW_TYPES, spec_of
 
 
 @pytest.mark.parametrize(
@@ -29,7 +34,9 @@ from tests.support.rows import spec_of
 def test_which_conditions_are_sieves(pattern: str, define: str, expected: bool) -> None:
     text = f"ORDER BY ts MEASURES A.v AS a PATTERN {pattern} WITHIN 9 DEFINE {define}"
     assert bool(sieves_of(spec_of(text).plan)) == expected
-    assert not sieves_of(spec_of(text.replace("WITHIN 9 ", "")).plan)
+    assert bool(sieves_of(spec_of(text.replace("WITHIN 9 ", "")).plan)) == expected
+    emitting = text.replace("WITHIN 9", "WITHIN 9 EMIT TIMED OUT MATCHES")
+    assert not sieves_of(spec_of(emitting).plan)
 
 
 @pytest.mark.parametrize("orders", [0b001, 0b011, 0b010, 0b100, 0b110, 0b101])
@@ -75,3 +82,61 @@ def test_a_sieve_finds_what_a_loop_finds(orders: int, seed: int) -> None:
             hi = min(n, hi + int(draw.integers(1, 40)))
             continue
         start += int(draw.integers(1, 4))
+
+
+@pytest.mark.parametrize("orders", [0b001, 0b011, 0b010, 0b100, 0b110, 0b101])
+@pytest.mark.parametrize("within", [-1, 0, 7, 60])
+def test_all_starts_at_once(orders: int, within: int) -> None:
+    draw = np.random.default_rng(orders * 100 + within + 1)
+    n = 300
+    bounds = np.array([0, 1, 120, 300])
+    time = np.cumsum(draw.integers(0, 3, n))
+    own, wanted = draw.integers(0, 25, n), draw.integers(0, 25, n) + draw.choice([-20, 0, 20], n)
+    wanted = np.clip(wanted, 0, 44)
+    is_start, is_candidate = draw.random(n) < 0.7, draw.random(n) < 0.4
+    found = hopeless_starts(bounds[:-1], bounds[1:], within, time, is_start, is_candidate, own, wanted, orders)
+    for lo, hi in itertools.pairwise(bounds):
+        for start in range(lo, hi):
+            passing = [
+                row
+                for row in range(start + 1, hi)
+                if is_candidate[row] and (within < 0 or time[row] - time[start] <= within)
+                and orders >> (int(np.sign(own[row] - wanted[start])) + 1) & 1
+            ]  # fmt: skip
+            assert found[start] == bool(is_start[start] and not passing)
+
+
+@pytest.mark.parametrize("mode", ["", "MAXIMAL MATCH ", "INCREMENTAL MATCH ", "ALL MATCHES "])
+@pytest.mark.parametrize("within", ["", " WITHIN 2000"])
+def test_starts_that_cannot_match_are_found_together(mode: str, within: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each start row would look through all rows, or its whole window; nulls are no partners."""
+    called = []
+    sifted = row_matcher.without_hopeless_starts
+    monkeypatch.setattr(
+        row_matcher,
+        "without_hopeless_starts",
+        lambda *given: called.append(1) or sifted(*given),  # type: ignore[func-returns-value]
+    )
+    n = 4_000
+    value = np.random.default_rng(3).integers(0, 60, n)
+    value[3_500:][value[3_500:] == 7] = 5_000
+    ts = np.arange(n)
+    columns = {"k": np.zeros(n), "ts": ts, "v": pa.array(value, mask=value == 11), "f": np.zeros(n), "s": [""] * n}
+    table = pa.table(
+        {name: pa.array(columns[name], from_pandas=True).cast(type_) for name, type_ in ARROW_TYPES.items()}
+    )
+    text = (
+        f"ORDER BY ts MEASURES A.ts AS a, C.ts AS c AFTER MATCH SKIP PAST LAST ROW {mode}"
+        f"PATTERN (A B* C){within} DEFINE C AS C.v = A.v - 4995"
+    )
+    found = run(spec_of(text), table)
+    assert called == [1]
+    expected, start = [], 0
+    while start < n:
+        last = min(n, start + 2001) if within else n
+        ends = [row for row in range(start + 1, last) if value[row] == 5] if value[start] == 5_000 else []
+        if ends:
+            expected += [(start, end) for end in (ends if mode[:3] in ("INC", "ALL") else ends[-1:])]
+        start = ends[-1] + 1 if ends else start + 1
+    assert list(zip(*(column.to_pylist() for column in found.columns[:2]), strict=True)) == expected
+    assert expected
