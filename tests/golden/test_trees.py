@@ -6,9 +6,10 @@ import sqlglot
 
 from episode.lang.rows.parser import parse_clause
 from episode.lang.statement import parse_statement
-from episode.plan.rows.explain import explain_row_pattern
+from episode.plan.rows.explain import explain_row_pattern, explain_window
 from episode.plan.rows.plan import plan_row_pattern
 from episode.plan.rows.program import compile_pattern
+from episode.plan.rows.windows import plan_window
 from episode.plan.schema import InputSchema
 from tests.golden.cases import SCHEMA, Case, check, parametrized
 from tests.golden.printing import output_text, statement_text
@@ -32,6 +33,13 @@ def plan_text(text: str) -> str:
     return "\n".join(lines)
 
 
+def window_plan_text(text: str) -> str:
+    (select,) = parse_statement(text).windowed
+    plan = plan_window(select.windows[0], InputSchema(SCHEMA, type_of))
+    measures = [f"  {measure.name}: {measure.sql}" for measure in plan.measures.measures]
+    return "\n".join([*explain_window(plan), *measures])
+
+
 def program_text(pattern: str) -> str:
     program = compile_pattern(parse_clause(f"PATTERN ({pattern})"))
     lines = [f"{index:>3}  {instruction}" for index, instruction in enumerate(program.instructions)]
@@ -46,6 +54,11 @@ def test_parse(case: Case) -> None:
 @parametrized("plan")
 def test_plan(case: Case) -> None:
     check(case, plan_text)
+
+
+@parametrized("window_plan")
+def test_window_plan(case: Case) -> None:
+    check(case, window_plan_text)
 
 
 @parametrized("program")
