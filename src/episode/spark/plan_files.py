@@ -54,7 +54,7 @@ def files_of_plan(spark: SparkSession, frame: DataFrame) -> TableFiles | str:
         return relation if isinstance(relation, str) else _table_files(spark, execution.sparkPlan())
     except Refused as reason:
         return str(reason)
-    except NOT_KNOWN:
+    except (*NOT_KNOWN, LookupError, ArithmeticError, ValueError):
         return UNREADABLE
 
 
