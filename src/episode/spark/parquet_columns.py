@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -81,19 +81,20 @@ def delivered(column: pa.Array, kind: pa.DataType) -> pa.Array:
 # ---- statistics --------------------------------------------------------------------------------------------
 
 
-def ranges(footer: pq.FileMetaData, number: int, names: dict[str, str | None], schema: pa.Schema) -> dict[str, Range]:
-    """What the statistics of a row group say of some columns. names: of the columns in the file."""
-    group = footer.row_group(number)
-    places = {group.column(i).path_in_schema: i for i in range(group.num_columns)}
+def group_ranges(footer: pq.FileMetaData, schema: pa.Schema, case_sensitive: bool) -> Iterator[dict[str, Range]]:
+    """For each row group, what its statistics say of the columns of a schema."""
     columns = footer.schema.to_arrow_schema()
-    found = {}
-    for name, of_file in names.items():
-        if of_file is None:
-            found[name] = Range(group.num_rows, group.num_rows)
-        elif of_file in places:
-            chunk = group.column(places[of_file])
-            found[name] = _range(chunk, columns.field(of_file).type, schema.field(name).type, group.num_rows)
-    return found
+    names = file_names(columns.names, schema.names, case_sensitive)
+    places = {footer.schema.column(i).path: i for i in range(len(footer.schema))}
+    for group in map(footer.row_group, range(footer.num_row_groups)):
+        found = {}
+        for field, name in zip(schema, names, strict=True):
+            if name is None:
+                found[field.name] = Range(group.num_rows, group.num_rows)
+            elif name in places:
+                chunk = group.column(places[name])
+                found[field.name] = _range(chunk, columns.field(name).type, field.type, group.num_rows)
+        yield found
 
 
 def _range(chunk: pq.ColumnChunkMetaData, kind: pa.DataType, wanted: pa.DataType, rows: int) -> Range:

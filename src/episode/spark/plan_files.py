@@ -49,6 +49,7 @@ _OPTIONS = {
     "ignoreCorruptFiles": "true",
     "ignoreMissingFiles": "true",
 }
+_FEW_FILES = 10
 _WORKER_ENVIRONMENT = "spark.executorEnv."
 _COLUMN_RULES = ("EXISTS_DEFAULT", "parquet.field.id")
 
@@ -63,7 +64,7 @@ def files_of_plan(spark: SparkSession, frame: DataFrame) -> TableFiles | str:
         return relation if isinstance(relation, str) else _table_files(spark, execution.sparkPlan())
     except Refused as reason:
         return str(reason)
-    except NOT_KNOWN:
+    except (*NOT_KNOWN, LookupError, ArithmeticError, ValueError):
         return UNREADABLE
 
 
@@ -144,7 +145,7 @@ def _listed(
     relation = scan.relation()
     schema = _schema(fields, (*columns, *(columns_in(condition) if condition is not None else ())))
     directories = items(relation.location().listFiles(scan.partitionFilters(), scan.dataFilters()))
-    uris = [[file.getPath().toUri().toString() for file in items(one.files())] for one in directories]
+    uris = _uris(spark, relation.location(), [directory.files() for directory in directories])
     storage = _storage(spark, relation, [uri for of_one in uris for uri in of_one])
     files = [DataFile(storage.path(uri), number) for number, of_one in enumerate(uris) for uri in of_one]
     return TableFiles(
@@ -156,6 +157,29 @@ def _listed(
         condition,
         _setting(spark, "spark.sql.caseSensitive") == "true",
     )
+
+
+def _uris(spark: SparkSession, location: Any, listed: list[Any]) -> list[list[str]]:
+    """The files of each directory as encoded URIs. A question for each file takes long where there are many; then all
+    that the index holds are asked for at once, and found by their directories."""
+    sizes = [files.size() for files in listed]
+    held: dict[str, list[str]] = {}
+    if sum(sizes) > _FEW_FILES and class_of(location) == "InMemoryFileIndex":
+        wrapped = spark._jvm.scala.collection.immutable.ArraySeq.unsafeWrapArray(location.inputFiles())
+        for uri in wrapped.mkString("\n").split("\n"):
+            folder, _, name = uri.rpartition("/")
+            if not name.startswith(("_", ".")):
+                held.setdefault(folder, []).append(uri)
+    found = []
+    for files, size in zip(listed, sizes, strict=True):
+        folder = _uri(files.apply(0)).rpartition("/")[0] if size and held else ""
+        known = held.get(folder, [])
+        found.append(known if len(known) == size else [_uri(file) for file in items(files)])
+    return found
+
+
+def _uri(file: Any) -> str:
+    return str(file.getPath().toUri().toString())
 
 
 def _schema(fields: StructType, names: tuple[str, ...]) -> pa.Schema:

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 from episode.spark.conditions import Condition, columns_in, evaluate, excluded, text_of
-from episode.spark.parquet_columns import delivered, file_names, mismatch, ranges
+from episode.spark.parquet_columns import delivered, file_names, group_ranges, mismatch
 from episode.spark.plan_files import files_of_plan
 from episode.spark.snapshots import snapshot_files
 from episode.spark.storage import LOCAL, Storage
@@ -228,16 +228,13 @@ def _footers(table: TableFiles) -> list[pq.FileMetaData] | str:
 
 def _groups_with_rows(table: TableFiles, footer: pq.FileMetaData, schema: pa.Schema) -> Iterator[int]:
     """The row groups of a file in which the condition may hold."""
-    names: dict[str, str | None] = {}
-    if table.condition is not None:
-        columns = footer.schema.to_arrow_schema().names
-        wanted = [name for name in dict.fromkeys(columns_in(table.condition)) if name in schema.names]
-        names = dict(zip(wanted, file_names(columns, wanted, table.case_sensitive), strict=True))
-    for number in range(footer.num_row_groups):
-        if footer.row_group(number).num_rows == 0:
-            continue
-        if table.condition is None or not excluded(table.condition, ranges(footer, number, names, schema)):
-            yield number
+    filled = [number for number in range(footer.num_row_groups) if footer.row_group(number).num_rows]
+    if table.condition is None:
+        yield from filled
+        return
+    asked = pa.schema([schema.field(name) for name in set(columns_in(table.condition)) if name in schema.names])
+    ranges = list(group_ranges(footer, asked, table.case_sensitive))
+    yield from (number for number in filled if not excluded(table.condition, ranges[number]))
 
 
 def row_bytes(schema: pa.Schema) -> int:
