@@ -21,6 +21,7 @@ GIVEN: list[dict[str, Any]] = [
     {"max_state_rows": 10},
     {"max_state_rows": 10, "when_full": "drop"},
     {"counters": "mine"},
+    {"on_error": "skip key"},
 ]
 
 
