@@ -31,7 +31,8 @@ def sql(
     options: Options | None = None,
     **tables: Table,
 ) -> DataFrame:
-    """Run a Spark SQL statement that may hold MATCH_RECOGNIZE clauses; returns a lazy DataFrame.
+    """Run a Spark SQL statement that may hold MATCH_RECOGNIZE clauses and row patterns in windows; returns a lazy
+    DataFrame.
 
     args: the values of the statement's parameters, which are written :name. They are bound, never pasted.
     tables: names used in the statement: DataFrames, or paths of Parquet files. Other names come from Spark's catalog.
@@ -295,7 +296,8 @@ def sql_local(
     text: str, args: Mapping[str, object] | None = None, *, options: Options | None = None, **tables: Any
 ) -> Any:
     """Run one pattern over one table in this process, without Spark: `SELECT columns FROM t MATCH_RECOGNIZE (…)`,
-    EVENTS (…) or SITUATIONS (…) in its place, or an event or situation pattern with FROM.
+    EVENTS (…) or SITUATIONS (…) in its place, `SELECT … FROM t WINDOW w AS (… PATTERN …)`, or an event or situation
+    pattern with FROM.
 
     tables: Arrow tables, pandas or Polars frames; the result is of the same kind. Timestamps with a zone are Spark's
         timestamp, those without are timestamp_ntz; days are those of UTC.
