@@ -34,7 +34,8 @@ def sql(
     tables: Mapping[str, Table] | None = None,
     **named: Table,
 ) -> DataFrame:
-    """Run a Spark SQL statement that may hold MATCH_RECOGNIZE clauses; returns a lazy DataFrame.
+    """Run a Spark SQL statement that may hold MATCH_RECOGNIZE clauses and row patterns in windows; returns a lazy
+    DataFrame.
 
     CREATE TABLE … AS, CREATE TEMP VIEW, INSERT, MERGE, UPDATE and DELETE are run at once.
 
@@ -317,7 +318,8 @@ def sql_local(
     **named: Any,
 ) -> Any:
     """Run one pattern over one table in this process, without Spark: `SELECT columns FROM t MATCH_RECOGNIZE (…)`,
-    EVENTS (…) or SITUATIONS (…) in its place, or an event or situation pattern with FROM.
+    EVENTS (…) or SITUATIONS (…) in its place, `SELECT … FROM t WINDOW w AS (… PATTERN …)`, or an event or situation
+    pattern with FROM.
 
     tables, or by keyword: Arrow tables, pandas or Polars frames; the result is of the same kind. Timestamps with a zone
         are Spark's timestamp, those without are timestamp_ntz; days are those of UTC.

@@ -195,7 +195,7 @@ class SelectedColumns:
         for column in tree.find_all(exp.Column):
             if scalars.column(column.parts[0].name) is None:
                 message = f"There is no column {column.parts[0].name} in the output of the pattern."
-                known = f"There are: {', '.join(output.column_names)}."
+                known = f"There are: {', '.join(self._starred(output.column_names))}."
                 raise self.source.error(EpisodeAnalysisError, message, self.span, known)
         try:
             return name, scalars.evaluate(tree)

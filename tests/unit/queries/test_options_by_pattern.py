@@ -13,7 +13,8 @@ from episode.queries.language import Language
 from episode.queries.languages import LANGUAGES
 from episode.queries.statement import StatementQuery
 
-ROWS, _WINDOWS, EVENTS, SITUATIONS, CORRELATION = LANGUAGES.values()
+ROWS, EVENTS, SITUATIONS, CORRELATION, WINDOWS = LANGUAGES.values()
+WINDOW = "WINDOW w AS (ORDER BY ts ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING PATTERN (A))"
 
 
 @pytest.mark.parametrize(
@@ -22,6 +23,7 @@ ROWS, _WINDOWS, EVENTS, SITUATIONS, CORRELATION = LANGUAGES.values()
         ({"closure": "runs"}, [SITUATIONS], "Options(closure='runs') has no meaning for a situation pattern."),
         ({"detect": "complete"}, [EVENTS], "Options(detect='complete') has no meaning for an event pattern."),
         ({"detect": "complete"}, [ROWS], "Options(detect='complete') has no meaning for a row pattern."),
+        ({"match_times": True}, [WINDOWS], "Options(match_times=True) has no meaning for a pattern window."),
         ({"detect": "complete"}, [ROWS, EVENTS], "Options(detect='complete') has no meaning for an event pattern."),
         ({"match_times": True}, [SITUATIONS], "Options(match_times=True) has no meaning for a situation pattern."),
         ({"step_budget": 5}, [SITUATIONS], "Options(step_budget=5) has no meaning for a situation pattern."),
@@ -38,6 +40,7 @@ def test_options_without_a_meaning_are_refused(given: dict[str, Any], kinds: lis
     ("given", "kinds"),
     [
         ({}, [ROWS]),
+        ({"step_budget": 5}, [WINDOWS]),
         ({"detect": "earliest", "step_budget": 10_000_000}, [ROWS, EVENTS, SITUATIONS]),
         ({"detect": "complete"}, [ROWS, SITUATIONS]),
         ({"match_times": True, "step_budget": 5}, [EVENTS]),
@@ -55,6 +58,7 @@ def test_what_one_pattern_of_the_query_can_use_may_be_given(given: dict[str, Any
         ("SELECT * FROM t MATCH_RECOGNIZE (ORDER BY ts PATTERN (A) DEFINE A AS true)", {"detect": "complete"}),
         ("SELECT * FROM EVENTS (FROM t ORDER BY ts PATTERN A; B)", {"detect": "complete"}),
         ("FROM t ORDER BY ts PATTERN A; B", {"detect": "complete"}),
+        (f"SELECT count(*) OVER w FROM t {WINDOW}", {"match_times": True}),
         ("FROM t DEFINE A AS x > 1, B AS x < 1 PATTERN A before B", {"match_times": True}),
         ("SELECT * FROM SITUATIONS (FROM t DEFINE A AS x > 1, B AS x < 1 PATTERN A before B)", {"step_budget": 5}),
     ],

@@ -114,10 +114,24 @@ def _function(cursor: Cursor, call: Call) -> Scalar:
             name.span,
             "Aggregates, first_value, last_value and nth_value are; scalar functions stand around them.",
         )
+    _check_arguments(cursor)
     scalar = parse_scalar(cursor, frozenset())
     if len(scalar.atoms) != 1 or scalar.text.strip() != scalar.atoms[0][0]:
         cursor.fail(f"Expected one call before OVER, found {describe(name)}.", name)
     return scalar
+
+
+def _check_arguments(cursor: Cursor) -> None:
+    """FIRST and LAST have no offset here, and there are no labels to count."""
+    name = cursor.token
+    arguments = split_arguments(cursor, cursor.index + 2, cursor.end - 1)
+    if name.upper in ("FIRST", "LAST") and len(arguments) > 1:
+        place = cursor.tokens[arguments[1][0]]
+        cursor.fail(f"{name.text} takes one argument {WHERE}.", place, "nth_value(x, 2) is x of the second row.")
+    for begin, end in arguments:
+        if end - begin > 1 and cursor.tokens[end - 1].is_symbol("*") and cursor.tokens[end - 2].is_symbol("."):
+            star = Token(Kind.SYMBOL, "*", cursor.tokens[begin].start, cursor.tokens[end - 1].end)
+            cursor.fail("Columns cannot be counted by a star here.", star, "count(*) counts rows, count(x) values.")
 
 
 def _refuse_row_functions(scalar: Scalar, source: str) -> Scalar:

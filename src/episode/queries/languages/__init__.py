@@ -21,10 +21,10 @@ from episode.queries.languages.windows import RowPatternsInWindows
 
 LANGUAGES: dict[type, Language[Any]] = {
     MatchRecognize: RowPatterns(),
-    PatternWindow: RowPatternsInWindows(),
     EventQuery: EventPatterns(),
     SituationQuery: SituationPatterns(),
     Correlation: Correlations(),
+    PatternWindow: RowPatternsInWindows(),
 }
 """Each language by the class of its parsed queries."""
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class RowPatternsInWindows(Language[PatternWindow]):
-    name = "row pattern in a window"
+    name = "pattern window"
     called = "a row pattern in a window"
     options = frozenset({"step_budget"})
     times = ("", "")  # a window is no table, so that it is not correlated
