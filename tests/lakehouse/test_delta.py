@@ -82,7 +82,7 @@ def test_a_partitioned_table(spark: SparkSession, tmp_path: Path) -> None:
     query = RISES.format(table=f"(SELECT * FROM t WHERE {few})")
     assert rows(episode.sql(query, spark=spark, t=str(tmp_path / "t"))) == expected(ticks(spark).where(few))
     with pytest.raises(EpisodeAnalysisError, match="lies in the Delta table"):
-        matches(spark, str(tmp_path / "t" / "k=key%201"))
+        matches(spark, str(next((tmp_path / "t").glob("k=*"))))
 
 
 def test_columns_that_were_added(spark: SparkSession, place: Path) -> None:

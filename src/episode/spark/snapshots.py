@@ -26,7 +26,9 @@ from episode.spark.table_files import DataFile, TableFiles
 
 _PLAIN_FEATURES = frozenset({"columnMapping", "deletionVectors", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"})
 """Features of Delta that change nothing in what a file says: the first two where they are not in use."""
+_TASKS = ("BaseFileScanTask", "SplitScanTask")
 _FIELD_ID = b"PARQUET:field_id"
+_MAGIC = 4
 
 # ---- Delta -------------------------------------------------------------------------------------------
 
@@ -94,13 +96,14 @@ def _iceberg_scan(plan: Any) -> Any:
 
 def _iceberg_files(spark: SparkSession, frame: DataFrame, scan: Any) -> TableFiles:
     """By the tasks that Iceberg plans: parts of files, each with the files of its deleted rows."""
-    unread: dict[str, int] = {}
+    parts: dict[str, list[tuple[int, int]]] = {}
+    sizes: dict[str, int] = {}
     ids: dict[str, int] = {}
     for partition in scan.toBatch().planInputPartitions():
         if not ids:
             ids = {field.name(): field.fieldId() for field in partition.projection().columns()}
-        for task in partition.taskGroup().tasks():
-            if not task.isFileScanTask() or task.isDataTask():
+        for task in partition.taskGroup().tasks().toArray():
+            if class_of(task) not in _TASKS:
                 raise Refused("the Iceberg table is not read from its files")
             if not task.deletes().isEmpty():
                 raise Refused("rows of the Iceberg table's files are deleted (position or equality deletes)")
@@ -108,11 +111,12 @@ def _iceberg_files(spark: SparkSession, frame: DataFrame, scan: Any) -> TableFil
             if file.format().name() != "PARQUET":
                 raise Refused(f"the Iceberg table has files of {file.format().name()}, not Parquet")
             location = file.location()
-            unread[location] = unread.get(location, file.fileSizeInBytes()) - task.length()
-    if any(unread.values()):
+            sizes[location] = file.fileSizeInBytes()
+            parts.setdefault(location, []).append((task.start(), task.start() + task.length()))
+    if not all(whole(parts[location], size) for location, size in sizes.items()):
         raise Refused("the Iceberg table's files are read in part")
     local = str(spark._jsc.hadoopConfiguration().get("fs.defaultFS")).startswith("file:")
-    paths = sorted(local_path(location, local) for location in unread)
+    paths = sorted(local_path(location, local) for location in sizes)
     _check_columns(paths, {name: ids[name] for name in frame.columns} if ids else {})
     try:
         fields = carry.arrow_schema(frame.schema)
@@ -120,6 +124,13 @@ def _iceberg_files(spark: SparkSession, frame: DataFrame, scan: Any) -> TableFil
         raise Refused(str(error)) from None
     files = tuple(DataFile(path) for path in paths)
     return TableFiles(LOCAL, files, pa.table({}), tuple(frame.columns), fields, case_sensitive=True)
+
+
+def whole(parts: Sequence[tuple[int, int]], size: int) -> bool:
+    """Are these parts of a Parquet file, from and to, all of it? Its first row group comes after a word of 4 bytes."""
+    ordered = sorted(parts)
+    ends = [ordered[0][0], *(end for _, end in ordered)]
+    return ends[0] <= _MAGIC and ends[:-1] == [begin for begin, _ in ordered] and ends[-1] == size
 
 
 def local_path(location: str, local: bool) -> str:

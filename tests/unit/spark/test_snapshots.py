@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from episode.spark.classic import Refused
-from episode.spark.snapshots import local_path, reason_of_log
+from episode.spark.snapshots import local_path, reason_of_log, whole
 
 PLAIN = {"minReaderVersion": 1, "minWriterVersion": 2}
 
@@ -34,3 +34,12 @@ def test_locations() -> None:
     for location, local in (("/a.parquet", False), ("s3://bucket/a.parquet", True)):
         with pytest.raises(Refused, match="not local"):
             local_path(location, local)
+
+
+def test_whole_files() -> None:
+    assert whole([(0, 90)], 90)
+    assert whole([(50, 90), (4, 50)], 90)
+    assert not whole([(4, 50)], 90)
+    assert not whole([(50, 90)], 90)
+    assert not whole([(4, 50), (60, 90)], 90)
+    assert not whole([(4, 50), (4, 50), (50, 90)], 90)
