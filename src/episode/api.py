@@ -10,9 +10,10 @@ from episode.lang.statement import parse_statement
 from episode.queries.correlating import CorrelateQuery, On, Pattern
 from episode.queries.expanding import ExpandQuery
 from episode.queries.inputs import Table, arguments_of, checked_tables, every_table, session_of, text_of
+from episode.queries.keywords import check_statement_tables
 from episode.queries.language import Given, Length
 from episode.queries.match import MatchQuery, given_of, keys_of
-from episode.queries.options import Options
+from episode.queries.options import Options, options_of
 from episode.queries.statement import StatementQuery
 from episode.queries.user_aggregates import register_aggregate
 
@@ -111,7 +112,7 @@ def start(
 
     wishes = Wishes(input, checkpoint, tasks, name, max_unprocessed, push_ahead, snapshot_every, metrics_port)
     text, arguments = text_of(query), arguments_of(args)
-    return start_live(text, session_of(spark, {}), into, options or Options(), arguments, wishes)
+    return start_live(text, session_of(spark, {}), into, options_of(options), arguments, wishes)
 
 
 def _statement(
@@ -121,9 +122,10 @@ def _statement(
     options: Options | None,
     tables: dict[str, Table],
 ) -> StatementQuery:
-    statement, arguments = parse_statement(text_of(text)), arguments_of(args)
+    statement, arguments, chosen = parse_statement(text_of(text)), arguments_of(args), options_of(options)
+    check_statement_tables("sql", tables, statement.tokens)
     given = checked_tables(tables)
-    return StatementQuery(statement, session_of(spark, given), options or Options(), given, arguments)
+    return StatementQuery(statement, session_of(spark, given), chosen, given, arguments)
 
 
 def match(
@@ -162,7 +164,7 @@ def match(
     """
     given = given_of(time, start, key, type_column, strategy, detect, granularity, probabilities, width)
     every = every_table(tables, named)
-    query = MatchQuery(events, text, given, spark, options or Options(), every, arguments_of(args))
+    query = MatchQuery(events, text, given, spark, options_of(options), every, arguments_of(args))
     return query.planned().frame()
 
 
@@ -187,7 +189,7 @@ def expand(
     type_column is not looked at.
     """
     given = Given(time, start, keys_of(key), type_column, strategy)
-    return ExpandQuery(collapsed, text, given, spark, options or Options(), arguments_of(args)).planned().frame()
+    return ExpandQuery(collapsed, text, given, spark, options_of(options), arguments_of(args)).planned().frame()
 
 
 def explain_match(
@@ -213,7 +215,7 @@ def explain_match(
     """How `match` would evaluate the pattern. analyze: run it, and say what the plans of all shards did."""
     given = given_of(time, start, key, type_column, strategy, detect, granularity, probabilities, width)
     every = every_table(tables, named)
-    query = MatchQuery(events, text, given, spark, options or Options(), every, arguments_of(args))
+    query = MatchQuery(events, text, given, spark, options_of(options), every, arguments_of(args))
     planned = query.planned()
     lines = planned.explain()
     if analyze:
@@ -302,7 +304,7 @@ def _correlation(
     options: Options | None,
 ) -> CorrelateQuery:
     arguments = arguments_of(args)
-    return CorrelateQuery(live, archive, recency, on, where, ordered, options or Options(), spark, arguments)
+    return CorrelateQuery(live, archive, recency, on, where, ordered, options_of(options), spark, arguments)
 
 
 def sql_local(
@@ -325,7 +327,7 @@ def sql_local(
     from episode.queries import local_statement
 
     every = every_table(tables, named)
-    return local_statement.sql_local(text_of(text), every, options or Options(), arguments_of(args))
+    return local_statement.sql_local(text_of(text), every, options_of(options), arguments_of(args))
 
 
 def match_local(
@@ -349,7 +351,7 @@ def match_local(
     from episode.queries import local_statement
 
     given = given_of(time, start, key, type_column, strategy, detect, granularity, probabilities, width)
-    return local_statement.match_local(events, text_of(text), given, options or Options(), arguments_of(args))
+    return local_statement.match_local(events, text_of(text), given, options_of(options), arguments_of(args))
 
 
 def compile_kernels() -> None:

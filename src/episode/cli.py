@@ -1,83 +1,47 @@
 """The command line: episode run, explain, demo, samples; push, tail, archive, streams.
 
 Results go to standard output, everything else to standard error. Exit codes: 0 done, 1 failed, 2 the query or the
-arguments are wrong. pyspark is imported only when a query is about to run, so that help is quick.
+arguments are wrong, 130 interrupted. pyspark is imported only when a query is about to run, so that help is quick.
 """
 
 from __future__ import annotations
 
-import os
-import re
-import sys
-import tempfile
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from enum import Enum
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
 from rich.text import Text
 
-from episode import cli_inputs, cli_live, cli_streams
-from episode.errors import EpisodeDataError, EpisodeError
+from episode import cli_completing, cli_follow, cli_inputs, cli_live, cli_results, cli_session, cli_streams, cli_tables
+from episode.cli_errors import errors_reported
+from episode.cli_interrupts import interruptible
+from episode.cli_options import (
+    ArgumentOption,
+    CatalogOption,
+    ConfOption,
+    EventFormat,
+    Handling,
+    JarsOption,
+    MasterOption,
+    NameArgument,
+    PackageOption,
+    QueryArgument,
+    SkipCorruptOption,
+    TableOption,
+)
+from episode.cli_results import Format
+from episode.errors import EpisodeError
 from episode.report.quiet import quiet_spark
-
-SCREEN_ROWS = 50
-FAILED, WRONG = 1, 2
 
 app = typer.Typer(
     help="Find episodes (patterns of rows over time) in your data, with MATCH_RECOGNIZE on Apache Spark.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-
-
-class Format(str, Enum):
-    """Where a result goes: the screen, or files."""
-
-    table = "table"
-    parquet = "parquet"
-    csv = "csv"
-    json = "json"
-
-
-class Handling(str, Enum):
-    """How events come to the matching loop of a live task."""
-
-    adaptive = "adaptive"
-    push = "push"
-    pull = "pull"
-
-
-QueryArgument = Annotated[
-    str, typer.Argument(metavar="QUERY", help="A file with the query, - for standard input, or the query itself.")
-]
-TableOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--table",
-        "-t",
-        metavar="NAME=PATH",
-        help="A table of the query: a Parquet file or directory, or .csv or .json by the suffix; or a Kafka topic "
-        "of JSON values, kafka://HOST:PORT/TOPIC?schema=NAME TYPE, … May be repeated.",
-    ),
-]
-ArgumentOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--arg",
-        "-a",
-        metavar="NAME=VALUE",
-        help="The value of a parameter, which is :NAME in the query: a number, true, false, null, or text. "
-        "May be repeated.",
-    ),
-]
 
 
 def _as_one_line(message: Warning | str, *_: object, **__: object) -> str:
@@ -111,7 +75,8 @@ def run(
     table: TableOption = None,
     arg: ArgumentOption = None,
     output: Annotated[
-        str | None, typer.Option("--output", "-o", metavar="PATH", help="Write the result there.")
+        str | None,
+        typer.Option("--output", "-o", metavar="PATH", help="Write the result there; delta:PATH: as a Delta table."),
     ] = None,
     format: Annotated[
         Format | None,
@@ -148,6 +113,7 @@ def run(
             metavar="WHERE",
             help="With --live: a stream by its name (made where there is none), a path with a slash for Parquet files, "
             "or kafka://HOST:PORT/TOPIC. Default: the screen.",
+            autocompletion=cli_completing.streams,
         ),
     ] = None,
     input: Annotated[
@@ -162,18 +128,23 @@ def run(
             "--metrics", min=0, metavar="PORT", help="With --live: figures for Prometheus, on 127.0.0.1; 0: any port."
         ),
     ] = None,
+    master: MasterOption = None,
+    conf: ConfOption = None,
+    package: PackageOption = None,
+    jars: JarsOption = None,
 ) -> None:
     """Run a query and show or store its result."""
     only_live = {"--into": into, "--input": input, "--tasks": tasks, "--metrics": metrics}
     never_live = {"--follow": follow, "--watermark": watermark, "--table": table, "--output": output}
     cli_live.check(live, only_live, {**never_live, "--format": format, "--limit": limit, "--overwrite": overwrite})
+    session = cli_session.read_session(master, conf or [], package or [], jars or [])
+    notes = Console(stderr=True)
     if live:
         given = cli_live.LiveArguments(into, (input or Handling.adaptive).value, checkpoint, tasks, metrics)
         cli_live.read_into(into)
         text, arguments = cli_inputs.read_query(query), cli_inputs.read_arguments(arg or [])
-        notes = Console(stderr=True)
-        with _errors_reported(notes):
-            cli_live.run(text, arguments, given, notes)
+        with errors_reported(notes):
+            cli_live.run(text, arguments, given, session, notes)
         return
     cli_inputs.check_follow_options(
         follow,
@@ -184,51 +155,71 @@ def run(
     text = cli_inputs.read_query(query)
     paths = cli_inputs.read_tables(table or [])
     arguments = cli_inputs.read_arguments(arg or [])
-    chosen = _format(format, output)
+    chosen, output = cli_results.chosen_output(format, output)
     if follow:
         cli_inputs.check_followed(paths.values())
     if output is not None and follow:
         cli_inputs.check_followed_output(output, paths.values(), checkpoint)
     elif output is not None:
         cli_inputs.check_output(output, paths.values(), overwrite)
-    notes = Console(stderr=True)
-    with _errors_reported(notes):
+    with errors_reported(notes):
         if follow:
-            _follow(text, arguments, paths, watermark, checkpoint, output, chosen, notes)
+            where = cli_follow.FollowArguments(watermark, checkpoint, output, chosen)
+            cli_follow.run(text, arguments, paths, where, session, notes)
             return
-        import episode
-        from episode.report.progress import progress
+        target = cli_results.Target(output, chosen, limit, overwrite)
+        interruptible(lambda: _run(text, arguments, paths, target, session, notes))
 
-        with notes.status("Starting Spark and reading the query"), quiet_spark():
-            result = episode.sql(text, arguments, tables=_opened(paths))
-        if result.isStreaming:
-            raise EpisodeError("The result is a stream, which does not end.", hint="Add --follow.")
-        if limit is not None and (output is not None or chosen is not Format.table):
-            result = result.limit(limit)
-        with progress(result.sparkSession, notes):
-            if output is not None:
-                _write(result, output, chosen, overwrite)
-            elif chosen is Format.table:
-                _show(result, SCREEN_ROWS if limit is None else limit, notes)
-            else:
-                _print_lines(result, chosen)
-        if output is not None:
-            notes.print(Text(f"Written to {output} ({chosen.value})."))
+
+def _run(
+    text: str,
+    arguments: dict[str, object],
+    paths: dict[str, str],
+    target: cli_results.Target,
+    session: cli_session.SessionArguments,
+    notes: Console,
+) -> None:
+    """Run a query over tables as they are now."""
+    import episode
+    from episode.report.progress import progress
+
+    with notes.status("Starting Spark and reading the query"), quiet_spark():
+        cli_session.start(session)
+        result = episode.sql(text, arguments, tables=cli_tables.opened(paths))
+    if result.isStreaming:
+        raise EpisodeError("The result is a stream, which does not end.", hint="Add --follow.")
+    with progress(result.sparkSession, notes):
+        target.take(result, notes)
+    if target.output is not None:
+        notes.print(Text(f"Written to {target.output} ({target.format.value})."))
 
 
 @app.command()
-def explain(query: QueryArgument, table: TableOption = None, arg: ArgumentOption = None) -> None:
+def explain(
+    query: QueryArgument,
+    table: TableOption = None,
+    arg: ArgumentOption = None,
+    master: MasterOption = None,
+    conf: ConfOption = None,
+    package: PackageOption = None,
+    jars: JarsOption = None,
+) -> None:
     """Show how a query would run: pattern program, predicates, scan, shards, state. Nothing is run."""
+    session = cli_session.read_session(master, conf or [], package or [], jars or [])
     text = cli_inputs.read_query(query)
     paths = cli_inputs.read_tables(table or [])
     arguments = cli_inputs.read_arguments(arg or [])
     notes = Console(stderr=True)
-    with _errors_reported(notes):
+
+    def explained() -> str:
         import episode
 
         with notes.status("Starting Spark and reading the query"), quiet_spark():
-            explanation = episode.explain(text, arguments, tables=_opened(paths))
-        typer.echo(explanation)
+            cli_session.start(session)
+            return episode.explain(text, arguments, tables=cli_tables.opened(paths))
+
+    with errors_reported(notes):
+        typer.echo(interruptible(explained))
 
 
 @app.command()
@@ -244,7 +235,7 @@ def demo(
     notes = Console(stderr=True)
     if live and data is not None:
         raise typer.BadParameter("The ticks of a running market are not kept.", param_hint="--data")
-    with _errors_reported(notes):
+    with errors_reported(notes):
         if live:
             from episode import demo_live
 
@@ -270,23 +261,6 @@ def samples(
 
 # ---- declared streams ------------------------------------------------------------------------------
 
-NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="A declared stream, or its archive.")]
-CatalogOption = Annotated[
-    Path | None,
-    typer.Option("--catalog", metavar="DIRECTORY", help="Where streams are declared, in place of EPISODE_CATALOG."),
-]
-SkipCorruptOption = Annotated[
-    bool, typer.Option("--skip-corrupt", help="Leave out corrupt segments, with a warning for each.")
-]
-
-
-class EventFormat(str, Enum):
-    """How events are written in a file."""
-
-    json = "json"
-    csv = "csv"
-    parquet = "parquet"
-
 
 @app.command()
 def push(
@@ -311,7 +285,7 @@ def push(
     kind = cli_streams.kind_of(source, None if format is None else format.value)
     place = cli_streams.use_catalog(catalog)
     notes = Console(stderr=True)
-    with _errors_reported(notes):
+    with errors_reported(notes):
         cli_streams.push(name, source, kind, batch, producer, place, notes)
 
 
@@ -329,13 +303,16 @@ def tail(
 ) -> None:
     """Print the last events of a stream, and those that come, as JSON lines."""
     place = cli_streams.use_catalog(catalog)
-    with _errors_reported(Console(stderr=True)):
+    with errors_reported(Console(stderr=True)):
         cli_streams.tail(name, lines, after, follow, csv, skip_corrupt, place)
 
 
 @app.command()
 def archive(
-    names: Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", help="Default: all that have one.")] = None,
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[NAME]...", help="Default: all that have one.", autocompletion=cli_completing.streams),
+    ] = None,
     every: Annotated[
         str | None, typer.Option("--every", metavar="DURATION", help="Go on, with such pauses: '10 seconds'.")
     ] = None,
@@ -347,218 +324,22 @@ def archive(
     pause = cli_streams.read_every(every)
     place = cli_streams.use_catalog(catalog)
     notes = Console(stderr=True)
-    with _errors_reported(notes):
+    with errors_reported(notes):
         cli_streams.archive(names or [], pause, compact, skip_corrupt, place, notes)
 
 
 @app.command()
 def streams(
-    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="Describe this one.")] = None,
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="[NAME]", help="Describe this one.", autocompletion=cli_completing.streams),
+    ] = None,
     catalog: CatalogOption = None,
 ) -> None:
     """List the declared streams, or describe one."""
     place = cli_streams.use_catalog(catalog)
-    with _errors_reported(Console(stderr=True)):
+    with errors_reported(Console(stderr=True)):
         if name is None:
             cli_streams.show(place, Console())
         else:
             cli_streams.describe(name, place, Console())
-
-
-# ---- results ---------------------------------------------------------------------------------------
-
-
-def _format(wanted: Format | None, output: str | None) -> Format:
-    """The format asked for, or the one that the output path suggests."""
-    if output is None:
-        if wanted is Format.parquet:
-            raise typer.BadParameter(
-                "Parquet cannot be shown on the screen: give --output PATH.", param_hint="--format"
-            )
-        return wanted or Format.table
-    if wanted is Format.table:
-        raise typer.BadParameter(
-            "A table goes to the screen: choose parquet, csv or json for --output.", param_hint="--format"
-        )
-    return wanted or Format(cli_inputs.kind_of(output))
-
-
-def _write(result: Any, path: str, chosen: Format, overwrite: bool) -> None:
-    writer = result.write.mode("overwrite" if overwrite else "error")
-    if chosen is Format.csv:
-        writer = writer.option("header", True)
-    writer.format(chosen.value).save(path)
-
-
-def _show(result: Any, rows: int, notes: Console) -> None:
-    """The first rows on the screen, and a note when there are more."""
-    from episode.report.table import result_table
-
-    found = result.limit(rows + 1).collect()
-    screen = Console()
-    screen.print(result_table(result.columns, found[:rows]))
-    if len(found) > rows:
-        notes.print(Text(f"The first {rows:,} rows. --limit N shows more, --output PATH stores all."))
-    else:
-        notes.print(Text("1 row" if len(found) == 1 else f"{len(found):,} rows"))
-
-
-def _print_lines(result: Any, chosen: Format) -> None:
-    """The result on standard output as CSV or JSON lines, each line made by Spark."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    if chosen is Format.csv:
-        typer.echo(",".join(map(_quoted, result.columns)))
-    lines = result.selectExpr(f"to_{chosen.value}(struct(*)) AS line").toArrow()["line"]
-    for chunk in lines.chunks:
-        if len(chunk):
-            whole = pa.ListArray.from_arrays(pa.array([0, len(chunk)], pa.int32()), chunk.cast(pa.string()))
-            typer.echo(pc.binary_join(whole, "\n")[0].as_py())
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '\\"') + '"' if any(sign in name for sign in ',"\n\\') else name
-
-
-# ---- streams ---------------------------------------------------------------------------------------
-
-
-def _follow(
-    text: str,
-    arguments: dict[str, object],
-    paths: dict[str, str],
-    watermark: str | None,
-    checkpoint: str | None,
-    output: str | None,
-    chosen: Format,
-    notes: Console,
-) -> None:
-    """Run a query over streams until an interrupt."""
-    import episode
-    from episode import follow
-
-    hint = "Give its tables with --table NAME=DIRECTORY, or name a declared stream."
-    nothing = EpisodeError("The query has no stream to follow.", hint=hint)
-    if not paths and not episode.streams.names():
-        raise nothing
-    with notes.status("Starting Spark and reading the query"), quiet_spark(), follow.without_interrupts():
-        result = episode.sql(text, arguments, options=episode.Options(watermark=watermark), tables=_followed(paths))
-    if not result.isStreaming:
-        raise nothing
-    target = follow.Target(output, chosen.value, None if output is not None else _lines_of(result, chosen))
-    if output is None and chosen is Format.table and not sys.stdout.isatty():
-        notes.print("The matches are not shown, this is no terminal: --format json prints them.")
-    with _checkpoint(checkpoint, notes) as place:
-        follow.follow(result, target, place, notes, numeric_time=_is_numeric(text, watermark))
-
-
-def _is_numeric(text: str, watermark: str | None) -> bool:
-    """Is event time a number? The watermark says so, or else the streams that a query names."""
-    if watermark is not None:
-        return watermark.strip().isdigit()
-    import episode
-
-    words = {word.lower() for word in re.findall(r"\w+", text)}
-    named = [episode.streams.describe(name) for name in episode.streams.names() if name.lower() in words]
-    return any(one.event_time.units_per_millisecond == 1 for one in named)
-
-
-@contextmanager
-def _checkpoint(path: str | None, notes: Console) -> Iterator[str]:
-    """The place of the checkpoint: as given, or for this run alone."""
-    if path is not None:
-        yield path if not cli_inputs.is_local(path) else os.path.abspath(cli_inputs.local(path))
-        return
-    with tempfile.TemporaryDirectory(prefix="episode-checkpoint-", ignore_cleanup_errors=True) as place:
-        notes.print(
-            Text(f"The checkpoint is in {place} and goes when this run ends; --checkpoint PATH keeps one."),
-            soft_wrap=True,
-        )
-        yield place
-
-
-def _lines_of(result: Any, chosen: Format) -> Callable[[Any], None] | None:
-    """What prints the matches of a micro-batch as CSV or JSON lines; None for a table on the screen."""
-    if chosen is Format.table:
-        return None
-    if chosen is Format.csv:
-        typer.echo(",".join(map(_quoted, result.columns)))
-
-    def print_lines(batch: Any) -> None:
-        for row in batch.selectExpr(f"to_{chosen.value}(struct(*)) AS line").toLocalIterator():
-            typer.echo(row.line)
-
-    return print_lines
-
-
-# ---- inputs and errors -----------------------------------------------------------------------------
-
-
-def _opened(paths: dict[str, str]) -> dict[str, Any]:
-    """Tables as episode takes them: files by their paths, topics as DataFrames."""
-    return {
-        name: _topic(path, follow=False) if path.startswith(cli_inputs.KAFKA) else path for name, path in paths.items()
-    }
-
-
-def _followed(paths: dict[str, str]) -> dict[str, Any]:
-    """Tables as streams."""
-    from episode.spark import sources
-    from episode.spark.session import session
-
-    spark = session(None)
-    sources.fit_for_streams(spark)
-    return {
-        name: _topic(path, follow=True)
-        if path.startswith(cli_inputs.KAFKA)
-        else sources.followed_files(spark, path, cli_inputs.kind_of_directory(path))
-        for name, path in paths.items()
-    }
-
-
-def _topic(url: str, *, follow: bool) -> Any:
-    from episode.spark import sources
-    from episode.spark.session import session
-
-    topic = cli_inputs.read_topic(url)
-    return sources.topic(session(None), topic.servers, topic.name, topic.schema, topic.options, follow=follow)
-
-
-@contextmanager
-def _errors_reported(notes: Console) -> Iterator[None]:
-    """Errors become a message and an exit code; EPISODE_TRACEBACK=1 keeps the traceback, for bug reports."""
-    if os.environ.get("EPISODE_TRACEBACK"):
-        yield
-        return
-    try:
-        yield
-    except (typer.Exit, typer.Abort, typer.BadParameter):
-        raise
-    except BrokenPipeError:
-        # The reader of our output has left, as `head` does: nothing is wrong, and nothing more can be written.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except KeyboardInterrupt:
-        notes.print("interrupted")
-        raise typer.Exit(130) from None
-    except Exception as error:  # noqa: BLE001 - the last stop before the user: anything becomes a message
-        message, code = _explained(error)
-        notes.print(Text("error: ", style="bold red").append(message, style="default"), soft_wrap=True)
-        raise typer.Exit(code) from None
-
-
-def _explained(error: Exception) -> tuple[str, int]:
-    """What to tell the user, and the exit code."""
-    if not isinstance(error, EpisodeError) and "pyspark" in sys.modules:
-        from episode.spark.errors import translate
-
-        error = translate(error) or error
-    if isinstance(error, EpisodeError):
-        return str(error), FAILED if isinstance(error, EpisodeDataError) else WRONG
-    if "pyspark" in sys.modules:
-        from pyspark.errors import AnalysisException, PySparkException
-
-        if isinstance(error, PySparkException):
-            message = re.split(r"\n\n?(?:JVM stacktrace:|=== Streaming Query ===)", str(error))[0].strip()
-            return message, WRONG if isinstance(error, AnalysisException) else FAILED
-    return f"{type(error).__name__}: {error}", FAILED

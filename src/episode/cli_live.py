@@ -18,6 +18,7 @@ from rich.live import Live
 from rich.text import Text
 
 from episode import cli_inputs, follow
+from episode.cli_session import SessionArguments, start
 from episode.report.live_view import LiveQueryView
 from episode.report.quiet import quiet_spark
 
@@ -58,7 +59,9 @@ def read_into(text: str | None) -> Any:
     return {"kafka": topic, "kafka.bootstrap.servers": servers}
 
 
-def run(text: str, arguments: dict[str, object], given: LiveArguments, notes: Console) -> None:
+def run(
+    text: str, arguments: dict[str, object], given: LiveArguments, session: SessionArguments, notes: Console
+) -> None:
     """Run a live query until an interrupt; an error of the query is raised."""
     screen = Console()
     lively = screen.is_terminal
@@ -69,6 +72,7 @@ def run(text: str, arguments: dict[str, object], given: LiveArguments, notes: Co
         import episode
 
         with notes.status("Starting Spark and reading the query"), quiet_spark(), follow.without_interrupts():
+            start(session)
             query = episode.start(
                 text,
                 arguments,

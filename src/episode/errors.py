@@ -58,6 +58,10 @@ class EpisodeError(Exception):
             parts.append(f"  {self.hint}")
         return "\n".join(parts)
 
+    def _render_traceback_(self) -> list[str]:
+        """What notebooks show: the message alone. `%tb` and the exception itself have the rest."""
+        return [f"{type(self).__name__}: {self}"]
+
 
 def _around(line: str, at: int) -> tuple[str, int]:
     """The part of a long line that is worth showing, and where the place is in it."""

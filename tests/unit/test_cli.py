@@ -13,7 +13,9 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 import episode
-from episode import cli, cli_inputs
+from episode import cli, cli_inputs, cli_results
+from episode.cli_errors import errors_reported
+from episode.cli_results import Format
 from episode.errors import EpisodeAnalysisError, EpisodeDataError, EpisodeError, EpisodeSyntaxError
 from episode.report.progress import progress, running_tasks
 from episode.report.table import result_table
@@ -225,7 +227,7 @@ def test_without_a_limit_the_screen_shows_some_rows(calls: Calls) -> None:
     ("arguments", "message"),
     [
         (["--format", "parquet"], "give --output"),
-        (["--format", "table", "--output", "out"], "choose parquet, csv or json"),
+        (["--format", "table", "--output", "out"], "choose parquet, csv, json or delta"),
         (["--format", "xml"], "xml"),
         (["--limit", "-1"], "--limit"),
     ],
@@ -261,10 +263,14 @@ def test_an_input_is_never_overwritten(calls: Calls, parquet: Path, output: str)
         (None, "out.json", "json"),
         ("json", "out.csv", "json"),
         ("csv", None, "csv"),
+        ("delta", "out", "delta"),
+        (None, "delta:out", "delta"),
     ],
 )
 def test_the_format_follows_the_output(wanted: str | None, output: str | None, expected: str) -> None:
-    assert cli._format(cli.Format(wanted) if wanted else None, output) == cli.Format(expected)
+    chosen, path = cli_results.chosen_output(Format(wanted) if wanted else None, output)
+    assert chosen == Format(expected)
+    assert path == ("out" if expected == "delta" else output)
 
 
 # ---- streams ---------------------------------------------------------------------------------------
@@ -379,7 +385,7 @@ def test_the_traceback_is_there_on_request(calls: Calls, monkeypatch: pytest.Mon
 
 
 def test_an_interrupt_ends_quietly(calls: Calls) -> None:
-    with pytest.raises(typer.Exit) as end, cli._errors_reported(Console(stderr=True)):
+    with pytest.raises(typer.Exit) as end, errors_reported(Console(stderr=True)):
         raise KeyboardInterrupt
     assert end.value.exit_code == 130
 

@@ -43,26 +43,51 @@ ALLOWED = {
     "demo": PUBLIC | {"episode.report", "episode.samples"},
     "follow": PUBLIC | {"episode.report"},
     "cli_inputs": PUBLIC | {"episode.paths"},
+    "cli_completing": PUBLIC | {"episode.streams"},
+    "cli_errors": PUBLIC,
+    "cli_interrupts": PUBLIC,
+    "cli_options": PUBLIC | {"episode.cli_completing"},
+    "cli_session": PUBLIC,
+    "cli_tables": PUBLIC | {"episode.cli_inputs"},
+    "cli_results": PUBLIC | {"episode.cli_inputs", "episode.report"},
+    "cli_follow": PUBLIC
+    | {
+        "episode.cli_inputs",
+        "episode.cli_results",
+        "episode.cli_session",
+        "episode.cli_tables",
+        "episode.follow",
+        "episode.report",
+    },
     "cli_streams": PUBLIC | {"episode.cli_inputs", "episode.streams"},
-    "cli_live": PUBLIC | {"episode.cli_inputs", "episode.follow", "episode.report"},
+    "cli_live": PUBLIC | {"episode.cli_inputs", "episode.cli_session", "episode.follow", "episode.report"},
     "demo_live": PUBLIC | {"episode.cli_live", "episode.report", "episode.streams"},
     "cli": PUBLIC
     | {
+        "episode.cli_completing",
+        "episode.cli_errors",
+        "episode.cli_follow",
         "episode.cli_inputs",
+        "episode.cli_interrupts",
         "episode.cli_live",
+        "episode.cli_options",
+        "episode.cli_results",
+        "episode.cli_session",
         "episode.cli_streams",
+        "episode.cli_tables",
         "episode.report",
         "episode.demo",
         "episode.demo_live",
         "episode.samples",
-        "episode.follow",
     },
 }
 # Beyond that, inside functions only.
 ALLOWED_LAZILY = {
     "queries": {"episode.spark"},
     "api": {"episode.spark.live_query"},
-    "cli": {"episode.spark.errors", "episode.spark.session", "episode.spark.sources"},
+    "cli_errors": {"episode.spark.errors"},
+    "cli_session": {"episode.spark.launching"},
+    "cli_tables": {"episode.spark.session", "episode.spark.sources"},
 }
 
 # In these packages what languages share stands at the root, and a folder holds what is one language's own.
@@ -83,7 +108,7 @@ LAZY_SPARK = {
     "api",
     "methods",
     "streams",
-    "cli",
+    "cli_errors",
     "demo",
     "follow",
 }  # may name pyspark, but not load it when they are loaded

@@ -114,6 +114,25 @@ def read_expression(text: str, tokens: Sequence[Token], where: Surroundings = RO
     return tree
 
 
+GENERATORS = frozenset((
+    "explode", "explode_outer", "posexplode", "posexplode_outer", "inline", "inline_outer", "stack", "json_tuple",
+    "variant_explode", "variant_explode_outer",
+))  # fmt: skip
+"""Functions of Spark that make several rows of one."""
+
+CHANGING = frozenset((
+    "rand", "random", "randn", "randstr", "uniform", "uuid", "shuffle", "monotonically_increasing_id",
+    "spark_partition_id", "input_file_name", "reflect", "java_method", "try_reflect",
+))  # fmt: skip
+"""Functions of Spark that need not give the same value when they are called again."""
+
+
+def changing_call(tree: exp.Expression) -> str | None:
+    """The name of a function in a tree whose value may change from call to call."""
+    names = (node.name for node in tree.walk() if isinstance(node, exp.Anonymous))
+    return next((name for name in names if name.lower() in CHANGING), None)
+
+
 GUARDED: dict[type, str] = {exp.Div: "try_divide", exp.Mod: "try_mod"}
 
 
@@ -227,6 +246,12 @@ def _check_node(node: exp.Expression, tokens: Sequence[Token], where: Surroundin
         raise _at(f"FILTER and WITHIN GROUP are not allowed in {where.name}.", None, _word(tokens, "FILTER", "WITHIN"))
     if isinstance(node, (exp.Alias, exp.Aliases)) and not _is_struct(node.parent):
         raise _at("A name (AS …) is not allowed inside an expression.", where.names, _word(tokens, "AS"))
+    if isinstance(node, exp.Anonymous) and node.name.lower() in GENERATORS:
+        raise _at(
+            f"{node.name} gives several rows for one, and is not allowed in {where.name}.",
+            "Return the array itself, and use it in the SELECT around the pattern.",
+            _word(tokens, node.name.upper()),
+        )
     if isinstance(node, exp.Star):
         raise _at(*where.stars, _star(tokens))
     if isinstance(node, (exp.Command, exp.DDL, exp.DML, exp.Block)):

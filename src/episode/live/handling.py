@@ -55,7 +55,7 @@ def open_source(input: LiveInput, after: Position, options: TaskOptions, shard: 
     if options.handling != "adaptive":
         return InputSource(input, after, options.handling, sizes).start()
     prediction = Prediction(shard.spec, shard.matcher, options.future)
-    shard.watched = prediction.busiest.note
+    shard.watched, shard.replaced = prediction.busiest.note, prediction.take
     ahead = int(AHEAD * step * (1 + options.future))
     sizes = Sizes(step, min(options.slice_rows, max(1, step // SLICES)), max(1, min(ahead, options.max_unprocessed)))
     return InputSource(input, after, "adaptive", sizes, prediction.bound).start()

@@ -15,6 +15,9 @@ _COUNTERS = {
     "late": "Events that came after the watermark.",
     "duplicates": "Repeated events.",
     "null_times": "Events without a time.",
+    "after_end": "Events after the end of the stream.",
+    "given_up": "Open matches that were given up.",
+    "skipped": "Events of keys that are set aside.",
     "switches": "Changes between push and pull.",
     "snapshots": "Snapshots that were taken.",
     "restarts": "Restarts of the job after a lost worker.",
@@ -25,6 +28,7 @@ _GAUGES = {
     "unread": ("unread_events", "Events that wait in the store."),
     "state_rows": ("state_rows", "Events held for open matches."),
     "live_keys": ("live_keys", "Keys with events that are held."),
+    "skipped_keys": ("skipped_keys", "Keys that are set aside, as their data raised an error."),
     "memory": ("memory_bytes", "Memory of the workers."),
 }
 

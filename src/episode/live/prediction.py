@@ -45,11 +45,15 @@ class Prediction:
 
     def __init__(self, spec: MatcherSpec, matcher: Matcher, future: int = 0) -> None:
         self.busiest = Busiest()
-        self._counting = matcher if isinstance(matcher, Selective) else None
         self._states = states_of(spec)
         self._past_last_row = skips_past_last_row(spec)
         self._future = future
         self._asked = 0
+        self.take(matcher)
+
+    def take(self, matcher: Matcher) -> None:
+        """The matcher at work, from now on."""
+        self._counting = matcher if isinstance(matcher, Selective) else None
         if self._counting is not None:
             self._counting.counting = True
 

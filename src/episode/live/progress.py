@@ -18,7 +18,7 @@ import pyarrow as pa
 from episode.live.protocol import Position
 from episode.matchers.live import Counters
 
-COUNTED = ("events", "late", "null_times", "duplicates", "after_end", "matches", "given_up")
+COUNTED = ("events", "late", "null_times", "duplicates", "after_end", "matches", "given_up", "skipped")
 """What is counted over the life of a query; the checkpoint keeps it."""
 SHOWN = 10
 """Matches that are shown, the last ones."""
@@ -70,6 +70,7 @@ class Progress:
     state_rows: int = 0
     waiting_events: int = 0
     live_keys: int = 0
+    skipped_keys: int = 0
     position: Position = field(default_factory=dict)
     watermark: int | None = None
     unprocessed: int = 0
@@ -91,7 +92,7 @@ class Progress:
             self.counts[name] += getattr(counters, name)
         self.steps += 1
         self.state_rows, self.waiting_events = counters.state_rows, counters.waiting_events
-        self.live_keys = counters.live_keys
+        self.live_keys, self.skipped_keys = counters.live_keys, counters.skipped_keys
 
     def show(self, matches: pa.Table) -> None:
         """Matches that came last. Another thread may look at them meanwhile."""

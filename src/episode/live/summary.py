@@ -15,6 +15,7 @@ ADDED = (
     "state_rows",
     "waiting_events",
     "live_keys",
+    "skipped_keys",
     "unprocessed",
     "held_average",
     "switches",

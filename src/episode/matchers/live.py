@@ -7,6 +7,7 @@ are fed in order of (time, source, arrival), however the stream was cut into mic
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from typing import NamedTuple, Union
@@ -15,12 +16,14 @@ import numpy as np
 import pyarrow as pa
 
 from episode.errors import EpisodeDataError
+from episode.matchers.aside import Feed, KeysAside, Marked, isolate
 from episode.matchers.columns import ALL_VALID, concat, one_chunk
 from episode.matchers.keys import KeyCoder
 from episode.matchers.ordering import events_of, is_too_wide, order_image, start_image
-from episode.matchers.protocol import END_OF_TIME, EventBatch, MatcherSpec, Snapshot, StateChunk
+from episode.matchers.protocol import END_OF_TIME, EventBatch, Matcher, MatcherSpec, Snapshot, StateChunk
 from episode.matchers.waiting import BUFFER_VERSION, Run, WaitingEvents, is_waiting, run_named
 
+_log = logging.getLogger("episode")
 NO_WATERMARK = np.iinfo(np.int64).min
 _MATCHER = "matcher."
 _LEAST_KEYS = 1024
@@ -33,6 +36,7 @@ class LiveRules:
     end: events from this time on do not belong to the stream; once the watermark is there, the input has ended.
     event_id: column by which repeated events (of the same time) are recognised; the first one counts.
     keep_late: hand late events back.
+    skip_keys: a key whose data raise an error is set aside, and all others go on (`aside`).
     of_matches: the events are matches of another pattern of the same query. They come in the very step whose watermark
         reaches them; so one is late only if the watermark of an earlier step had reached it.
     """
@@ -41,16 +45,18 @@ class LiveRules:
     event_id: str | None = None
     keep_late: bool = False
     of_matches: bool = False
+    skip_keys: bool = False
 
 
 @dataclass
 class Counters:
-    """What happened in one step; the last three say how things stand after it.
+    """What happened in one step; the last four say how things stand after it.
 
     matches: rows that the matcher gave: with ONE ROW PER MATCH a match each (or a time-out), with ALL ROWS PER MATCH a
         row of a match each.
     null_times: also events that last and have no start, or one after their end; and events whose imprecise times are
         further apart than the query's WIDTH.
+    skipped: events of keys that are set aside; skipped_keys: how many keys are.
     """
 
     events: int = 0
@@ -60,9 +66,11 @@ class Counters:
     after_end: int = 0
     matches: int = 0
     given_up: int = 0
+    skipped: int = 0
     state_rows: int = 0
     waiting_events: int = 0
     live_keys: int = 0
+    skipped_keys: int = 0
 
     def as_dict(self) -> dict[str, int]:
         return {field.name: getattr(self, field.name) for field in fields(self)}
@@ -70,7 +78,7 @@ class Counters:
 
 @dataclass(frozen=True)
 class Step:
-    """What a step gave."""
+    """What a step gave. late: late events, and those of keys that are set aside, where they are kept."""
 
     matches: pa.Table
     counters: Counters
@@ -108,6 +116,10 @@ class LiveShard:
         self.late: pa.Table | None = None
         self.watched: Callable[[EventBatch], None] | None = None
         """Is shown the events that are fed."""
+        self.replaced: Callable[[Matcher], None] | None = None
+        """Is shown a matcher that has taken the place of the one before."""
+        self.aside = KeysAside()
+        self._marked = Marked()
         self._waiting = WaitingEvents()
         self._arrived = 0
 
@@ -123,20 +135,20 @@ class LiveShard:
 
     def advance(self, envelopes: Sequence[Envelope], watermark: int) -> Iterator[pa.Table]:
         """As `step`, matches coming as they are found; when all are taken, `counters` and `late` say what happened."""
+        done = self.watermark
         if not self.rules.of_matches:
             self.watermark = max(self.watermark, watermark)
         self.counters = counters = Counters()
         late = [table for envelope in envelopes for table in self._take(Arrived(*envelope), counters)]
         self.late = concat(late) if late else None
         self.watermark = max(self.watermark, watermark)
-        given_up = self.matcher.given_up
-        for matches in self._released():
+        for matches in self._released(done, counters):
             counters.matches += matches.num_rows
             yield matches
-        counters.given_up = self.matcher.given_up - given_up
         counters.state_rows = self.matcher.state_rows
         counters.waiting_events = self._waiting.rows
         counters.live_keys = len(self.matcher.live_keys)
+        counters.skipped_keys = len(self.aside)
         self._forget_keys()
 
     def _take(self, arrived: Arrived, counters: Counters) -> Iterator[pa.Table]:
@@ -203,8 +215,8 @@ class LiveShard:
         nulls = ids.is_null().to_numpy(zero_copy_only=False)
         return (first | nulls)[len(times) - len(time) :]
 
-    def _released(self) -> Iterator[pa.Table]:
-        """Feed what is due; the matches."""
+    def _released(self, done: int, counters: Counters) -> Iterator[pa.Table]:
+        """Feed what is due; the matches. done: the watermark before."""
         if self.ended or self.watermark == NO_WATERMARK:
             return
         ends = self.rules.end is not None and self.watermark >= self.rules.end - 1
@@ -212,22 +224,69 @@ class LiveShard:
         due = self._waiting.until(until)
         wakes_at = self.matcher.wakes_at
         if due:
-            events = events_of(concat(due), self.spec.input_order, self.coder)
+            events = self._without_aside(events_of(concat(due), self.spec.input_order, self.coder), counters)
             if self.watched is not None:
                 self.watched(events)
-            yield from self.matcher.feed(events, until)
-        elif not ends and wakes_at is not None and wakes_at <= until:
-            yield from self.matcher.feed(self._no_events(), until)
-        if ends:
-            yield from self.matcher.finish()
-            self.ended = True
+        elif ends or (wakes_at is not None and wakes_at <= until):
+            events = self._no_events()
+        else:
+            return
+        feed = Feed(events, until, ends, done)
+        given_up = self.matcher.given_up
+        if not self.rules.skip_keys:
+            yield from feed.into(self.matcher)
+        else:
+            matcher, matches = self.matcher, self._fed(feed, counters)
+            given_up = given_up if matcher is self.matcher else 0
+            yield from matches
+        counters.given_up = self.matcher.given_up - given_up
+        self.ended = ends
+
+    def _fed(self, feed: Feed, counters: Counters) -> list[pa.Table]:
+        """The matches of a feed; a key whose data raise an error is set aside."""
+        self._mark()
+        try:
+            return list(feed.into(self.matcher))
+        except EpisodeDataError as error:
+            found = isolate(self._as_marked, feed, error)
+        self.matcher = found.matcher
+        if self.replaced is not None:
+            self.replaced(found.matcher)
+        for key, (until, reason) in found.failed.items():
+            self.aside.add(key, until, str(reason))
+            _log.warning("A key is set aside, its data cannot be matched any more: %s", reason)
+            later = (feed.events.key == key) & (feed.events.time > until)
+            self._count_aside(feed.events.table.filter(pa.array(later)), counters)
+        return found.matches
+
+    def _mark(self) -> None:
+        self._marked.take(self.matcher.snapshot())
+
+    def _as_marked(self) -> Matcher:
+        """A matcher in the state before a feed."""
+        matcher = self.spec.open()
+        matcher.keyed = self.matcher.keyed
+        matcher.restore(list(self._marked.chunks.values()))
+        return matcher
+
+    def _without_aside(self, events: EventBatch, counters: Counters) -> EventBatch:
+        """The events that are due, but for those of keys that are set aside."""
+        events, aside = self.aside.part(events)
+        if aside is not None:
+            self._count_aside(aside, counters)
+        return events
+
+    def _count_aside(self, events: pa.Table, counters: Counters) -> None:
+        counters.skipped += events.num_rows
+        if self.rules.keep_late and events.num_rows:
+            self.late = events if self.late is None else concat([self.late, events])
 
     def _no_events(self) -> EventBatch:
         empty = self.spec.input_schema.empty_table().select(list(self.spec.input_columns))
         return events_of(empty, self.spec.input_order, self.coder)
 
     def _forget_keys(self) -> None:
-        live = self.matcher.live_keys
+        live = np.union1d(self.matcher.live_keys, self.aside.codes)
         if self.coder.size > 2 * len(live) + _LEAST_KEYS:
             self.coder.keep(live)
 
@@ -246,12 +305,14 @@ class LiveShard:
 
     def snapshot(self) -> Snapshot:
         """What has changed since the last snapshot."""
-        inner = self.matcher.snapshot()
+        if self.rules.skip_keys:
+            self._mark()
+        inner = self._marked.unsaved() if self.rules.skip_keys else self.matcher.snapshot()
         keys = self.coder.snapshot()
         mine = self._waiting.changes()
         put = [StateChunk(_MATCHER + chunk.name, chunk.version, chunk.data) for chunk in inner.put]
         removed = [_MATCHER + name for name in inner.removed]
-        return Snapshot((*mine.put, *put, *keys.put), (*mine.removed, *removed, *keys.removed))
+        return Snapshot((*mine.put, *put, *keys.put, *self.aside.changes()), (*mine.removed, *removed, *keys.removed))
 
     def restore(
         self, chunks: Sequence[StateChunk], watermark: int, ended: bool, opened: Callable[[bytes], pa.Table]
@@ -259,8 +320,12 @@ class LiveShard:
         """Continue from a state; `opened` is the table of an envelope."""
         self.watermark, self.ended = watermark, ended
         self.coder.restore(chunks)
-        inner = [chunk for chunk in chunks if chunk.name.startswith(_MATCHER)]
-        self.matcher.restore([StateChunk(c.name[len(_MATCHER) :], c.version, c.data) for c in inner])
+        named = [chunk for chunk in chunks if chunk.name.startswith(_MATCHER)]
+        inner = [StateChunk(chunk.name[len(_MATCHER) :], chunk.version, chunk.data) for chunk in named]
+        self.matcher.restore(inner)
+        if self.rules.skip_keys:
+            self._marked = Marked({chunk.name: chunk for chunk in inner})
+        self.aside.restore(chunks)
         runs = sorted((*run_named(chunk), chunk.version, chunk.data) for chunk in chunks if is_waiting(chunk))
         for number, source, version, data in runs:
             if version != BUFFER_VERSION:

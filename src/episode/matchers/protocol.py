@@ -220,12 +220,17 @@ class Traits:
 
 
 @runtime_checkable
-class Partial(Protocol):
-    """A Matcher whose matches can be found in any stretch of a key's rows, apart from the others."""
+class Forgets(Protocol):
+    """A Matcher that can be parted from some of its keys."""
 
     def forget(self, keys: np.ndarray) -> None:
         """Hold nothing more of these keys (codes, ascending)."""
         ...
+
+
+@runtime_checkable
+class Partial(Forgets, Protocol):
+    """A Matcher whose matches can be found in any stretch of a key's rows, apart from the others."""
 
     def rename(self, old: np.ndarray, new: np.ndarray) -> None:
         """Keys (codes, ascending) have other codes from now on, which no key has yet."""

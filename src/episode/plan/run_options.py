@@ -19,6 +19,7 @@ class LiveOptions:
 
     gives_up: is an open match given up where a key holds more than max_state_rows, or is that an error?
     time_unit: what whole numbers of event time count.
+    skips_keys: is a key whose data raise an error set aside, or does the query stop?
     """
 
     watermark: str | int | None = None
@@ -28,6 +29,7 @@ class LiveOptions:
     max_state_rows: int | None = None
     gives_up: bool = False
     time_unit: str | None = None
+    skips_keys: bool = False
 
 
 @dataclass(frozen=True)

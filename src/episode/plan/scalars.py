@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
 from episode.lang.source import Source
-from episode.lang.spark_expression import Unreadable, with_null_for_zero, write_expression
+from episode.lang.spark_expression import Unreadable, changing_call, with_null_for_zero, write_expression
 from episode.lang.syntax import Atom, ColumnRef, Scalar, Span
 from episode.plan.derived import DerivedColumns
 from episode.plan.expressions import Current, ElementRow, Expression, Load, RowRef, depth
@@ -144,12 +144,25 @@ class RowLocalScalars:
     ) -> Expression:
         """A column that Spark computes from the columns of one row; `scalar` is what the node is a part of."""
         span = place_of(node, scalar, self.source)
+        changing = changing_call(node)
+        if changing is not None:
+            raise self.source.error(
+                EpisodeAnalysisError,
+                f"{changing}() may give another value each time it is called, so that matches would not be repeatable.",
+                self._call(changing, scalar.span) or span,
+                "Compute it as a column of the input, and store that; or use it in MEASURES or around the pattern.",
+            )
         present, absent = self._text(node, operands, span, False), self._text(node, operands, span, True)
         name, type_ = self.add_derived(present, span)
         missing = None
         if at != Current(0) and not isinstance(at, ElementRow):
             missing = self.add_derived(absent, span)[0]
         return Load(name, at, type_, missing)
+
+    def _call(self, name: str, within: Span) -> Span | None:
+        """Where a function is called."""
+        at = self.source.text.find(name, within.start, within.end)
+        return None if at < 0 else Span(at, at + len(name))
 
     def _text(self, node: exp.Expression, operands: Mapping[str, Operand], span: Span, absent: bool) -> str:
         """A subtree as Spark's text over the columns of a row, or (absent) as it is where there is no such row."""

@@ -91,6 +91,7 @@ class CorrelateQuery:
 
     def frame(self, planned: PlannedCorrelation) -> DataFrame:
         """The pairs: columns of the live match, of the archive match, and when the pair begins and ends."""
+        from episode.spark.places import Copies
         from episode.spark.tables import run_sql
 
         pairs = planned.frame()
@@ -101,7 +102,8 @@ class CorrelateQuery:
         conditions = [escaped(condition) for condition in (*on, self._where()) if condition]
         sides = [lateral(columns, LIVE_PREFIX, f"AS {LIVE}"), lateral(columns, ARCHIVE_PREFIX, f"AS {ARCHIVE}")]
         text = f"SELECT {', '.join(items)} FROM {tables_text('pairs', sides[0], sides[1], conditions)}"
-        return run_sql(pairs.sparkSession, text, {"pairs": pairs}, self.arguments)
+        copies = Copies(self._where(), {(0, len(self._where()))})
+        return run_sql(pairs.sparkSession, text, {"pairs": pairs}, self.arguments, copies)
 
     def _where(self) -> str:
         return "" if self.where is None else text_of(self.where)

@@ -27,16 +27,19 @@ __all__ = [
 
 def session_of(spark: SparkSession | None, tables: Mapping[str, Any]) -> SparkSession:
     """The given session, that of a given DataFrame, the one that there is, or a local one."""
+    from episode.spark.raised import install
     from episode.spark.session import session
     from episode.spark.stores import register_if_declared
 
     if spark is not None and not hasattr(spark, "createDataFrame"):
+        shown = repr(spark) if isinstance(spark, str) else type(spark).__name__
         raise EpisodeAnalysisError(
-            f"spark is a {type(spark).__name__}, not a session.",
+            f"spark={shown}: a SparkSession is needed.",
             hint="A table of this name is given as tables={'spark': …}.",
         )
     frames = [table for table in tables.values() if hasattr(table, "sparkSession")]
     found = session(frames[0].sparkSession if spark is None and frames else spark)
+    install(found)
     register_if_declared(found)
     return found
 

@@ -29,8 +29,9 @@ from episode.live.computing import (
     held_schema,
     value_of,
 )
+from episode.matchers.aside import check_skips_keys
 from episode.matchers.bound import Bound, BoundPattern
-from episode.matchers.fingerprint import fingerprint
+from episode.matchers.fingerprint import fingerprint, one_line
 from episode.matchers.limits import StateLimit
 from episode.matchers.live import LiveRules
 from episode.matchers.protocol import MatcherSpec
@@ -43,7 +44,7 @@ from episode.queries.languages import language_of
 from episode.queries.live_plan import LivePlan, Matched, Read, Values, check_time, end_of, lanes_of, partition_columns
 from episode.queries.local import NO_ARGUMENTS, USE_SPARK, Arguments, LocalQuery, local_schema, needs_spark, tree_of
 from episode.queries.local_statement import ONE_PATTERN, Selection, selection_of
-from episode.queries.options import Options
+from episode.queries.options import SKIP_KEY, Options
 from episode.store.catalog import Catalog
 from episode.store.declaration import Declaration
 from episode.store.types import arrow_type
@@ -263,11 +264,14 @@ class Planner:
         lanes, reason = lanes_of(matched, spec)
         finish = Finishing(matched.steps)
         output = self._finished(finish, spec, matched)
-        rules = LiveRules(end_of(options.end, time, self.utc), options.event_id, options.late == "keep", True)
+        skips = options.on_error == SKIP_KEY
+        if skips:
+            check_skips_keys(spec)
+        rules = LiveRules(end_of(options.end, time, self.utc), options.event_id, options.late == "keep", True, skips)
         streams = tuple(read.stream(self.utc, self.arguments) for read in matched.reads)
         identity = fingerprint(
             spec.fingerprint,
-            " ".join(self.statement.source.split()),
+            one_line(self.statement.source),
             shown(self.arguments),
             repr((rules.end, rules.event_id)),
             *(f"{one.declaration.name} {one.declaration.location}" for one in streams),

@@ -24,6 +24,7 @@ from episode.plan.correlation.plan import ARCHIVE_PREFIX, LIVE_PREFIX
 from episode.plan.native import Mistake
 from episode.plan.parameters import check_arguments
 from episode.queries.frames import arrow_table, like
+from episode.queries.keywords import check_statement_tables
 from episode.queries.language import Given
 from episode.queries.languages import language_of
 from episode.queries.languages.correlation import correlation_of
@@ -40,6 +41,7 @@ def sql_local(text: str, tables: Mapping[str, Any], options: Options, arguments:
     """Run a statement that is one pattern over one of the tables, with a list of columns around it."""
     statement = parse_statement(text)
     check_arguments(statement.source, statement.tokens, arguments)
+    check_statement_tables("sql_local", tables, statement.tokens)
     if statement.whole is not None:
         frame = tables[_named(statement, statement.whole, tables)]
         return like(frame, run_local(statement.whole, arrow_table("", frame), Given(), options, (), arguments))

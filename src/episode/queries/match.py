@@ -11,6 +11,7 @@ from episode.lang.lexer import tokenize
 from episode.lang.table_patterns import pattern_of
 from episode.plan.parameters import check_arguments
 from episode.queries.inputs import Table, checked_tables, keyword_tables, one_table, session_of, text_of
+from episode.queries.keywords import check_pattern_tables
 from episode.queries.language import Given, Length
 from episode.queries.languages import language_of
 from episode.queries.languages.events import strategy_of
@@ -54,6 +55,7 @@ class MatchQuery:
                 hint="Write match(df, 'PATTERN …', time='ts') or match('PATTERN …', time='ts', A=df_a, B=df_b).",
             )
         if self.text is not None and self.tables:
+            check_pattern_tables("match", self.tables, None)
             raise EpisodeAnalysisError(
                 f"match has one DataFrame of all events, and tables besides: {', '.join(self.tables)}.",
                 hint="Give one of the two.",
@@ -64,6 +66,8 @@ class MatchQuery:
         language = language_of(query)
         language.check_arguments(self.given)
         language.check_given_events(query)
+        if self.text is None and language.classes(query):
+            check_pattern_tables("match", self.tables, language.classes(query))
         return query
 
     def planned(self) -> PlannedQuery:
@@ -108,6 +112,11 @@ def given_of(
     width: Length | None,
 ) -> Given:
     """The arguments of `match`, whose time is a column, or the two between which it lies."""
+    names_given = {"start": start, "type_column": type_column, "probabilities": probabilities}
+    for name, value in {**names_given, "strategy": strategy, "detect": detect}.items():
+        if value is not None and not isinstance(value, str):
+            what = "the name of a column" if name in names_given else "a text"
+            raise EpisodeAnalysisError(f"{name}={value!r}: {what} is needed.")
     interval = None
     if time is not None and not isinstance(time, str):
         names = tuple(time) if isinstance(time, Sequence) else (time,)

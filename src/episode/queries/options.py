@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Protocol
 
 from episode.errors import EpisodeAnalysisError
+from episode.lang.cursor import closest
 from episode.plan.correlation.plan import Strategy
 from episode.plan.event_time import TIME_UNITS
 from episode.plan.events.postponed import AUTO, ENGINES
@@ -17,6 +18,9 @@ from episode.queries.languages import LANGUAGES
 
 if TYPE_CHECKING:
     from datetime import datetime
+
+
+STOP, SKIP_KEY = "stop", "skip key"
 
 
 class Planned(Protocol):
@@ -46,6 +50,7 @@ OF_STREAMS = {
     "when_full": "what happens beyond max_state_rows",
     "counters": "the name of a stream's counters",
     "time_unit": "what whole numbers of event time count",
+    "on_error": "what happens to a key whose data raise an error",
 }
 """Options that mean nothing over a table, and what they are for."""
 
@@ -93,6 +98,9 @@ class Options:
     time_unit: what whole numbers of event time count, 'milliseconds' (the default), 'microseconds' or 'nanoseconds':
         so they fit Spark's clock, whose watermark moves on by milliseconds. The watermark and WITHIN stay numbers of
         event time.
+    on_error: what happens where the data of one partition key raise an error: 'stop', or 'skip key': the matches of the
+        key up to the time before the error come out, the key is set aside for good, its later events are counted (and
+        kept with late ones, where those are kept), and all other keys go on.
     They are refused where no pattern of the query is over a stream.
     """
 
@@ -116,6 +124,19 @@ class Options:
     result_cache: bool = True
     recent_buffer: int | None = None
     time_unit: str | None = None
+    on_error: str = STOP
+
+    def __new__(cls, *values: object, **named: object) -> Options:
+        """Options that there are not are named here, before the constructor would complain in Python's words."""
+        known = [one.name for one in fields(cls)]
+        unknown = [name for name in named if name not in known]
+        if unknown:
+            guess = closest(unknown[0], known)
+            raise EpisodeAnalysisError(
+                f"Options({unknown[0]}={named[unknown[0]]!r}): there is no such option.",
+                hint=f"Did you mean {guess}?" if guess else f"Options: {', '.join(known)}.",
+            )
+        return super().__new__(cls)
 
     def run(self, number: int = 1, arguments: Mapping[str, object] | None = None) -> RunOptions:
         """The options as a planned query takes them. number: which pattern of its statement it is.
@@ -126,8 +147,9 @@ class Options:
         """
         gives_up = self.when_full == "drop"
         live = LiveOptions(
-            self.watermark, self.end, self.event_id, self.late_path, self.max_state_rows, gives_up, self.time_unit
-        )
+            self.watermark, self.end, self.event_id, self.late_path, self.max_state_rows, gives_up, self.time_unit,
+            skips_keys=self.on_error == SKIP_KEY,
+        )  # fmt: skip
         return RunOptions(
             step_budget=self.step_budget,
             shards=self.shards,
@@ -228,6 +250,8 @@ class Options:
         if self.time_unit is not None and self.time_unit not in TIME_UNITS:
             known = ", ".join(repr(name) for name in TIME_UNITS)
             raise EpisodeAnalysisError(f"Options(time_unit={self.time_unit!r}): one of {known} is needed.")
+        if self.on_error not in (STOP, SKIP_KEY):
+            raise EpisodeAnalysisError(f"Options(on_error={self.on_error!r}): 'stop' or 'skip key' is needed.")
         if self.late not in ("drop", "keep"):
             raise EpisodeAnalysisError(f"Options(late={self.late!r}): 'drop' or 'keep' is needed.")
         if (self.late == "keep") != (self.late_path is not None):
@@ -235,3 +259,14 @@ class Options:
                 "Late events are kept where both are given: Options(late='keep', late_path='…').",
                 hint="late_path is a directory; each micro-batch with late events adds a Parquet file.",
             )
+
+
+def options_of(options: object) -> Options:
+    """The options of a call; those that are not given are the default ones."""
+    if options is None:
+        return Options()
+    if not isinstance(options, Options):
+        raise EpisodeAnalysisError(
+            f"options is a {type(options).__name__}.", hint="Write options=Options(…), with the names of options in it."
+        )
+    return options

@@ -67,6 +67,7 @@ class StatementQuery:
     planned: dict[int, Planned] = field(default_factory=dict)
     frames: dict[str, DataFrame] = field(default_factory=dict)
     given: dict[str, DataFrame] = field(default_factory=dict)
+    copied: set[tuple[int, int]] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         check_arguments(self.statement.source, self.statement.tokens, self.arguments)
@@ -162,10 +163,15 @@ class StatementQuery:
         ]
         pieces, at = [], span.start
         for replaced in outermost:
-            pieces += [escaped(self.statement.source[at : replaced.span.start]), replaced.text()]
+            pieces += [self._copied(at, replaced.span.start), replaced.text()]
             at = replaced.span.end
-        pieces.append(escaped(self.statement.source[at : span.end]))
+        pieces.append(self._copied(at, span.end))
         return "".join(pieces)
+
+    def _copied(self, start: int, end: int) -> str:
+        """A part of the statement for Spark, which remembers where it stood: errors show the place."""
+        self.copied.add((start, end))
+        return escaped(self.statement.source[start:end])
 
     def _replacements(self) -> list[_Replacement]:
         """What stands in the text for patterns, for correlated ones, and for the `*` of the latter."""
@@ -243,10 +249,11 @@ class StatementQuery:
         return nested
 
     def _run(self, text: str) -> DataFrame:
+        from episode.spark.places import Copies
         from episode.spark.tables import run_sql
 
         used = {name: frame for name, frame in self.frames.items() if f"{{{name}}}" in text}
-        return run_sql(self.spark, text, used, self.arguments)
+        return run_sql(self.spark, text, used, self.arguments, Copies(self.statement.source, self.copied))
 
     # ---- patterns ------------------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from episode.report.dropped import added, as_rows, dropped_of, in_words
 from episode.report.table import result_table
 
 RESULT = "episode_result"
@@ -24,7 +25,7 @@ _UNITS = ("B", "KB", "MB", "GB", "TB")
 class MicroBatch:
     """What happened in a micro-batch, and how things stand after it.
 
-    matches: rows of the query's result.
+    matches: rows of the query's result. dropped: events without effect, by the reason.
     state_rows: events held for open matches, in the shards that had work in the micro-batch.
     lag: seconds from the watermark to the clock; None before there is a watermark, and where event time is a number.
     """
@@ -33,7 +34,7 @@ class MicroBatch:
     seconds: float
     events: int
     matches: int
-    late: int
+    dropped: dict[str, int]
     state_rows: int
     state_bytes: int
     watermark: str
@@ -43,7 +44,8 @@ class MicroBatch:
         after = "" if self.lag is None else f", {duration(self.lag)} behind"
         return (
             f"batch {self.number}: {counted(self.events, 'event', 'events')} ({rate(self.events, self.seconds)}), "
-            f"{counted(self.matches, 'match', 'matches')} ({rate(self.matches, self.seconds)}), {self.late:,} late, "
+            f"{counted(self.matches, 'match', 'matches')} ({rate(self.matches, self.seconds)}), "
+            f"{in_words(self.dropped)}, "
             f"{self.state_rows:,} rows held in shards with work, state {size(self.state_bytes)}, "
             f"watermark {self.watermark}{after}"
         )
@@ -61,7 +63,7 @@ def micro_batch(progress: Any, numeric_time: bool) -> MicroBatch | None:
         seconds=progress.durationMs.get("triggerExecution", progress.durationMs["addBatch"]) / 1000,
         events=_events(progress, patterns),
         matches=observed[RESULT]["rows"] if RESULT in observed else 0,
-        late=sum(row["late"] for row in patterns),
+        dropped=added(map(dropped_of, patterns)),
         state_rows=sum(row["state_rows"] for row in patterns),
         state_bytes=sum(operator.memoryUsedBytes for operator in progress.stateOperators),
         watermark=watermark,
@@ -97,19 +99,19 @@ class LiveView:
     shows_matches: bool
     events: int = 0
     matches: int = 0
-    late: int = 0
+    dropped: dict[str, int] = field(default_factory=lambda: dropped_of({}))
     last: MicroBatch | None = None
     latest: deque[Sequence[Any]] = field(default_factory=lambda: deque(maxlen=SHOWN_ROWS))
 
     def add(self, batch: MicroBatch) -> None:
         self.events += batch.events
         self.matches += batch.matches
-        self.late += batch.late
+        self.dropped = added([self.dropped, batch.dropped])
         self.last = batch
 
     def totals(self) -> str:
         events, matches = counted(self.events, "event", "events"), counted(self.matches, "match", "matches")
-        return f"{events}, {matches}, {self.late:,} late"
+        return f"{events}, {matches}, {in_words(self.dropped)}"
 
     def __rich__(self) -> RenderableType:
         numbers = self._numbers()
@@ -127,7 +129,7 @@ class LiveView:
         rows = [
             ("events", f"{self.events:,}", rate(last.events, last.seconds)),
             ("matches", f"{self.matches:,}", rate(last.matches, last.seconds)),
-            ("late", f"{self.late:,}", ""),
+            *as_rows(self.dropped),
             ("rows held", f"{last.state_rows:,}", "in shards with work"),
             ("state", size(last.state_bytes), ""),
             ("watermark", last.watermark + lag, ""),

@@ -10,6 +10,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from episode.report.dropped import as_rows, dropped_of, in_words
 from episode.report.live import counted, size
 from episode.report.table import result_table
 
@@ -32,10 +33,11 @@ class LiveQueryView:
         now = self.progress
         if not now:
             return self.message
-        late = f", {now['late']:,} late" if now["late"] else ""
+        dropped = dropped_of(now)
+        without = f", {in_words(dropped)}" if any(dropped.values()) else ""
         return (
             f"{counted(now['events'], 'event', 'events')} ({now['inputRowsPerSecond']:,.0f}/s), "
-            f"{counted(now['matches'], 'match', 'matches')}{late}, {now['unprocessed']:,} unprocessed"
+            f"{counted(now['matches'], 'match', 'matches')}{without}, {now['unprocessed']:,} unprocessed"
             f"{_unread(now)}, {_mode(now)}, latency {latencies(now)}, {now['state_rows']:,} rows held, "
             f"watermark {_watermark(now)}"
         )
@@ -49,7 +51,7 @@ class LiveQueryView:
             counted(now[one], *words)
             for one, words in (("events", ("event", "events")), ("matches", ("match", "matches")))
         )
-        return f"{events}, {matches}, {now['late']:,} late"
+        return f"{events}, {matches}, {in_words(dropped_of(now))}"
 
     def __rich__(self) -> RenderableType:
         head = Text(f"{self.title}  ", style="bold").append(self.message, style="dim")
@@ -71,7 +73,7 @@ class LiveQueryView:
             ("matches", f"{now['matches']:,}", f"latency {latencies(now)}"),
             ("unprocessed", f"{now['unprocessed']:,}", f"in memory{_unread(now)}"),
             ("input", _mode(now), ""),
-            ("late", f"{now['late']:,}", ""),
+            *as_rows(dropped_of(now)),
             ("rows held", f"{now['state_rows']:,}", f"of {counted(now['live_keys'], 'key', 'keys')}"),
             ("watermark", _watermark(now), ""),
             ("tasks", f"{len(tasks)}", f"{size(now['memory'])} of memory{_restarts(now)}"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -14,6 +15,9 @@ from episode.errors import EpisodeError
 
 # pyspark logs every SQL error with its stack, besides raising it.
 PYSPARK_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+_UNRESOLVED = re.compile(r"unresolved dependency: ([^\s:]+)")
+_OF_JAVA = re.compile(r"\bjava\b(?!\.)|JAVA_HOME|UnsupportedClassVersion", re.IGNORECASE)
+"""Java itself, and not a name of one of its classes."""
 SHOWN = 2_000
 """How many characters of a failed start are shown."""
 
@@ -36,9 +40,22 @@ def quiet_spark() -> Iterator[None]:
                 raise
             messages.seek(0)
             said = messages.read()[-SHOWN:].strip()
-            raise EpisodeError(
-                f"Spark could not start.\n{said}", hint="Spark needs Java 17 or 21: install it, or set JAVA_HOME."
-            ) from error
+            raise could_not_start(said) from error
+
+
+def could_not_start(said: str) -> EpisodeError:
+    """Why Spark did not start, by what its process said: most often packages that were not found, or Java."""
+    missing = dict.fromkeys(_UNRESOLVED.findall(said))
+    if missing or "UNRESOLVED DEPENDENCIES" in said:
+        names = ", ".join(one.replace("#", ":").replace(";", ":") for one in missing)
+        return EpisodeError(
+            f"Spark could not start: packages were not found or could not be loaded{': ' if names else ''}{names}.",
+            hint="Check their names (GROUP:ARTIFACT:VERSION) and the network; --conf spark.jars.repositories=URL names "
+            "another repository.",
+        )
+    hint = "Spark needs Java 17 or 21: install it, or set JAVA_HOME."
+    java = not said or _OF_JAVA.search(said) is not None
+    return EpisodeError(f"Spark could not start.\n{said}", hint=hint if java else None)
 
 
 @contextmanager

@@ -29,7 +29,8 @@ def translate(error: BaseException) -> EpisodeError | None:
         missing = missing_on_workers(text)
         if missing is not None:
             return missing
-        return translate(error.__cause__) if error.__cause__ is not None else None
+        cause = error.__cause__ or getattr(error, "_cause", None)  # the latter is PySpark's, of a Java exception
+        return translate(cause) if isinstance(cause, BaseException) else None
     kind = getattr(tree, raised.group(1), EpisodeError)
     message = text[raised.end() :]
     after = _AFTER.search(message)

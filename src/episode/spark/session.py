@@ -41,15 +41,19 @@ def session(spark: SparkSession | None = None) -> SparkSession:
     """The given session, else the one that there is, else a new local one with sensible settings."""
     found = spark if spark is not None else existing_session()
     if found is None:
-        settings = {
-            "spark.driver.memory": _driver_memory(),
-            "spark.sql.adaptive.enabled": "true",
-            PARTITIONS: str(_PARTITIONS_PER_CORE * (os.cpu_count() or 1)),
-            STATE_STORE: ROCKSDB,
-        }
-        found = local_session("episode", settings)
+        found = local_session("episode", own_settings())
     use_this_python(found)
     return found
+
+
+def own_settings() -> dict[str, str]:
+    """Those of a session that episode starts itself."""
+    return {
+        "spark.driver.memory": _driver_memory(),
+        "spark.sql.adaptive.enabled": "true",
+        PARTITIONS: str(_PARTITIONS_PER_CORE * (os.cpu_count() or 1)),
+        STATE_STORE: ROCKSDB,
+    }
 
 
 def existing_session() -> SparkSession | None:

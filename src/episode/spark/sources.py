@@ -56,8 +56,8 @@ def no_connector(error: AnalysisException, topic: str, spark: SparkSession) -> E
     return EpisodeAnalysisError(
         f"The topic {topic} cannot be read: Spark's Kafka connector is not on its class path.",
         hint=f"Set spark.jars.packages to {_CONNECTOR}:{spark.version} (or the nearest version there is) in "
-        "Spark's configuration,\n"
-        f'  or PYSPARK_SUBMIT_ARGS="--packages {_CONNECTOR}:{spark.version} pyspark-shell" in the environment.',
+        "Spark's configuration;\n"
+        f"  on the command line: --package {_CONNECTOR}:{spark.version}.",
     )
 
 

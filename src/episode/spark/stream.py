@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from episode.errors import EpisodeAnalysisError
+from episode.matchers.aside import check_skips_keys
 from episode.matchers.envelope import SCHEMA, Packing, call
 from episode.matchers.live import LiveRules
 from episode.matchers.protocol import MatcherSpec
@@ -162,7 +163,9 @@ def plan_stream(
         clock, words, takes_watermark = chain.clock(selected, time, options.watermark)
     _check_state_store(spark)
     end, keep_late = _end_of(spark, time, options.end), options.late_path is not None
-    live = LiveRules(end, options.event_id, keep_late, of_matches=chain is not None)
+    if options.skips_keys:
+        check_skips_keys(spec)
+    live = LiveRules(end, options.event_id, keep_late, of_matches=chain is not None, skip_keys=options.skips_keys)
     count = 1 if not spec.input_order.keys else run.shards or STREAM_SHARDS
     rules = StreamRules(live, clock, count, options.late_path, counters, shown(run.arguments), options.time_unit or "")
     warn_of_many_partitions(spark, count)

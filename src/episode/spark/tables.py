@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,6 +13,9 @@ from pyspark.sql.types import StructType
 
 from episode.errors import EpisodeAnalysisError, EpisodeError, EpisodeSyntaxError
 from episode.paths import kind_of_files
+from episode.spark.places import VIEW, Copies
+from episode.spark.quiet import without_context_logs
+from episode.spark.raised import both
 
 INFERENCE = {"header": "true", "inferSchema": "true", "inferTimestamp": "true"}
 """How CSV and JSON files are read: with a header, and types that fit the values."""
@@ -45,16 +49,32 @@ def files(spark: SparkSession, path: str, kind: str) -> DataFrame:
     return spark.read.options(**INFERENCE).format(kind).load(path)
 
 
-def run_sql(spark: SparkSession, text: str, frames: dict[str, DataFrame], arguments: Mapping[str, object]) -> DataFrame:
-    """`spark.sql` with DataFrames in braces; Spark's complaints come out as ours."""
+def run_sql(
+    spark: SparkSession,
+    text: str,
+    frames: dict[str, DataFrame],
+    arguments: Mapping[str, object],
+    copies: Copies | None = None,
+) -> DataFrame:
+    """`spark.sql` with DataFrames in braces; Spark's complaints come out as ours, which are Spark's, too.
+
+    copies: which parts of the text the user wrote, so that complaints show their place.
+    """
     try:
-        bound: dict[str, Any] = {"args": dict(arguments)} if arguments else {}
-        plain = text if frames else text.replace("{{", "{").replace("}}", "}")
-        frame = spark.sql(plain, **bound, **frames)
-        frame.schema  # noqa: B018 - makes Spark Connect analyse now rather than at the action
-        return frame
+        with without_context_logs():
+            bound: dict[str, Any] = {"args": dict(arguments)} if arguments else {}
+            plain = text if frames else text.replace("{{", "{").replace("}}", "}")
+            frame = spark.sql(plain, **bound, **frames)
+            frame.schema  # noqa: B018 - makes Spark Connect analyse now rather than at the action
+            return frame
     except (AnalysisException, ParseException, UnsupportedOperationException) as error:
-        raise spark_error(error) from None
+        ours = spark_error(error)
+        place = None if copies is None else copies.place(text, frames, error)
+        if copies is not None and place is not None:
+            ours = type(ours)(
+                ours.message, source=copies.source, position=place[0], length=place[1] - place[0], hint=ours.hint
+            )
+        raise both(ours, error) from error
 
 
 def create_view(frame: DataFrame, name: str, columns: Sequence[str], replaces: bool, everywhere: bool) -> DataFrame:
@@ -81,13 +101,20 @@ def create_view(frame: DataFrame, name: str, columns: Sequence[str], replaces: b
 
 def spark_error(error: PySparkException) -> EpisodeError:
     """A Spark complaint about the statement, as one of ours."""
+    if isinstance(error, EpisodeError):
+        return error
     kind = EpisodeSyntaxError if isinstance(error, ParseException) else EpisodeAnalysisError
     if "DUPLICATED_METRICS_NAME" in str(error):
         return kind(
             "The statement brings together matches of streams whose counters have the same name.",
             hint="Give the patterns names of their own: Options(counters='rises').",
         )
-    return kind(f"Spark cannot run this statement: {first_line(error)}")
+    return kind(f"Spark cannot run this statement: {_without_views(first_line(error))}")
+
+
+def _without_views(message: str) -> str:
+    """A message of Spark without the names that PySpark gives to DataFrames."""
+    return re.sub(rf"`?{VIEW.pattern}`?\.?", "", message)
 
 
 def first_line(error: Exception) -> str:

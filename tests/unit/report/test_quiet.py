@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from episode.errors import EpisodeError
-from episode.report.quiet import quiet_spark
+from episode.report.quiet import could_not_start, quiet_spark
 
 NOISE = 'import subprocess; subprocess.run(["sh", "-c", "echo noise >&2"], check=True)'
 
@@ -51,6 +51,17 @@ def test_a_jvm_that_does_not_start_is_told_with_what_it_said() -> None:
         start()
     assert "no java here" in str(raised.value)
     assert "Java 17 or 21" in str(raised.value)
+
+
+def test_packages_that_are_not_found_are_named() -> None:
+    said = ":: problems summary ::\nmodule not found: org.example#nothing;1.0\n"
+    said += "unresolved dependency: org.example#nothing;1.0: not found\n\tat java.base/java.lang.Thread.run"
+    error = could_not_start(said)
+    assert "packages were not found or could not be loaded: org.example:nothing:1.0." in str(error)
+    assert "Java" not in str(error)
+    assert "Java 17" in str(could_not_start("sh: java: not found"))
+    other = could_not_start('Exception in thread "main" java.lang.IllegalArgumentException: Could not parse Master URL')
+    assert other.hint is None
 
 
 def test_other_errors_pass() -> None:

@@ -99,6 +99,10 @@ class AggregatedMatcher:
     def restore(self, chunks: Sequence[StateChunk]) -> None:
         self.state.restore(chunks)
 
+    def forget(self, keys: np.ndarray) -> None:
+        """What `Forgets` says."""
+        self.state.forget_keys(keys)
+
     def report(self) -> AggregatedReport:
         return self._report
 

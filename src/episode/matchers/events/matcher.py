@@ -86,6 +86,10 @@ class EventPatternMatcher:
     def restore(self, chunks: Sequence[StateChunk]) -> None:
         self.state.restore(chunks)
 
+    def forget(self, keys: np.ndarray) -> None:
+        """What `Forgets` says."""
+        self.state.forget_keys(keys)
+
     def report(self) -> EventReport:
         return self.adaptation.report()
 

@@ -49,6 +49,12 @@ class HeldEvents:
         self.given_up += len(over)
         return rows[~np.isin(events.key[rows], over)]
 
+    def forget_keys(self, keys: np.ndarray) -> None:
+        """Hold nothing more of these keys."""
+        rows = self.held.rows
+        if rows is not None and np.isin(rows.key, keys).any():
+            self.held.keep(rows, np.flatnonzero(~np.isin(rows.key, keys)))
+
     def snapshot(self) -> Snapshot:
         keys, counts = np.unique(self.held.key, return_counts=True)
         partitions = pa.table({"key": keys, "held": counts.astype(np.int64)})

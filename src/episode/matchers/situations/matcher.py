@@ -88,6 +88,10 @@ class SituationPatternMatcher:
     def restore(self, chunks: Sequence[StateChunk]) -> None:
         self.state.restore(chunks)
 
+    def forget(self, keys: np.ndarray) -> None:
+        """What `Forgets` says."""
+        self.state.forget_keys(keys)
+
     def report(self) -> SituationReport:
         return self.orders.report()
 

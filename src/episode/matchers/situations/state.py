@@ -97,6 +97,15 @@ class SituationState:
         for symbol in self.symbols:
             symbol.keep_finished(np.flatnonzero(~np.isin(symbol.finished.key, over)))
 
+    def forget_keys(self, keys: np.ndarray) -> None:
+        """Hold nothing more of these keys."""
+        for symbol in self.symbols:
+            symbol.keep_finished(np.flatnonzero(~np.isin(symbol.finished.key, keys)))
+            symbol.lasting = take(symbol.lasting, np.flatnonzero(~np.isin(symbol.lasting_key, keys)))
+        pending = self.pending.rows
+        if pending is not None:
+            self.pending.keep(pending, np.flatnonzero(~np.isin(pending.key, keys)))
+
     # ---- snapshots -------------------------------------------------------------------------------------------------
 
     def snapshot(self) -> Snapshot:

@@ -1,0 +1,224 @@
+"""Keys whose data raise an error, set aside so that all others go on: Options(on_error='skip key').
+
+A key is set aside from the first time on at which matching raises. Up to the time before, its matches come out; nothing
+of it comes out afterwards, and its later events are counted and take no part. Which time that is does not depend on how
+the events were cut into feeds, as the matches of error-free feeds do not.
+
+A feed that raises is taken back: its matcher is dropped, and another one goes on from the state before the feed. Which
+keys raise is found by halving the keys, each half fed by itself; the time by halving the time of the feed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from episode.errors import EpisodeAnalysisError, EpisodeDataError, EpisodeUnsupportedError
+from episode.matchers.columns import from_bytes, to_bytes
+from episode.matchers.protocol import EventBatch, Forgets, Matcher, MatcherSpec, Snapshot, StateChunk
+
+ASIDE_VERSION = 1
+_NAME = "aside"
+
+
+@dataclass
+class KeysAside:
+    """The keys of a shard that are set aside: their codes, until when each was matched, and what it raised."""
+
+    until: dict[int, int] = field(default_factory=dict)
+    reasons: dict[int, str] = field(default_factory=dict)
+    _changed: bool = False
+
+    def __len__(self) -> int:
+        return len(self.until)
+
+    @property
+    def codes(self) -> np.ndarray:
+        return np.array(sorted(self.until), np.int64)
+
+    def add(self, key: int, until: int, reason: str) -> None:
+        self.until[key], self.reasons[key] = until, reason
+        self._changed = True
+
+    def part(self, events: EventBatch) -> tuple[EventBatch, pa.Table | None]:
+        """The events of other keys, and those of keys that are set aside."""
+        if not self.until:
+            return events, None
+        aside = np.isin(events.key, self.codes)
+        if not aside.any():
+            return events, None
+        return selected(events, ~aside), events.table.filter(pa.array(aside))
+
+    def changes(self) -> tuple[StateChunk, ...]:
+        """What the state must have, where it has changed."""
+        if not self._changed:
+            return ()
+        self._changed = False
+        keys = sorted(self.until)
+        columns = {
+            "key": pa.array(keys, pa.int64()),
+            "until": pa.array([self.until[key] for key in keys], pa.int64()),
+            "reason": pa.array([self.reasons[key] for key in keys], pa.string()),
+        }
+        return (StateChunk(_NAME, ASIDE_VERSION, to_bytes(pa.table(columns))),)
+
+    def restore(self, chunks: Sequence[StateChunk]) -> None:
+        for chunk in chunks:
+            if chunk.name != _NAME:
+                continue
+            if chunk.version != ASIDE_VERSION:
+                raise EpisodeDataError(
+                    f"The state of format {chunk.version} cannot be read; this version reads format {ASIDE_VERSION}."
+                )
+            table = from_bytes(chunk.data).to_pydict()
+            self.until = dict(zip(table["key"], table["until"], strict=True))
+            self.reasons = dict(zip(table["key"], table["reason"], strict=True))
+
+
+@dataclass
+class Marked:
+    """The state of a matcher before a feed, and what of it the last snapshot has not got yet."""
+
+    chunks: dict[str, StateChunk] = field(default_factory=dict)
+    _put: dict[str, StateChunk] = field(default_factory=dict)
+    _removed: dict[str, None] = field(default_factory=dict)
+
+    def take(self, changes: Snapshot) -> None:
+        changes.apply(self.chunks)
+        for name in changes.removed:
+            self._put.pop(name, None)
+            self._removed[name] = None
+        for chunk in changes.put:
+            self._put[chunk.name] = chunk
+            self._removed.pop(chunk.name, None)
+
+    def unsaved(self) -> Snapshot:
+        """What has changed since the last call."""
+        found = Snapshot(tuple(self._put.values()), tuple(self._removed))
+        self._put, self._removed = {}, {}
+        return found
+
+
+@dataclass(frozen=True)
+class Feed:
+    """Events that are fed up to a time. final: then the input ends. done: the time up to which all was fed before."""
+
+    events: EventBatch
+    until: int
+    final: bool
+    done: int
+
+    def into(self, matcher: Matcher) -> Iterator[pa.Table]:
+        if len(self.events) or not self.final:
+            yield from matcher.feed(self.events, self.until)
+        if self.final:
+            yield from matcher.finish()
+
+    def of(self, keys: np.ndarray) -> Feed:
+        return Feed(selected(self.events, np.isin(self.events.key, keys)), self.until, self.final, self.done)
+
+    def up_to(self, time: int) -> Feed:
+        return Feed(selected(self.events, self.events.time <= time), time, False, self.done)
+
+
+@dataclass(frozen=True)
+class Isolated:
+    """What a feed gave after all. matcher: goes on, without the keys that failed: until when each was matched, and what
+    it raised."""
+
+    matcher: Matcher
+    matches: list[pa.Table]
+    failed: Mapping[int, tuple[int, EpisodeDataError]]
+
+
+def isolate(opened: Callable[[], Matcher], feed: Feed, error: EpisodeDataError) -> Isolated:
+    """Feed again without the keys that raise. opened: a matcher in the state before the feed.
+
+    The error is raised where no key raises by itself: then it is no matter of one key.
+    """
+    live = opened().live_keys
+    keys = np.union1d(live, feed.events.key)
+    failed: dict[int, tuple[int, EpisodeDataError]] = {}
+    for key, reason in _failing(opened, live, feed, keys):
+        failed[key] = (_matched_until(opened, live, feed, key), reason)
+    if not failed:
+        raise error
+    others = np.setdiff1d(keys, np.array(list(failed), np.int64))
+    matcher = _only(opened, live, others)
+    matches = list(feed.of(others).into(matcher))
+    for key, (until, _) in failed.items():
+        if until > feed.done:
+            alone = np.array([key], np.int64)
+            matches += feed.of(alone).up_to(until).into(_only(opened, live, alone))
+    return Isolated(matcher, matches, failed)
+
+
+def _failing(
+    opened: Callable[[], Matcher], live: np.ndarray, feed: Feed, keys: np.ndarray
+) -> Iterator[tuple[int, EpisodeDataError]]:
+    """The keys that raise by themselves, and what."""
+    try:
+        _run(opened, live, feed, keys)
+    except EpisodeDataError as error:
+        if len(keys) == 1:
+            yield int(keys[0]), error
+        elif len(keys) > 1:
+            half = len(keys) // 2
+            yield from _failing(opened, live, feed, keys[:half])
+            yield from _failing(opened, live, feed, keys[half:])
+
+
+def _matched_until(opened: Callable[[], Matcher], live: np.ndarray, feed: Feed, key: int) -> int:
+    """The last time up to which a key can be fed."""
+    alone = np.array([key], np.int64)
+    fine, fails = int(feed.done), int(feed.until)
+    if key not in live:  # nothing is known of it: nothing happens before its first event
+        fine = max(fine, int(feed.events.time[feed.events.key == key].min()) - 1)
+    while fails - fine > 1:
+        middle = (fine + fails) // 2
+        try:
+            _run(opened, live, feed.of(alone).up_to(middle), alone)
+            fine = middle
+        except EpisodeDataError:
+            fails = middle
+    return fine
+
+
+def _run(opened: Callable[[], Matcher], live: np.ndarray, feed: Feed, keys: np.ndarray) -> None:
+    for _ in feed.of(keys).into(_only(opened, live, keys)):
+        pass
+
+
+def _only(opened: Callable[[], Matcher], live: np.ndarray, keys: np.ndarray) -> Matcher:
+    """A matcher that knows nothing of other keys than these."""
+    matcher = opened()
+    others = np.setdiff1d(live, keys)
+    if len(others):
+        assert isinstance(matcher, Forgets)
+        matcher.forget(others)
+    return matcher
+
+
+def selected(events: EventBatch, rows: np.ndarray) -> EventBatch:
+    """Some of the events. rows: bool for each."""
+    if rows.all():
+        return events
+    return EventBatch(events.table.filter(pa.array(rows)).combine_chunks(), events.key[rows], events.time[rows])
+
+
+def check_skips_keys(spec: MatcherSpec) -> None:
+    """An error where single keys cannot be set aside."""
+    given = "Options(on_error='skip key')"
+    if not spec.input_order.keys:
+        raise EpisodeAnalysisError(
+            f"{given}: the pattern has no partition keys, so that all events would be set aside.",
+            hint="Partition the events (PARTITION BY, or key=…), or leave on_error out.",
+        )
+    if not isinstance(spec.open(), Forgets):
+        raise EpisodeUnsupportedError(
+            f"{given} is not for correlated patterns, as their keys depend on each other's matches.",
+            hint="Leave it out, or match the two patterns in queries of their own.",
+        )

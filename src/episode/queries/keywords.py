@@ -1,0 +1,62 @@
+"""Keyword arguments that are neither options nor tables of a query: typing mistakes, which are named.
+
+The public functions take tables by keyword, so that Python lets a misspelt option through as a table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from episode.errors import EpisodeAnalysisError
+from episode.lang.cursor import closest
+from episode.lang.lexer import Kind, Token
+
+OF_STATEMENTS = ("args", "spark", "options", "tables", "analyze")
+"""The options of `sql` and `explain`."""
+OF_PATTERNS = (
+    "events", "text", "args", "time", "start", "key", "type_column", "strategy", "detect", "granularity",
+    "probabilities", "width", "spark", "options", "tables", "analyze",
+)  # fmt: skip
+"""Those of `match` and the functions beside it."""
+
+
+def check_statement_tables(function: str, tables: Mapping[str, Any], tokens: Iterable[Token]) -> None:
+    """Every table that is given must be named in the statement."""
+    names = {token.identifier for token in tokens if _is_name(token)}
+    mentioned = {name.lower() for name in names}
+    for name in tables:
+        if name.lower() in mentioned:
+            continue
+        _check_option(function, name, OF_STATEMENTS)
+        guess = closest(name, names)
+        raise EpisodeAnalysisError(
+            f"The table {name} is given, but the statement does not use it.",
+            hint=f"Did you mean {guess}?" if guess else "Leave it out, or name it in FROM.",
+        )
+
+
+def _is_name(token: Token) -> bool:
+    return token.kind in (Kind.NAME, Kind.QUOTED) or token.is_double_quoted
+
+
+def check_pattern_tables(function: str, tables: Mapping[str, Any], classes: Iterable[str] | None) -> None:
+    """Every table that is given must be that of a class. classes: None where all events are in one table."""
+    known = None if classes is None else list(classes)
+    for name in tables:
+        if known is None or name not in known:
+            _check_option(function, name, OF_PATTERNS)
+    unknown = [] if known is None else [name for name in tables if name not in known]
+    if known is not None and unknown:
+        guess = closest(unknown[0], [name for name in known if name not in tables])
+        raise EpisodeAnalysisError(
+            f"The table {unknown[0]} is given, but the pattern has no class {unknown[0]}.",
+            hint=(f"Did you mean {guess}? " if guess else "") + f"Classes of the pattern: {', '.join(known)}.",
+        )
+
+
+def _check_option(function: str, name: str, options: Iterable[str]) -> None:
+    """An error where a name is nearly that of an option."""
+    guess = closest(name, options)
+    if guess is not None:
+        raise EpisodeAnalysisError(f"{name} is not an option of {function}; did you mean {guess}?")
