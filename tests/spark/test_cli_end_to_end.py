@@ -205,3 +205,22 @@ def test_an_error_in_the_data_is_told(tmp_path: Path) -> None:
     assert result.stderr.startswith("error: ")
     assert "null" in result.stderr
     assert "Traceback" not in result.stderr
+
+
+def test_a_wide_table_in_a_pipe_is_not_folded(parquet: Path) -> None:
+    wide = V_SHAPE.replace(
+        "SELECT symbol,", f"SELECT {', '.join(f'repeat(symbol, 40) AS column_{i}' for i in range(9))},"
+    )
+    result = CliRunner(env={"COLUMNS": "60"}).invoke(cli.app, ["run", wide, "-t", f"ticks={parquet}"])
+    lines = result.stdout.splitlines()
+    assert [line.count("a" * 40) for line in lines if "aa" in line] == [9]
+    assert all(f"column_{i}" in lines[1] for i in range(9))
+
+
+def test_a_complaint_of_spark_points_at_its_place(parquet: Path) -> None:
+    result = invoke(
+        "run", V_SHAPE.replace("ORDER BY symbol, init_price", "ORDER BY nonsense"), "-t", f"ticks={parquet}"
+    )
+    lines = result.stderr.splitlines()
+    assert lines[-2:] == ["  11 | ORDER BY nonsense", "                ^^^^^^^^"]
+    assert "{" not in result.stderr

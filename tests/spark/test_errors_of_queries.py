@@ -13,7 +13,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException, ParseException, PySparkException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from tests.support.streams import Files
+from tests.support.streams import Files, counters
 
 import episode
 from episode import EpisodeAnalysisError, EpisodeDataError, EpisodeError, EpisodeSyntaxError
@@ -200,3 +200,40 @@ def test_errors_around_a_pattern_are_sparks_too(spark: SparkSession) -> None:
     assert raised.value.getCondition() == "UNRESOLVED_COLUMN.WITH_SUGGESTION"
     with pytest.raises(ParseException):
         episode.sql(f"SELECT first second third FROM events {PATTERN}", events=events)
+
+
+# ---- keys that are set aside -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("rocksdb")
+def test_a_key_is_skipped_and_the_others_go_on_through_a_restart(spark: SparkSession, tmp_path: Path) -> None:
+    files = Files(spark, tmp_path, SCHEMA)
+    options = Options(watermark=5, on_error="skip key", late="keep", late_path=str(tmp_path / "aside"))
+
+    def add(*rows: tuple[int, int, int]) -> None:
+        files.add(pa.Table.from_pylist([dict(zip(["k", "ts", "v"], row, strict=True)) for row in rows], schema=ARROW))
+
+    def run() -> dict[str, int]:
+        return counters(files.run(episode.sql(FAILS, events=files.stream(), options=options)))
+
+    add((1, 10, 0), (2, 10, 0), (1, 20, 2), (2, 20, 1), (2, 30, 2), (1, 40, 0))
+    add((3, 90, 0))
+    totals = run()
+    assert (totals["skipped"], totals["late"]) == (2, 0)  # at 20 matching raises
+    add((1, 100, 0), (1, 110, 1), (1, 120, 2), (2, 100, 0), (2, 110, 1), (2, 120, 2))
+    add((3, 190, 0))
+    totals = run()
+    assert totals["skipped"] == 3
+    assert sorted(tuple(row) for row in files.matches().collect()) == [(2, 10), (2, 100)]
+    aside = spark.read.parquet(str(tmp_path / "aside")).orderBy("ts").collect()
+    assert [(row.k, row.ts) for row in aside] == [(1, 20), (1, 40), (1, 100), (1, 110), (1, 120)]
+
+
+@pytest.mark.usefixtures("rocksdb")
+def test_what_cannot_skip_keys(spark: SparkSession, tmp_path: Path) -> None:
+    files = Files(spark, tmp_path, SCHEMA)
+    options = Options(watermark=5, on_error="skip key")
+    with pytest.raises(EpisodeAnalysisError, match="the pattern has no partition keys"):
+        episode.sql(FAILS.replace("PARTITION BY k ", ""), events=files.stream(), options=options)
+    with pytest.raises(EpisodeAnalysisError, match=r"Options\(on_error='skip key'\): for patterns over streams"):
+        episode.sql(FAILS, events=spark.createDataFrame([(1, 10, 0)], SCHEMA), options=Options(on_error="skip key"))

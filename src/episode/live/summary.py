@@ -46,7 +46,7 @@ def summed(said: Sequence[Mapping[str, Any]], numeric_time: bool) -> dict[str, A
         "inputRowsPerSecond": rate,
         "processedRowsPerSecond": rate,
         "eventTime": {"watermark": shown_time(min(marks), numeric_time)} if marks and None not in marks else {},
-        **{name: sum(one[name] for one in said) for name in ADDED},
+        **{name: sum(one.get(name, 0) for one in said) for name in ADDED},
         "unread": max(unread) if unread else None,
         "mode": modes.pop() if len(modes) == 1 else "mixed" if modes else "",
         "memory": sum(one["memory"] for one in said),

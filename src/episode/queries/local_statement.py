@@ -41,14 +41,15 @@ def sql_local(text: str, tables: Mapping[str, Any], options: Options, arguments:
     """Run a statement that is one pattern over one of the tables, with a list of columns around it."""
     statement = parse_statement(text)
     check_arguments(statement.source, statement.tokens, arguments)
-    check_statement_tables("sql_local", tables, statement.tokens)
     if statement.whole is not None:
         frame = tables[_named(statement, statement.whole, tables)]
+        check_statement_tables("sql_local", tables, statement.tokens)
         return like(frame, run_local(statement.whole, arrow_table("", frame), Given(), options, (), arguments))
     if statement.recencies:
         return _correlated(statement, tables, options, arguments)
     selection = selection_of(statement)
     frame, names = _frame(statement, selection.pattern, tables)
+    check_statement_tables("sql_local", tables, statement.tokens)
     output = run_local(selection.pattern.query, arrow_table("", frame), Given(), options, names, arguments)
     return like(frame, selection.of(output, arguments))
 
@@ -68,6 +69,7 @@ def _correlated(statement: Statement, tables: Mapping[str, Any], options: Option
     patterns = [statement.pattern_at(table.span) for table in recency.tables]
     query, live_first = correlation_of(statement, recency)
     frames = [_frame(statement, pattern, tables) for pattern in patterns]
+    check_statement_tables("sql_local", tables, statement.tokens)
     known: dict[int, Any] = {}
     given = [LocalTable(known.setdefault(id(frame), arrow_table("", frame)), names) for frame, names in frames]
     live, archive = given if live_first else given[::-1]

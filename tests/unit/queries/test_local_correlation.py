@@ -56,7 +56,7 @@ def test_table_1(archive: str, strategy: str) -> None:
     )
     both = ticks()
     options = Options(correlation=strategy)
-    assert rows(episode.sql_local(text, live=both, archive=both, options=options)) == TABLE_1
+    assert rows(episode.sql_local(text, options=options, **{"live": both, archive: both})) == TABLE_1
 
 
 def test_the_archive_pattern_may_stand_first() -> None:

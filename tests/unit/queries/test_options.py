@@ -22,6 +22,7 @@ GIVEN: list[dict[str, Any]] = [
     {"max_state_rows": 10, "when_full": "drop"},
     {"counters": "mine"},
     {"time_unit": "nanoseconds"},
+    {"on_error": "skip key"},
 ]
 
 
