@@ -3,7 +3,7 @@
 
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: bench-live bench-live-input bench-pcq bench-pcq-buffer bench-pcq-recency bench-pcq-cache bench-pcq-order bench-pcq-ticks bench-pcq-spark bench-pcq-stream help setup demo demo-live test test-live coverage test-long test-kafka lint types unit bench-rows bench-kernel bench-local bench-flink bench-growth bench-stream bench-zstream bench-zstream-selectivity bench-zstream-rates bench-zstream-plans bench-zstream-adaptation bench-zstream-negation bench-zstream-web bench-zstream-speed bench-sase bench-sase-selectivity bench-sase-window bench-sase-classes bench-sase-breakdown bench-sase-collapsed bench-sase-aggregates bench-sase-imprecise bench-sase-confidence bench-sase-study bench-sase-spark bench-tpstream bench-tpstream-drivers bench-tpstream-window bench-tpstream-patterns bench-tpstream-latency bench-tpstream-plans bench-tpstream-adaptation bench-tpstream-speed bench-tpstream-spark bench-store bench-store-spark test-kill test-live-kills clean
+.PHONY: bench-live bench-live-input bench-pcq bench-pcq-buffer bench-pcq-recency bench-pcq-cache bench-pcq-order bench-pcq-ticks bench-pcq-spark bench-pcq-stream help setup demo demo-live test test-live coverage test-long test-kafka lint types unit bench-rows bench-scans bench-kernel bench-local bench-flink bench-growth bench-stream bench-zstream bench-zstream-selectivity bench-zstream-rates bench-zstream-plans bench-zstream-adaptation bench-zstream-negation bench-zstream-web bench-zstream-speed bench-sase bench-sase-selectivity bench-sase-window bench-sase-classes bench-sase-breakdown bench-sase-collapsed bench-sase-aggregates bench-sase-imprecise bench-sase-confidence bench-sase-study bench-sase-spark bench-tpstream bench-tpstream-drivers bench-tpstream-window bench-tpstream-patterns bench-tpstream-latency bench-tpstream-plans bench-tpstream-adaptation bench-tpstream-speed bench-tpstream-spark bench-store bench-store-spark test-sparks test-lakehouse test-kill test-live-kills clean
 
 BIN := .venv/bin
 # Spark's workers use the interpreter of .venv, and Java is found where it usually lives.
@@ -52,8 +52,17 @@ test-kafka: setup  ## streams from and to a Kafka broker of its own (needs Maven
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[kafka]'
 	$(RUN) $(BIN)/pytest tests/kafka $(PYTEST_ARGS)
 
+test-sparks: setup  ## the Spark tests on older Sparks: SPARKS="4.0 4.1 4.2", SPARK_TESTS=tests/spark (or few)
+	@scripts/test-sparks
+
+test-lakehouse: setup  ## Delta and Iceberg tables, in batch and streams, on the Spark they are made for (needs Maven)
+	@scripts/test-lakehouse
+
 bench-rows: setup  ## 20 million ticks against plain Spark
 	$(RUN) $(BIN)/python -m bench.rows
+
+bench-scans: setup  ## a partitioned, filtered table: files read directly against rows through Spark
+	$(RUN) $(BIN)/python -m bench.scans
 
 bench-kernel: setup  ## the matcher alone on one core, and what the hardware allows
 	$(RUN) $(BIN)/python -m bench.kernel
@@ -199,5 +208,5 @@ test-live-kills: setup  ## kill the tasks of a live query, and its producer, two
 	$(RUN) $(BIN)/python -m tests.kill.live --kills 200
 
 clean:  ## remove .venv, caches, taken jars, benchmark inputs and what Spark leaves
-	rm -rf .venv bench/.flink-venv bench/data build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis tests/kafka/jars spark-warehouse metastore_db derby.log
+	rm -rf .venv .venv-sparks bench/.flink-venv bench/data build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis tests/kafka/jars tests/lakehouse/jars spark-warehouse metastore_db derby.log
 	find src tests bench examples -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark import cloudpickle
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession, types
 from pyspark.sql.types import YearMonthIntervalType
 
 from episode.errors import EpisodeDataError, EpisodeUnsupportedError
@@ -130,16 +130,16 @@ STORABLE = {
 PASSING = {
     "calendar": "make_interval(1, cast(id as int), 0, 3, -4, 5, 6.5)",
     "variant": "parse_json(concat('{\"a\": ', id, '}'))",
-    "time": "time'12:34:56.123456'",
+    **({"time": "time'12:34:56.123456'"} if hasattr(types, "TimeType") else {}),  # from 4.1 on
     "void": "null",
     "collated": "concat('a', id) collate UTF8_LCASE",
     "day_time_array": "array(make_dt_interval(cast(id as int)))",
 }
 
 
-def frame_of(spark: SparkSession, types: dict[str, str]) -> DataFrame:
+def frame_of(spark: SparkSession, columns: dict[str, str]) -> DataFrame:
     """Five rows of values and one of nulls for each type."""
-    values = [f"if(id = 5, null, {text}) as `{name}`" for name, text in types.items()]
+    values = [f"if(id = 5, null, {text}) as `{name}`" for name, text in columns.items()]
     return spark.range(6).selectExpr("id", "id % 2 as k", *values)
 
 
@@ -210,16 +210,14 @@ def test_collated_keys_are_refused_when_planned(spark: SparkSession) -> None:
 # ---- scans -------------------------------------------------------------------------------------------------
 
 
-def test_only_plain_local_parquet_is_read_directly(spark: SparkSession, tmp_path) -> None:
-    plain, hive = str(tmp_path / "plain"), str(tmp_path / "hive")
+def test_only_parquet_that_is_chosen_from_is_read_directly(spark: SparkSession, tmp_path) -> None:
+    plain = str(tmp_path / "plain")
     spark.range(10).selectExpr("id", "id % 2 as p", "array(id) as list").write.parquet(plain)
-    spark.range(10).selectExpr("id", "id % 2 as p").write.partitionBy("p").parquet(hive)
     frame = spark.read.parquet(plain).select("p", "id")
     reasons = {
         "not just files: its plan has Range": spark.range(3),
-        "its plan has Filter": frame.where("id > 3"),
+        "only Spark evaluates the filter ((id % 3L) = 1L)": frame.where("id % 3 = 1"),
         "the input computes columns": frame.selectExpr("id + 1 as id"),
-        "partitioned by columns": spark.read.parquet(hive),
         "column list is list": spark.read.parquet(plain),
         "not Parquet": spark.read.text(plain),
     }

@@ -15,6 +15,7 @@ from tests.support.streams import Files
 import episode
 from episode.api import Options
 from episode.errors import EpisodeAnalysisError, EpisodeError, EpisodeUnsupportedError
+from episode.spark.versions import HAS_READ_LIMITS
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("rocksdb")]
 
@@ -361,7 +362,8 @@ def test_a_recent_buffer_that_is_too_small(spark: SparkSession, tmp_path: Path) 
     text = figure_2(order="", times=True)
     files = Files(spark, tmp_path, SCHEMA)
     options = Options(end="1970-01-02", correlation="live first", result_cache=False, recent_buffer=2)
-    live = spark.readStream.format("episode").option("maxEventsPerTrigger", "1").load("StockLive")
+    reader = spark.readStream.format("episode")
+    live = (reader.option("maxEventsPerTrigger", "1") if HAS_READ_LIMITS else reader).load("StockLive")
     files.run(episode.sql(text, spark=spark, StockLive=live, options=options))
     assert rows(files.matches()) == TABLE_1
 

@@ -18,6 +18,7 @@ from episode.spark import carry, classic
 from episode.spark.packing import Stage, columns_of, pack_rows
 from episode.spark.scan import LEAST_TASK_BYTES, ParquetScan, Split, choose_scan, in_waves
 from episode.spark.stores import StoreScan, scan_of
+from episode.spark.versions import by_number
 from episode.spark.worker import prepare_worker, spill_directory
 
 GROUP_BYTES = 16 * 2**20
@@ -76,7 +77,7 @@ class Batch:
         return [row.report for row in reported.collect()]
 
     def _by_shard(self) -> DataFrame:
-        shuffled = self._envelopes().repartitionById(self.shards.partitions, "shard")
+        shuffled = by_number(self._envelopes(), self.shards.partitions, "shard")
         return shuffled.sortWithinPartitions("shard", "origin").select("shard", "blob")
 
     def _envelopes(self) -> DataFrame:

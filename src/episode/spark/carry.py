@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import from_arrow_type, to_arrow_type
+from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import (
     ArrayType,
     CalendarIntervalType,
@@ -31,6 +31,7 @@ from pyspark.sql.types import (
 
 from episode.errors import EpisodeUnsupportedError
 from episode.matchers.protocol import InputOrder
+from episode.spark.versions import arrow_type
 
 SPARK_TYPE = b"episode.spark_type"
 _ENCODED: dict[type[DataType], DataType] = {YearMonthIntervalType: IntegerType(), CalendarIntervalType: StringType()}
@@ -47,9 +48,7 @@ def _arrow_field(field: StructField) -> pa.Field:
         if isinstance(kind, UserDefinedType) or (nested and type(kind) in _ENCODED):
             raise _cannot_carry(path, kind)
     try:
-        kind = to_arrow_type(
-            _travel_type(field.dataType), timezone="UTC", error_on_duplicated_field_names_in_struct=True
-        )
+        kind = arrow_type(_travel_type(field.dataType))
     except PySparkException:
         raise _cannot_carry(field.name, field.dataType) from None
     spark_type = StructType([StructField("column", field.dataType)]).json()
@@ -129,7 +128,7 @@ def spark_type(field: pa.Field) -> DataType:
     """The Spark type of an Arrow field: the one it carries, if its Arrow type is still the same, else the usual one."""
     if field.metadata is not None and SPARK_TYPE in field.metadata:
         kind = StructType.fromJson(json.loads(field.metadata[SPARK_TYPE]))[0].dataType
-        if to_arrow_type(_travel_type(kind), timezone="UTC") == field.type:
+        if arrow_type(_travel_type(kind)) == field.type:
             return kind
     return from_arrow_type(field.type)
 

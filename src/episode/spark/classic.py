@@ -1,7 +1,8 @@
-"""What only a classic (not a Connect) session can tell: the optimized plan and the cluster's parallelism.
+"""What only a classic (not a Connect) session can tell: plans, and the cluster's parallelism.
 
-The one place that looks beneath PySpark's public interface. Everything here is a hint: where it fails, for whatever
-reason, the answer is "not known" and the caller goes the general way.
+Here and in `plan_files.py` and `plan_conditions.py` alone episode looks beneath PySpark's public interface. Everything
+found there is a hint: where it fails, for whatever reason, the answer is "not known" and the caller goes the general
+way.
 """
 
 from __future__ import annotations
@@ -14,51 +15,30 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-_NOT_KNOWN = (Py4JError, PySparkException, AttributeError, TypeError)
+NOT_KNOWN = (Py4JError, PySparkException, AttributeError, TypeError)
+"""What may be raised while one looks at a plan."""
+NO_PLAN = "a Spark Connect session does not show its plan"
+UNREADABLE = "the input's plan cannot be read"
+DELTA_FORMAT = "DeltaParquetFileFormat"
 
 
-@dataclass(frozen=True)
-class PlainFiles:
-    """Local Parquet files whose columns are the frame's columns, and no more is done to them."""
-
-    paths: tuple[str, ...]
-
-
-def plain_parquet_files(frame: DataFrame) -> PlainFiles | str:
-    """The files after a frame that only reads Parquet, or why it is not such a frame."""
-    if not hasattr(frame, "_jdf"):
-        return "a Spark Connect session does not show its plan"
-    try:
-        return _plain_files(frame._jdf.queryExecution().optimizedPlan())
-    except _NOT_KNOWN:
-        return "the input's plan cannot be read"
+class Refused(Exception):
+    """The rows of a plan are not read directly, and why."""
 
 
 def parquet_roots(frame: DataFrame) -> tuple[str, ...] | str:
     """The files and directories after a frame that only reads local Parquet, partitioned or not; or why it is not such
     a frame."""
     if not hasattr(frame, "_jdf"):
-        return "a Spark Connect session does not show its plan"
+        return NO_PLAN
     try:
-        relation = _parquet(frame._jdf.queryExecution().optimizedPlan())
+        relation = parquet_relation(frame._jdf.queryExecution().optimizedPlan())
         if isinstance(relation, str):
             return relation
         roots = relation.location().rootPaths()
         return _local_paths([roots.apply(at).toString() for at in range(roots.size())])
-    except _NOT_KNOWN:
-        return "the input's plan cannot be read"
-
-
-def _plain_files(plan: Any) -> PlainFiles | str:
-    relation = _parquet(plan)
-    if isinstance(relation, str):
-        return relation
-    if relation.partitionSchema().size() > 0:
-        return "the input's directory is partitioned by columns"
-    if relation.bucketSpec().isDefined():
-        return "the input is bucketed"
-    paths = _local_paths(list(relation.location().inputFiles()))
-    return paths if isinstance(paths, str) else PlainFiles(tuple(sorted(paths)))
+    except NOT_KNOWN:
+        return UNREADABLE
 
 
 def _local_paths(uris: list[str]) -> tuple[str, ...] | str:
@@ -71,19 +51,27 @@ def _local_paths(uris: list[str]) -> tuple[str, ...] | str:
     )
 
 
-def _parquet(plan: Any) -> Any:
-    """The relation of Parquet files that a plan reads and does no more to; or why it is not such a plan."""
-    while plan.nodeName() == "Project":
-        expressions = plan.projectList()
-        if any(_class(expressions.apply(i)) != "AttributeReference" for i in range(expressions.size())):
+def parquet_relation(plan: Any, selecting: bool = False) -> Any:
+    """The relation of Parquet files that a plan reads and does no more to; or why it is not such a plan.
+
+    selecting: the plan may also rename columns and filter rows, and the relation may be a snapshot of Delta.
+    """
+    while plan.nodeName() == "Project" or (selecting and plan.nodeName() == "Filter"):
+        if plan.nodeName() == "Project" and not all(_is_column(one, selecting) for one in items(plan.projectList())):
             return "the input computes columns"
         plan = plan.child()
-    if _class(plan) != "LogicalRelation" or _class(plan.relation()) != "HadoopFsRelation":
+    if class_of(plan) != "LogicalRelation" or class_of(plan.relation()) != "HadoopFsRelation":
         return f"the input is not just files: its plan has {plan.nodeName()}"
     relation = plan.relation()
-    if _class(relation.fileFormat()) != "ParquetFileFormat":
+    if class_of(relation.fileFormat()) not in ("ParquetFileFormat", *([DELTA_FORMAT] if selecting else [])):
         return f"the input's files are {relation.fileFormat().toString()}, not Parquet"
     return relation
+
+
+def _is_column(expression: Any, renamed: bool) -> bool:
+    if renamed and class_of(expression) == "Alias":
+        expression = expression.child()
+    return class_of(expression) == "AttributeReference"
 
 
 @dataclass(frozen=True)
@@ -97,11 +85,11 @@ class SourceTable:
 def table_of_source(frame: DataFrame, name: str) -> SourceTable | str:
     """The table or stream of a data source after a frame that only reads it, or why it is not such a frame."""
     if not hasattr(frame, "_jdf"):
-        return "a Spark Connect session does not show its plan"
+        return NO_PLAN
     try:
         return _source_table(frame._jdf.queryExecution().analyzed(), name)
-    except _NOT_KNOWN:
-        return "the input's plan cannot be read"
+    except NOT_KNOWN:
+        return UNREADABLE
 
 
 _AROUND = ("SubqueryAlias", "View", "Project")
@@ -111,13 +99,13 @@ _RELATIONS = {"StreamingRelationV2": "extraOptions", "DataSourceV2Relation": "op
 def _source_table(plan: Any, name: str) -> SourceTable | str:
     output = plan.output()
     wanted = [output.apply(i).exprId().id() for i in range(output.size())]
-    while _class(plan) in _AROUND:
-        if _class(plan) == "Project":
+    while class_of(plan) in _AROUND:
+        if class_of(plan) == "Project":
             expressions = plan.projectList()
-            if any(_class(expressions.apply(i)) != "AttributeReference" for i in range(expressions.size())):
+            if any(class_of(expressions.apply(i)) != "AttributeReference" for i in range(expressions.size())):
                 return "the input computes columns"
         plan = plan.child()
-    kind = _class(plan)
+    kind = class_of(plan)
     if kind not in _RELATIONS:
         return f"the input is not just a stream store: its plan has {plan.nodeName()}"
     if plan.table().name() != name and (kind != "StreamingRelationV2" or plan.sourceName() != name):
@@ -129,13 +117,19 @@ def _source_table(plan: Any, name: str) -> SourceTable | str:
     return SourceTable(tuple(names[one] for one in wanted), options)
 
 
-def _class(java_object: Any) -> str:
-    return java_object.getClass().getSimpleName()
+def class_of(java_object: Any) -> str:
+    """The name of a Java object's class, without its package."""
+    return str(java_object.getClass().getSimpleName())
+
+
+def items(sequence: Any) -> list[Any]:
+    """What is in a sequence of Scala's."""
+    return [sequence.apply(at) for at in range(sequence.size())]
 
 
 def parallelism(spark: SparkSession) -> int | None:
     """How many tasks the session runs at once, if it says."""
     try:
         return max(1, spark.sparkContext.defaultParallelism)
-    except _NOT_KNOWN:
+    except NOT_KNOWN:
         return None

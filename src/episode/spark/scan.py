@@ -1,4 +1,4 @@
-"""The direct scan: workers read plain local Parquet files with pyarrow, and no row passes through the JVM.
+"""The direct scan: workers read Parquet files with pyarrow, and no row passes through the JVM.
 
 It is chosen only where it gives what Spark would give. Everything else goes the row path, with the reason said.
 """
@@ -8,46 +8,45 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import groupby
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructType
 
-from episode.spark.classic import PlainFiles, plain_parquet_files
+from episode.spark.conditions import Condition, columns_in, evaluate, excluded, text_of
+from episode.spark.parquet_columns import delivered, file_names, mismatch, ranges
+from episode.spark.plan_files import files_of_plan
+from episode.spark.snapshots import snapshot_files
+from episode.spark.storage import LOCAL, Storage
+from episode.spark.table_files import TableFiles
 
 LEAST_TASK_BYTES = 4 * 2**20
 """Smaller tasks take longer to start than to run."""
 
-_LEGACY = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96")
-_WRITER = b"org.apache.spark.version"
-_PLAIN_SETTINGS = {
-    "spark.sql.parquet.datetimeRebaseModeInRead": "LEGACY",
-    "spark.sql.parquet.int96RebaseModeInRead": "LEGACY",
-    "spark.sql.files.ignoreCorruptFiles": "true",
-    "spark.sql.files.ignoreMissingFiles": "true",
-}
-_COLUMN_RULES = ("EXISTS_DEFAULT", "parquet.field.id")
 _STRING_BYTES = 24
 _LENGTH_BYTES = 4
 _BATCH_ROWS = 1 << 20
+_FOOTERS_AT_ONCE, _REMOTE_FOOTERS_AT_ONCE = 8, 32
 
 
 @dataclass(frozen=True)
 class Split:
-    """Row groups first .. last - 1 of a file."""
+    """Row groups first .. last - 1 of a file; partition: the row of its constant columns."""
 
     path: str
     first: int
     last: int
     bytes: int
+    partition: int = 0
 
 
 @dataclass(frozen=True)
 class ParquetScan:
-    """Files to be read directly: their row groups in order, the columns to read and the types to deliver.
+    """Files to be read directly: their row groups in order, and the columns to deliver.
 
+    schema: what is delivered. inputs: what is read from the files or constant in them, in Spark's types; `columns` says
+    which of them each delivered column is. partitions: constant columns, a row for each set of values.
     dictionaries: string columns that the files store as dictionaries, and that stay so.
     """
 
@@ -56,7 +55,14 @@ class ParquetScan:
     files: int
     rows: int
     bytes: int
+    inputs: pa.Schema
+    columns: tuple[str, ...]
+    partitions: pa.Table
+    condition: Condition | None = None
+    storage: Storage = LOCAL
+    case_sensitive: bool = False
     dictionaries: tuple[str, ...] = ()
+    groups_left_out: int = 0
 
     def tasks(self, task_bytes: int, cores: int, per_core: int) -> list[tuple[Split, ...]]:
         """The splits in order, in tasks of about the same size: at most about task_bytes, and if possible some for each
@@ -73,18 +79,86 @@ class ParquetScan:
 
     def read(self, splits: tuple[Split, ...]) -> Iterator[pa.Table]:
         """The rows of some splits, in order, in the schema of the scan."""
-        for split in splits:
+        storage = self.storage.open()
+        for path, of_file in groupby(splits, key=lambda split: split.path):
             with pq.ParquetFile(
-                split.path, coerce_int96_timestamp_unit="us", read_dictionary=list(self.dictionaries)
+                path,
+                filesystem=storage,
+                pre_buffer=storage is not None,
+                coerce_int96_timestamp_unit="us",
+                read_dictionary=list(self.dictionaries),
             ) as file:
-                names = _file_names(file.schema_arrow, self.schema)
-                for batch in file.iter_batches(
-                    batch_size=_BATCH_ROWS,
-                    row_groups=list(range(split.first, split.last)),
-                    columns=[name for name in names if name is not None],
-                    use_threads=False,
-                ):
-                    yield _deliver(batch, names, self.schema)
+                for split in of_file:
+                    yield from self._rows(file, split)
+
+    def _rows(self, file: pq.ParquetFile, split: Split) -> Iterator[pa.Table]:
+        of_file = [field for field in self.inputs if field.name not in self.partitions.column_names]
+        found = file_names(file.schema_arrow.names, [field.name for field in of_file], self.case_sensitive)
+        groups = list(range(split.first, split.last))
+        total = sum(file.metadata.row_group(number).num_rows for number in groups)
+        constants = {
+            name: _repeated(self.partitions.column(name)[split.partition], min(total, _BATCH_ROWS))
+            for name in self.partitions.column_names
+        }
+        names = [name for name in found if name is not None]
+        batches = file.iter_batches(_BATCH_ROWS, groups, names, use_threads=False) if names else _without_columns(total)
+        for batch in batches:
+            rows = {
+                field.name: pa.nulls(batch.num_rows, field.type) if name is None else delivered(batch[name], field.type)
+                for name, field in zip(found, of_file, strict=True)
+            }
+            table = self._delivered(rows, constants, batch.num_rows)
+            if table.num_rows:
+                yield table
+
+    def _delivered(self, rows: dict[str, pa.Array], constants: dict[str, pa.Array], count: int) -> pa.Table:
+        constants = {name: array.slice(0, count) for name, array in constants.items()}
+        if self.condition is not None:
+            kept = evaluate(self.condition, rows | constants, count)
+            left = kept.true_count
+            if left < count:
+                wanted = set(self.columns)
+                rows = {name: array.filter(kept) for name, array in rows.items() if name in wanted}
+                constants = {name: array.slice(0, left) for name, array in constants.items()}
+        found = rows | constants
+        arrays = [found[name] for name in self.columns]
+        fields = [field.with_type(array.type) for field, array in zip(self.schema, arrays, strict=True)]
+        return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
+
+    @property
+    def words(self) -> str:
+        """The scan in words, for explain."""
+        parts = [
+            f"Parquet read directly: {_count(self.files, 'file')}, {_count(self.rows, 'row')}, "
+            f"{_count(len(self.schema), 'column')}"
+        ]
+        if self.storage != LOCAL:
+            parts.append(self.storage.words)
+        if self.partitions.column_names:
+            parts.append(f"constant in each file: {', '.join(self.partitions.column_names)}")
+        if self.condition is not None:
+            parts.append(f"where {text_of(self.condition)}")
+        if self.groups_left_out:
+            parts.append(f"{_count(self.groups_left_out, 'row group')} left out by statistics")
+        return "; ".join(parts)
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
+
+
+def _repeated(value: pa.Scalar, rows: int) -> pa.Array:
+    """A constant column, of which every batch takes a slice: strings as places in a dictionary of one."""
+    if value.type not in (pa.string(), pa.binary()):
+        return pa.repeat(value, rows)
+    place = pa.repeat(pa.scalar(0 if value.is_valid else None, pa.int32()), rows)
+    return pa.DictionaryArray.from_arrays(place, pa.array([value.as_py()] if value.is_valid else [], value.type))
+
+
+def _without_columns(rows: int) -> Iterator[pa.RecordBatch]:
+    """Batches of so many rows, of which no column is read."""
+    for start in range(0, rows, _BATCH_ROWS):
+        yield pa.RecordBatch.from_arrays([pa.nulls(min(_BATCH_ROWS, rows - start))], ["nothing"])
 
 
 def in_waves(tasks: int, cores: int) -> int:
@@ -92,48 +166,78 @@ def in_waves(tasks: int, cores: int) -> int:
     return tasks if tasks <= cores else -(-tasks // cores) * cores
 
 
+# ---- choosing ----------------------------------------------------------------------------------------------
+
+
 def choose_scan(spark: SparkSession, frame: DataFrame, schema: pa.Schema) -> tuple[ParquetScan | None, str]:
     """A direct scan of a frame's columns (those of `schema`), or None; and why."""
-    files = plain_parquet_files(frame)
-    if isinstance(files, str):
-        return None, f"rows through Spark: {files}"
-    found = _scan_of(spark, frame.schema, files, schema)
-    if isinstance(found, str):
-        return None, f"rows through Spark: {found}"
-    return found, f"Parquet read directly: {found.files:,} files, {found.rows:,} rows, {len(schema)} columns"
+    snapshot = snapshot_files(spark, frame)
+    files = files_of_plan(spark, frame) if snapshot is None else snapshot
+    found = files if isinstance(files, str) else scan_of_files(files, schema)
+    return (None, f"rows through Spark: {found}") if isinstance(found, str) else (found, found.words)
 
 
-def _scan_of(spark: SparkSession, columns: StructType, files: PlainFiles, schema: pa.Schema) -> ParquetScan | str:
-    if not files.paths:
+def scan_of_files(table: TableFiles, schema: pa.Schema) -> ParquetScan | str:
+    """The scan of a table's files, after a look at all footers; or why Spark must read them."""
+    if not table.files:
         return "there are no files"
-    for key, value in _PLAIN_SETTINGS.items():
-        if _setting(spark, key).upper() == value.upper():
-            return f"{key} is {value}"
-    for name in schema.names:
-        rule = next((rule for rule in _COLUMN_RULES if rule in (columns[name].metadata or {})), None)
-        if rule is not None:
-            return f"column {name} has {rule}"
-    try:
-        with ThreadPoolExecutor(8) as pool:
-            footers = list(pool.map(pq.read_metadata, files.paths))
-    except (OSError, pa.ArrowException) as error:
-        return f"a footer cannot be read ({error})"
+    read = dict.fromkeys((*table.columns, *(columns_in(table.condition) if table.condition is not None else ())))
+    inputs = pa.schema([table.fields.field(name) for name in read])
+    of_files = pa.schema([field for field in inputs if field.name not in table.partitions.column_names])
+    footers = _footers(table)
+    if isinstance(footers, str):
+        return footers
     splits: list[Split] = []
-    for path, footer in zip(files.paths, footers, strict=True):
-        reason = _mismatch(footer, schema)
+    groups = rows = 0
+    width = row_bytes(schema)
+    for file, footer in zip(table.files, footers, strict=True):
+        reason = mismatch(footer, of_files, table.case_sensitive)
         if reason is not None:
-            return f"{reason} in {path}"
-        splits += _splits_of(path, footer, schema)
-    rows = sum(footer.num_rows for footer in footers)
-    size = sum(split.bytes for split in splits)
-    return ParquetScan(tuple(splits), schema, len(footers), rows, size, _dictionaries(footers, schema))
+            return f"{reason} in {file.path}"
+        groups += sum(footer.row_group(number).num_rows > 0 for number in range(footer.num_row_groups))
+        for number in _groups_with_rows(table, footer, of_files):
+            count = footer.row_group(number).num_rows
+            splits.append(Split(file.path, number, number + 1, count * width, file.partition))
+            rows += count
+    return ParquetScan(
+        tuple(splits),
+        schema,
+        len(footers),
+        rows,
+        rows * width,
+        inputs,
+        table.columns,
+        table.partitions.select([name for name in table.partitions.column_names if name in read]),
+        table.condition,
+        table.storage,
+        table.case_sensitive,
+        _dictionaries(footers, of_files),
+        groups - len(splits),
+    )
 
 
-def _setting(spark: SparkSession, key: str) -> str:
+def _footers(table: TableFiles) -> list[pq.FileMetaData] | str:
+    at_once = _FOOTERS_AT_ONCE if table.storage == LOCAL else _REMOTE_FOOTERS_AT_ONCE
     try:
-        return str(spark.conf.get(key))
-    except PySparkException:
-        return ""
+        storage = table.storage.open()
+        with ThreadPoolExecutor(at_once) as pool:
+            return list(pool.map(lambda file: pq.read_metadata(file.path, filesystem=storage), table.files))
+    except (OSError, ValueError, pa.ArrowException) as error:
+        return f"a footer cannot be read ({error})"
+
+
+def _groups_with_rows(table: TableFiles, footer: pq.FileMetaData, schema: pa.Schema) -> Iterator[int]:
+    """The row groups of a file in which the condition may hold."""
+    names: dict[str, str | None] = {}
+    if table.condition is not None:
+        columns = footer.schema.to_arrow_schema().names
+        wanted = [name for name in dict.fromkeys(columns_in(table.condition)) if name in schema.names]
+        names = dict(zip(wanted, file_names(columns, wanted, table.case_sensitive), strict=True))
+    for number in range(footer.num_row_groups):
+        if footer.row_group(number).num_rows == 0:
+            continue
+        if table.condition is None or not excluded(table.condition, ranges(footer, number, names, schema)):
+            yield number
 
 
 def row_bytes(schema: pa.Schema) -> int:
@@ -141,16 +245,12 @@ def row_bytes(schema: pa.Schema) -> int:
     return sum(_STRING_BYTES if not _is_fixed(field.type) else max(1, field.type.bit_width // 8) for field in schema)
 
 
-def _splits_of(path: str, footer: pq.FileMetaData, schema: pa.Schema) -> list[Split]:
-    width = row_bytes(schema)
-    groups = range(footer.num_row_groups)
-    return [Split(path, i, i + 1, footer.row_group(i).num_rows * width) for i in groups if footer.row_group(i).num_rows]
-
-
 def _dictionaries(footers: list[pq.FileMetaData], schema: pa.Schema) -> tuple[str, ...]:
-    """String columns with fewer bytes than plain strings' lengths alone would take, in every row group."""
+    """String columns that all files have, with fewer bytes than plain strings' lengths alone would take in every row
+    group."""
     names = {field.name for field in schema if field.type in (pa.string(), pa.binary())}
     for footer in footers:
+        names &= set(footer.schema.names)
         for group in map(footer.row_group, range(footer.num_row_groups)):
             for column in map(group.column, range(group.num_columns)):
                 if column.total_uncompressed_size >= _LENGTH_BYTES * column.num_values:
@@ -160,77 +260,3 @@ def _dictionaries(footers: list[pq.FileMetaData], schema: pa.Schema) -> tuple[st
 
 def _is_fixed(kind: pa.DataType) -> bool:
     return pa.types.is_primitive(kind) or pa.types.is_decimal(kind)
-
-
-# ---- what a file has, and what Spark would deliver -------------------------------------------------------
-
-
-def _mismatch(footer: pq.FileMetaData, schema: pa.Schema) -> str | None:
-    """Why a file must be read by Spark, or None."""
-    metadata = footer.metadata or {}
-    has_times = any(pa.types.is_timestamp(field.type) or pa.types.is_date(field.type) for field in schema)
-    if has_times and (any(key in metadata for key in _LEGACY) or metadata.get(_WRITER, b"9").split(b".")[0] < b"3"):
-        return "dates and times are in the legacy calendar"
-    columns = footer.schema.to_arrow_schema()
-    names = _file_names(columns, schema)
-    for field, name in zip(schema, names, strict=True):
-        if name == "":
-            return f"column {field.name} is ambiguous"
-        if name is not None and not _reads_as(columns.field(name).type, field.type, _is_int96(footer, name)):
-            return f"column {field.name} is {columns.field(name).type}, Spark's is {field.type}"
-    return None
-
-
-def _file_names(columns: pa.Schema, schema: pa.Schema) -> list[str | None]:
-    """The file's name of each wanted column: exact, else the only one whatever its case; None: none, "": several."""
-    names: list[str | None] = []
-    for wanted in schema.names:
-        exact = [name for name in columns.names if name == wanted]
-        close = exact or [name for name in columns.names if name.lower() == wanted.lower()]
-        names.append(None if not close else close[0] if len(close) == 1 else "")
-    return names
-
-
-def _is_int96(footer: pq.FileMetaData, name: str) -> bool:
-    columns = (footer.schema.column(i) for i in range(len(footer.schema)))
-    return any(column.path == name and column.physical_type == "INT96" for column in columns)
-
-
-_WIDER = {pa.uint8(): pa.int16(), pa.uint16(): pa.int32(), pa.uint32(): pa.int64()}
-_STRINGS = (pa.string(), pa.large_string(), pa.string_view())
-_BYTES = (pa.binary(), pa.large_binary(), pa.binary_view())
-
-
-def _reads_as(kind: pa.DataType, wanted: pa.DataType, int96: bool) -> bool:
-    """Whether pyarrow's type of a file column becomes Spark's by a cast that changes no value."""
-    if pa.types.is_nested(wanted):
-        return False
-    if int96:
-        return pa.types.is_timestamp(wanted) and wanted.tz is not None
-    if pa.types.is_dictionary(kind):
-        kind = kind.value_type
-    if pa.types.is_timestamp(kind) and pa.types.is_timestamp(wanted):
-        return kind.unit in ("ms", "us") and (kind.tz is None) == (wanted.tz is None)
-    if pa.types.is_time(kind) and pa.types.is_time(wanted):
-        return True
-    if pa.types.is_int64(kind) and pa.types.is_duration(wanted):
-        return True
-    families = (_STRINGS, _BYTES)
-    return kind == wanted or _WIDER.get(kind) == wanted or any(kind in f and wanted in f for f in families)
-
-
-def _deliver(batch: pa.RecordBatch, names: list[str | None], schema: pa.Schema) -> pa.Table:
-    columns = []
-    for name, field in zip(names, schema, strict=True):
-        column = pa.nulls(batch.num_rows, field.type) if name is None else _cast(batch.column(name), field.type)
-        columns.append(column)
-    fields = [field.with_type(column.type) for field, column in zip(schema, columns, strict=True)]
-    return pa.Table.from_arrays(columns, schema=pa.schema(fields))
-
-
-def _cast(column: pa.Array, kind: pa.DataType) -> pa.Array:
-    if column.type == kind or column.type == pa.dictionary(pa.int32(), kind):
-        return column
-    if pa.types.is_timestamp(kind) and pa.types.is_timestamp(column.type) and column.type.unit == kind.unit:
-        return column.view(kind)
-    return column.cast(kind)

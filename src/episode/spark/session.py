@@ -31,6 +31,7 @@ _LOCAL = {
     "spark.log.level": "ERROR",
     "spark.python.daemon.module": "episode.spark.daemon",
     "spark.python.authenticate.socketTimeout": "60s",  # on a busy machine a worker takes longer than 15 s to begin
+    "spark.sql.streaming.triggerAvailableNowWrapper.enabled": "true",  # for stream stores, before 4.2
 }
 _GIBIBYTE = 2**30
 _PARTITIONS_PER_CORE = 2

@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from episode.errors import EpisodeAnalysisError
+from episode.spark.lakehouse import open_table
 from episode.spark.tables import INFERENCE, files, first_line
 
 _CONNECTOR = "org.apache.spark:spark-sql-kafka-0-10_2.13"
@@ -17,7 +18,10 @@ _PARTITIONS = "spark.sql.shuffle.partitions"
 
 
 def followed_files(spark: SparkSession, path: str, kind: str) -> DataFrame:
-    """A directory as a stream of files, with the schema of those that are there already."""
+    """A directory as a stream of files, with the schema of those that are there already; or a lakehouse table."""
+    table = open_table(spark, path, follow=True) if kind == "parquet" else None
+    if table is not None:
+        return table
     try:
         schema = files(spark, path, kind).schema
     except AnalysisException as error:

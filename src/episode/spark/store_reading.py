@@ -16,12 +16,18 @@ from typing import TYPE_CHECKING, Any, Union
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
-from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructField, StructType
 
 from episode.errors import EpisodeAnalysisError
 from episode.spark.store_source import ARCHIVED_TO, ENVELOPES, MAX_EVENTS, SKIP_CORRUPT, STARTING, declared_schema
+from episode.spark.versions import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+    arrow_columns,
+    check_read_limit,
+)
 from episode.store.declaration import Declaration
 from episode.store.segment import CorruptSegment, Footer
 from episode.store.snapshot import FilePart, LogPart
@@ -101,7 +107,7 @@ class _Reading:
         return self._rows(partition) if self.envelopes is None else self._packed(partition)
 
     def _rows(self, partition: StorePartition) -> Iterator[pa.RecordBatch]:
-        schema = to_arrow_schema(self.schema, timezone="UTC")
+        schema = arrow_columns(self.schema)
         for batch in self._events(partition, schema.names):
             for begin in range(0, batch.num_rows, _BATCH_ROWS):
                 yield _typed(batch.slice(begin, _BATCH_ROWS), schema)
@@ -166,6 +172,8 @@ class StoreStreamReader(_Reading, DataSourceStreamReader, SupportsTriggerAvailab
     def __init__(self, declaration: Declaration, given: Mapping[str, str], schema: StructType) -> None:
         super().__init__(declaration, given, schema)
         self.limit = _number(given, MAX_EVENTS)
+        if self.limit is not None:
+            check_read_limit(MAX_EVENTS)
         self.starting = given.get(STARTING.lower(), EARLIEST).lower()
         if self.starting not in (EARLIEST, LATEST) and not self.starting.isdecimal():
             raise EpisodeAnalysisError(
@@ -188,7 +196,10 @@ class StoreStreamReader(_Reading, DataSourceStreamReader, SupportsTriggerAvailab
     def reportLatestOffset(self) -> dict[str, int]:
         return {"commit": self._head()}
 
-    def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
+    def latestOffset(self, start: dict[str, int] | None = None, limit: ReadLimit | None = None) -> dict[str, int]:
+        """Up to where the next micro-batch reads. start, limit: not given before Spark 4.2."""
+        if start is None:
+            return self.reportLatestOffset()
         after, head = start["commit"], self._head()
         self.store.check(after)
         if isinstance(limit, ReadMaxRows) and head > after:
@@ -196,6 +207,7 @@ class StoreStreamReader(_Reading, DataSourceStreamReader, SupportsTriggerAvailab
         return {"commit": max(after, head)}
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
+        self.store.check(start["commit"])
         if start["commit"] >= end["commit"]:
             return []
         return _shared_out(_log_pieces(self.store, start["commit"], end["commit"]))

@@ -19,6 +19,7 @@ from pyspark.sql.types import StructField, StructType
 
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
 from episode.spark.schema import TIME
+from episode.spark.versions import check_read_limit
 from episode.store.catalog import Catalog
 from episode.store.declaration import Declaration
 
@@ -52,6 +53,8 @@ class EpisodeSource(DataSource):
         self.given = {name.lower(): value for name, value in options.items()}
 
     def schema(self) -> StructType:
+        if MAX_EVENTS.lower() in self.given:
+            check_read_limit(MAX_EVENTS)
         return declared_schema(self.declaration())
 
     def declaration(self) -> Declaration:

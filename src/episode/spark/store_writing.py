@@ -9,9 +9,10 @@ from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 from pyspark import TaskContext
-from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
+from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
 from episode.errors import EpisodeDataError
+from episode.spark.versions import DataSourceStreamArrowWriter
 from episode.store.declaration import Declaration
 from episode.store.log import Origin, Staged
 from episode.store.stream import open_store

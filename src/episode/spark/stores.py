@@ -30,6 +30,7 @@ from episode.spark.kafka_store import append_to_topic, topic_stream, topic_table
 from episode.spark.scan import row_bytes
 from episode.spark.store_reading import EnvelopeOptions
 from episode.spark.store_source import CATALOG, ENVELOPES, FORMAT, MAX_EVENTS, STREAM, EpisodeSource, declared_schema
+from episode.spark.versions import check_read_limit
 from episode.store.catalog import Catalog, catalog_directory
 from episode.store.conforming import conform
 from episode.store.declaration import Declaration
@@ -81,6 +82,7 @@ def store_table(spark: SparkSession, name: str) -> DataFrame | None:
     else:
         options = {CATALOG: place, STREAM: name}
         if is_live and MAX_EVENTS in declaration.options:
+            check_read_limit(MAX_EVENTS)
             options[MAX_EVENTS] = declaration.options[MAX_EVENTS]
         frame = (spark.readStream if is_live else spark.read).format(FORMAT).options(**options).load()
     _declarations[frame] = declaration

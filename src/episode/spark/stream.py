@@ -34,6 +34,7 @@ from episode.spark.session import ROCKSDB, STATE_STORE
 from episode.spark.shards import COUNTERS, OUTPUT, ROLL_CALL, ShardProcessor, StreamRules, open_matches
 from episode.spark.state_partitions import warn_of_many_partitions
 from episode.spark.stores import StoreScan, scan_of
+from episode.spark.versions import check_streams
 from episode.spark.watermarks import declared_delay, on_the_clock
 
 STREAM_SHARDS = 32
@@ -162,6 +163,7 @@ def plan_stream(
         delay, counters = None, chain.free_name(run.counters)
         clock, words, takes_watermark = chain.clock(selected, time, options.watermark)
     _check_state_store(spark)
+    check_streams()
     end, keep_late = _end_of(spark, time, options.end), options.late_path is not None
     if options.skips_keys:
         check_skips_keys(spec)

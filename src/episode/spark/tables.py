@@ -13,6 +13,7 @@ from pyspark.sql.types import StructType
 
 from episode.errors import EpisodeAnalysisError, EpisodeError, EpisodeSyntaxError
 from episode.paths import kind_of_files
+from episode.spark.lakehouse import open_table
 from episode.spark.places import VIEW, Copies
 from episode.spark.quiet import without_context_logs
 from episode.spark.raised import both
@@ -22,12 +23,15 @@ INFERENCE = {"header": "true", "inferSchema": "true", "inferTimestamp": "true"}
 
 
 def keyword_table(spark: SparkSession, name: str, table: DataFrame | str) -> DataFrame:
-    """The DataFrame after a table that is given to a query: itself, or the files at a path."""
+    """The DataFrame after a table that is given to a query: itself, or what is at a path."""
     return _files(spark, name, table) if isinstance(table, str) else table
 
 
 def _files(spark: SparkSession, name: str, path: str) -> DataFrame:
-    """The files at a path, read by their suffix."""
+    """The files at a path, read by their suffix; or the lakehouse table that is there."""
+    lakehouse = open_table(spark, path)
+    if lakehouse is not None:
+        return lakehouse
     kind = kind_of_files(path)
     try:
         frame = files(spark, path, kind) if kind != "parquet" else spark.read.parquet(path)
@@ -45,8 +49,9 @@ def _files(spark: SparkSession, name: str, path: str) -> DataFrame:
 
 
 def files(spark: SparkSession, path: str, kind: str) -> DataFrame:
-    """Files of a kind (parquet, csv, json), with the schema that they have or seem to have."""
-    return spark.read.options(**INFERENCE).format(kind).load(path)
+    """Files of a kind (parquet, csv, json), with the schema that they have or seem to have; or a lakehouse table."""
+    table = open_table(spark, path) if kind == "parquet" else None
+    return table if table is not None else spark.read.options(**INFERENCE).format(kind).load(path)
 
 
 def run_sql(
