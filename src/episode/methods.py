@@ -21,7 +21,7 @@ from episode.lang.table_patterns import PatternQuery, clause_of, pattern_of
 from episode.queries.inputs import arguments_of, session_of, text_of
 from episode.queries.language import Given, Length
 from episode.queries.match import MatchQuery, Reader, given_of
-from episode.queries.options import Options
+from episode.queries.options import Options, options_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -48,7 +48,7 @@ def matching(
     inside. The other arguments are those of `match`. What is wrong with the text itself is an error here.
     """
     given = given_of(time, start, key, type_column, strategy, detect, granularity, probabilities, width)
-    chosen, arguments = options or Options(), arguments_of(args)
+    chosen, arguments = options_of(options), arguments_of(args)
 
     def matches(events: DataFrame) -> DataFrame:
         return MatchQuery(events, text, given, None, chosen, {}, arguments).planned().frame()
@@ -143,7 +143,7 @@ def _matched(
     read: Reader,
 ) -> DataFrame:
     arguments = arguments_of(args)
-    query = MatchQuery(frame, text_of(text), given, None, options or Options(), {}, arguments, read)
+    query = MatchQuery(frame, text_of(text), given, None, options_of(options), {}, arguments, read)
     return query.planned().frame()
 
 

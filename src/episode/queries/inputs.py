@@ -32,8 +32,9 @@ def session_of(spark: SparkSession | None, tables: Mapping[str, Any]) -> SparkSe
     from episode.spark.stores import register_if_declared
 
     if spark is not None and not hasattr(spark, "createDataFrame"):
+        shown = repr(spark) if isinstance(spark, str) else type(spark).__name__
         raise EpisodeAnalysisError(
-            f"spark is a {type(spark).__name__}, not a session.",
+            f"spark={shown}: a SparkSession is needed.",
             hint="A table of this name is given as tables={'spark': …}.",
         )
     frames = [table for table in tables.values() if hasattr(table, "sparkSession")]

@@ -23,12 +23,12 @@ INFERENCE = {"header": "true", "inferSchema": "true", "inferTimestamp": "true"}
 
 
 def keyword_table(spark: SparkSession, name: str, table: DataFrame | str) -> DataFrame:
-    """The DataFrame after a table that is given to a query: itself, or the files at a path."""
+    """The DataFrame after a table that is given to a query: itself, or what is at a path."""
     return _files(spark, name, table) if isinstance(table, str) else table
 
 
 def _files(spark: SparkSession, name: str, path: str) -> DataFrame:
-    """The files at a path, read by their suffix."""
+    """The files at a path, read by their suffix; or the lakehouse table that is there."""
     kind = kind_of_files(path)
     try:
         frame = files(spark, path, kind)

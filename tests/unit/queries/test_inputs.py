@@ -10,6 +10,7 @@ import pytest
 import episode
 from episode.cli_inputs import read_arguments
 from episode.errors import EpisodeAnalysisError
+from episode.queries.inputs import checked_tables
 
 
 def test_a_query_is_a_text() -> None:
@@ -31,12 +32,12 @@ def test_tables_are_given_once_and_by_names() -> None:
     with pytest.raises(EpisodeAnalysisError, match="The table t is given twice"):
         episode.sql("SELECT * FROM t", tables={"t": "a.parquet"}, t="b.parquet")
     with pytest.raises(EpisodeAnalysisError, match="'' is no name for a table"):
-        episode.sql("SELECT 1", tables={"": "a.parquet"})
+        checked_tables({"": "a.parquet"})
 
 
 def test_a_session_is_no_table() -> None:
     table: Any = pa.table({"a": [1]})
-    with pytest.raises(EpisodeAnalysisError, match="spark is a Table, not a session") as raised:
+    with pytest.raises(EpisodeAnalysisError, match="spark=Table: a SparkSession is needed") as raised:
         episode.sql("SELECT * FROM spark", spark=table)
     assert raised.value.hint == "A table of this name is given as tables={'spark': …}."
 

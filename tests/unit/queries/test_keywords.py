@@ -73,7 +73,10 @@ def test_the_known_options_are_those_of_the_functions() -> None:
             "Options(wathermark='1 second'): there is no such option.\n  Did you mean watermark?",
         ),
         (lambda: episode.Options(zzz=1), "Options(zzz=1): there is no such option.\n  Options: step_budget, shards"),
-        (lambda: episode.sql(STATEMENT, trades=1, spark="local"), "spark='local': a SparkSession is needed."),
+        (
+            lambda: episode.sql(STATEMENT, trades="s3://b/trades", spark="local"),
+            "spark='local': a SparkSession is needed.",
+        ),
         (lambda: episode.Options(on_error="skip"), "Options(on_error='skip'): 'stop' or 'skip key' is needed."),
     ],
 )
