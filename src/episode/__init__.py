@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 from episode import streams
 from episode.api import (
     Options,
@@ -29,6 +31,8 @@ from episode.errors import (
 )
 
 __version__ = "0.1.0"
+
+logging.getLogger("episode").addHandler(logging.NullHandler())  # silent, unless a program wants to hear it
 
 __all__ = [
     "EpisodeAnalysisError",

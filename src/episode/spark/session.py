@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from collections.abc import Mapping
 
 from pyspark.sql import SparkSession
 
+LOGGER = logging.getLogger("episode.spark")
 STATE_STORE = "spark.sql.streaming.stateStore.providerClass"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 """The setting of Spark's state store, and the one that streams need."""
@@ -44,6 +46,7 @@ def session(spark: SparkSession | None = None) -> SparkSession:
 
 def local_session(name: str, settings: Mapping[str, str], cores: int | None = None) -> SparkSession:
     """A session of this machine alone, for as long as this process lives; its time zone is the system's."""
+    LOGGER.info("starting a local Spark session")
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # workers must find what this interpreter finds
     builder = SparkSession.builder.master(f"local[{cores or '*'}]").appName(name)
     for key, value in {**_LOCAL, **settings}.items():

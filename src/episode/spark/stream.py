@@ -7,6 +7,7 @@ Late events are recognised one by one inside the shard (`matchers.live`), not by
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
@@ -33,6 +34,7 @@ from episode.spark.session import ROCKSDB, STATE_STORE
 from episode.spark.shards import COUNTERS, OUTPUT, ROLL_CALL, ShardProcessor, StreamRules, open_matches
 from episode.spark.stores import StoreScan, scan_of
 
+LOGGER = logging.getLogger("episode.spark")
 STREAM_SHARDS = 32
 """How many shards a stream has unless asked: the same everywhere, because a checkpoint keeps its state by shard."""
 
@@ -76,6 +78,7 @@ class Stream:
 
     def frame(self) -> DataFrame:
         """The matches; counters of every micro-batch are observed under the name `metrics`."""
+        LOGGER.info("pattern over a stream: %s", "; ".join(self.reasons))
         envelopes = self._envelopes()
         if self.delay is not None:
             factor = _MICROS // self.rules.clock.unit
