@@ -223,8 +223,8 @@ def _report(arguments: argparse.Namespace, found: dict[str, tuple[Question, Outc
             )
     page.table(["query", "events", "matches", "", "time", "events/s", "of Esper's rate"], lines)
     page.text(
-        "Esper handles every event as it comes, and is made for that: an answer after each event, with latencies of "
-        "microseconds. episode takes the events of a call or of a micro-batch together."
+        "Esper handles every event as it comes, and is made for that: it answers before it takes the next one. episode "
+        "takes the events of a call or of a micro-batch together."
     )
     page.heading("What had to change for Esper")
     page.text("\n".join(f"* {change}" for change in CHANGES))

@@ -130,8 +130,7 @@ def _report(arguments: argparse.Namespace, found: dict[int, tuple[int, dict[str,
     page.table(["rows", "matches", "", "time", "of all cores", "rows/s", "of Trino's rate"], lines)
     page.text(
         "The server and the Spark session are up and warm before the clock starts. Small inputs show the fixed cost of "
-        "a query: Spark's jobs and its Python workers cost episode more than Trino's scheduling costs Trino; without "
-        "Spark there is next to none."
+        "a query, which without Spark is next to none."
     )
     page.write(packages=PACKAGES)
 

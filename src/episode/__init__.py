@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 from episode import streams
 from episode.api import (
     Options,
@@ -30,6 +32,8 @@ from episode.errors import (
 from episode.methods import install, matching
 
 __version__ = "0.1.0"
+
+logging.getLogger("episode").addHandler(logging.NullHandler())  # silent, unless a program wants to hear it
 
 __all__ = [
     "EpisodeAnalysisError",

@@ -192,6 +192,15 @@ def test_readme(spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixtu
     check_document("../README.md", spark, {}, tmp_path, capsys)
 
 
+def test_the_log_says_how_a_table_is_read(tables: dict[str, object], caplog: pytest.LogCaptureFixture) -> None:
+    """As the recipe says."""
+    with caplog.at_level("INFO", logger="episode"):
+        episode.sql("SELECT * FROM acme MATCH_RECOGNIZE (ORDER BY tick MEASURES A.tick AS t PATTERN (A))", **tables)
+    (record,) = caplog.records
+    assert (record.name, record.levelname) == ("episode.spark", "INFO")
+    assert record.getMessage().startswith("pattern over a table: scan: ")
+
+
 @pytest.fixture(scope="module")
 def samples_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("samples")

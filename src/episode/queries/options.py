@@ -90,8 +90,10 @@ class Options:
     event_id: column by which repeated events are recognised; only the first of the same id and time counts.
     late: what becomes of events that come after the watermark: 'drop', or 'keep' in Parquet files at late_path. They
         are counted either way.
-    max_state_rows: how many rows one partition key may hold for an open match (None: no limit); when_full says what
-        happens beyond: 'error', or 'drop': the open match is given up (and counted), and matching goes on after it.
+    late_path: the directory of the files of late events; given with late='keep'.
+    max_state_rows: how many rows one partition key may hold for an open match (None: no limit).
+    when_full: what happens beyond max_state_rows: 'error', or 'drop': the open match is given up (and counted), and
+        matching goes on after it.
     counters: the name under which a stream's counters are observed. Further patterns of a statement, and patterns over
         the matches of others, get numbered names; other results that are brought together in one query need
         different ones.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -21,6 +22,7 @@ from episode.spark.stores import StoreScan, scan_of
 from episode.spark.versions import by_number
 from episode.spark.worker import prepare_worker, spill_directory
 
+LOGGER = logging.getLogger("episode.spark")
 GROUP_BYTES = 16 * 2**20
 """Small shards of a task are matched together up to this size: few feeds, and arrays that stay in the cache."""
 
@@ -66,6 +68,7 @@ class Batch:
 
     def frame(self) -> DataFrame:
         """The matches as a DataFrame; nothing runs before an action."""
+        LOGGER.info("pattern over a table: %s", "; ".join(self.reasons))
         matched = self._by_shard().mapInArrow(
             _match(self.spec, self.budget_bytes), carry.travel_schema(self.spec.output_schema)
         )

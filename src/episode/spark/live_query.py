@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 import uuid
 from collections import deque
@@ -25,6 +26,7 @@ from episode.live.summary import summed
 from episode.spark.errors import translate
 from episode.spark.live_tasks import cancel_tasks, is_lost, is_stopped, run_tasks
 
+LOGGER = logging.getLogger("episode.live")
 RESTARTS, WITHIN = 3, 600.0
 """After a lost worker or executor the job is run again, at most so often in so many seconds."""
 PATIENCE = 30.0
@@ -155,6 +157,7 @@ class LiveQuery:
             helpers.append(Thread(target=self._deliver, args=(finished,), daemon=True))
         for helper in helpers:
             helper.start()
+        LOGGER.info("%s runs in %d tasks, from %s", self._words, len(self._run.descriptions), self.checkpoint)
         try:
             while self._attempt():
                 pass
@@ -165,6 +168,7 @@ class LiveQuery:
             if self._metrics is not None:
                 self._metrics.close()
             self._lock.close()
+            LOGGER.info("%s has ended", self._words)
             self._ended.set()
 
     def _attempt(self) -> bool:
@@ -184,6 +188,7 @@ class LiveQuery:
         if is_lost(error) and len(self._restarts) < RESTARTS:
             self._restarts.append(now)
             self._restarted += 1
+            LOGGER.warning("%s lost a worker and is run again: %s", self._words, _first_line(error))
             return True
         self._fail(translate(error) or _explained(error, len(self._restarts)))
         return False
@@ -191,6 +196,7 @@ class LiveQuery:
     def _fail(self, error: Exception) -> None:
         if self._error is None:
             self._error = error
+            LOGGER.error("%s has failed: %s", self._words, _first_line(error))
 
     def _deliver(self, finished: Event) -> None:
         assert self._run.receiver is not None
@@ -237,6 +243,11 @@ class LiveQuery:
             return "Matching"
         return "Waiting for events"
 
+    @property
+    def _words(self) -> str:
+        """How the log speaks of it."""
+        return f"The live query {self.name or self.id} into {self.into}"
+
     def __repr__(self) -> str:
         return f"<LiveQuery {self.name or self.id} into {self.into}: {self._message(self.lastProgress)}>"
 
@@ -247,6 +258,10 @@ _running: WeakSet[LiveQuery] = WeakSet()
 def running_tasks() -> int:
     """How many slots the live queries of this process have."""
     return sum(query.tasks for query in list(_running) if query.isActive)
+
+
+def _first_line(error: Exception) -> str:
+    return next(iter(str(error).strip().splitlines()), type(error).__name__)
 
 
 def _explained(error: Exception, restarts: int) -> Exception:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from collections.abc import Mapping
@@ -12,6 +13,7 @@ from pyspark.sql import SparkSession
 
 from episode.spark.java import check_java, not_started
 
+LOGGER = logging.getLogger("episode.spark")
 STATE_STORE = "spark.sql.streaming.stateStore.providerClass"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 """The setting of Spark's state store, and the one that streams need."""
@@ -105,6 +107,7 @@ def _chosen(spark: SparkSession) -> str | None:
 def local_session(name: str, settings: Mapping[str, str], cores: int | None = None) -> SparkSession:
     """A session of this machine alone, for as long as this process lives; its time zone is the system's."""
     check_java()
+    LOGGER.info("starting a local Spark session")
     os.environ.setdefault(_PYTHON, sys.executable)  # workers must find what this interpreter finds
     builder = SparkSession.builder.master(f"local[{cores or '*'}]").appName(name)
     for key, value in {**_LOCAL, **settings}.items():

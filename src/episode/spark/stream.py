@@ -7,6 +7,7 @@ Late events are recognised one by one inside the shard (`matchers.live`), not by
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
@@ -37,6 +38,7 @@ from episode.spark.stores import StoreScan, scan_of
 from episode.spark.versions import check_streams
 from episode.spark.watermarks import declared_delay, on_the_clock
 
+LOGGER = logging.getLogger("episode.spark")
 STREAM_SHARDS = 32
 """How many shards a stream has unless asked: the same everywhere, because a checkpoint keeps its state by shard."""
 
@@ -78,6 +80,7 @@ class Stream:
 
     def frame(self) -> DataFrame:
         """The matches; counters of every micro-batch are observed under the name `metrics`."""
+        LOGGER.info("pattern over a stream: %s", "; ".join(self.reasons))
         envelopes = self._envelopes()
         if self.delay is not None:
             time = on_the_clock(F.coalesce(F.col("last_time"), F.lit(0)), self.rules.clock.unit)
