@@ -1,4 +1,4 @@
-"""The command line: episode run, explain, demo, samples; push, tail, archive, streams.
+"""The command line: episode run, explain, demo, samples, compile; push, tail, archive, streams.
 
 Results go to standard output, everything else to standard error. Exit codes: 0 done, 1 failed, 2 the query or the
 arguments are wrong. pyspark is imported only when a query is about to run, so that help is quick.
@@ -24,6 +24,7 @@ from rich.text import Text
 
 from episode import cli_inputs, cli_live, cli_streams
 from episode.errors import EpisodeDataError, EpisodeError
+from episode.report.compiling import status
 from episode.report.quiet import quiet_spark
 
 SCREEN_ROWS = 50
@@ -199,7 +200,7 @@ def run(
         import episode
         from episode.report.progress import progress
 
-        with notes.status("Starting Spark and reading the query"), quiet_spark():
+        with status(notes, "Starting Spark and reading the query"), quiet_spark():
             result = episode.sql(text, arguments, **_opened(paths))
         if result.isStreaming:
             raise EpisodeError("The result is a stream, which does not end.", hint="Add --follow.")
@@ -226,7 +227,7 @@ def explain(query: QueryArgument, table: TableOption = None, arg: ArgumentOption
     with _errors_reported(notes):
         import episode
 
-        with notes.status("Starting Spark and reading the query"), quiet_spark():
+        with status(notes, "Starting Spark and reading the query"), quiet_spark():
             explanation = episode.explain(text, arguments, **_opened(paths))
         typer.echo(explanation)
 
@@ -266,6 +267,30 @@ def samples(
     files = generator.write(directory, seed=seed)
     typer.echo(f"{files.ticks_path}: {files.ticks.table.num_rows:,} rows")
     typer.echo(f"{files.clicks_path}: {files.clicks.table.num_rows:,} rows")
+
+
+@app.command()
+def compile(
+    language: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--language",
+            "-l",
+            metavar="NAME",
+            help="Only what these need: rows, events, situations or correlation. May be repeated. Default: all.",
+        ),
+    ] = None,
+    jobs: Annotated[
+        int | None, typer.Option("--jobs", "-j", min=1, metavar="N", help="In so many processes. Default: all cores.")
+    ] = None,
+) -> None:
+    """Compile the kernels for this machine now, and not when a query first needs them; for images, for example."""
+    notes = Console(stderr=True)
+    with _errors_reported(notes):
+        import episode
+
+        episode.compile_kernels(*(language or ()), jobs=jobs)
+        notes.print(Text("The kernels are compiled."))
 
 
 # ---- declared streams ------------------------------------------------------------------------------
@@ -442,7 +467,7 @@ def _follow(
     nothing = EpisodeError("The query has no stream to follow.", hint=hint)
     if not paths and not episode.streams.names():
         raise nothing
-    with notes.status("Starting Spark and reading the query"), quiet_spark(), follow.without_interrupts():
+    with status(notes, "Starting Spark and reading the query"), quiet_spark(), follow.without_interrupts():
         result = episode.sql(text, arguments, options=episode.Options(watermark=watermark), **_followed(paths))
     if not result.isStreaming:
         raise nothing

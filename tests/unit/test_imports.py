@@ -52,6 +52,7 @@ ALLOWED = {
 ALLOWED_LAZILY = {
     "queries": {"episode.spark"},
     "api": {"episode.spark.live_query"},
+    "report": {"episode.matchers.compile_reports"},
     "cli": {"episode.spark.errors", "episode.spark.session", "episode.spark.sources"},
 }
 

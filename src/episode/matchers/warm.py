@@ -1,13 +1,39 @@
-"""Compile the kernels for this machine ahead of the first query; they are cached on disk from then on."""
+"""Small pieces of work that call the kernels of queries, and these kernels compiled ahead of the first query."""
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Callable, Sequence
+
+import numpy as np
 import pyarrow as pa
 
+from episode.kernels.compiling import by_kernel, compile_calls, usual_jobs
+from episode.kernels.recording import recorded_calls
+from episode.kernels.stamps import empty_stale_caches, mark_ready
 from episode.matchers.envelope import Packing, pack, unpack
 from episode.matchers.json_columns import JsonColumns
-from episode.matchers.protocol import InputOrder, MatcherSpec
+from episode.matchers.keys import KeyCoder
+from episode.matchers.ordering import events_of
+from episode.matchers.protocol import InputOrder, MatcherSpec, OrderKey
 from episode.matchers.running import run
+
+_SPREADS = (1 << 4, 1 << 12, 1 << 24, 1 << 40)
+"""Of values that travel in one, two, four and eight bytes."""
+
+
+def compile_kernels_of(
+    work: Callable[[], None], groups: Sequence[str], jobs: int | None, say: Callable[[str], None]
+) -> None:
+    """Compile the kernels that a piece of work calls, in several processes; and note that all of some groups is
+    compiled. say: is called with how many kernels there are, then with the name of each that is ready."""
+    with warnings.catch_warnings(), recorded_calls() as calls:
+        warnings.simplefilter("ignore")  # whole numbers that overflow are meant to, and only the compiler knows
+        work()
+    empty_stale_caches()
+    say(str(len(by_kernel(calls))))
+    compile_calls(calls, usual_jobs() if jobs is None else jobs, say)
+    mark_ready(groups)
 
 
 def run_once(spec: MatcherSpec, table: pa.Table) -> None:
@@ -17,8 +43,63 @@ def run_once(spec: MatcherSpec, table: pa.Table) -> None:
     chosen = table.select(list(spec.input_columns))
     for _, packed in unpack(pack([chosen], Packing(spec.input_order, shards=2), 0)):
         run(spec, packed)
-    names = pa.table({"k": ["a", "b"]})
-    list(pack([names], Packing(InputOrder(("k",), ()), shards=2), 0))
+
+
+def pack_once() -> None:
+    """Pack events with columns of all kinds, also in one shard alone, and group and order what is unpacked."""
+    for key in ("word", "number", "code"):
+        order = InputOrder((key,), (OrderKey("ts"),))
+        for table, shards in ((_events(), 1), (_events(), 3), (_without_nulls(), 3), (_growing(), 1)):
+            for _, unpacked in unpack(pack([table], Packing(order, shards), 0)):
+                events_of(unpacked, order, KeyCoder(order.keys))
+            events_of(table, order, KeyCoder(order.keys))
+
+
+def _events() -> pa.Table:
+    """Events out of order, with nulls."""
+    table = _without_nulls()
+    some = pa.array([True, False] * (len(table) // 2))
+    columns = {
+        name: pa.chunked_array([pa.nulls(len(table), column.type)]) if name == "null" else column
+        for name, column in zip(table.column_names, table.columns, strict=True)
+    }
+    for name in list(columns):
+        if name != "ts":
+            columns[f"{name}_or_null"] = _masked(table.column(name), some)
+    for key in ("word", "number", "code"):
+        columns[key] = columns[f"{key}_or_null"]
+    return pa.table(columns)
+
+
+def _masked(column: pa.ChunkedArray, mask: pa.Array) -> pa.Array:
+    array = column.combine_chunks()
+    array = array.chunk(0) if isinstance(array, pa.ChunkedArray) else array
+    return array.filter(mask, null_selection_behavior="drop").take(
+        pa.array([number // 2 if number % 2 == 0 else None for number in range(len(mask))])
+    )
+
+
+def _without_nulls(rows: int = 8) -> pa.Table:
+    places = np.arange(rows)[::-1].copy()
+    columns: dict[str, pa.Array] = {
+        "word": pa.array([f"w{place % 3}" for place in places]),
+        "number": pa.array(places % 3),
+        "code": pa.array([f"c{place % 2}" for place in places]).dictionary_encode(),
+        "ts": pa.array(places * 1_000_000, pa.timestamp("us", "UTC")),
+        "truth": pa.array(places % 2 == 0),
+        "real": pa.array(np.sqrt(places + 2.0)),
+        "price": pa.array(places / 4.0),
+        "small": pa.array(places, pa.int32()),
+    }
+    for spread in _SPREADS:
+        columns[f"to_{spread}"] = pa.array(places * (spread // rows))
+    return pa.table(columns)
+
+
+def _growing() -> pa.Table:
+    """Events in order, of times that grow."""
+    table = _without_nulls()
+    return table.take(pa.array(np.arange(len(table))[::-1]))
 
 
 def read_records_once() -> None:

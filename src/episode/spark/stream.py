@@ -28,6 +28,7 @@ from episode.plan.types import is_integer
 from episode.spark import carry
 from episode.spark.chain import DELAY, WATERMARK, Clock, chain_of, mark
 from episode.spark.packing import Stage, columns_of, pack_rows
+from episode.spark.readiness import compile_here
 from episode.spark.schema import TIME
 from episode.spark.session import ROCKSDB, STATE_STORE
 from episode.spark.shards import COUNTERS, OUTPUT, ROLL_CALL, ShardProcessor, StreamRules, open_matches
@@ -76,6 +77,7 @@ class Stream:
 
     def frame(self) -> DataFrame:
         """The matches; counters of every micro-batch are observed under the name `metrics`."""
+        compile_here(self.spark, self.spec)
         envelopes = self._envelopes()
         if self.delay is not None:
             factor = _MICROS // self.rules.clock.unit
