@@ -16,7 +16,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from bench.harness import Report, say
+from bench.harness import Report, busy_seconds, say
 
 PACKAGES = ("pyspark", "numba", "numpy", "pyarrow", "pandas")
 GROUPS = {
@@ -44,12 +44,12 @@ PHASES = ("import episode", "session", "plan 1", "run 1", "plan 2", "run 2", "pl
 def one_process(own: bool, query: str, path: str) -> dict[str, float]:
     """Seconds of each phase, and the jobs, stages and tasks of each query."""
     taken: dict[str, float] = {}
-    at = time.perf_counter()
+    at, busy = time.perf_counter(), busy_seconds()
 
     def end(phase: str) -> None:
-        nonlocal at
-        now = time.perf_counter()
-        taken[phase], at = now - at, now
+        nonlocal at, busy
+        taken[phase], taken[f"cores {phase}"] = time.perf_counter() - at, busy_seconds() - busy
+        at, busy = time.perf_counter(), busy_seconds()
 
     import episode
 
@@ -77,7 +77,7 @@ def one_process(own: bool, query: str, path: str) -> dict[str, float]:
         infos = [info for info in map(tracker.getStageInfo, stages) if info is not None]
         taken |= {f"jobs {number}": len(jobs), f"stages {number}": len(stages)}
         taken[f"tasks {number}"] = sum(info.numTasks for info in infos)
-        at = time.perf_counter()
+        at, busy = time.perf_counter(), busy_seconds()
     return taken
 
 
@@ -111,7 +111,7 @@ def measured(own: bool, query: str, path: Path, runs: int) -> dict[str, float]:
 
 
 def words(taken: dict[str, float]) -> str:
-    return ", ".join(f"{phase} {taken[phase]:.2f}" for phase in PHASES)
+    return ", ".join(f"{phase} {taken[phase]:.2f} ({taken[f'cores {phase}']:.2f})" for phase in PHASES)
 
 
 def compiled(groups: list[str], jobs: int | None) -> float:
@@ -176,6 +176,8 @@ def main() -> None:
     heads = [f"{query}, {'own session' if own else 'episode'}" for own, query in found]
     page.heading("The first queries of a process")
     page.table(["seconds", *heads], [[p, *(f"{one[p]:.2f}" for one in found.values())] for p in PHASES])
+    page.text("Seconds of all cores together, in all processes, which depend less on what else the machine does:")
+    page.table(["cores", *heads], [[p, *(f"{one[f'cores {p}']:.2f}" for one in found.values())] for p in PHASES])
     counts = [f"{what} {number}" for number in (1, 2) for what in ("jobs", "stages", "tasks")]
     page.table(["number of", *heads], [[c, *(f"{one[c]:.0f}" for one in found.values())] for c in counts])
     page.heading("What a worker loads")

@@ -73,15 +73,27 @@ def _digest(group: str) -> str:
     name = llvm.get_host_cpu_name() if name is None else name
     features = get_host_cpu_features() if features is None else features
     language = _KERNELS / group.partition("-")[0]
-    machine = f"{sys.implementation.cache_tag} {numba.__version__} {name} {features} {_sources(language)}"
+    sources = f"{_sources(language)} {_samples()}"
+    machine = f"{sys.implementation.cache_tag} {numba.__version__} {name} {features} {sources}"
     return hashlib.sha256(machine.encode()).hexdigest()[:16]
 
 
 @cache
 def _sources(folder: Path) -> str:
     """The sources that kernels of a folder are made of: its own, and those of the root, which all use."""
+    return _hashed([*_KERNELS.glob("*.py"), *(folder.glob("*.py") if folder != _KERNELS else ())])
+
+
+@cache
+def _samples() -> str:
+    """The queries by which it was found out what to compile."""
+    package = _KERNELS.parent
+    return _hashed([package / "matchers" / "warm.py", *(package / "queries" / "languages").glob("*.py")])
+
+
+def _hashed(paths: Iterable[Path]) -> str:
     found = hashlib.sha256()
-    for path in [*sorted(_KERNELS.glob("*.py")), *(sorted(folder.glob("*.py")) if folder != _KERNELS else ())]:
+    for path in sorted(paths):
         found.update(path.name.encode() + b"\n" + path.read_bytes())
     return found.hexdigest()
 

@@ -30,6 +30,11 @@ def groups_of(spec: MatcherSpec) -> tuple[str, ...]:
     return tuple(getattr(spec, "kernels", ()))
 
 
+def is_compiled(group: str) -> bool:
+    """Whether a group is compiled, or cannot be kept anyway."""
+    return is_ready(group)
+
+
 def ensure_compiled(groups: Sequence[str], jobs: int | None = None) -> None:
     """Have the groups compiled that are not. jobs: in how many processes (default: one for each core)."""
     lock = lock_path()
@@ -67,4 +72,4 @@ def _run_compiler(groups: Sequence[str], jobs: int | None, report: Report) -> No
             log.warning("Kernels could not be compiled ahead; they are, as they are called.\n%s", said.read()[-_SHOWN:])
 
 
-__all__ = ["JSON", "PACKING", "ensure_compiled", "groups_of"]
+__all__ = ["JSON", "PACKING", "ensure_compiled", "groups_of", "is_compiled"]

@@ -20,6 +20,7 @@ from episode.matchers.running import run
 
 _SPREADS = (1 << 4, 1 << 12, 1 << 24, 1 << 40)
 """Of values that travel in one, two, four and eight bytes."""
+_ROWS = 8
 
 
 def compile_kernels_of(
@@ -46,40 +47,22 @@ def run_once(spec: MatcherSpec, table: pa.Table) -> None:
 
 
 def pack_once() -> None:
-    """Pack events with columns of all kinds, also in one shard alone, and group and order what is unpacked."""
+    """Pack events with columns of all kinds, also into one shard, and group and order what is unpacked."""
+    plain = _events(_ROWS)
+    some_null = pa.table(
+        {name: plain[name] if name == "ts" else _with_nulls(plain[name]) for name in plain.schema.names}
+    )
+    in_order = plain.take(pa.array(np.arange(_ROWS)[::-1]))
     for key in ("word", "number", "code"):
         order = InputOrder((key,), (OrderKey("ts"),))
-        for table, shards in ((_events(), 1), (_events(), 3), (_without_nulls(), 3), (_growing(), 1)):
+        for table, shards in ((plain, 1), (plain, 3), (some_null, 3), (in_order, 1)):
             for _, unpacked in unpack(pack([table], Packing(order, shards), 0)):
                 events_of(unpacked, order, KeyCoder(order.keys))
             events_of(table, order, KeyCoder(order.keys))
 
 
-def _events() -> pa.Table:
-    """Events out of order, with nulls."""
-    table = _without_nulls()
-    some = pa.array([True, False] * (len(table) // 2))
-    columns = {
-        name: pa.chunked_array([pa.nulls(len(table), column.type)]) if name == "null" else column
-        for name, column in zip(table.column_names, table.columns, strict=True)
-    }
-    for name in list(columns):
-        if name != "ts":
-            columns[f"{name}_or_null"] = _masked(table.column(name), some)
-    for key in ("word", "number", "code"):
-        columns[key] = columns[f"{key}_or_null"]
-    return pa.table(columns)
-
-
-def _masked(column: pa.ChunkedArray, mask: pa.Array) -> pa.Array:
-    array = column.combine_chunks()
-    array = array.chunk(0) if isinstance(array, pa.ChunkedArray) else array
-    return array.filter(mask, null_selection_behavior="drop").take(
-        pa.array([number // 2 if number % 2 == 0 else None for number in range(len(mask))])
-    )
-
-
-def _without_nulls(rows: int = 8) -> pa.Table:
+def _events(rows: int) -> pa.Table:
+    """Events, the last one first, with values of all widths."""
     places = np.arange(rows)[::-1].copy()
     columns: dict[str, pa.Array] = {
         "word": pa.array([f"w{place % 3}" for place in places]),
@@ -96,10 +79,9 @@ def _without_nulls(rows: int = 8) -> pa.Table:
     return pa.table(columns)
 
 
-def _growing() -> pa.Table:
-    """Events in order, of times that grow."""
-    table = _without_nulls()
-    return table.take(pa.array(np.arange(len(table))[::-1]))
+def _with_nulls(column: pa.ChunkedArray) -> pa.Array:
+    values = [value if row % 2 else None for row, value in enumerate(column.to_pylist())]
+    return pa.array(values, column.type)
 
 
 def read_records_once() -> None:

@@ -33,7 +33,7 @@ def compile_languages(names: Sequence[str] | None, jobs: int | None) -> None:
     for name in names or ():
         if name not in known:
             raise EpisodeAnalysisError(
-                f"There is no language {name!r} whose kernels could be compiled.",
+                f"There are no kernels for {name!r}.",
                 hint=f"There are: {', '.join(known)}.",
             )
     ensure_compiled([group for name in names or known for group in known[name]], jobs)

@@ -22,9 +22,11 @@ def session_of(spark: SparkSession | None, tables: dict[str, Table]) -> SparkSes
     """The given session, that of a given DataFrame, the active one, or a local one."""
     from episode.spark.session import session
     from episode.spark.stores import register_if_declared
+    from episode.spark.warming import warm
 
     frames = [table for table in tables.values() if hasattr(table, "sparkSession")]
     found = frames[0].sparkSession if spark is None and frames else session(spark)
+    warm(found)
     register_if_declared(found)
     return found
 

@@ -14,7 +14,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-_NOT_KNOWN = (Py4JError, PySparkException, AttributeError, TypeError)
+NOT_KNOWN = (Py4JError, PySparkException, AttributeError, TypeError)
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ def plain_parquet_files(frame: DataFrame) -> PlainFiles | str:
         return "a Spark Connect session does not show its plan"
     try:
         return _plain_files(frame._jdf.queryExecution().optimizedPlan())
-    except _NOT_KNOWN:
+    except NOT_KNOWN:
         return "the input's plan cannot be read"
 
 
@@ -45,7 +45,7 @@ def parquet_roots(frame: DataFrame) -> tuple[str, ...] | str:
             return relation
         roots = relation.location().rootPaths()
         return _local_paths([roots.apply(at).toString() for at in range(roots.size())])
-    except _NOT_KNOWN:
+    except NOT_KNOWN:
         return "the input's plan cannot be read"
 
 
@@ -100,7 +100,7 @@ def table_of_source(frame: DataFrame, name: str) -> SourceTable | str:
         return "a Spark Connect session does not show its plan"
     try:
         return _source_table(frame._jdf.queryExecution().analyzed(), name)
-    except _NOT_KNOWN:
+    except NOT_KNOWN:
         return "the input's plan cannot be read"
 
 
@@ -137,7 +137,7 @@ def parallelism(spark: SparkSession) -> int | None:
     """How many tasks the session runs at once, if it says."""
     try:
         return max(1, spark.sparkContext.defaultParallelism)
-    except _NOT_KNOWN:
+    except NOT_KNOWN:
         return None
 
 
@@ -145,7 +145,7 @@ def is_local(spark: SparkSession) -> bool:
     """Whether the workers are processes of this machine, as far as the session says."""
     try:
         return str(spark.sparkContext.master).startswith("local")
-    except _NOT_KNOWN:
+    except NOT_KNOWN:
         return False
 
 
@@ -154,5 +154,5 @@ def estimated_bytes(frame: DataFrame) -> int | None:
     small."""
     try:
         return int(frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes().toString())
-    except _NOT_KNOWN:
+    except NOT_KNOWN:
         return None

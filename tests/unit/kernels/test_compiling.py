@@ -9,9 +9,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numba import config
 
 from episode.kernels import call_graph, compiling, locking, stamps
 from episode.kernels.recording import as_returned
+
+pytestmark = pytest.mark.skipif(config.DISABLE_JIT, reason="there is no compiler")
 
 KERNELS = """
 import numpy as np
