@@ -3,7 +3,7 @@
 
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: bench-live bench-live-input bench-pcq bench-pcq-buffer bench-pcq-recency bench-pcq-cache bench-pcq-order bench-pcq-ticks bench-pcq-spark bench-pcq-stream help setup demo demo-live test test-live coverage test-long test-kafka test-s3 docs lint types unit bench-rows bench-scans bench-kernel bench-local bench-flink bench-trino bench-esper bench-growth bench-stream bench-zstream bench-zstream-selectivity bench-zstream-rates bench-zstream-plans bench-zstream-adaptation bench-zstream-negation bench-zstream-web bench-zstream-speed bench-sase bench-sase-selectivity bench-sase-window bench-sase-classes bench-sase-breakdown bench-sase-collapsed bench-sase-aggregates bench-sase-imprecise bench-sase-confidence bench-sase-study bench-sase-spark bench-tpstream bench-tpstream-drivers bench-tpstream-window bench-tpstream-patterns bench-tpstream-latency bench-tpstream-plans bench-tpstream-adaptation bench-tpstream-speed bench-tpstream-spark bench-store bench-store-spark test-sparks test-lakehouse test-kill test-live-kills clean
+.PHONY: bench-live bench-live-input bench-pcq bench-pcq-buffer bench-pcq-recency bench-pcq-cache bench-pcq-order bench-pcq-ticks bench-pcq-spark bench-pcq-stream help setup demo demo-live test test-live coverage test-long test-kafka test-s3 docs lint types unit bench-rows bench-scans bench-kernel bench-local bench-startup bench-flink bench-trino bench-esper bench-growth bench-stream bench-zstream bench-zstream-selectivity bench-zstream-rates bench-zstream-plans bench-zstream-adaptation bench-zstream-negation bench-zstream-web bench-zstream-speed bench-sase bench-sase-selectivity bench-sase-window bench-sase-classes bench-sase-breakdown bench-sase-collapsed bench-sase-aggregates bench-sase-imprecise bench-sase-confidence bench-sase-study bench-sase-spark bench-tpstream bench-tpstream-drivers bench-tpstream-window bench-tpstream-patterns bench-tpstream-latency bench-tpstream-plans bench-tpstream-adaptation bench-tpstream-speed bench-tpstream-spark bench-store bench-store-spark test-sparks test-lakehouse test-kill test-live-kills clean
 
 BIN := .venv/bin
 # Spark's workers use the interpreter of .venv, and Java is found where it usually lives.
@@ -19,10 +19,12 @@ help:  ## this list
 setup:  ## create or refresh .venv (the other targets do it by themselves)
 	@scripts/setup
 
-demo: setup  ## seven pattern queries over sample data, explained
+demo:  ## seven pattern queries over sample data, explained
+	@scripts/setup demo
 	@$(RUN) $(BIN)/episode demo
 
-demo-live: setup  ## a minute: price falls reported while a market runs
+demo-live:  ## a minute: price falls reported while a market runs
+	@scripts/setup demo
 	@$(RUN) $(BIN)/episode demo --live
 
 test: lint types unit  ## everything a change must pass
@@ -75,6 +77,9 @@ bench-scans: setup  ## a partitioned, filtered table: files read directly agains
 
 bench-kernel: setup  ## the matcher alone on one core, and what the hardware allows
 	$(RUN) $(BIN)/python -m bench.kernel
+
+bench-startup: setup  ## the seconds before the first row: compiling, loading, the first and the second query
+	$(RUN) $(BIN)/python -m bench.startup
 
 bench-local: setup  ## calls of sql_local and match_local over small tables, without Spark
 	$(RUN) $(BIN)/python -m bench.local

@@ -57,12 +57,12 @@ def side_by_side(works: dict[str, Callable[[], object]], runs: int) -> dict[str,
 def seconds_of(work: Callable[[], object]) -> tuple[float, float]:
     """Seconds of one run: by the clock, and of all cores together, in this process and those below it."""
     gc.collect()
-    begin, busy = time.perf_counter(), _busy()
+    begin, busy = time.perf_counter(), busy_seconds()
     work()
-    return time.perf_counter() - begin, _busy() - busy
+    return time.perf_counter() - begin, busy_seconds() - busy
 
 
-def _busy() -> float:
+def busy_seconds() -> float:
     """Seconds that this process and all below it have worked so far, ended ones included."""
     ticks = 0
     for process in [os.getpid(), *descendants(os.getpid())]:

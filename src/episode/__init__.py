@@ -1,26 +1,13 @@
-"""episode: complex event processing on Apache Spark."""
+"""episode: complex event processing on Apache Spark.
+
+What stands here is loaded when it is first used: Spark's workers, which need the matchers alone, load no parsers.
+"""
 
 from __future__ import annotations
 
 import logging
+from typing import TYPE_CHECKING
 
-from episode import streams
-from episode.api import (
-    Options,
-    aggregate,
-    compile_kernels,
-    correlate,
-    expand,
-    explain,
-    explain_correlate,
-    explain_match,
-    match,
-    match_local,
-    pattern,
-    sql,
-    sql_local,
-    start,
-)
 from episode.errors import (
     EpisodeAnalysisError,
     EpisodeDataError,
@@ -29,7 +16,26 @@ from episode.errors import (
     EpisodeUnsupportedError,
     EpisodeWarning,
 )
-from episode.methods import install, matching
+
+if TYPE_CHECKING:
+    from episode import streams
+    from episode.api import (
+        Options,
+        aggregate,
+        compile_kernels,
+        correlate,
+        expand,
+        explain,
+        explain_correlate,
+        explain_match,
+        match,
+        match_local,
+        pattern,
+        sql,
+        sql_local,
+        start,
+    )
+    from episode.methods import install, matching
 
 __version__ = "0.1.0"
 
@@ -61,3 +67,27 @@ __all__ = [
     "start",
     "streams",
 ]
+
+_LATER = frozenset(__all__).difference(globals())
+
+
+def __getattr__(name: str) -> object:
+    """A public name, when it is first asked for."""
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name == "streams":
+        import episode.streams as found
+    elif name in ("install", "matching"):
+        from episode import methods
+
+        found = getattr(methods, name)
+    else:
+        from episode import api
+
+        found = getattr(api, name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,4 +1,4 @@
-"""The command line: episode run, explain, demo, samples; push, tail, archive, streams.
+"""The command line: episode run, explain, demo, samples, compile; push, tail, archive, streams.
 
 Results go to standard output, everything else to standard error. Exit codes: 0 done, 1 failed, 2 the query or the
 arguments are wrong, 130 interrupted. pyspark is imported only when a query is about to run, so that help is quick.
@@ -34,6 +34,7 @@ from episode.cli_options import (
 )
 from episode.cli_results import Format
 from episode.errors import EpisodeError
+from episode.report.compiling import status
 from episode.report.quiet import quiet_spark
 
 app = typer.Typer(
@@ -183,7 +184,7 @@ def _run(
     import episode
     from episode.report.progress import progress
 
-    with notes.status("Starting Spark and reading the query"), quiet_spark():
+    with status(notes, "Starting Spark and reading the query"), quiet_spark():
         cli_session.start(session)
         result = episode.sql(text, arguments, tables=cli_tables.opened(paths))
     if result.isStreaming:
@@ -214,7 +215,7 @@ def explain(
     def explained() -> str:
         import episode
 
-        with notes.status("Starting Spark and reading the query"), quiet_spark():
+        with status(notes, "Starting Spark and reading the query"), quiet_spark():
             cli_session.start(session)
             return episode.explain(text, arguments, tables=cli_tables.opened(paths))
 
@@ -257,6 +258,30 @@ def samples(
     files = generator.write(directory, seed=seed)
     typer.echo(f"{files.ticks_path}: {files.ticks.table.num_rows:,} rows")
     typer.echo(f"{files.clicks_path}: {files.clicks.table.num_rows:,} rows")
+
+
+@app.command()
+def compile(
+    language: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--language",
+            "-l",
+            metavar="NAME",
+            help="Only what these need: rows, events, situations or correlation. May be repeated. Default: all.",
+        ),
+    ] = None,
+    jobs: Annotated[
+        int | None, typer.Option("--jobs", "-j", min=1, metavar="N", help="In so many processes. Default: all cores.")
+    ] = None,
+) -> None:
+    """Compile the kernels for this machine now, and not when a query first needs them; for images, for example."""
+    notes = Console(stderr=True)
+    with errors_reported(notes):
+        import episode
+
+        episode.compile_kernels(*(language or ()), jobs=jobs)
+        notes.print(Text("The kernels are compiled."))
 
 
 # ---- declared streams ------------------------------------------------------------------------------

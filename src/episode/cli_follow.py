@@ -19,6 +19,7 @@ from episode import cli_inputs, cli_results, cli_tables
 from episode.cli_results import Format
 from episode.cli_session import SessionArguments, start
 from episode.errors import EpisodeError
+from episode.report.compiling import status
 from episode.report.quiet import quiet_spark
 
 
@@ -48,7 +49,7 @@ def run(
     nothing = EpisodeError("The query has no stream to follow.", hint=hint)
     if not paths and not episode.streams.names():
         raise nothing
-    with notes.status("Starting Spark and reading the query"), quiet_spark(), follow.without_interrupts():
+    with status(notes, "Starting Spark and reading the query"), quiet_spark(), follow.without_interrupts():
         start(session)
         options = episode.Options(watermark=given.watermark)
         result = episode.sql(text, arguments, options=options, tables=cli_tables.followed(paths))

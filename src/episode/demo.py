@@ -17,6 +17,7 @@ from rich.syntax import Syntax
 from rich.text import Text
 
 from episode import samples
+from episode.report.compiling import status
 from episode.report.quiet import quiet_spark
 from episode.report.table import result_table
 
@@ -119,7 +120,7 @@ def _run(console: Console, data: samples.SampleFiles) -> None:
         console.rule(Text(f"{number}. {scene.title}"), align="left")
         console.print(Padding(Syntax(scene.query.rstrip(), "sql", background_color="default"), (1, 0)))
         started = perf_counter()
-        with console.status("Starting Spark" if number == 1 else "Running"):
+        with status(console, "Starting Spark" if number == 1 else "Running"):
             result = matches(scene, data)
         seconds = perf_counter() - started
         head = result.slice(0, FIRST_ROWS)

@@ -143,10 +143,11 @@ def frame_of(spark: SparkSession, columns: dict[str, str]) -> DataFrame:
     return spark.range(6).selectExpr("id", "id % 2 as k", *values)
 
 
-def test_every_type_is_carried_through_rows(spark: SparkSession) -> None:
+@pytest.mark.parametrize("shards", [None, 3])
+def test_every_type_is_carried_through_rows(spark: SparkSession, shards: int | None) -> None:
     frame = frame_of(spark, STORABLE | PASSING)
     with settings(spark, spark__sql__session__timeZone="America/New_York"):
-        output = result(plan(frame, ("k",), "id"))
+        output = result(plan(frame, ("k",), "id", shards=shards))
         assert output.drop("number").schema.simpleString() == frame.schema.simpleString()
         text = [f"to_json(struct(`{name}`))" for name in PASSING if name != "void"]
         assert comparable(output.drop(*PASSING, "number")) == comparable(frame.drop(*PASSING))
@@ -281,7 +282,9 @@ def test_both_paths_number_every_key_in_order(spark: SparkSession, tmp_path) -> 
     direct = plan(frame, ("s",), "t", shards=3)
     assert direct.scan is not None
     assert direct.scan.dictionaries == ("s",)
-    for batch in (direct, plan(frame, ("k",), "t"), plan(frame, ("k",), "t", rows=True)):
+    by_one_task = [plan(frame, ("k",), "t", rows=rows) for rows in (False, True)]
+    assert all(batch.shards.together for batch in by_one_task)
+    for batch in (direct, plan(frame, ("k",), "t", rows=True, shards=5), *by_one_task):
         found = [tuple(row) for row in result(batch).select("k", "t", "v", "s", "number").collect()]
         assert sorted(found, key=lambda row: row[1]) == expected
 
@@ -329,6 +332,19 @@ def test_planning_runs_no_job(spark: SparkSession, tmp_path) -> None:
     plan(frame, ("id",)).frame()
     plan(frame, ("id",), rows=True).frame()
     assert list(spark.sparkContext.statusTracker().getJobIdsForGroup("planning")) == []
+
+
+def test_few_events_need_one_task_and_no_shuffle(spark: SparkSession, tmp_path) -> None:
+    """Many do not: here by Spark's estimate, and by what the files say."""
+    few = spark.range(0, 1000, 1, 4).selectExpr("id", "id % 7 as k")
+    batch = plan(few, ("k",), "id")
+    assert batch.shards.reason == "1 (few events: one task reads and matches them)"
+    assert "Exchange" not in batch.frame()._jdf.queryExecution().executedPlan().toString()
+    assert sorted(row.number for row in result(batch).where("k = 3").collect()) == list(range(143))
+    assert not plan(few, ("k",), "id", shards=2).shards.together
+    assert not plan(spark.range(0, 1_000_000, 1, 4).selectExpr("id", "id % 7 as k"), ("k",), "id").shards.together
+    pq.write_table(pa.table({"id": np.arange(100_000), "k": np.zeros(100_000, np.int64)}), tmp_path / "1.parquet")
+    assert not plan(spark.read.parquet(str(tmp_path)), ("k",), "id").shards.together
 
 
 def test_a_spec_is_taken_as_it_is(spark: SparkSession) -> None:

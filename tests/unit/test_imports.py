@@ -85,6 +85,7 @@ ALLOWED = {
 ALLOWED_LAZILY = {
     "queries": {"episode.spark"},
     "api": {"episode.spark.live_query"},
+    "report": {"episode.matchers.compile_reports"},
     "cli_errors": {"episode.spark.errors"},
     "cli_session": {"episode.spark.launching"},
     "cli_tables": {"episode.spark.session", "episode.spark.sources"},

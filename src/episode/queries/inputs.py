@@ -30,6 +30,7 @@ def session_of(spark: SparkSession | None, tables: Mapping[str, Any]) -> SparkSe
     from episode.spark.raised import install
     from episode.spark.session import session
     from episode.spark.stores import register_if_declared
+    from episode.spark.warming import warm
 
     if spark is not None and not hasattr(spark, "createDataFrame"):
         shown = repr(spark) if isinstance(spark, str) else type(spark).__name__
@@ -40,6 +41,7 @@ def session_of(spark: SparkSession | None, tables: Mapping[str, Any]) -> SparkSe
     frames = [table for table in tables.values() if hasattr(table, "sparkSession")]
     found = session(frames[0].sparkSession if spark is None and frames else spark)
     install(found)
+    warm(found)
     register_if_declared(found)
     return found
 

@@ -9,14 +9,17 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
+from episode.matchers.compiled import groups_of
 from episode.matchers.envelope import FLUSH_BYTES, SCHEMA, Packing, in_groups, pack, unpack
 from episode.matchers.protocol import InputOrder, Matcher, MatcherSpec, Reports, Screens
 from episode.matchers.screen import Screen
 from episode.matchers.shard import DEFAULT_BUDGET, run_shard
 from episode.plan.run_options import RunOptions
 from episode.spark import carry, classic
-from episode.spark.packing import Stage, columns_of, pack_rows
+from episode.spark.packing import Stage, as_events, columns_of, pack_rows
+from episode.spark.readiness import compile_here
 from episode.spark.scan import LEAST_TASK_BYTES, ParquetScan, Split, choose_scan, in_waves
 from episode.spark.stores import StoreScan, scan_of
 from episode.spark.versions import by_number
@@ -26,12 +29,16 @@ LOGGER = logging.getLogger("episode.spark")
 GROUP_BYTES = 16 * 2**20
 """Small shards of a task are matched together up to this size: few feeds, and arrays that stay in the cache."""
 
+ONE_TASK_BYTES = 2**20
+"""So few events are read and matched by one task, without a shuffle: that takes less than to start another."""
+
 _TASKS_PER_CORE = 2
 _ASSUMED_CORES = 8
 _MOST_SHARDS = 4096
 _MOST_SMALL_SHARDS = 256
 _TASK_BYTES = 128 * 2**20
 _LEAST_BUDGET = 2**15
+_NO_KEYS = "no PARTITION BY: all rows are one partition"
 
 
 @dataclass(frozen=True)
@@ -69,15 +76,26 @@ class Batch:
     def frame(self) -> DataFrame:
         """The matches as a DataFrame; nothing runs before an action."""
         LOGGER.info("pattern over a table: %s", "; ".join(self.reasons))
-        matched = self._by_shard().mapInArrow(
-            _match(self.spec, self.budget_bytes), carry.travel_schema(self.spec.output_schema)
-        )
+        compile_here(self.spark, self.spec)
+        schema = carry.travel_schema(self.spec.output_schema)
+        if self.shards.together:
+            matched = self._by_one_task(schema)
+        else:
+            matched = self._by_shard().mapInArrow(_match(self.spec, self.budget_bytes), schema)
         return carry.decode(matched, self.spec.output_schema)
 
     def reports(self) -> list[str]:
         """Run it, keep no match, and ask every matcher for its report (as JSON, where it has one)."""
+        compile_here(self.spark, self.spec)
         reported = self._by_shard().mapInArrow(_report(self.spec, self.budget_bytes), "report string")
         return [row.report for row in reported.collect()]
+
+    def _by_one_task(self, schema: StructType) -> DataFrame:
+        if self.scan is None:
+            rows = carry.encode(self.input).coalesce(1)
+            return rows.mapInArrow(_match_rows(self.spec, self.schema, self.budget_bytes), schema)
+        number = self.spark.range(0, 1, 1, numPartitions=1)
+        return number.mapInArrow(_scan_and_match(self.scan, self.spec, self.budget_bytes), schema)
 
     def _by_shard(self) -> DataFrame:
         shuffled = by_number(self._envelopes(), self.shards.partitions, "shard")
@@ -97,12 +115,14 @@ class Batch:
 
 @dataclass(frozen=True)
 class Shards:
-    """How keys are spread: shards (sets of keys), and the tasks among which the shards are shared out."""
+    """How keys are spread: shards (sets of keys), and the tasks among which the shards are shared out. together: one
+    task reads and matches all events."""
 
     count: int
     partitions: int
     cores: int
     reason: str
+    together: bool = False
 
     @property
     def flush_bytes(self) -> int:
@@ -125,13 +145,25 @@ def plan_batch(
     carry.check_order(selected.schema, spec.input_order)
     budget = max(run.shard_bytes or DEFAULT_BUDGET, _LEAST_BUDGET)
     store = None if derived else scan_of(spark, selected)
+    estimate = None
     if store is None:
         scan, reason = choose_scan(spark, selected, schema)
         size = scan.bytes if scan is not None else None
+        estimate = size if scan is not None else classic.estimated_bytes(selected)
     else:
         scan, reason, size = None, f"envelopes of the stream store {store.name}", store.size(schema)
-    plan = plan_shards(spec.input_order, size, classic.parallelism(spark), budget, run.shards)
+    cores = classic.parallelism(spark)
+    if run.shards is None and estimate is not None and estimate <= ONE_TASK_BYTES:
+        plan = one_shard(spec.input_order, cores)
+    else:
+        plan = plan_shards(spec.input_order, size, cores, budget, run.shards)
     return Batch(spark, selected, schema, spec, scan, plan, budget, reason, store)
+
+
+def one_shard(order: InputOrder, parallelism: int | None) -> Shards:
+    """All events in one shard, that of the task which reads them."""
+    reason = "few events: one task reads and matches them" if order.keys else _NO_KEYS
+    return Shards(1, 1, parallelism or _ASSUMED_CORES, f"1 ({reason})", together=True)
 
 
 def plan_shards(
@@ -141,7 +173,7 @@ def plan_shards(
     cores = parallelism or _ASSUMED_CORES
     least = cores * _TASKS_PER_CORE
     if not order.keys:
-        return Shards(1, 1, cores, "1 (no PARTITION BY: all rows are one partition)")
+        return Shards(1, 1, cores, f"1 ({_NO_KEYS})")
     if wanted is not None:
         return Shards(wanted, min(wanted, least), cores, f"{wanted:,} (as asked)")
     if size is None:
@@ -172,9 +204,27 @@ def _scan_and_pack(scan: ParquetScan, tasks: list[tuple], packing: Packing) -> S
     return stage
 
 
+def _scan_and_match(scan: ParquetScan, spec: MatcherSpec, budget_bytes: int) -> Stage:
+    def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        prepare_worker(groups_of(spec))
+        for _ in batches:  # one, which says that the task is to begin
+            yield from run_shard(spec, scan.read(scan.splits), budget_bytes, spill_directory=spill_directory())
+
+    return stage
+
+
+def _match_rows(spec: MatcherSpec, schema: pa.Schema, budget_bytes: int) -> Stage:
+    def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        prepare_worker(groups_of(spec))
+        tables = (as_events(batch, schema) for batch in batches)
+        yield from run_shard(spec, tables, budget_bytes, spill_directory=spill_directory())
+
+    return stage
+
+
 def _match(spec: MatcherSpec, budget_bytes: int) -> Stage:
     def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        prepare_worker()
+        prepare_worker(groups_of(spec))
         for group in in_groups(unpack(batches), min(GROUP_BYTES, budget_bytes)):
             yield from run_shard(spec, group, budget_bytes, spill_directory=spill_directory())
 
@@ -183,7 +233,7 @@ def _match(spec: MatcherSpec, budget_bytes: int) -> Stage:
 
 def _report(spec: MatcherSpec, budget_bytes: int) -> Stage:
     def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        prepare_worker()
+        prepare_worker(groups_of(spec))
         for group in in_groups(unpack(batches), min(GROUP_BYTES, budget_bytes)):
             opened = _Opened(spec)
             for _ in run_shard(opened, group, budget_bytes, spill_directory=spill_directory()):

@@ -133,3 +133,20 @@ def parallelism(spark: SparkSession) -> int | None:
         return max(1, spark.sparkContext.defaultParallelism)
     except NOT_KNOWN:
         return None
+
+
+def is_local(spark: SparkSession) -> bool:
+    """Whether the workers are processes of this machine, as far as the session says."""
+    try:
+        return str(spark.sparkContext.master).startswith("local")
+    except NOT_KNOWN:
+        return False
+
+
+def estimated_bytes(frame: DataFrame) -> int | None:
+    """How large Spark takes the rows of a frame to be, if it says; without statistics, too large rather than too
+    small."""
+    try:
+        return int(frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes().toString())
+    except NOT_KNOWN:
+        return None

@@ -20,20 +20,11 @@ PLANNERS = ("pyspark.sql.worker.", "pyspark.sql.streaming.")
 
 
 def load() -> None:
-    """Load what every query needs; the first kernel brings numba's own tables with it."""
-    import pyarrow as pa
+    """Load what every query needs."""
+    from episode.matchers import loading
+    from episode.spark import batch, live_tasks, store_source, stream  # noqa: F401  (workers find them loaded)
 
-    from episode.matchers import engines  # noqa: F401  (workers find them loaded)
-    from episode.matchers.envelope import Packing, pack, unpack
-    from episode.matchers.keys import KeyCoder
-    from episode.matchers.ordering import events_of
-    from episode.matchers.protocol import InputOrder, OrderKey
-    from episode.spark import batch, live_tasks, store_source, stream  # noqa: F401
-
-    order = InputOrder(("k",), (OrderKey("ts"),))
-    events = pa.table({"k": [1, 2, 1], "ts": [1, 2, 3], "v": [1.0, 2.5, 3.0]})
-    for _, table in unpack(pack([events], Packing(order, 2), 0)):
-        events_of(table, order, KeyCoder(order.keys))
+    loading.load()
     gc.collect()
     gc.freeze()  # not looked at again by any worker, and so its pages stay shared
 

@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 
 from episode.live.protocol import TaskDescription
 from episode.live.task import LiveTask
+from episode.matchers.compiled import groups_of
 from episode.spark.errors import translate
 from episode.spark.worker import prepare_worker
 
@@ -44,7 +45,7 @@ def run_tasks(spark: SparkSession, descriptions: Sequence[TaskDescription], tag:
 
 def _stage(descriptions: tuple[TaskDescription, ...]) -> Stage:
     def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        prepare_worker()
+        prepare_worker(groups_of(descriptions[0].spec))
         beat = pa.RecordBatch.from_pydict({"beat": [b"\0" * _BEAT_BYTES]})
         for batch in batches:
             for number in batch.column(0).to_pylist():

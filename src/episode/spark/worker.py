@@ -1,4 +1,4 @@
-"""Settings of the Python worker processes that run episode's stages."""
+"""The Python worker processes that run episode's stages: their settings, and that they find their kernels compiled."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ import ctypes
 import gc
 import os
 import sys
+from collections.abc import Sequence
+
+from episode.matchers.compiled import PACKING, ensure_compiled
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
 _KEEP_BYTES = 256 * 2**20
@@ -13,8 +16,9 @@ _LOADING_TASKS = 3
 _state = {"tasks": 0}
 
 
-def prepare_worker() -> None:
-    """What a worker process does at the start of a task."""
+def prepare_worker(kernels: Sequence[str] = (PACKING,)) -> None:
+    """What a worker process does at the start of a task that needs these groups of kernels."""
+    ensure_compiled(kernels)
     _state["tasks"] += 1
     if _state["tasks"] == 1 and sys.platform.startswith("linux"):
         _keep_memory()

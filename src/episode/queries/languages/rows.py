@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 SAMPLE = """
     PARTITION BY k ORDER BY ts
-    MEASURES A.v AS a, LAST(B.v) AS b, sum(v) AS total, array_agg(B.v) AS collected, max(A.v) AS most
+    MEASURES A.v AS a, LAST(B.v) AS b, sum(v * 2) AS total, array_agg(B.v) AS collected, max(A.v) AS most
     PATTERN (A B+) DEFINE B AS B.v < PREV(B.v) AND B.v < A.v AND avg(B.v) < 100
 """
 """A query that needs every kernel."""

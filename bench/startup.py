@@ -1,0 +1,197 @@
+"""The seconds before the first row: compiling kernels, loading, the first and the second small query of a process.
+
+Every run is a process of its own, with a session that episode starts (its workers are forked from a daemon that has
+everything loaded), and in a session of one's own (Spark's defaults). The least of several runs is reported: all others
+were disturbed by something.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from bench.harness import Report, busy_seconds, say
+
+PACKAGES = ("pyspark", "numba", "numpy", "pyarrow", "pandas")
+GROUPS = {
+    "row patterns": ["rows"],
+    "the demo (row patterns, pattern correlation)": ["rows", "correlation"],
+    "event patterns": ["events"],
+    "situation patterns": ["situations"],
+}
+QUERIES = {
+    "row pattern": """
+        SELECT * FROM t MATCH_RECOGNIZE (
+            PARTITION BY k ORDER BY ts MEASURES A.ts AS begins, LAST(UP.ts) AS ends, A.v - LAST(DOWN.v) AS fall
+            PATTERN (A DOWN+ UP+) DEFINE DOWN AS DOWN.v < PREV(DOWN.v), UP AS UP.v > PREV(UP.v))""",
+    "event pattern": """
+        FROM t PARTITION BY k ORDER BY ts TYPE BY type PATTERN A; !B; C WHERE A.v < C.v WITHIN 20 seconds
+        RETURN A.ts AS a, C.ts AS c""",
+}
+ROWS = 10_000
+PHASES = ("import episode", "session", "plan 1", "run 1", "plan 2", "run 2", "plan 3", "run 3")
+
+
+# ---- one process ----------------------------------------------------------------------------------------
+
+
+def one_process(own: bool, query: str, path: str) -> dict[str, float]:
+    """Seconds of each phase, and the jobs, stages and tasks of each query."""
+    taken: dict[str, float] = {}
+    at, busy = time.perf_counter(), busy_seconds()
+
+    def end(phase: str) -> None:
+        nonlocal at, busy
+        taken[phase], taken[f"cores {phase}"] = time.perf_counter() - at, busy_seconds() - busy
+        at, busy = time.perf_counter(), busy_seconds()
+
+    import episode
+
+    end("import episode")
+    if own:
+        from pyspark.sql import SparkSession
+
+        builder = SparkSession.builder.master("local[*]").config("spark.ui.enabled", "false")
+        spark = builder.config("spark.log.level", "ERROR").getOrCreate()
+    else:
+        from episode.spark.session import session
+
+        spark = session(None)
+    end("session")
+    context = spark.sparkContext
+    for number in (1, 2, 3):
+        context.setJobGroup(f"query {number}", "")
+        frame = episode.sql(query, t=path)
+        end(f"plan {number}")
+        frame.toArrow()
+        end(f"run {number}")
+        tracker = context.statusTracker()
+        jobs = tracker.getJobIdsForGroup(f"query {number}")
+        stages = [stage for job in jobs for stage in tracker.getJobInfo(job).stageIds]
+        infos = [info for info in map(tracker.getStageInfo, stages) if info is not None]
+        taken |= {f"jobs {number}": len(jobs), f"stages {number}": len(stages)}
+        taken[f"tasks {number}"] = sum(info.numTasks for info in infos)
+        at, busy = time.perf_counter(), busy_seconds()
+    return taken
+
+
+def events(path: Path) -> None:
+    """A small Parquet file."""
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    draw = np.random.default_rng(7)
+    times = pa.array(np.arange(ROWS) * 1_000_000, pa.timestamp("us", "UTC"))
+    kinds = pa.array(np.array(["A", "B", "C", "D"])[draw.integers(0, 4, ROWS)])
+    keys = pa.array([f"k{key}" for key in draw.integers(0, 10, ROWS)])
+    pq.write_table(pa.table({"k": keys, "ts": times, "v": draw.random(ROWS), "type": kinds}), path)
+
+
+# ---- all processes ---------------------------------------------------------------------------------------
+
+
+def measured(own: bool, query: str, path: Path, runs: int) -> dict[str, float]:
+    """The least of several processes, phase by phase."""
+    least: dict[str, float] = {}
+    for _ in range(runs):
+        given = ["--one", "own" if own else "episode", "--query", query, "--path", str(path)]
+        command = [sys.executable, "-m", "bench.startup", *given]
+        said = subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True).stdout
+        taken = json.loads(said.splitlines()[-1])
+        say(f"{'own session' if own else 'episode'}, {query}: " + words(taken))
+        least = {name: min(value, least.get(name, value)) for name, value in taken.items()}
+    return least
+
+
+def words(taken: dict[str, float]) -> str:
+    return ", ".join(f"{phase} {taken[phase]:.2f} ({taken[f'cores {phase}']:.2f})" for phase in PHASES)
+
+
+def compiled(groups: list[str], jobs: int | None) -> float:
+    """Seconds until groups of kernels are compiled into an empty cache."""
+    with tempfile.TemporaryDirectory(prefix="episode-startup-") as cache:
+        command = [sys.executable, "-m", "episode.queries.compiling", *groups]
+        command += [] if jobs is None else ["--jobs", str(jobs)]
+        begin = time.perf_counter()
+        environment = {**os.environ, "NUMBA_CACHE_DIR": cache}
+        subprocess.run(command, check=True, env=environment, stdout=subprocess.DEVNULL)
+        return time.perf_counter() - begin
+
+
+IMPORTS = {
+    "Python alone": "",
+    "pyspark's worker": "import pyspark.worker",
+    "and pyarrow, NumPy": "import pyspark.worker, pyarrow, numpy",
+    "and numba": "import pyspark.worker, pyarrow, numpy, numba",
+    "and row patterns": "import pyspark.worker, episode.spark.batch, episode.matchers.rows.spec",
+    "and all languages": "import pyspark.worker, episode.spark.batch, episode.matchers.engines",
+    "and a first kernel (the daemon)": "from episode.spark import daemon; daemon.load()",
+}
+
+
+def loaded(runs: int) -> dict[str, float]:
+    """Seconds that a Python process takes to load what a worker needs, step by step."""
+    least: dict[str, float] = {}
+    for _ in range(runs):
+        for name, code in IMPORTS.items():
+            begin = time.perf_counter()
+            subprocess.run([sys.executable, "-c", code], check=True)
+            taken = time.perf_counter() - begin
+            least[name] = min(taken, least.get(name, taken))
+    return least
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--name", default="startup", help="of the report")
+    parser.add_argument("--no-compile", action="store_true", help="leave compiling out, which takes minutes")
+    parser.add_argument("--one", choices=("episode", "own"), help=argparse.SUPPRESS)
+    parser.add_argument("--query", choices=list(QUERIES), default="row pattern", help=argparse.SUPPRESS)
+    parser.add_argument("--path", help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.one:
+        print(json.dumps(one_process(given.one == "own", QUERIES[given.query], given.path)))
+        return
+    import episode
+
+    episode.compile_kernels()
+    page = Report(given.name, "The seconds before the first row")
+    load = os.getloadavg()[0]
+    page.text(
+        f"The least of {given.runs} runs, each in a process of its own; the load of the machine was {load:.1f} at the "
+        f"beginning. Queries over a Parquet file of {ROWS:,} rows, kernels compiled."
+    )
+    with tempfile.TemporaryDirectory(prefix="episode-startup-") as directory:
+        path = Path(directory) / "events.parquet"
+        events(path)
+        found = {(own, query): measured(own, query, path, given.runs) for own in (False, True) for query in QUERIES}
+    heads = [f"{query}, {'own session' if own else 'episode'}" for own, query in found]
+    page.heading("The first queries of a process")
+    page.table(["seconds", *heads], [[p, *(f"{one[p]:.2f}" for one in found.values())] for p in PHASES])
+    page.text("Seconds of all cores together, in all processes, which depend less on what else the machine does:")
+    page.table(["cores", *heads], [[p, *(f"{one[f'cores {p}']:.2f}" for one in found.values())] for p in PHASES])
+    counts = [f"{what} {number}" for number in (1, 2) for what in ("jobs", "stages", "tasks")]
+    page.table(["number of", *heads], [[c, *(f"{one[c]:.0f}" for one in found.values())] for c in counts])
+    page.heading("What a worker loads")
+    page.table(["", "seconds"], [[name, f"{taken:.2f}"] for name, taken in loaded(given.runs).items()])
+    if not given.no_compile:
+        page.heading("Kernels compiled into an empty cache")
+        rows = []
+        for name, groups in GROUPS.items():
+            one, all_ = compiled(groups, 1), compiled(groups, None)
+            say(f"{name}: {one:.0f} s on one core, {all_:.0f} s on all")
+            rows.append([name, f"{one:.0f} s", f"{all_:.0f} s"])
+        page.table(["for", "one core", "all cores"], rows)
+    page.write(packages=PACKAGES)
+
+
+if __name__ == "__main__":
+    main()
