@@ -26,8 +26,8 @@ def check_statement_tables(function: str, tables: Mapping[str, Any], tokens: Ite
     names = {token.identifier for token in tokens if _is_name(token)}
     mentioned = {name.lower() for name in names}
     for name in tables:
-        if name.lower() in mentioned:
-            continue
+        if not isinstance(name, str) or not name or name.lower() in mentioned:
+            continue  # what is no name is refused with the tables
         _check_option(function, name, OF_STATEMENTS)
         guess = closest(name, names)
         raise EpisodeAnalysisError(
