@@ -3,7 +3,7 @@
 
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: bench-live bench-live-input bench-pcq bench-pcq-buffer bench-pcq-recency bench-pcq-cache bench-pcq-order bench-pcq-ticks bench-pcq-spark bench-pcq-stream help setup demo demo-live test test-live coverage test-long test-kafka test-s3 lint types unit bench-rows bench-scans bench-kernel bench-local bench-flink bench-growth bench-stream bench-zstream bench-zstream-selectivity bench-zstream-rates bench-zstream-plans bench-zstream-adaptation bench-zstream-negation bench-zstream-web bench-zstream-speed bench-sase bench-sase-selectivity bench-sase-window bench-sase-classes bench-sase-breakdown bench-sase-collapsed bench-sase-aggregates bench-sase-imprecise bench-sase-confidence bench-sase-study bench-sase-spark bench-tpstream bench-tpstream-drivers bench-tpstream-window bench-tpstream-patterns bench-tpstream-latency bench-tpstream-plans bench-tpstream-adaptation bench-tpstream-speed bench-tpstream-spark bench-store bench-store-spark test-kill test-live-kills clean
+.PHONY: bench-live bench-live-input bench-pcq bench-pcq-buffer bench-pcq-recency bench-pcq-cache bench-pcq-order bench-pcq-ticks bench-pcq-spark bench-pcq-stream help setup demo demo-live test test-live coverage test-long test-kafka lint types unit bench-rows bench-scans bench-kernel bench-local bench-flink bench-growth bench-stream bench-zstream bench-zstream-selectivity bench-zstream-rates bench-zstream-plans bench-zstream-adaptation bench-zstream-negation bench-zstream-web bench-zstream-speed bench-sase bench-sase-selectivity bench-sase-window bench-sase-classes bench-sase-breakdown bench-sase-collapsed bench-sase-aggregates bench-sase-imprecise bench-sase-confidence bench-sase-study bench-sase-spark bench-tpstream bench-tpstream-drivers bench-tpstream-window bench-tpstream-patterns bench-tpstream-latency bench-tpstream-plans bench-tpstream-adaptation bench-tpstream-speed bench-tpstream-spark bench-store bench-store-spark test-kill test-live-kills clean
 
 BIN := .venv/bin
 # Spark's workers use the interpreter of .venv, and Java is found where it usually lives.
@@ -14,7 +14,7 @@ RUN = JAVA_HOME="$$(scripts/java-home)" PYSPARK_PYTHON="$(CURDIR)/$(BIN)/python"
 COVERED = tests/unit tests/golden tests/state tests/conformance/test_conformance.py tests/conformance/test_conformance_locally.py
 
 help:  ## this list
-	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 33
+	@sed -n 's/^\([a-z0-9-]*\):[^#]*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 33
 
 setup:  ## create or refresh .venv (the other targets do it by themselves)
 	@scripts/setup
@@ -52,16 +52,17 @@ test-kafka: setup  ## streams from and to a Kafka broker of its own (needs Maven
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[kafka]'
 	$(RUN) $(BIN)/pytest tests/kafka $(PYTEST_ARGS)
 
-test-s3: setup  ## direct scans from an S3 server of its own (needs Maven; takes 700 MB)
-	@scripts/s3-jars
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check 'moto[server]>=5'
-	$(RUN) PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pytest tests/s3 $(PYTEST_ARGS)
-
 bench-rows: setup  ## 20 million ticks against plain Spark
 	$(RUN) $(BIN)/python -m bench.rows
 
 bench-scans: setup  ## a partitioned, filtered table: files read directly against rows through Spark
 	$(RUN) $(BIN)/python -m bench.scans
+
+.PHONY: test-s3
+test-s3: setup  ## direct scans from an S3 server of its own (needs Maven; takes 700 MB)
+	@scripts/s3-jars
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check 'moto[server]>=5'
+	$(RUN) PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pytest tests/s3 $(PYTEST_ARGS)
 
 bench-kernel: setup  ## the matcher alone on one core, and what the hardware allows
 	$(RUN) $(BIN)/python -m bench.kernel
@@ -207,5 +208,5 @@ test-live-kills: setup  ## kill the tasks of a live query, and its producer, two
 	$(RUN) $(BIN)/python -m tests.kill.live --kills 200
 
 clean:  ## remove .venv, caches, taken jars, benchmark inputs and what Spark leaves
-	rm -rf .venv bench/.flink-venv bench/data build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis tests/kafka/jars tests/s3/jars spark-warehouse metastore_db derby.log
+	rm -rf .venv bench/.flink-venv bench/data build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis tests/kafka/jars spark-warehouse metastore_db derby.log
 	find src tests bench examples -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
