@@ -14,7 +14,7 @@ RUN = JAVA_HOME="$$(scripts/java-home)" PYSPARK_PYTHON="$(CURDIR)/$(BIN)/python"
 COVERED = tests/unit tests/golden tests/state tests/conformance/test_conformance.py tests/conformance/test_conformance_locally.py
 
 help:  ## this list
-	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 33
+	@sed -n 's/^\([a-z0-9-]*\):[^#]*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 33
 
 setup:  ## create or refresh .venv (the other targets do it by themselves)
 	@scripts/setup
@@ -74,6 +74,12 @@ bench-rows: setup  ## 20 million ticks against plain Spark
 
 bench-scans: setup  ## a partitioned, filtered table: files read directly against rows through Spark
 	$(RUN) $(BIN)/python -m bench.scans
+
+.PHONY: test-s3
+test-s3: setup  ## direct scans from an S3 server of its own (needs Maven; takes 700 MB)
+	@scripts/s3-jars
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check 'moto[server]>=5'
+	$(RUN) PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pytest tests/s3 $(PYTEST_ARGS)
 
 bench-kernel: setup  ## the matcher alone on one core, and what the hardware allows
 	$(RUN) $(BIN)/python -m bench.kernel

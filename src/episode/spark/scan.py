@@ -220,6 +220,9 @@ def _footers(table: TableFiles) -> list[pq.FileMetaData] | str:
     at_once = _FOOTERS_AT_ONCE if table.storage == LOCAL else _REMOTE_FOOTERS_AT_ONCE
     try:
         storage = table.storage.open()
+    except (OSError, ValueError, pa.ArrowException, ImportError, TypeError) as error:
+        return f"the file system cannot be opened ({error})"  # an older pyarrow lacks file systems and options
+    try:
         with ThreadPoolExecutor(at_once) as pool:
             return list(pool.map(lambda file: pq.read_metadata(file.path, filesystem=storage), table.files))
     except (OSError, ValueError, pa.ArrowException) as error:

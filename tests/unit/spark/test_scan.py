@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ import pytest
 
 from episode.spark.conditions import Comparison, Condition, Conjunction, Disjunction, Membership, Nullness
 from episode.spark.scan import ParquetScan, scan_of_files
-from episode.spark.storage import LOCAL
+from episode.spark.storage import LOCAL, Storage
 from episode.spark.table_files import DataFile, TableFiles
 
 PARTITIONS = pa.table(
@@ -169,5 +170,7 @@ def test_files_that_cannot_be_opened(tmp_path: Path) -> None:
     (tmp_path / "1.parquet").write_bytes(b"not Parquet")
     table = TableFiles(LOCAL, (DataFile(str(tmp_path / "1.parquet")),), pa.table({}), ("id",), FIELDS)
     assert "a footer cannot be read" in scan_of_files(table, pa.schema([FIELDS.field("id")]))
+    odd = replace(table, storage=Storage("s3", "bucket", (("option_of_another_version", 1),)))
+    assert "the file system cannot be opened" in scan_of_files(odd, pa.schema([FIELDS.field("id")]))
     none = TableFiles(LOCAL, (), pa.table({}), ("id",), FIELDS)
     assert scan_of_files(none, pa.schema([FIELDS.field("id")])) == "there are no files"
