@@ -19,7 +19,7 @@ PATIENCE = 10.0
 """Seconds that Spark has to cancel its jobs."""
 
 
-def interruptible(work: Callable[[], Result]) -> Result:
+def interruptible(work: Callable[[], Result], cancel: Callable[[], None] | None = None) -> Result:
     """What a function returns or raises; KeyboardInterrupt after its jobs are cancelled, on an interrupt."""
     results: list[Result] = []
     errors: list[BaseException] = []
@@ -36,18 +36,18 @@ def interruptible(work: Callable[[], Result]) -> Result:
         while thread.is_alive():
             thread.join(PERIOD)
     except KeyboardInterrupt:
-        _cancel(thread)
+        _cancel(thread, cancel or cancel_jobs)
         raise KeyboardInterrupt from None
     if errors:
         raise errors[0]
     return results[0]
 
 
-def _cancel(thread: Thread) -> None:
+def _cancel(thread: Thread, cancel: Callable[[], None]) -> None:
     """Cancel jobs until the thread has seen it; a second interrupt is not waited for."""
     waited = 0.0
     while thread.is_alive() and waited < PATIENCE:
-        cancel_jobs()
+        cancel()
         thread.join(10 * PERIOD)
         waited += 10 * PERIOD
 

@@ -7,6 +7,7 @@ what a stream with on_error='skip key' gives of the key, and all that it gives.
 from __future__ import annotations
 
 import random
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from hypothesis import strategies as st
 
 from episode.errors import EpisodeDataError
 from episode.matchers.keys import KeyCoder
+from episode.matchers.live import LiveRules
 from episode.matchers.ordering import events_of
 from episode.matchers.protocol import END_OF_TIME, KEY_COLUMN
 from episode.matchers.running import LocalRun
@@ -26,6 +28,7 @@ from tests.reference.generate import clauses, tables
 from tests.support.aggregated import aggregated_spec
 from tests.support.events import SCHEMA as EVENTS
 from tests.support.events import spec_of as events_spec_of
+from tests.support.live import LiveQuery
 from tests.support.rows import spec_of, table_in
 from tests.support.situations import SCHEMA as SITUATIONS
 from tests.support.situations import spec_of as situations_spec_of
@@ -261,3 +264,17 @@ def test_a_checkpoint_of_a_query_that_stopped_goes_on_without_the_key() -> None:
     assert [(one["k"], one["first"], one["last"]) for one in found] == [(2, 1, 3)]
     assert again.total("skipped") == 1  # the key's start (v = 0) at 1 is fine, its C at 3 is where matching raises
     assert np.array_equal(list(again.shard.aside.until.values()), [2])
+
+
+def test_in_a_live_task(tmp_path: Path) -> None:
+    query = LiveQuery(tmp_path, spec_of(SKIPS), key="k", rules=LiveRules(end=1_000, skip_keys=True))
+
+    def append(*rows: tuple[int, int, int]) -> None:
+        query.append([{"k": k, "ts": ts, "v": v, "f": 0.0, "s": "a"} for k, ts, v in rows])
+
+    append((1, 1, 0), (2, 1, 0), (1, 2, 2), (2, 2, 1), (2, 3, 2), (1, 3, 0))
+    append((1, 6, 0), (1, 7, 1), (1, 8, 2), (2, 6, 0), (2, 7, 1), (2, 8, 2))
+    append((3, 1_001, 0))
+    said = query.task().run()
+    assert (said["skipped"], said["skipped_keys"], said["matches"], said["late"]) == (5, 1, 2, 0)
+    assert len(query.matches()) == 2

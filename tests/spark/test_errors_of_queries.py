@@ -25,7 +25,7 @@ SCHEMA = "k int, ts long, v int"
 ARROW = pa.schema([("k", pa.int32()), ("ts", pa.int64()), ("v", pa.int32())])
 PATTERN = (
     "MATCH_RECOGNIZE (PARTITION BY k ORDER BY ts MEASURES FIRST(ts) AS first AFTER MATCH SKIP TO FIRST B "
-    "PATTERN (A B* C) DEFINE B AS v = 1, C AS v = 2)"
+    "PATTERN (A B* C) DEFINE A AS v = 0, B AS v = 1, C AS v = 2)"
 )
 FAILS = f"SELECT * FROM events {PATTERN}"
 MESSAGE = "AFTER MATCH SKIP TO FIRST B is not possible for the match that starts at k = 1, ts = 10"

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import pickle
+
 import pytest
 
-from episode.errors import SHOWN_COLUMNS, EpisodeDataError, EpisodeSyntaxError
+from episode.errors import SHOWN_COLUMNS, EpisodeDataError, EpisodeError, EpisodeSyntaxError
 from episode.spark.errors import translate
+from episode.spark.raised import both
 
 
 @pytest.mark.parametrize("position", [0, 5, 79, 80, 81, 2_500, 4_919, 4_920, 4_921, 4_999])
@@ -42,3 +45,34 @@ def test_an_error_of_a_stream_is_told_without_its_plan() -> None:
     error = translate(RuntimeError(text))
     assert isinstance(error, EpisodeDataError)
     assert str(error) == "The checkpoint belongs to another query.\n  Start anew."
+
+
+def test_a_notebook_shows_the_message_alone() -> None:
+    error = EpisodeSyntaxError("No.", source="SELECT x", position=7, hint="Yes.")
+    assert error._render_traceback_() == [
+        "EpisodeSyntaxError: No.\n  at line 1, column 8:\n   1 | SELECT x\n              ^\n  Yes."
+    ]
+
+
+class ForeignError(Exception):
+    """Stands in for an exception of Spark."""
+
+    def __init__(self, text: str, more: int) -> None:
+        super().__init__(text)
+        self.more = more
+
+
+def test_an_error_of_two_classes() -> None:
+    ours, foreign = EpisodeDataError("Wrong.", hint="Do this."), ForeignError("long text", 5)
+    error = both(ours, foreign)
+    assert isinstance(error, EpisodeDataError)
+    assert isinstance(error, ForeignError)
+    assert (str(error), error.more, error.args) == ("Wrong.\n  Do this.", 5, ("Wrong.",))
+    assert error.__cause__ is foreign
+    with pytest.raises(EpisodeDataError) as raised:
+        raise error from None  # as PySpark does
+    assert raised.value.__cause__ is foreign
+    assert both(ours, error) is error
+    assert both(error, ValueError("outer")).__class__.__mro__[1:3] == (EpisodeDataError, EpisodeError)
+    copied = pickle.loads(pickle.dumps(error))
+    assert (type(copied), str(copied)) == (EpisodeDataError, str(error))

@@ -120,6 +120,7 @@ class Progress:
             "state_rows": self.state_rows,
             "waiting_events": self.waiting_events,
             "live_keys": self.live_keys,
+            "skipped_keys": self.skipped_keys,
             "position": dict(self.position),
             "watermark": self.watermark,
             "unprocessed": self.unprocessed,

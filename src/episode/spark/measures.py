@@ -9,18 +9,20 @@ from episode.errors import EpisodeAnalysisError
 from episode.plan.output import MeasurePlan, PlannedMeasure
 from episode.plan.result import Result
 from episode.spark.expressions import Arguments, select
+from episode.spark.quiet import without_context_logs
 from episode.spark.tables import first_line
 
 
 def check_measures(matched: DataFrame, result: Result, arguments: Arguments) -> None:
     """An error at the first measure that Spark cannot compute. All are analysed at once; if that fails, one by one."""
     planned = result.measures.measures
-    try:
-        select(matched, [(one.sql, one.name) for one in planned], arguments).schema  # noqa: B018 - analysis
-    except (AnalysisException, ParseException):
-        for measure in planned:
-            _check(matched, measure, result, arguments)
-        raise
+    with without_context_logs():
+        try:
+            select(matched, [(one.sql, one.name) for one in planned], arguments).schema  # noqa: B018 - analysis
+        except (AnalysisException, ParseException):
+            for measure in planned:
+                _check(matched, measure, result, arguments)
+            raise
 
 
 def _check(matched: DataFrame, measure: PlannedMeasure, result: Result, arguments: Arguments) -> None:

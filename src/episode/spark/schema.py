@@ -9,6 +9,7 @@ from episode.errors import EpisodeAnalysisError
 from episode.plan.pattern import Source
 from episode.plan.schema import InputSchema
 from episode.spark.expressions import Arguments, select
+from episode.spark.quiet import without_context_logs
 from episode.spark.tables import first_line
 
 NO_ARGUMENTS: Arguments = {}
@@ -39,7 +40,8 @@ def input_schema(
 
     def type_of(expression: str) -> str:
         try:
-            return select(frame, [(expression, "value")], arguments).schema.fields[0].dataType.simpleString()
+            with without_context_logs():
+                return select(frame, [(expression, "value")], arguments).schema.fields[0].dataType.simpleString()
         except (AnalysisException, ParseException) as error:
             raise EpisodeAnalysisError(f"Spark cannot evaluate {expression}: {first_line(error)}") from None
 

@@ -30,7 +30,7 @@ _LOCAL = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    "spark.log.level": "ERROR",
+    "spark.log.level": "OFF",  # errors are raised, and need not be logged, too
     "spark.python.daemon.module": "episode.spark.daemon",
     "spark.python.authenticate.socketTimeout": "60s",  # on a busy machine a worker takes longer than 15 s to begin
     "spark.sql.streaming.triggerAvailableNowWrapper.enabled": "true",  # for stream stores, before 4.2
