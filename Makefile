@@ -75,12 +75,6 @@ bench-rows: setup  ## 20 million ticks against plain Spark
 bench-scans: setup  ## a partitioned, filtered table: files read directly against rows through Spark
 	$(RUN) $(BIN)/python -m bench.scans
 
-.PHONY: test-s3
-test-s3: setup  ## direct scans from an S3 server of its own (needs Maven; takes 700 MB)
-	@scripts/s3-jars
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check 'moto[server]>=5'
-	$(RUN) PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pytest tests/s3 $(PYTEST_ARGS)
-
 bench-kernel: setup  ## the matcher alone on one core, and what the hardware allows
 	$(RUN) $(BIN)/python -m bench.kernel
 
