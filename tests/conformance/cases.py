@@ -189,7 +189,9 @@ def _case(path: Path, text: str, shared: dict[str, Table]) -> Case:
             values["fails_on"].update(dict.fromkeys(_places(heading["where"]), heading["reason"]))
     if "query" not in values or ("error" in values) == ("types" in values):
         raise ValueError(f"{path.name}: {title}: a case needs a query, and a result or an error")
-    return Case(path.parent.name, path.stem, title.strip(), tables, **values)
+    query = str(values.get("query", ""))  # tables that a query does not name are refused
+    named = {name: table for name, table in tables.items() if re.search(rf"(?i)\b{re.escape(name)}\b", query)}
+    return Case(path.parent.name, path.stem, title.strip(), named, **values)
 
 
 def _places(text: str) -> tuple[str, ...]:

@@ -62,6 +62,11 @@ def queries(document: str) -> list[str]:
     return [text for kind, text in blocks(document) if kind == "sql"]
 
 
+def used(query: str, tables: dict[str, Any]) -> dict[str, Any]:
+    """The tables that a query names: others are refused."""
+    return {name: table for name, table in tables.items() if re.search(rf"\b{name}\b", query)}
+
+
 @pytest.fixture(scope="module")
 def tables() -> dict[str, object]:
     rows = [
@@ -76,7 +81,7 @@ def tables() -> dict[str, object]:
     [*queries_with_results("reference-match-recognize.md"), *queries_with_results("reference-windows.md")],
 )
 def test_reference(query: str, expected: str, tables: dict[str, object], capsys: pytest.CaptureFixture[str]) -> None:
-    episode.sql(query, **tables).show(truncate=False)
+    episode.sql(query, **used(query, tables)).show(truncate=False)
     assert capsys.readouterr().out.strip() == expected.strip()
 
 
@@ -155,7 +160,7 @@ def _in_any_order(output: str) -> list[str]:
 
 def show(query: str, tables: dict[str, object]) -> None:
     try:
-        episode.sql(query, **tables).show(truncate=False)
+        episode.sql(query, **used(query, tables)).show(truncate=False)
     except episode.EpisodeError as error:
         print(f"error: {error}")
 
@@ -175,7 +180,8 @@ def test_tutorial(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize("query", queries("how-to.md"))
 def test_how_to(query: str, samples_directory: Path) -> None:
     ticks, clicks = str(samples_directory / "ticks.parquet"), str(samples_directory / "clicks.parquet")
-    assert episode.sql(query, ticks=ticks, clicks=clicks, machines=episode.sql(MACHINES)).limit(1).collect()
+    tables = {"ticks": ticks, "clicks": clicks, "machines": episode.sql(MACHINES)}
+    assert episode.sql(query, **used(query, tables)).limit(1).collect()
 
 
 def test_how_to_in_python(samples_directory: Path, tmp_path: Path) -> None:
