@@ -47,6 +47,26 @@ def test_a_read_only_package_of_a_user_without_a_home(tmp_path: Path) -> None:
     assert kept.stat().st_mode & 0o777 == 0o700
 
 
+def test_kernels_of_a_read_only_package_are_found(tmp_path: Path) -> None:
+    """Compiled when the package was made, they are linked to where numba looks, and not compiled again."""
+    package, place = tmp_path / "package", tmp_path / "place"
+    package.mkdir()
+    (package / "kernel.py").write_text(KERNEL)
+    others = {name: value for name, value in os.environ.items() if name != "NUMBA_CACHE_DIR"}
+    command = [sys.executable, "-c", PROGRAM, str(package)]
+    made = subprocess.run(command, env=others, check=True, capture_output=True, text=True)
+    cache_place.link_compiled(package, place)
+    used = subprocess.run(
+        command, env={**others, "NUMBA_CACHE_DIR": str(place)}, check=True, capture_output=True, text=True
+    )
+    assert (made.stdout.strip(), used.stdout.strip()) == ("0", "1")
+    links = [path for path in place.rglob("*.nb*") if path.is_symlink()]
+    assert {path.resolve().parent for path in links} == {package / "__pycache__"}
+    before = [path.lstat().st_mtime_ns for path in links]
+    cache_place.link_compiled(package, place)
+    assert [path.lstat().st_mtime_ns for path in links] == before
+
+
 def test_other_places_come_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(cache_place.SETTING, raising=False)
     cache_place.choose(tmp_path)
