@@ -158,3 +158,20 @@ def test_searches_that_are_too_large_to_keep_start_over(
 @given(waiting_clauses(), tables(max_rows=30), st.data())
 def test_attempts_that_wait_go_on_at_length(text: str, rows: list[dict[str, Any]], data: st.DataObject) -> None:
     check(text, rows, data.draw, [APART, APART, APART, JOINED])
+
+
+@pytest.mark.parametrize("way", [JOINED, APART], ids=["joined", "apart"])
+@pytest.mark.parametrize("pattern", ["(A B | B $)", "(A B $ | A B)"])
+def test_an_end_row_is_reported_once_whatever_waits_for_the_end_of_input(pattern: str, way: tuple[int, int]) -> None:
+    """Feeds without rows ask again what `$` holds back, and not what has been reported."""
+    text = (
+        "ORDER BY ts MEASURES FIRST(ts) AS first, LAST(ts) AS last AFTER MATCH SKIP TO NEXT ROW INCREMENTAL MATCH "
+        f"PATTERN {pattern} DEFINE A AS A.v = 1, B AS B.v = 2"
+    )
+    spec = planned(text)
+    rows = [{"k": 1, "ts": ts, "v": 1 + ts % 2, "f": 0.0, "s": ""} for ts in range(4)]
+    running = LocalRun(spec)
+    with held(way):
+        found = [running.feed(table_in(spec, piece), 3) for piece in (rows, [], [])]
+        found.append(running.finish())
+    assert canonical(finished(spec, pa.concat_tables(found))) == canonical(expectation(text, rows))
