@@ -17,7 +17,8 @@ class Context:
 @pytest.mark.parametrize(("master", "runs"), [("local[2]", 1), ("spark://host:7077", 0)])
 def test_once_for_each_local_session(monkeypatch: pytest.MonkeyPatch, master: str, runs: int) -> None:
     started = []
-    monkeypatch.setattr(warming, "Thread", lambda **given: SimpleNamespace(start=lambda: started.append(given)))
+    thread = SimpleNamespace(start=lambda: started.append(master), join=lambda patience: None)
+    monkeypatch.setattr(warming, "Thread", lambda **given: thread)
     session = SimpleNamespace(sparkContext=Context(master))
     for _ in range(2):
         warming.warm(session)
