@@ -23,3 +23,9 @@ def test_a_worker_begins_with_episode_loaded(spark: SparkSession) -> None:
     rows = spark.range(1).mapInArrow(loaded, "loaded boolean, frozen long").collect()
     assert [row.loaded for row in rows] == [True]
     assert rows[0].frozen > 50_000
+
+
+def test_a_worker_that_is_asked_to_load_loads(spark: SparkSession) -> None:
+    from episode.spark.warming import _load
+
+    assert spark.range(0, 1, 1, 1).mapInArrow(_load, "loaded boolean").collect() == []

@@ -27,6 +27,8 @@ from episode.kernels import hashing
 _KERNELS = Path(__file__).parent
 _SOURCES = "episode-sources"
 _COMPILED = (".nbi", ".nbc")
+_NO_KERNELS = {"__init__.py", "call_graph.py", "compiling.py", "locking.py", "recording.py", "stamps.py"}
+"""Files beside the kernels that no kernel is made of."""
 
 
 def directory() -> Path | None:
@@ -81,7 +83,8 @@ def _digest(group: str) -> str:
 @cache
 def _sources(folder: Path) -> str:
     """The sources that kernels of a folder are made of: its own, and those of the root, which all use."""
-    return _hashed([*_KERNELS.glob("*.py"), *(folder.glob("*.py") if folder != _KERNELS else ())])
+    shared = [path for path in _KERNELS.glob("*.py") if path.name not in _NO_KERNELS]
+    return _hashed([*shared, *(folder.glob("*.py") if folder != _KERNELS else ())])
 
 
 @cache

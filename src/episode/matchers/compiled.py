@@ -38,7 +38,7 @@ def is_compiled(group: str) -> bool:
 def ensure_compiled(groups: Sequence[str], jobs: int | None = None) -> None:
     """Have the groups compiled that are not. jobs: in how many processes (default: one for each core)."""
     lock = lock_path()
-    if lock is None or all(is_ready(group) for group in groups):
+    if lock is None or not sys.executable or all(is_ready(group) for group in groups):
         return
     with locked(lock):
         missing = [group for group in groups if not is_ready(group)]

@@ -147,6 +147,6 @@ def estimated_bytes(frame: DataFrame) -> int | None:
     """How large Spark takes the rows of a frame to be, if it says; without statistics, too large rather than too
     small."""
     try:
-        return int(frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes().toString())
+        return int(str(frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()))
     except NOT_KNOWN:
         return None

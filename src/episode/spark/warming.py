@@ -7,6 +7,7 @@ where workers are on this machine; and whatever goes wrong here is the query's t
 
 from __future__ import annotations
 
+import atexit
 from collections.abc import Iterator
 from threading import Thread
 from weakref import WeakSet
@@ -17,6 +18,9 @@ from pyspark.sql import SparkSession
 
 from episode.spark import classic
 
+_PATIENCE = 5.0
+"""Seconds that a process which ends waits for a worker that still loads."""
+
 _warmed: WeakSet[object] = WeakSet()
 """Contexts whose workers have been asked to load."""
 
@@ -26,7 +30,9 @@ def warm(spark: SparkSession) -> None:
     if not classic.is_local(spark) or spark.sparkContext in _warmed:
         return
     _warmed.add(spark.sparkContext)
-    Thread(target=_run, args=(spark,), daemon=True, name="episode-warming").start()
+    thread = Thread(target=_run, args=(spark,), daemon=True, name="episode-warming")
+    thread.start()
+    atexit.register(thread.join, _PATIENCE)  # Spark complains of jobs that it is stopped under
 
 
 def _run(spark: SparkSession) -> None:
