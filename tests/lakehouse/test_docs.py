@@ -24,4 +24,4 @@ def test_the_page(spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFix
     names = runpy.run_path(str(script))
     shown = next(text for kind, text in blocks if kind == "text")
     assert shown.strip() in capsys.readouterr().out
-    assert spark.read.format("delta").load(f"{names['place']}/v_shapes").count() == 2
+    assert spark.read.format("delta").load(f"{names['place']}/v_shapes").collect()[0].ends == 4

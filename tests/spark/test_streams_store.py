@@ -140,7 +140,7 @@ def test_a_pattern_over_a_stream_by_its_name(spark: SparkSession, ticks: StreamS
     assert results.rows() == expected
     assert counters(first)["events"] + counters(second)["events"] == 501
     taken = [progress.numInputRows for progress in second.recentProgress]
-    assert len([count for count in taken if count]) == 2  # of 200 and of 101 events, in envelopes
+    assert len([count for count in taken if count]) == (2 if HAS_READ_LIMITS else 1)  # 200 and 101 events, in envelopes
     assert counters(first)["late"] + counters(second)["late"] == 0
 
 

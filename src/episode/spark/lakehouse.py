@@ -20,7 +20,7 @@ _LOGS = {DELTA: "_delta_log/*.json", ICEBERG: "metadata/*.metadata.json"}
 _METADATA_FILE = ".metadata.json"
 _PACKAGES = {DELTA: "io.delta:delta-spark_{}_2.13", ICEBERG: "org.apache.iceberg:iceberg-spark-runtime-{}_2.13"}
 _RELEASES = {DELTA: {"4.0": "4.4.0", "4.1": "4.4.0", "4.2": "4.4.0"}, ICEBERG: {"4.0": "1.11.0", "4.1": "1.12.0"}}
-"""By the version of Spark, a release that was made for it; the tests run with these."""
+"""By the version of Spark, the newest release that was made for it."""
 _SETTINGS = {
     DELTA: {
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
