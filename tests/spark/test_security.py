@@ -35,6 +35,8 @@ REACHED = (
 
 
 def test_functions_that_call_java_are_reached_and_can_be_taken_away(spark: SparkSession, tmp_path: Path) -> None:
+    if tuple(map(int, spark.version.split(".")[:2])) < (4, 3):
+        pytest.skip("the page says it of Spark 4.3")
     session = spark.newSession()
     for way in REACHED:
         assert run(session, **way)

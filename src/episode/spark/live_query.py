@@ -188,7 +188,7 @@ class LiveQuery:
         if is_lost(error) and len(self._restarts) < RESTARTS:
             self._restarts.append(now)
             self._restarted += 1
-            LOGGER.warning("%s lost a worker and is run again: %s", self._words, _first_line(error))
+            LOGGER.warning("%s lost a worker and is run again: %s", self._words, _in_short(error))
             return True
         self._fail(translate(error) or _explained(error, len(self._restarts)))
         return False
@@ -196,7 +196,7 @@ class LiveQuery:
     def _fail(self, error: Exception) -> None:
         if self._error is None:
             self._error = error
-            LOGGER.error("%s has failed: %s", self._words, _first_line(error))
+            LOGGER.error("%s has failed: %s", self._words, _in_short(error))
 
     def _deliver(self, finished: Event) -> None:
         assert self._run.receiver is not None
@@ -260,8 +260,10 @@ def running_tasks() -> int:
     return sum(query.tasks for query in list(_running) if query.isActive)
 
 
-def _first_line(error: Exception) -> str:
-    return next(iter(str(error).strip().splitlines()), type(error).__name__)
+def _in_short(error: Exception) -> str:
+    """The line of an error that says most: which worker was lost, else the first."""
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return next((line for line in lines if "exited unexpectedly" in line or "ExecutorLost" in line), lines[0]).strip()
 
 
 def _explained(error: Exception, restarts: int) -> Exception:
@@ -272,10 +274,8 @@ def _explained(error: Exception, restarts: int) -> Exception:
         )
     if not is_lost(error):
         return error
-    first = str(error).strip().splitlines()
-    found = next((line for line in first if "exited unexpectedly" in line or "ExecutorLost" in line), first[0])
     return EpisodeDataError(
         f"The live query was restarted {restarts} times in {WITHIN / 60:.0f} minutes, and lost a worker again: "
-        f"{found.strip()}",
+        f"{_in_short(error)}",
         hint="Have workers too little memory? Started again with the same checkpoint, it goes on.",
     )
