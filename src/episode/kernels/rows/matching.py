@@ -1055,8 +1055,6 @@ def match_partitions(
         if kept:
             opened[EXTREME_AT, k], opened[SIFTED, k] = extreme, sifted_to
         if by_way:
-            if undecided:
-                rare[KEEPS] = 0  # what was held back is found again
             settle_ways(k, rare, opened, cursor, ways, way_values)
         if seeks_on:
             for at in range(len(required)):

@@ -23,6 +23,7 @@ from episode.matchers.rows.key_table import (
     AT_START,
     BASE,
     DEADLINE,
+    EXPLORED_TO,
     HI,
     KEY,
     LO,
@@ -196,6 +197,8 @@ class OpenRows:
         after[AT_START] &= keep_from == lo
         after[LO] = keep_from
         after[OPENED + OPEN] &= after[NEXT_START] < hi  # what was given up does not go on
+        if self.search.by_way and self.plan.lookahead == 0:
+            after[OPENED + OPEN] &= after[EXPLORED_TO] >= hi  # what `$` held back is to be found again
         table = self.keys.table
         table[:, slots] = after
         empty = slots[keep_from == hi]
