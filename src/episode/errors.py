@@ -103,3 +103,8 @@ class EpisodeDataError(EpisodeError):
     """The data break a rule of the query: null event time, a skip that cannot advance, a step budget."""
 
     kind = "data"
+
+
+def kind_of(error: EpisodeError) -> type[EpisodeError]:
+    """The class of an error in this tree; one that Spark raised is of a class of Spark's, too."""
+    return next(one for one in type(error).__mro__ if globals().get(one.__name__) is one)

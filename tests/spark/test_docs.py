@@ -201,7 +201,9 @@ def test_readme(spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixtu
 def test_the_log_says_how_a_table_is_read(tables: dict[str, object], caplog: pytest.LogCaptureFixture) -> None:
     """As the recipe says."""
     with caplog.at_level("INFO", logger="episode"):
-        episode.sql("SELECT * FROM acme MATCH_RECOGNIZE (ORDER BY tick MEASURES A.tick AS t PATTERN (A))", **tables)
+        episode.sql(
+            "SELECT * FROM acme MATCH_RECOGNIZE (ORDER BY tick MEASURES A.tick AS t PATTERN (A))", acme=tables["acme"]
+        )
     (record,) = caplog.records
     assert (record.name, record.levelname) == ("episode.spark", "INFO")
     assert record.getMessage().startswith("pattern over a table: scan: ")

@@ -28,7 +28,7 @@ def run(spark: SparkSession, *, select: str = "*", measure: str = "A.x", conditi
 
 REACHED = (
     {"measure": f"reflect{CALL}"},
-    {"condition": f"java_method{CALL} IS NOT NULL"},
+    {"measure": f"java_method{CALL} IS NOT NULL"},
     {"select": f"reflect{CALL} AS r"},
     {"select": f"system.builtin.try_reflect{CALL} AS r"},
 )
@@ -47,6 +47,13 @@ def test_functions_that_call_java_are_reached_and_can_be_taken_away(spark: Spark
         with pytest.raises(episode.EpisodeError):
             run(session, **way)
     assert run(session)
+
+
+@pytest.mark.parametrize("function", ["reflect", "java_method"])
+def test_conditions_do_not_call_java(spark: SparkSession, function: str) -> None:
+    """They may give another value each time, as any function that Spark takes to be so."""
+    with pytest.raises(episode.EpisodeAnalysisError, match="another value each time"):
+        run(spark, condition=f"{function}{CALL} IS NOT NULL")
 
 
 @pytest.mark.parametrize("condition", ["A.x IN (SELECT x FROM t)", "EXISTS (SELECT 1)", "A.x = (SELECT max(x) FROM t)"])

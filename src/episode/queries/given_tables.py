@@ -12,7 +12,7 @@ from os.path import abspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Union
 
-from episode.errors import EpisodeAnalysisError, EpisodeError
+from episode.errors import EpisodeAnalysisError, EpisodeError, kind_of
 from episode.paths import first_file, is_local, is_there, kind_of_files, local
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ def held_by_spark(name: str, table: pa.Table) -> pa.Table:
             arrays.append(column if kind == field.type else column.cast(kind))
         except EpisodeError as error:
             message = f"The column {field.name} of the table {name} is of type {field.type}: {error.message}"
-            raise type(error)(message, hint=error.hint) from None
+            raise kind_of(error)(message, hint=error.hint) from None
         except pa.ArrowInvalid:
             raise _not_held(name, field) from None
         fields.append(pa.field(field.name, kind, field.nullable))
@@ -194,10 +194,19 @@ def _check_parquet(name: str, path: str) -> None:
             "Parquet. Other files: read them with spark.read, and give the DataFrame.",
         )
     try:
-        schema = pq.read_schema(file)
+        footer = pq.read_metadata(file)
     except (OSError, pa.ArrowException):
         return  # encrypted, perhaps: Spark will see
-    column = next((one for one in schema if pa.types.is_timestamp(one.type) and one.type.unit == "ns"), None)
+    columns = (footer.schema.column(at) for at in range(len(footer.schema)))
+    twelve_bytes = {one.path for one in columns if one.physical_type == "INT96"}  # Spark's own, which it reads
+    column = next(
+        (
+            one
+            for one in footer.schema.to_arrow_schema()
+            if pa.types.is_timestamp(one.type) and one.type.unit == "ns" and one.name not in twelve_bytes
+        ),
+        None,
+    )
     if column is not None:
         raise EpisodeAnalysisError(
             f"The column {column.name} of the table {name} has nanoseconds in its Parquet file; {NANOSECONDS}.",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
 
-from episode.errors import EpisodeAnalysisError, EpisodeError, EpisodeUnsupportedError
+from episode.errors import EpisodeAnalysisError, EpisodeError, EpisodeUnsupportedError, kind_of
 from episode.lang.insertion import Insertion
 from episode.lang.lexer import Kind
 from episode.lang.source import Source
@@ -161,7 +161,7 @@ def _at(source: Source, span: Span, done: Callable[[], Result]) -> Result:
     except EpisodeError as error:
         if error.position is not None:
             raise
-        raise source.error(type(error), error.message, span, error.hint) from None
+        raise source.error(kind_of(error), error.message, span, error.hint) from None
 
 
 # ---- INSERT INTO -------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from pyspark.errors import AnalysisException, ParseException, PySparkException, 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from episode.errors import EpisodeAnalysisError, EpisodeError, EpisodeSyntaxError
+from episode.errors import EpisodeAnalysisError, EpisodeError, EpisodeSyntaxError, kind_of
 from episode.paths import kind_of_files
 from episode.spark.lakehouse import open_table
 from episode.spark.places import VIEW, Copies
@@ -77,7 +77,7 @@ def run_sql(
         ours = spark_error(error)
         place = None if copies is None else copies.place(text, frames, error)
         if copies is not None and place is not None:
-            ours = type(ours)(
+            ours = kind_of(ours)(
                 ours.message, source=copies.source, position=place[0], length=place[1] - place[0], hint=ours.hint
             )
         raise both(ours, error) from error
