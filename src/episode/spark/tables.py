@@ -49,10 +49,10 @@ def _files(spark: SparkSession, name: str, path: str) -> DataFrame:
 
 def files(spark: SparkSession, path: str, kind: str) -> DataFrame:
     """Files of a kind (parquet, csv, json), with the schema that they have or seem to have; or a lakehouse table."""
-    if kind != "parquet":
-        return spark.read.options(**INFERENCE).format(kind).load(path)
     table = open_table(spark, path)
-    return spark.read.parquet(path) if table is None else table
+    if table is not None:
+        return table
+    return spark.read.parquet(path) if kind == "parquet" else spark.read.options(**INFERENCE).format(kind).load(path)
 
 
 def run_sql(
