@@ -262,13 +262,13 @@ def match_partitions(
                     start = ways[rare[FROM] + rare[DONE], WAY_START]
                 elif skip == NEXT_ROW:
                     start = max(start, explored_start[k] + 1)
-            if frames == SEEK:
-                # From the frames before, no row before `barren` matches where all that it reads is in the frame.
-                if reach == ALL_ROWS and start >= frame_at + lookback:
-                    start = max(start, barren)
-                available = hi = min(key_hi[k], frame_at + reach)
-            elif frames == INITIAL:
+            if frames != NO_FRAMES:
                 available = hi = key_hi[k]
+                if frames == SEEK:
+                    # From the frames before, no row before `barren` matches where all that it reads is in the frame.
+                    if reach == ALL_ROWS and start >= frame_at + lookback:
+                        start = max(start, barren)
+                    available = hi = min(hi, frame_at + reach)
             if leaps and not resumes:
                 if frames == SEEK and bare_from <= start < bare_to:
                     start = min(bare_to, available)
