@@ -219,7 +219,7 @@ def test_writing(spark: SparkSession, ticks: StreamStore, tmp_path: Path, rocksd
         ("INSERT INTO TicksArchive SELECT 1, 2L, 3", "TicksArchive is an archive"),
         ("INSERT OVERWRITE Ticks SELECT 1, 2L, 3", "never overwritten"),
         ("INSERT INTO Ticks SELECT * FROM Ticks", "is a stream, which does not end"),
-        ("CREATE VIEW v AS SELECT * FROM TicksArchive", "view"),
+        ("CREATE VIEW v AS SELECT * FROM TicksArchive", "Spark keeps a permanent view as its text"),
         ("DROP TABLE Ticks", "a table of queries and INSERT, not of DROP"),
     ],
 )
