@@ -14,6 +14,7 @@ from episode.queries.keywords import check_statement_tables
 from episode.queries.language import Given, Length
 from episode.queries.match import MatchQuery, given_of, keys_of
 from episode.queries.options import Options, options_of
+from episode.queries.origins import remember
 from episode.queries.statement import StatementQuery
 from episode.queries.user_aggregates import register_aggregate
 
@@ -45,7 +46,8 @@ def sql(
         names come from Spark's catalog.
     spark: the session to use; else the one that there is; else a local one is started.
     """
-    return _statement(text, args, spark, options, every_table(tables, named)).result()
+    query = _statement(text, args, spark, options, every_table(tables, named))
+    return remember(query.result(), query.origin)
 
 
 def explain(
@@ -166,7 +168,7 @@ def match(
     given = given_of(time, start, key, type_column, strategy, detect, granularity, probabilities, width)
     every = every_table(tables, named)
     query = MatchQuery(events, text, given, spark, options_of(options), every, arguments_of(args))
-    return query.planned().frame()
+    return query.frame()
 
 
 def expand(
@@ -271,8 +273,7 @@ def correlate(
     where: a further condition in SQL, over live.x and archive.x. args: the values of its parameters.
     ordered: pairs with one key come in order of their start, then of their end; a stream waits for that.
     """
-    query = _correlation(live, archive, args, recency, on, where, ordered, spark, options)
-    return query.frame(query.planned())
+    return _correlation(live, archive, args, recency, on, where, ordered, spark, options).frame()
 
 
 def explain_correlate(
@@ -289,7 +290,7 @@ def explain_correlate(
     analyze: bool = False,
 ) -> str:
     """How `correlate` would evaluate it. analyze: run it, and say what the plans of all shards did."""
-    planned = _correlation(live, archive, args, recency, on, where, ordered, spark, options).planned()
+    planned = _correlation(live, archive, args, recency, on, where, ordered, spark, options).placed().planned
     return "\n".join([*planned.explain(), *(planned.analysis() if analyze else [])])
 
 

@@ -51,7 +51,7 @@ def matching(
     chosen, arguments = options_of(options), arguments_of(args)
 
     def matches(events: DataFrame) -> DataFrame:
-        return MatchQuery(events, text, given, None, chosen, {}, arguments).planned().frame()
+        return MatchQuery(events, text, given, None, chosen, {}, arguments).frame()
 
     MatchQuery("", text_of(text), given, None, chosen, {}, arguments).query()  # checked before there are events
     return matches
@@ -144,7 +144,7 @@ def _matched(
 ) -> DataFrame:
     arguments = arguments_of(args)
     query = MatchQuery(frame, text_of(text), given, None, options_of(options), {}, arguments, read)
-    return query.planned().frame()
+    return query.frame()
 
 
 def _row_pattern(text: str, strategy: Strategy | None) -> MatchRecognize:

@@ -23,13 +23,12 @@ from episode.queries.language import ARCHIVE, LIVE, Length
 from episode.queries.languages import LANGUAGES, language_of
 from episode.queries.match import MatchQuery
 from episode.queries.options import Options
+from episode.queries.origins import Origin, PlacedPattern, remember
 from episode.queries.pairs import PAIRS, escaped, lateral, tables_text
 from episode.queries.planning import plan_pair
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-    from episode.spark.correlation import PlannedCorrelation
 
 On = Union[str, Sequence[str], Mapping[str, str]]
 """Columns that are equal: of both by one name, or those of the live pattern with those of the archive pattern."""
@@ -43,7 +42,7 @@ class Pattern:
 
     def matches(self, options: Options | None = None) -> DataFrame:
         """Its matches alone, as `match` gives them."""
-        return replace(self.call, options=options or Options()).planned().frame()
+        return replace(self.call, options=options or Options()).frame()
 
 
 @dataclass(frozen=True)
@@ -60,7 +59,8 @@ class CorrelateQuery:
     spark: SparkSession | None = None
     arguments: Mapping[str, object] = field(default_factory=dict)
 
-    def planned(self) -> PlannedCorrelation:
+    def placed(self) -> PlacedPattern:
+        """The correlation, planned over the events of both patterns."""
         for name, one in ((LIVE, self.live), (ARCHIVE, self.archive)):
             if not isinstance(one, Pattern):
                 raise EpisodeAnalysisError(
@@ -85,16 +85,18 @@ class CorrelateQuery:
         )
         session, live = self.live.call.events_of(queries[0])
         _, archive = self.archive.call.events_of(queries[1])
-        planned = plan_pair(self.spark or session, query, live, archive, self.options.run(1, self._all_arguments()))
+        run = self.options.run(1, self._all_arguments())
+        planned = plan_pair(self.spark or session, query, live, archive, run)
         self.options.check_streams([planned])
-        return planned
+        return PlacedPattern(query, (live, archive), planned, run)
 
-    def frame(self, planned: PlannedCorrelation) -> DataFrame:
+    def frame(self) -> DataFrame:
         """The pairs: columns of the live match, of the archive match, and when the pair begins and ends."""
         from episode.spark.places import Copies
         from episode.spark.tables import run_sql
 
-        pairs = planned.frame()
+        placed = self.placed()
+        pairs = placed.planned.frame()
         columns = pairs.columns
         self._check_on(columns)
         items = [f"{PAIRS}.{escaped(quote(name))} AS {escaped(quote(new))}" for name, new in _new_names(columns)]
@@ -103,7 +105,10 @@ class CorrelateQuery:
         sides = [lateral(columns, LIVE_PREFIX, f"AS {LIVE}"), lateral(columns, ARCHIVE_PREFIX, f"AS {ARCHIVE}")]
         text = f"SELECT {', '.join(items)} FROM {tables_text('pairs', sides[0], sides[1], conditions)}"
         copies = Copies(self._where(), {(0, len(self._where()))})
-        return run_sql(pairs.sparkSession, text, {"pairs": pairs}, self.arguments, copies)
+        spark = pairs.sparkSession
+        found = run_sql(spark, text, {"pairs": pairs}, self.arguments, copies)
+        texts = (one.call.query().source.text for one in (self.live, self.archive))
+        return remember(found, Origin("\n\n".join(texts), spark, (placed,)))
 
     def _where(self) -> str:
         return "" if self.where is None else text_of(self.where)

@@ -16,10 +16,11 @@ from episode.queries.language import Given, Length
 from episode.queries.languages import language_of
 from episode.queries.languages.events import strategy_of
 from episode.queries.options import Options
+from episode.queries.origins import Origin, PlacedPattern, remember
 from episode.queries.planning import Events, events_of_classes, plan_over
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from episode.lang.events.syntax import Strategy
     from episode.lang.rows.syntax import MatchRecognize
@@ -71,12 +72,22 @@ class MatchQuery:
         return query
 
     def planned(self) -> PlannedQuery:
+        return self._planned(self.query())[1]
+
+    def frame(self) -> DataFrame:
+        """The matches, lazily, with a note of this call."""
         query = self.query()
+        events, planned = self._planned(query)
+        frame = planned.frame()
+        placed = PlacedPattern(query, (events,), planned, self._run)
+        return remember(frame, Origin(language_of(query).source(query).text, frame.sparkSession, (placed,)))
+
+    def _planned(self, query: object) -> tuple[Events, PlannedQuery]:
         self.options.check_use([language_of(query)])
         session, events = self.events_of(query)
         planned = plan_over(session, query, events, self._run)
         self.options.check_streams([planned])
-        return planned
+        return events, planned
 
     @property
     def _run(self) -> RunOptions:

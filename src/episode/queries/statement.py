@@ -32,6 +32,7 @@ from episode.queries.language import Given, Language
 from episode.queries.languages import LANGUAGES, language_of
 from episode.queries.languages.correlation import correlation_of
 from episode.queries.options import Options
+from episode.queries.origins import Origin, PlacedPattern
 from episode.queries.pairs import escaped, hidden_columns, lateral, mentioned_names, tables_text
 from episode.queries.planning import Events, events_of_classes, plan_over, plan_pair
 from episode.queries.streams import insert, insertion_target, mentioned, run_stream_statement
@@ -67,7 +68,7 @@ class StatementQuery:
     options: Options
     tables: dict[str, Table]
     arguments: Mapping[str, object] = field(default_factory=dict)
-    planned: dict[int, Planned] = field(default_factory=dict)
+    placed: dict[int, PlacedPattern] = field(default_factory=dict)
     frames: dict[str, DataFrame] = field(default_factory=dict)
     copied: set[tuple[int, int]] = field(default_factory=set)
     given: dict[str, DataFrame] = field(default_factory=dict)
@@ -102,6 +103,17 @@ class StatementQuery:
         found = self._plan(statement.whole, self._named_events(statement.whole, position), position)
         self._check_options()
         return found
+
+    @property
+    def planned(self) -> dict[int, Planned]:
+        """The patterns that are planned, by their place in the text."""
+        return {position: placed.planned for position, placed in self.placed.items()}
+
+    @property
+    def origin(self) -> Origin:
+        """What the result comes from."""
+        patterns = tuple(placed for _, placed in sorted(self.placed.items()))
+        return Origin(self.statement.source, self.spark, patterns)
 
     def plan(self) -> None:
         """Plan the patterns; what the statement changes or makes (CREATE, INSERT) is not done."""
@@ -236,8 +248,9 @@ class StatementQuery:
         if name not in self.frames:
             tables = recency.tables if live_first else recency.tables[::-1]
             live, archive = (self._events(self.statement.pattern_at(table.span)) for table in tables)
-            planned = plan_pair(self.spark, query, live, archive, self._options(), self._mentioned(recency))
-            self.planned[position] = planned
+            run = self._options()
+            planned = plan_pair(self.spark, query, live, archive, run, self._mentioned(recency))
+            self.placed[position] = PlacedPattern(query, (live, archive), planned, run)
             self.frames[name] = planned.frame()
         return name, live_first
 
@@ -290,8 +303,9 @@ class StatementQuery:
         return Events(frame, names=tuple(name for name in (pattern.alias or pattern.name,) if name))
 
     def _plan(self, query: object, events: Events, position: int) -> DataFrame:
-        planned = plan_over(self.spark, query, events, self._options())
-        self.planned[position] = planned
+        run = self._options()
+        planned = plan_over(self.spark, query, events, run)
+        self.placed[position] = PlacedPattern(query, (events,), planned, run)
         return planned.frame()
 
     def _named_events(self, query: PatternQuery, position: int) -> Events:

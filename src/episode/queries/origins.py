@@ -1,0 +1,83 @@
+"""Where a DataFrame of matches comes from: the patterns of its query, each with the events that it was planned over.
+
+`sql`, `match` and `correlate` note it on the DataFrame that they return, so that plots, reports and explanations need
+no second copy of the query. What Spark derives from such a DataFrame (`filter`, `select`) has no note of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from episode.errors import EpisodeAnalysisError
+from episode.lang.source import Source
+from episode.queries.language import Language
+from episode.queries.languages import language_of
+from episode.queries.planning import Events
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from episode.plan.run_options import RunOptions
+    from episode.spark.query import Planned
+
+_NOTE = "_episode_origin"
+
+
+@dataclass(frozen=True)
+class PlacedPattern:
+    """One pattern of a query. events: those it was planned over; of a correlation, first those of the live pattern."""
+
+    query: Any
+    events: tuple[Events, ...]
+    planned: Planned
+    run: RunOptions
+
+    @property
+    def language(self) -> Language[Any]:
+        return language_of(self.query)
+
+    @property
+    def source(self) -> Source:
+        return self.language.source(self.query)
+
+
+@dataclass(frozen=True)
+class Origin:
+    """A query that was planned. text: as it was written. patterns: those in it, in the order of their places."""
+
+    text: str
+    spark: SparkSession
+    patterns: tuple[PlacedPattern, ...]
+
+    def pattern(self, number: int | None = None) -> PlacedPattern:
+        """The pattern that is meant: the only one, or by its number from 1 on."""
+        count = len(self.patterns)
+        if number is None and count == 1:
+            return self.patterns[0]
+        if number is None or isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= count:
+            given = "" if number is None else f"pattern={number!r}: "
+            raise EpisodeAnalysisError(
+                f"{given}the query has {count} pattern{'' if count == 1 else 's'}.",
+                hint=f"Say which one: pattern=1{'' if count == 1 else f' … {count}'}, in the order of the text.",
+            )
+        return self.patterns[number - 1]
+
+
+def remember(frame: DataFrame, origin: Origin) -> DataFrame:
+    """The DataFrame, with a note of where it comes from."""
+    if origin.patterns:
+        frame.__dict__[_NOTE] = origin
+    return frame
+
+
+def origin_of(frame: object) -> Origin:
+    """Where a DataFrame comes from, or an error that says what to give."""
+    found = getattr(frame, "__dict__", {}).get(_NOTE)
+    if not isinstance(found, Origin):
+        what = "this DataFrame" if hasattr(frame, "sparkSession") else f"a {type(frame).__name__}"
+        raise EpisodeAnalysisError(
+            f"The query of {what} is not known.",
+            hint="Give the DataFrame that episode.sql, match or correlate returned, before any filter or select.",
+        )
+    return found

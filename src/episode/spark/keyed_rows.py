@@ -1,0 +1,55 @@
+"""The rows of one key of a pattern's input, brought to the driver: for pictures and explanations of single matches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from episode.plan.schema import quote
+from episode.spark import carry
+from episode.spark.expressions import Arguments
+from episode.spark.packing import as_events, columns_of
+
+Bounds = tuple[object, object]
+"""The least and the greatest value of a column, both included; None: no bound."""
+
+
+def rows_of_key(
+    frame: DataFrame,
+    columns: Sequence[str],
+    derived: tuple[tuple[str, str], ...],
+    arguments: Arguments,
+    key: Mapping[str, object],
+    bounds: Mapping[str, Bounds],
+    most: int | None = None,
+) -> pa.Table:
+    """Columns of the rows with these key values (None: null) and within bounds, as matchers take them.
+
+    columns: of the frame, and derived ones, (SQL, name) pairs, which Spark computes. most: so many rows at most.
+    """
+    selected = columns_of(_restricted(frame, key, bounds), tuple(columns), derived, arguments)
+    schema = carry.arrow_schema(selected.schema)
+    taken = carry.encode(selected if most is None else selected.limit(most)).toArrow()
+    batches = [as_events(batch, schema) for batch in taken.to_batches()]
+    return pa.concat_tables([schema.empty_table(), *batches])
+
+
+def _restricted(frame: DataFrame, key: Mapping[str, object], bounds: Mapping[str, Bounds]) -> DataFrame:
+    conditions: list[Column] = [F.col(quote(name)).eqNullSafe(F.lit(value)) for name, value in key.items()]
+    for name, (least, greatest) in bounds.items():
+        if least is not None:
+            conditions.append(F.col(quote(name)) >= F.lit(least))
+        if greatest is not None:
+            conditions.append(F.col(quote(name)) <= F.lit(greatest))
+    for condition in conditions:
+        frame = frame.where(condition)
+    return frame
+
+
+def keys_by_rows(frame: DataFrame, keys: Sequence[str], most: int) -> pa.Table:
+    """The values of the key columns with the number of their rows (column `rows`), the greatest numbers first."""
+    counted = frame.groupBy(*(F.col(quote(name)) for name in keys)).agg(F.count(F.lit(1)).alias("rows"))
+    return counted.orderBy(F.desc("rows"), *(F.col(quote(name)) for name in keys)).limit(most).toArrow()
