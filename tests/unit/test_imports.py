@@ -35,6 +35,7 @@ ALLOWED = {
         "episode.live",
     },
     "paths": set(),
+    "reports": {"episode.errors", "episode.lang", "episode.queries"},
     "api": {"episode.lang", "episode.queries"},
     "methods": {"episode.errors", "episode.lang", "episode.queries"},
     "streams": {"episode.errors", "episode.plan", "episode.queries", "episode.store"},
@@ -84,7 +85,8 @@ ALLOWED = {
 # Beyond that, inside functions only.
 ALLOWED_LAZILY = {
     "queries": {"episode.spark"},
-    "api": {"episode.spark.live_query"},
+    "reports": {"episode.spark", "episode.pictures"},
+    "api": {"episode.spark.live_query", "episode.reports"},
     "terminal": {"episode.matchers.compile_reports"},
     "cli_errors": {"episode.spark.errors"},
     "cli_session": {"episode.spark.launching"},
@@ -106,6 +108,7 @@ TO_BE_PARTED: set[tuple[str, str]] = set()
 FREE = {"__init__"}  # the public names
 LAZY_SPARK = {
     "queries",
+    "reports",
     "api",
     "methods",
     "streams",

@@ -113,8 +113,8 @@ def _measured(query: object, bound: Any) -> BoundPattern:
 
 
 def _of_rows(plan: PatternPlan) -> Output:
-    """Of a row pattern: the times of the first and the last row, which are in order of time, or against it. Also matches
-    without rows have a key."""
+    """Of a row pattern: the times of the first and the last row, which are in order of time, or against it. Matches
+    without rows have a key, too."""
     found = _Values()
     if plan.order:
         first, last = (ColumnAtPlace(plan.order[0].column, place) for place in (_FIRST, _LAST))

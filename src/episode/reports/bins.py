@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import ceil, floor, log10
 
-from episode.reports.wording import DAY, HOUR, MILLISECOND, MINUTE, SECOND, Clock, zone_of
+from episode.reports.wording import DAY, HOUR, MILLISECOND, MINUTE, SECOND, Clock
 
 _STEPS = (
     *(step * scale for scale in (1, 10, 100) for step in (1, 2, 5)),
@@ -76,12 +76,5 @@ def round_step(least: float, clock: bool) -> float:
 
 def _floor(value: float, width: float, clock: Clock) -> float:
     """The last round value up to one; of hours and days, on the clock that is shown."""
-    if not clock.clock:
-        return floor(value / width) * width
-    offset = 0.0
-    try:
-        there = clock.at(value).replace(tzinfo=zone_of(clock.zone)).utcoffset()
-        offset = 0.0 if there is None else there.total_seconds() * SECOND
-    except OverflowError:
-        pass
-    return floor((value + offset) / width) * width - offset
+    wall = clock.wall(value)
+    return value - (wall - floor(wall / width) * width)

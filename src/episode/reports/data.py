@@ -50,11 +50,11 @@ class ColumnRow:
 
 @dataclass(frozen=True)
 class InputPart:
-    """The rows that a pattern was searched for in. keys: about how many values the key has."""
+    """The rows that a pattern was searched for in. keys: how many values the key has, and the most rows of one."""
 
     title: str
     rows: int
-    keys: int | None
+    keys: tuple[int, int] | None
     columns: tuple[ColumnRow, ...]
 
 
@@ -93,6 +93,15 @@ class PatternPart:
     plan_picture: str | None = None
     pictures: tuple[Picture, ...] = ()
     no_pictures: str = ""
+
+    @property
+    def one(self) -> str:
+        """What is counted."""
+        return "pair" if self.kind == "pattern correlation" else "match"
+
+    @property
+    def many(self) -> str:
+        return "pairs" if self.kind == "pattern correlation" else "matches"
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,10 @@ class Clock:
     clock: bool
     zone: str = "UTC"
 
+    @property
+    def zone_name(self) -> str:
+        return self.zone.removeprefix("Etc/")
+
     def moment(self, value: float) -> str:
         """A time in full."""
         if not self.clock:
@@ -33,6 +37,15 @@ class Clock:
     def at(self, value: float) -> datetime:
         """A time as the clock on the wall shows it."""
         return (_EPOCH + timedelta(microseconds=int(value))).astimezone(zone_of(self.zone)).replace(tzinfo=None)
+
+    def wall(self, value: float) -> float:
+        """A time as microseconds on that clock, or the number itself."""
+        if not self.clock:
+            return value
+        try:
+            return (self.at(value) - _EPOCH.replace(tzinfo=None)) / timedelta(microseconds=1)
+        except OverflowError:
+            return value
 
     def length(self, value: float) -> str:
         """A length of time."""

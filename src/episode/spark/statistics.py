@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyspark.errors import PySparkException
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from episode.plan.schema import quote
@@ -131,9 +131,7 @@ class MatchTable:
         )
         ordered = F.struct("matches", *self._keys)
         with kept(counted):
-            row = counted.agg(
-                F.count(F.lit(1)).alias("keys"), F.min_by(F.struct("*"), ordered).alias("rarest")
-            ).first()
+            row = counted.agg(F.count(F.lit(1)).alias("keys"), F.min_by(F.struct("*"), ordered).alias("rarest")).first()
             top = counted.orderBy(F.desc("matches"), *self._keys).limit(most).collect()
         assert row is not None
         rarest = None if row["rarest"] is None else self._key_count(row["rarest"])
@@ -236,19 +234,18 @@ class ColumnRange:
 
 @dataclass(frozen=True)
 class InputNumbers:
-    """Of the rows of an input. keys: about how many values the key has; None: there is no key."""
+    """Of the rows of an input. keys: how many values the key has, and the rows of the one that has most; None: there is
+    no key."""
 
     rows: int
-    keys: int | None
+    keys: tuple[int, int] | None
     columns: tuple[ColumnRange, ...]
 
 
 def input_numbers(frame: DataFrame, keys: Sequence[str], columns: Sequence[str]) -> InputNumbers:
-    """One pass over the rows: how many, and the ranges of columns."""
+    """How many rows, the ranges of columns, and the keys: two passes."""
     types = {name: _type(frame, name) for name in columns}
     wanted = [F.count(F.lit(1)).alias("rows")]
-    if keys:
-        wanted.append(F.approx_count_distinct(F.struct(*(F.col(quote(name)) for name in keys)), 0.01).alias("keys"))
     for number, (name, type_) in enumerate(types.items()):
         column = F.col(quote(name))
         wanted.append(F.count_if(column.isNull()).alias(f"nulls{number}"))
@@ -262,7 +259,19 @@ def input_numbers(frame: DataFrame, keys: Sequence[str], columns: Sequence[str])
         ColumnRange(name, type_, found[f"nulls{number}"], found.get(f"min{number}"), found.get(f"max{number}"))
         for number, (name, type_) in enumerate(types.items())
     )
-    return InputNumbers(found["rows"], found.get("keys"), ranges)
+    return InputNumbers(found["rows"], _keys(frame, keys) if keys else None, ranges)
+
+
+def _keys(frame: DataFrame, keys: Sequence[str]) -> tuple[int, int]:
+    counted = frame.groupBy(*(F.col(quote(name)) for name in keys)).agg(F.count(F.lit(1)).alias("rows"))
+    row = counted.agg(F.count(F.lit(1)), F.max("rows")).first()
+    assert row is not None
+    return row[0], row[1] or 0
+
+
+def session_zone(spark: SparkSession) -> str:
+    """The time zone in which Spark shows timestamps."""
+    return str(spark.conf.get("spark.sql.session.timeZone"))
 
 
 def session_line(frame: DataFrame) -> str:
