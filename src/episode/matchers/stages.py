@@ -8,7 +8,7 @@ from typing import TypeVar
 
 READ, ORDER, PREPARE, MATCH, ASSEMBLE = "read", "order", "prepare", "match", "assemble"
 STAGES = (READ, ORDER, PREPARE, MATCH, ASSEMBLE)
-"""Rows come, scanned or unpacked from envelopes; they are grouped by key and put in order; they become lanes, and bits of
+"""Rows come, scanned or unpacked; they are grouped by key and put in order; they become lanes, and bits of
 row-local conditions; they are searched; matches become tables."""
 
 Item = TypeVar("Item")

@@ -64,7 +64,7 @@ def explain_event_pattern(plan: EventPlan) -> list[str]:
     lines += [] if plan.collapse is None else [f"  {line}" for line in collapse_lines(plan.collapse)]
     lines.append(f"  columns moved: {', '.join(plan.input_columns)}")
     lines += [f"  computed by Spark before matching: {name} = {sql}" for sql, name in plan.derived]
-    lines.append(f"  state: {_state_bound(plan)}")
+    lines.append(f"  state: {state_words(plan)}")
     return lines
 
 
@@ -160,7 +160,7 @@ def automaton_lines(automaton: AutomatonPlan) -> list[str]:
             if transition.source != state:
                 continue
             checks = " AND ".join(automaton.checks[number].text for number in transition.checks)
-            absent = ", ".join(_absent(automaton, number) for number, _ in transition.crosses)
+            absent = ", ".join(absent_words(automaton, number) for number, _ in transition.crosses)
             conditions = "; ".join(part for part in (checks, absent) if part)
             lines.append(
                 f"      take {transition.variable} → {transition.target}{' if ' + conditions if conditions else ''}"
@@ -168,7 +168,8 @@ def automaton_lines(automaton: AutomatonPlan) -> list[str]:
     return lines
 
 
-def _absent(automaton: AutomatonPlan, number: int) -> str:
+def absent_words(automaton: AutomatonPlan, number: int) -> str:
+    """A negation of an automaton, in words."""
     negation = automaton.negations[number]
     conditions = " AND ".join(automaton.checks[check].text for check in negation.checks)
     if negation.start is not None:
@@ -176,7 +177,8 @@ def _absent(automaton: AutomatonPlan, number: int) -> str:
     return f"no {negation.variables[0]}{' with ' + conditions if conditions else ''}"
 
 
-def _state_bound(plan: EventPlan) -> str:
+def state_words(plan: EventPlan) -> str:
+    """What bounds the events that a partition must keep while it waits."""
     if plan.within is None:
         return "not bounded: there is no WITHIN (a table is matched as a whole; a stream is refused)"
     if plan.imprecise is not None:
