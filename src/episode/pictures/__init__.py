@@ -1,0 +1,1 @@
+"""Pictures: of matches (`look`, `chart_of`; Altair draws them), and of plans."""
