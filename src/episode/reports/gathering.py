@@ -14,6 +14,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from episode.errors import EpisodeUnsupportedError
+from episode.queries.explaining import explained
 from episode.queries.extents import Extents, NoExtents, extents_of
 from episode.queries.inspecting import Inspected, inspected
 from episode.queries.origins import Origin, PlacedPattern, origin_of
@@ -119,7 +120,7 @@ def _pattern(
     with step("the rows that are searched"):
         inputs = tuple(_input(side, _side_title(sides, at)) for at, side in enumerate(sides))
     with step("the plan"):
-        plan = "\n".join(placed.planned.explain())
+        plan = _plan(placed)
     extents = extents_of(origin, placed)
     labels = tuple(dict.fromkeys(name for side in sides for name in side.bound.plan.labels.names))
     text = placed.source.written(placed.source.span)
@@ -133,7 +134,15 @@ def _pattern(
             pictures, no_pictures = drawn(
                 result, number if len(origin.patterns) > 1 else None, told, found.clock, extents
             )
-    return PatternPart(placed.language.name, text, labels, found, "", inputs, plan, None, tuple(pictures), no_pictures)
+    return PatternPart(placed.language.name, text, labels, found, "", inputs, plan, tuple(pictures), no_pictures)
+
+
+def _plan(placed: PlacedPattern) -> str:
+    from episode.pictures.plans.html import fragment
+    from episode.pictures.plans.sections import section_of
+
+    one = explained(placed, analyze=False)
+    return fragment([section_of(one)], "\n".join(one.lines))
 
 
 def _side_title(sides: tuple[Inspected, ...], at: int) -> str:

@@ -168,17 +168,6 @@ def _input(part: InputPart) -> str:
 
 
 def plan_section(patterns: Sequence[PatternPart]) -> Section:
-    several = len(patterns) > 1
-    parts = []
-    for at, pattern in enumerate(patterns, start=1):
-        heading = f"<h3>Pattern {at}</h3>" if several else ""
-        text = f"<pre>{escape(pattern.plan)}</pre>"
-        if pattern.plan_picture is None:
-            parts.append(f'{heading}<div class="card">{text}</div>')
-        else:
-            data = b64encode(pattern.plan_picture.encode()).decode()
-            parts.append(
-                f'{heading}<div class="card"><img alt="The plan as a picture; the same in words is below." '
-                f'src="data:image/svg+xml;base64,{data}"><details><summary>In words</summary>{text}</details></div>'
-            )
-    return Section("plan", "The plan", "Plan", "".join(parts))
+    """How the patterns were evaluated: drawn and in words."""
+    body = "".join(f'<div class="card">{pattern.plan}</div>' for pattern in patterns)
+    return Section("plan", "The plan", "Plan", body)
