@@ -34,8 +34,8 @@ from episode.cli_options import (
 )
 from episode.cli_results import Format
 from episode.errors import EpisodeError
-from episode.report.compiling import status
-from episode.report.quiet import quiet_spark
+from episode.terminal.compiling import status
+from episode.terminal.quiet import quiet_spark
 
 app = typer.Typer(
     help="Find episodes (patterns of rows over time) in your data, with MATCH_RECOGNIZE on Apache Spark.",
@@ -182,7 +182,7 @@ def _run(
 ) -> None:
     """Run a query over tables as they are now."""
     import episode
-    from episode.report.progress import progress
+    from episode.terminal.progress import progress
 
     with status(notes, "Starting Spark and reading the query"), quiet_spark():
         cli_session.start(session)

@@ -17,8 +17,8 @@ from episode import cli, cli_inputs, cli_results
 from episode.cli_errors import errors_reported
 from episode.cli_results import Format
 from episode.errors import EpisodeAnalysisError, EpisodeDataError, EpisodeError, EpisodeSyntaxError
-from episode.report.progress import progress, running_tasks
-from episode.report.table import result_table
+from episode.terminal.progress import progress, running_tasks
+from episode.terminal.table import result_table
 
 QUERY = "SELECT * FROM t MATCH_RECOGNIZE (PATTERN (A))"
 

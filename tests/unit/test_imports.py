@@ -35,13 +35,14 @@ ALLOWED = {
         "episode.live",
     },
     "paths": set(),
+    "reports": {"episode.errors", "episode.lang", "episode.queries"},
     "api": {"episode.lang", "episode.queries"},
     "methods": {"episode.errors", "episode.lang", "episode.queries"},
     "streams": {"episode.errors", "episode.plan", "episode.queries", "episode.store"},
     "samples": set(),
-    "report": PUBLIC,
-    "demo": PUBLIC | {"episode.report", "episode.samples"},
-    "follow": PUBLIC | {"episode.report"},
+    "terminal": PUBLIC,
+    "demo": PUBLIC | {"episode.terminal", "episode.samples"},
+    "follow": PUBLIC | {"episode.terminal"},
     "cli_inputs": PUBLIC | {"episode.paths"},
     "cli_completing": PUBLIC | {"episode.streams"},
     "cli_errors": PUBLIC,
@@ -49,7 +50,7 @@ ALLOWED = {
     "cli_options": PUBLIC | {"episode.cli_completing"},
     "cli_session": PUBLIC,
     "cli_tables": PUBLIC | {"episode.cli_inputs"},
-    "cli_results": PUBLIC | {"episode.cli_inputs", "episode.report"},
+    "cli_results": PUBLIC | {"episode.cli_inputs", "episode.terminal"},
     "cli_follow": PUBLIC
     | {
         "episode.cli_inputs",
@@ -57,11 +58,11 @@ ALLOWED = {
         "episode.cli_session",
         "episode.cli_tables",
         "episode.follow",
-        "episode.report",
+        "episode.terminal",
     },
     "cli_streams": PUBLIC | {"episode.cli_inputs", "episode.streams"},
-    "cli_live": PUBLIC | {"episode.cli_inputs", "episode.cli_session", "episode.follow", "episode.report"},
-    "demo_live": PUBLIC | {"episode.cli_live", "episode.report", "episode.streams"},
+    "cli_live": PUBLIC | {"episode.cli_inputs", "episode.cli_session", "episode.follow", "episode.terminal"},
+    "demo_live": PUBLIC | {"episode.cli_live", "episode.terminal", "episode.streams"},
     "cli": PUBLIC
     | {
         "episode.cli_completing",
@@ -75,7 +76,7 @@ ALLOWED = {
         "episode.cli_session",
         "episode.cli_streams",
         "episode.cli_tables",
-        "episode.report",
+        "episode.terminal",
         "episode.demo",
         "episode.demo_live",
         "episode.samples",
@@ -84,8 +85,9 @@ ALLOWED = {
 # Beyond that, inside functions only.
 ALLOWED_LAZILY = {
     "queries": {"episode.spark"},
-    "api": {"episode.spark.live_query"},
-    "report": {"episode.matchers.compile_reports"},
+    "reports": {"episode.spark", "episode.pictures"},
+    "api": {"episode.spark.live_query", "episode.reports"},
+    "terminal": {"episode.matchers.compile_reports"},
     "cli_errors": {"episode.spark.errors"},
     "cli_session": {"episode.spark.launching"},
     "cli_tables": {"episode.spark.session", "episode.spark.sources"},
@@ -106,6 +108,7 @@ TO_BE_PARTED: set[tuple[str, str]] = set()
 FREE = {"__init__"}  # the public names
 LAZY_SPARK = {
     "queries",
+    "reports",
     "api",
     "methods",
     "streams",
