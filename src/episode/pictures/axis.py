@@ -43,7 +43,14 @@ class Axis:
     def title(self) -> str:
         if self.name is None or self.kind == PLACE:
             return "row" if self.name is None else f"row, in the order of {self.name}"
-        return self.name if self.zone is None else f"{self.name} ({self.zone})"
+        return self.name if self.zone is None else f"{self.name} ({self.zone.removeprefix('Etc/')})"
+
+    def day(self, view: tuple[float, float]) -> str:
+        """The day, or the days, of times that are shown without it."""
+        if self.kind != TIME:
+            return ""
+        first, last = (str((_EPOCH + timedelta(milliseconds=float(one))).date()) for one in view)
+        return f", {first}" if first == last else f", {first} to {last}"
 
     def positions(self, table: pa.Table, column: str | None = None) -> np.ndarray:
         """float64: of each row; NaN where its time is null. column: another one of the same type."""

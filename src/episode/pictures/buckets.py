@@ -1,4 +1,4 @@
-"""As many points as a screen shows: of the rows in each of its columns, the first, the least, the greatest, the last."""
+"""As many points as a screen shows: of the rows in each of its columns the first, the least, the greatest, the last."""
 
 from __future__ import annotations
 

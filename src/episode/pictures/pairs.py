@@ -278,9 +278,7 @@ def _column(live: Inspected, wish: Wish) -> str | None:
     query: Correlation = live.placed.query
     scalars: list[Any] = []
     for one in (query.live, query.archive):
-        if isinstance(one, MatchRecognize):
-            scalars += [definition.condition for definition in one.definitions]
-        elif isinstance(one, SituationQuery):
+        if isinstance(one, (MatchRecognize, SituationQuery)):
             scalars += [definition.condition for definition in one.definitions]
         else:
             scalars += list(one.conditions)
