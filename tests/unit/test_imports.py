@@ -49,6 +49,7 @@ ALLOWED = {
     "cli_options": PUBLIC | {"episode.cli_completing"},
     "cli_session": PUBLIC,
     "cli_tables": PUBLIC | {"episode.cli_inputs"},
+    "cli_plans": PUBLIC,
     "cli_results": PUBLIC | {"episode.cli_inputs", "episode.terminal"},
     "cli_follow": PUBLIC
     | {
@@ -71,6 +72,7 @@ ALLOWED = {
         "episode.cli_interrupts",
         "episode.cli_live",
         "episode.cli_options",
+        "episode.cli_plans",
         "episode.cli_results",
         "episode.cli_session",
         "episode.cli_streams",
@@ -84,7 +86,7 @@ ALLOWED = {
 # Beyond that, inside functions only.
 ALLOWED_LAZILY = {
     "queries": {"episode.spark"},
-    "api": {"episode.spark.live_query"},
+    "api": {"episode.pictures", "episode.spark.live_query"},
     "terminal": {"episode.matchers.compile_reports"},
     "cli_errors": {"episode.spark.errors"},
     "cli_session": {"episode.spark.launching"},
