@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from episode.lang.statement import parse_statement
@@ -314,6 +315,31 @@ def _correlation(
 ) -> CorrelateQuery:
     arguments = arguments_of(args)
     return CorrelateQuery(live, archive, recency, on, where, ordered, options_of(options), spark, arguments)
+
+
+def report(
+    result: DataFrame,
+    path: str | PathLike[str],
+    *,
+    title: str | None = None,
+    plots: int = 10,
+    rows: int = 50,
+) -> Path:
+    """Write what a query found to one HTML file, which opens anywhere, without the network; returns its path.
+
+    result: what `sql`, `match` or `correlate` returned, over tables.
+    path: of the file; one that is there is replaced.
+    title: the heading (None: from the query).
+    plots: how many pictures of single matches, the most telling ones, for each pattern. They need `episode[plot]`;
+        without it, the report says so.
+    rows: how many rows of the result are shown.
+
+    In it: the query, counts, matches over time, by key and by length, pictures, the first rows, what the columns of the
+    input hold, the plan, and how long it took. Spark runs the query twice, and collects only what the report shows.
+    """
+    from episode.reports.writing import write_report
+
+    return write_report(result, path, title, plots, rows)
 
 
 def sql_local(

@@ -35,6 +35,8 @@ ALLOWED = {
         "episode.live",
     },
     "paths": set(),
+    "pictures": {"episode.errors", "episode.lang", "episode.plan", "episode.matchers", "episode.queries"},
+    "reports": {"episode.errors", "episode.lang", "episode.queries"},
     "api": {"episode.lang", "episode.queries"},
     "methods": {"episode.errors", "episode.lang", "episode.queries"},
     "streams": {"episode.errors", "episode.plan", "episode.queries", "episode.store"},
@@ -86,7 +88,9 @@ ALLOWED = {
 # Beyond that, inside functions only.
 ALLOWED_LAZILY = {
     "queries": {"episode.spark"},
-    "api": {"episode.pictures", "episode.spark.live_query"},
+    "reports": {"episode.spark", "episode.pictures"},
+    "pictures": {"episode.spark"},
+    "api": {"episode.spark.live_query", "episode.reports", "episode.pictures"},
     "terminal": {"episode.matchers.compile_reports"},
     "cli_errors": {"episode.spark.errors"},
     "cli_session": {"episode.spark.launching"},
@@ -108,6 +112,7 @@ TO_BE_PARTED: set[tuple[str, str]] = set()
 FREE = {"__init__"}  # the public names
 LAZY_SPARK = {
     "queries",
+    "reports",
     "api",
     "methods",
     "streams",

@@ -228,8 +228,8 @@ def preferring(node: Quantified) -> str:
 def railroad(
     pattern: Pattern, box_of: Callable[[Label], LabelBox], words: Callable[[Quantified], str] = preferring
 ) -> Drawing:
-    """A pattern from its beginning to the match. box_of: how a label, at its place in the pattern, is shown. words: what
-    is said of a repetition."""
+    """A pattern from its beginning to the match. box_of: how a label, at its place in the pattern, is shown. words:
+    what is said of a repetition."""
     builder = _Builder(box_of, words)
     parts = [builder.part(one) for one in (pattern.parts if isinstance(pattern, Concatenation) else (pattern,))]
     body = _Rows(parts, MOST_WIDE)
