@@ -35,6 +35,7 @@ ALLOWED = {
         "episode.live",
     },
     "paths": set(),
+    "pictures": {"episode.errors", "episode.lang", "episode.plan", "episode.matchers", "episode.queries"},
     "reports": {"episode.errors", "episode.lang", "episode.queries"},
     "api": {"episode.lang", "episode.queries"},
     "methods": {"episode.errors", "episode.lang", "episode.queries"},
@@ -50,6 +51,7 @@ ALLOWED = {
     "cli_options": PUBLIC | {"episode.cli_completing"},
     "cli_session": PUBLIC,
     "cli_tables": PUBLIC | {"episode.cli_inputs"},
+    "cli_plans": PUBLIC,
     "cli_results": PUBLIC | {"episode.cli_inputs", "episode.terminal"},
     "cli_follow": PUBLIC
     | {
@@ -72,6 +74,7 @@ ALLOWED = {
         "episode.cli_interrupts",
         "episode.cli_live",
         "episode.cli_options",
+        "episode.cli_plans",
         "episode.cli_results",
         "episode.cli_session",
         "episode.cli_streams",
@@ -86,7 +89,8 @@ ALLOWED = {
 ALLOWED_LAZILY = {
     "queries": {"episode.spark"},
     "reports": {"episode.spark", "episode.pictures"},
-    "api": {"episode.spark.live_query", "episode.reports"},
+    "pictures": {"episode.spark"},
+    "api": {"episode.spark.live_query", "episode.reports", "episode.pictures"},
     "terminal": {"episode.matchers.compile_reports"},
     "cli_errors": {"episode.spark.errors"},
     "cli_session": {"episode.spark.launching"},

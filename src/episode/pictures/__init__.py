@@ -1,1 +1,1 @@
-"""Pictures: of matches (`look`, `chart_of`; Altair draws them), and of plans."""
+"""Pictures: of matches (`looking.look` is what they show, as data; `plotting.plot` draws it), and of plans."""

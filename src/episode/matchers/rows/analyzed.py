@@ -16,7 +16,7 @@ from episode.errors import EpisodeError
 from episode.kernels.outcomes import TIMED_OUT, UNMATCHED
 from episode.kernels.rows.arrays import ATTEMPTS, Attempts, Partitions, Rows
 from episode.matchers.held import ranges
-from episode.matchers.protocol import END_OF_TIME, EventBatch
+from episode.matchers.protocol import EventBatch
 from episode.matchers.rows.matcher import RowPatternMatcher
 from episode.matchers.rows.prepare import Lowered
 from episode.matchers.rows.search import Search
@@ -27,9 +27,6 @@ from episode.plan.rows.report import RowReport
 
 if TYPE_CHECKING:
     from episode.matchers.rows.spec import RowPatternSpec
-
-FIRST_ROWS = 64
-"""A matcher of a process that has loaded no kernels yet is fed so many rows first, which do not count."""
 
 
 class Analyzed(RowPatternMatcher):
@@ -63,8 +60,6 @@ class Analyzed(RowPatternMatcher):
         )
 
     def feed(self, events: EventBatch, until: int) -> Iterator[pa.Table]:
-        if self._fed == 0:
-            self._load(events)
         self._fed += len(events)
         yield from self._clocked(super().feed(events, until))
 
@@ -79,17 +74,6 @@ class Analyzed(RowPatternMatcher):
             yield table
             self.clock.enter(inside)
         self.clock.enter(outside)
-
-    def _load(self, events: EventBatch) -> None:
-        """Have the kernels loaded; an error comes again where it counts."""
-        before = self.clock.enter(None)
-        first = EventBatch(events.table.slice(0, FIRST_ROWS), events.key[:FIRST_ROWS], events.time[:FIRST_ROWS])
-        try:
-            for _ in self.spec.open().feed(first, END_OF_TIME):
-                pass
-        except EpisodeError:
-            pass
-        self.clock.enter(before)
 
     def _run(
         self, lowered: Lowered, rows: Rows, partitions: Partitions, search: Search | None, attempts: Attempts,

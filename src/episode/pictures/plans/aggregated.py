@@ -16,7 +16,7 @@ from episode.plan.events.aggregated_explain import engine_words, related_words, 
 from episode.plan.expressions import render
 from episode.queries.explaining import ExplainedPattern
 
-WORDS = {"any": "any event", "local": "on its own"}
+WORDS = {"any": "any event", "local": "own condition"}
 
 
 def aggregated_section(explained: ExplainedPattern, plan: AggregatedPlan) -> Section:
@@ -42,7 +42,11 @@ def _rails(plan: AggregatedPlan) -> Drawing:
         return LabelBox(kind, f"{label.name}: {WORDS[kind]}", (WORDS[kind],))
 
     ways = [_way(one) for one in plan.alternatives]
-    return railroad(ways[0] if len(ways) == 1 else Alternation(tuple(ways)), box_of)
+    return railroad(ways[0] if len(ways) == 1 else Alternation(tuple(ways)), box_of, _times)
+
+
+def _times(node: Quantified) -> str:
+    return "one event or more" if node.minimum else "any number of events"
 
 
 def _way(alternative: Alternative) -> Pattern:

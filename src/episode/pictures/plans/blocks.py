@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Union
 
@@ -66,10 +67,10 @@ class Section:
     parts: tuple[Section, ...] = field(default=())
 
 
-def bars(values: list[float], texts: list[str], strong: int | None = None) -> list[Bar]:
-    """Numbers beside each other; those that differ by orders of magnitude stay visible."""
+def bars(values: list[float], texts: list[str], strong: Collection[int] = ()) -> list[Bar]:
+    """Numbers beside each other; strong: those in use."""
     greatest = max([*values, 0.0])
     return [
-        Bar(text, value / greatest if greatest > 0 else 0.0, number == strong)
+        Bar(text, value / greatest if greatest > 0 else 0.0, number in strong)
         for number, (value, text) in enumerate(zip(values, texts, strict=True))
     ]

@@ -78,7 +78,11 @@ def _strategies(explained: ExplainedPattern, plan: CorrelationPlan, largest: Cor
         cells = [strategy.value, WORDS[strategy], state]
         if largest is not None:
             cost = costs.get(strategy)
-            bar = bars([cost or 0.0, greatest], ["" if cost is None else f"{cost * 1e3:,.2f} ms", ""])[0]
+            bar = bars(
+                [cost or 0.0, greatest],
+                ["" if cost is None else f"{cost * 1e3:,.2f} ms", ""],
+                {0} if strategy is used else (),
+            )[0]
             seconds = largest.seconds.get(strategy)
             spent = "" if seconds is None else f"{largest.rounds.get(strategy, 0):,} rounds, {seconds:,.3f} s"
             rows.append((*cells, spent, bar if cost is not None else ""))

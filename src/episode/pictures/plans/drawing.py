@@ -29,7 +29,7 @@ def wrapped(text: str, width: float, size: float = SANS_SIZE, code: bool = False
     line = ""
     for word in text.split(" "):
         longer = f"{line} {word}" if line else word
-        if width_of(longer, size, code) <= width:
+        if width_of(longer, size, code) <= width + 0.5:
             line = longer
             continue
         if line:

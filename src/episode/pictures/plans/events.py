@@ -85,7 +85,7 @@ def _costs(plan: EventPlan, physical: PhysicalPlan, statistics: Statistics) -> l
     found = rivals(plan, physical, statistics)
     if len(found) < 2:
         return []
-    shown = bars([one.cost for one in found], [shown_cost(one.cost) for one in found], 0)
+    shown = bars([one.cost for one in found], [shown_cost(one.cost) for one in found], {0})
     rows = tuple((one.words, "in use" if one.chosen else "", bar) for one, bar in zip(found, shown, strict=True))
     columns = (
         Column("plan (what is joined first stands in brackets)", CODE),

@@ -6,7 +6,7 @@ from html import escape
 
 from episode.pictures.plans.blocks import Bar, Block, Diagram, Facts, Section, Table
 from episode.pictures.plans.drawing import element
-from episode.pictures.plans.style import PAGE_RULES, ROOT
+from episode.pictures.plans.style import PAGE, PAGE_RULES
 from episode.pictures.plans.svg import enclosed
 
 _BAR_EMS = 9.0
@@ -17,10 +17,10 @@ def page(sections: list[Section], title: str, text: str) -> str:
     head = (
         '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{escape(title)}</title>"
-        "<style>body { margin: 0 } .episode-plan.page { padding: 1.5em 2em; min-height: 100vh; box-sizing: border-box }"
+        "<style>body { margin: 0 } .whole { padding: 1.5em 2em; min-height: 100vh; box-sizing: border-box }"
         "</style>"
     )
-    body = element("div", fragment(sections, text, heading=1, opened=True), class_=f"{ROOT} page")
+    body = element("div", fragment(sections, text, heading=1, opened=True), class_=f"{PAGE} whole")
     return f'<!DOCTYPE html>\n<html lang="en"><head>{head}</head><body>{body}</body></html>\n'
 
 
@@ -30,7 +30,7 @@ def fragment(sections: list[Section], text: str, heading: int = 3, opened: bool 
     words = element("details", f"<summary>The plan in words</summary>{element('pre', escape(text))}")
     if opened:
         words = words.replace("<details>", "<details open>", 1)
-    return f"<style>{PAGE_RULES}</style>{element('div', shown + words, class_=ROOT)}"
+    return f"<style>{PAGE_RULES}</style>{element('div', shown + words, class_=PAGE)}"
 
 
 def _section(section: Section, heading: int) -> str:

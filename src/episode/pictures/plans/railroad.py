@@ -50,8 +50,8 @@ class Part(ABC):
     down: float
 
     @abstractmethod
-    def draw(self, on: Drawing, x: float, y: float) -> None:
-        """With the rail at height y, from x on."""
+    def draw(self, on: Drawing, x: float, y: float, rail: str) -> None:
+        """With the rail at height y, from x on; rail: its kind, where there is nothing to choose."""
 
 
 class _Box(Part):
@@ -61,12 +61,12 @@ class _Box(Part):
         self.width = max(width_of(text, CODE_SIZE, code=True) + 24.0, below, 34.0)
         self.up, self.down = HALF, HALF + CAPTION * len(box.lines) + (3.0 if box.lines else 0.0)
 
-    def draw(self, on: Drawing, x: float, y: float) -> None:
+    def draw(self, on: Drawing, x: float, y: float, rail: str) -> None:
         begin = len(on.parts)
         wide = width_of(self.text, CODE_SIZE, code=True) + 24.0
         left = x + (self.width - wide) / 2
-        on.line([(x, y), (left, y)], "preferred")
-        on.line([(left + wide, y), (x + self.width, y)], "preferred")
+        on.line([(x, y), (left, y)], rail)
+        on.line([(left + wide, y), (x + self.width, y)], rail)
         on.box(left, y - HALF, wide, 2 * HALF, self.box.kind, self.round_)
         on.text(left + wide / 2, y + 4.5, self.text, "code name", "middle")
         for number, line in enumerate(self.box.lines):
@@ -77,8 +77,8 @@ class _Box(Part):
 class _Nothing(Part):
     width, up, down = 40.0, 14.0, 4.0
 
-    def draw(self, on: Drawing, x: float, y: float) -> None:
-        on.line([(x, y), (x + self.width, y)], "preferred")
+    def draw(self, on: Drawing, x: float, y: float, rail: str) -> None:
+        on.line([(x, y), (x + self.width, y)], rail)
         on.text(x + self.width / 2, y - 5.0, "no row", "small", "middle")
 
 
@@ -88,13 +88,13 @@ class _Row(Part):
         self.width = sum(part.width for part in parts) + GAP * (len(parts) - 1)
         self.up, self.down = max(part.up for part in parts), max(part.down for part in parts)
 
-    def draw(self, on: Drawing, x: float, y: float) -> None:
+    def draw(self, on: Drawing, x: float, y: float, rail: str) -> None:
         for number, part in enumerate(self.parts):
             if number:
-                on.line([(x, y), (x + GAP, y)], "preferred")
+                on.line([(x, y), (x + GAP, y)], rail)
                 on.arrow(x + GAP - 1.0, y)
                 x += GAP
-            part.draw(on, x, y)
+            part.draw(on, x, y, rail)
             x += part.width
 
 
@@ -108,19 +108,16 @@ class _Rows(Part):
                 rows.append([])
             rows[-1].append(part)
         self.rows = [_Row(row) for row in rows]
-        self.width = max(row.width for row in self.rows) + (0.0 if len(rows) == 1 else 2 * ARC + GAP)
+        self.width = max(row.width for row in self.rows)
         self.up = self.rows[0].up
         between = sum(one.down + two.up + 26.0 for one, two in zip(self.rows, self.rows[1:], strict=False))
         self.down = between + self.rows[-1].down
 
-    def draw(self, on: Drawing, x: float, y: float) -> None:
-        left = x
+    def draw(self, on: Drawing, x: float, y: float, rail: str) -> None:
         for number, row in enumerate(self.rows):
-            last = number == len(self.rows) - 1
-            row.draw(on, left, y)
-            end = left + row.width
-            if last:
-                on.line([(end, y), (x + self.width, y)], "preferred")
+            row.draw(on, x, y, rail)
+            end = x + row.width
+            if number == len(self.rows) - 1:
                 return
             turn, below = y + row.down + 13.0, y + row.down + 26.0 + self.rows[number + 1].up
             on.line(
@@ -139,7 +136,7 @@ class _Choice(Part):
         self.up = parts[0].up
         self.down = parts[0].down + sum(part.up + part.down + 10.0 for part in parts[1:])
 
-    def draw(self, on: Drawing, x: float, y: float) -> None:
+    def draw(self, on: Drawing, x: float, y: float, rail: str) -> None:
         height = y
         for number, part in enumerate(self.parts):
             kind = "preferred" if number == 0 else "rail"
@@ -153,7 +150,7 @@ class _Choice(Part):
             else:
                 on.line([(begin + part.width, height), (end, height)], kind)
             on.text(begin - 5.0, height - 4.0, str(number + 1), "number", "end")
-            part.draw(on, begin, height)
+            part.draw(on, begin, height, kind)
 
     def _side(self, on: Drawing, x: float, top: float, height: float, kind: str) -> None:
         inner, right = self.inset - 2 * ARC, x + self.width
@@ -164,23 +161,23 @@ class _Choice(Part):
 class _Repeated(Part):
     """A part that may come again (above), may be passed over (below), or both."""
 
-    def __init__(self, part: Part, node: Quantified) -> None:
+    def __init__(self, part: Part, node: Quantified, words: str) -> None:
         self.part, self.node = part, node
         self.again = node.maximum != 1
         self.passed = node.minimum == 0
-        self.words = _quantifier_words(node)
+        self.words = words
         self.inset = 2 * ARC
         self.width = max(part.width, width_of(self.words, SMALL_SIZE) + 4.0) + 2 * self.inset
         self.up = part.up + (8.0 + CAPTION if self.again else 0.0)
         self.down = part.down + (14.0 + (0.0 if self.again else CAPTION) if self.passed else 0.0)
 
-    def draw(self, on: Drawing, x: float, y: float) -> None:
+    def draw(self, on: Drawing, x: float, y: float, rail: str) -> None:
         greedy, right = self.node.greedy, x + self.width
         inner = x + (self.width - self.part.width) / 2
-        main = "preferred" if greedy or not self.passed else "rail"
+        main = rail if not self.passed else "preferred" if greedy else "rail"
         on.line([(x, y), (inner, y)], main)
         on.line([(inner + self.part.width, y), (right, y)], main)
-        self.part.draw(on, inner, y)
+        self.part.draw(on, inner, y, main)
         if self.again:
             top = y - self.part.up - 6.0
             on.path(
@@ -208,16 +205,16 @@ class _Framed(Part):
         self.width = max(part.width, width_of(title, SMALL_SIZE)) + 24.0
         self.up, self.down = part.up + 24.0, part.down + 8.0
 
-    def draw(self, on: Drawing, x: float, y: float) -> None:
+    def draw(self, on: Drawing, x: float, y: float, rail: str) -> None:
         inner = x + (self.width - self.part.width) / 2
         on.box(x, y - self.up + 4.0, self.width, self.up + self.down - 4.0, "frame", 4.0)
         on.text(x + 6.0, y - self.up + 16.0, self.title, "small")
-        on.line([(x, y), (inner, y)], "preferred")
-        on.line([(inner + self.part.width, y), (x + self.width, y)], "preferred")
-        self.part.draw(on, inner, y)
+        on.line([(x, y), (inner, y)], rail)
+        on.line([(inner + self.part.width, y), (x + self.width, y)], rail)
+        self.part.draw(on, inner, y, rail)
 
 
-def _quantifier_words(node: Quantified) -> str:
+def preferring(node: Quantified) -> str:
     """`+`, `{2,5}?` and so on, and what it prefers."""
     low, high = node.minimum, node.maximum
     sign = {(0, None): "*", (1, None): "+", (0, 1): "?"}.get((low, high))
@@ -228,17 +225,20 @@ def _quantifier_words(node: Quantified) -> str:
     return f"{sign} prefers more rows" if node.greedy else f"{sign}? prefers fewer rows"
 
 
-def railroad(pattern: Pattern, box_of: Callable[[Label], LabelBox]) -> Drawing:
-    """A pattern from its beginning to the match. box_of: how a label, at its place in the pattern, is shown."""
-    left = [MOST_PARTS]
-    parts = [_part(one, box_of, left) for one in (pattern.parts if isinstance(pattern, Concatenation) else (pattern,))]
+def railroad(
+    pattern: Pattern, box_of: Callable[[Label], LabelBox], words: Callable[[Quantified], str] = preferring
+) -> Drawing:
+    """A pattern from its beginning to the match. box_of: how a label, at its place in the pattern, is shown. words:
+    what is said of a repetition."""
+    builder = _Builder(box_of, words)
+    parts = [builder.part(one) for one in (pattern.parts if isinstance(pattern, Concatenation) else (pattern,))]
     body = _Rows(parts, MOST_WIDE)
     drawing = Drawing(body.width + 2 * (GAP + 16.0), body.up + body.down + 8.0)
     y = body.up + 4.0
     drawing.add(f'<circle cx="8" cy="{y:.1f}" r="6" class="dot"><title>start row</title></circle>')
     drawing.line([(8.0, y), (16.0 + GAP, y)], "preferred")
-    body.draw(drawing, 16.0 + GAP, y)
-    end = 16.0 + GAP + body.width
+    body.draw(drawing, 16.0 + GAP, y, "preferred")
+    end = 16.0 + GAP + body.rows[-1].width
     last = y + sum(one.down + two.up + 26.0 for one, two in zip(body.rows, body.rows[1:], strict=False))
     drawing.line([(end, last), (end + GAP - 6.0, last)], "preferred")
     drawing.arrow(end + GAP - 5.0, last)
@@ -250,29 +250,40 @@ def railroad(pattern: Pattern, box_of: Callable[[Label], LabelBox]) -> Drawing:
     return drawing
 
 
-def _part(pattern: Pattern, box_of: Callable[[Label], LabelBox], left: list[int]) -> Part:
-    if left[0] <= 0:
-        return _Box("…", LabelBox("any", "more, which is not drawn"))
-    if isinstance(pattern, Label):
-        left[0] -= 1
-        return _Box(pattern.name, box_of(pattern))
-    if isinstance(pattern, Anchor):
-        where = "start" if pattern.at_start else "end"
-        return _Box("^" if pattern.at_start else "$", LabelBox("end", f"the {where} of the partition"), 15.0)
-    if isinstance(pattern, (Concatenation, Alternation, Permutation)):
-        parts = []
-        for one in pattern.parts:
-            parts.append(_part(one, box_of, left))
-            if left[0] <= 0:
-                break
-        if isinstance(pattern, Alternation):
-            return _Choice(parts)
-        if isinstance(pattern, Concatenation):
-            return _Row(parts)
-        return _Framed(_Row(parts), "PERMUTE: any order, this one first")
-    if isinstance(pattern, Quantified):
-        inner = _part(pattern.part, box_of, left)
-        return inner if (pattern.minimum, pattern.maximum) == (1, 1) else _Repeated(inner, pattern)
-    if isinstance(pattern, Exclusion):
-        return _Framed(_part(pattern.part, box_of, left), "{- -} not shown")
-    return _Nothing()
+class _Builder:
+    """Makes parts of a pattern, as long as there are not too many."""
+
+    def __init__(self, box_of: Callable[[Label], LabelBox], words: Callable[[Quantified], str]) -> None:
+        self.box_of, self.words = box_of, words
+        self.left = MOST_PARTS
+
+    def part(self, pattern: Pattern) -> Part:
+        if self.left <= 0:
+            return _Box("…", LabelBox("any", "more, which is not drawn"))
+        if isinstance(pattern, Label):
+            self.left -= 1
+            return _Box(pattern.name, self.box_of(pattern))
+        if isinstance(pattern, Anchor):
+            where = "start" if pattern.at_start else "end"
+            return _Box("^" if pattern.at_start else "$", LabelBox("end", f"the {where} of the partition"), 15.0)
+        if isinstance(pattern, (Concatenation, Alternation, Permutation)):
+            parts = []
+            for one in pattern.parts:
+                parts.append(self.part(one))
+                if self.left <= 0:
+                    break
+            if isinstance(pattern, Alternation):
+                return _Choice(parts)
+            if isinstance(pattern, Concatenation):
+                return _Row(parts)
+            return _Framed(_Row(parts), "PERMUTE: any order, this one first")
+        if isinstance(pattern, Quantified):
+            inner = self.part(pattern.part)
+            return (
+                inner
+                if (pattern.minimum, pattern.maximum) == (1, 1)
+                else _Repeated(inner, pattern, self.words(pattern))
+            )
+        if isinstance(pattern, Exclusion):
+            return _Framed(self.part(pattern.part), "{- -} not shown")
+        return _Nothing()

@@ -8,7 +8,8 @@ from typing import Any
 from episode.pictures.plans.html import fragment, page
 from episode.pictures.plans.sections import sections_of
 from episode.pictures.plans.svg import picture
-from episode.queries.explaining import HTML, SVG, ExplainedPattern, text_of_all
+from episode.queries.explaining import HTML, SVG, ExplainedPattern, explained, text_of_all
+from episode.queries.origins import PlacedPattern
 
 TITLE = "Plan of a query"
 
@@ -48,6 +49,11 @@ class PlanPicture(str):
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
         printer.text(f"<a picture, {len(self):,} characters of SVG>")
+
+
+def picture_of(placed: PlacedPattern) -> str:
+    """One planned pattern as an SVG, for pages of others."""
+    return picture(sections_of([explained(placed, analyze=False)]), TITLE)
 
 
 def shown(patterns: Sequence[ExplainedPattern], text: str, format: str) -> str:

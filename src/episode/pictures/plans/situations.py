@@ -130,17 +130,15 @@ def _orders(plan: SituationPlan, busiest: SituationReport | None) -> Table:
         costs = SearchCosts(busiest.sizes, busiest.selectivities)
         orders = [search.order for search in busiest.searches]
         which = "by the statistics of the busiest part"
-    rows, strong = [], set()
-    for order in orders:
-        found = rival_orders(plan.masks, costs, order)
-        shown = bars([one.cost for one in found], [f"{one.cost:,.3g}" for one in found], 0)
-        for one, bar in zip(found, shown, strict=True):
-            if one.chosen:
-                strong.add(len(rows))
-            words = " → ".join(plan.symbols[at] for at in one.order)
-            rows.append((words, "in use" if one.chosen else "", bar))
+    found = [one for order in orders for one in rival_orders(plan.masks, costs, order)]
+    strong = frozenset(number for number, one in enumerate(found) if one.chosen)
+    shown = bars([one.cost for one in found], [f"{one.cost:,.3g}" for one in found], strong)
+    rows = tuple(
+        (" → ".join(plan.symbols[at] for at in one.order), "in use" if one.chosen else "", bar)
+        for one, bar in zip(found, shown, strict=True)
+    )
     columns = (Column("order", CODE), Column(""), Column("cost of a search", BAR))
-    return Table(f"Orders of search, and those that were not chosen, {which}", columns, tuple(rows), frozenset(strong))
+    return Table(f"Orders of search, and those that were not chosen, {which}", columns, rows, strong)
 
 
 # ---- words -------------------------------------------------------------------------------------------

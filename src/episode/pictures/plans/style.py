@@ -6,7 +6,8 @@ SVG outside of browsers knows neither variables nor media queries.
 
 from __future__ import annotations
 
-ROOT = "episode-plan"
+PICTURE, PAGE = "episode-plan", "episode-plan-page"
+"""The class of an SVG, and of what stands around it in HTML."""
 
 _SANS = "font-family: system-ui, 'Segoe UI', 'DejaVu Sans', Helvetica, Arial, sans-serif"
 _CODE = "font-family: ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace"
@@ -63,10 +64,12 @@ _PAGE = """
 .{root} td {{ border-bottom: 1px solid {faint}; padding: .3em .8em .3em 0; vertical-align: top; text-align: left;
   background: none; color: {ink} }}
 .{root} td.code {{ {code} }}
+.{root} td:nth-child(2) {{ min-width: 4em }}
 .{root} td.number {{ text-align: right; font-variant-numeric: tabular-nums }}
 .{root} tr.strong td {{ font-weight: 600; color: {strong} }}
 .{root} .cost {{ display: inline-block; height: .8em; min-width: 1px; background: {bar}; margin-right: .5em }}
 .{root} tr.strong .cost {{ background: {strong} }}
+.{root} h1, .{root} h2, .{root} h3 {{ font-size: 1.25em; margin: 1.2em 0 .4em }}
 .{root} figure {{ margin: 1em 0; overflow-x: auto }}
 .{root} figcaption {{ font-weight: 600; color: {soft} }}
 .{root} dl {{ display: grid; grid-template-columns: max-content auto; gap: .2em 1em; margin: 1em 0 }}
@@ -76,10 +79,10 @@ _PAGE = """
 """
 
 
-def _rules(sheet: str) -> str:
-    fonts = {"root": ROOT, "sans": _SANS, "code": _CODE}
+def _rules(sheet: str, root: str) -> str:
+    fonts = {"root": root, "sans": _SANS, "code": _CODE}
     light, dark = (sheet.format(**fonts, **colours).strip() for colours in (_LIGHT, _DARK))
     return f"{light}\n@media (prefers-color-scheme: dark) {{\n{dark}\n}}"
 
 
-SVG_RULES, PAGE_RULES = _rules(_SVG), _rules(_PAGE)
+SVG_RULES, PAGE_RULES = _rules(_SVG, PICTURE), _rules(_PAGE, PAGE)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from html import escape
 
-from episode.pictures.plans.blocks import BAR, CODE, NUMBER, Bar, Block, Cell, Column, Diagram, Facts, Section, Table
+from episode.pictures.plans.blocks import CODE, NUMBER, TEXT, Bar, Block, Cell, Column, Diagram, Facts, Section, Table
 from episode.pictures.plans.drawing import CODE_SIZE, LINE, Drawing, element, width_of, wrapped
-from episode.pictures.plans.style import ROOT, SVG_RULES
+from episode.pictures.plans.style import PICTURE, SVG_RULES
 
 WIDTH = 900.0
 """Of tables; diagrams may be wider."""
 MARGIN, SPACE = 20.0, 22.0
-_BAR_ROOM, _CELL_SPACE = 150.0, 18.0
+TITLE_SIZE = 18.5
+"""As wide as text of 16 that is bold."""
+_BAR_ROOM, _CELL_SPACE, _BOLD = 150.0, 18.0, 1.12
 
 
 def picture(sections: list[Section], title: str) -> str:
@@ -19,6 +21,7 @@ def picture(sections: list[Section], title: str) -> str:
     drawing = Drawing(width=WIDTH)
     for section in sections:
         _section(drawing, section, 0.0)
+    drawing.height -= SPACE if sections[-1].blocks else 0.0
     return enclosed(drawing, title, "\n\n".join(section.text for section in sections))
 
 
@@ -40,7 +43,7 @@ def enclosed(drawing: Drawing, title: str, description: str) -> str:
         content,
         xmlns="http://www.w3.org/2000/svg",
         role="img",
-        class_=ROOT,
+        class_=PICTURE,
         width=round(width),
         height=round(height),
         viewBox=f"0 0 {width:.0f} {height:.0f}",
@@ -50,7 +53,7 @@ def enclosed(drawing: Drawing, title: str, description: str) -> str:
 def _section(drawing: Drawing, section: Section, x: float) -> None:
     if drawing.height:
         drawing.height += SPACE
-    for line in wrapped(section.title, WIDTH - x, 16.0):
+    for line in wrapped(section.title, WIDTH - x, TITLE_SIZE):
         drawing.height += 20.0
         drawing.text(x, drawing.height - 4.0, line, "title")
     drawing.height += 8.0
@@ -83,7 +86,8 @@ def _table(table: Table, width: float) -> Drawing:
     widths = _widths(table, width)
     if any(column.name for column in table.columns):
         headings = [wrapped(column.name, room) for column, room in zip(table.columns, widths, strict=True)]
-        _row(drawing, table.columns, widths, headings, "small")
+        plain = tuple(Column(one.name, NUMBER if one.kind == NUMBER else TEXT) for one in table.columns)
+        _row(drawing, plain, widths, headings, "small")
         _rule(drawing, sum(widths))
     for number, row in enumerate(table.rows):
         kind = "chosen" if number in table.strong else ""
@@ -144,16 +148,17 @@ def _widths(table: Table, width: float) -> list[float]:
     """As wide as what is in them, if that fits; otherwise the widest ones share what the others leave."""
     natural = []
     for number, column in enumerate(table.columns):
-        cells = [row[number] for row in table.rows]
         found = [width_of(column.name) + _CELL_SPACE]
-        for cell in cells:
+        for at, row in enumerate(table.rows):
+            cell = row[number]
+            bold = _BOLD if column.kind == "name" or at in table.strong else 1.0
             if isinstance(cell, Bar):
-                found.append(_BAR_ROOM + width_of(cell.text) + _CELL_SPACE)
+                found.append(_BAR_ROOM + width_of(cell.text) * bold + _CELL_SPACE)
             else:
                 is_code = column.kind == CODE
                 size = CODE_SIZE if is_code else 13.0
                 longest = max(width_of(line, size, is_code) for line in cell.split("\n"))
-                found.append(longest * (1.1 if number in (0,) and column.kind == "name" else 1.0) + _CELL_SPACE)
+                found.append(longest * bold + _CELL_SPACE)
         natural.append(max(found))
     left, wide = width, list(natural)
     for number in sorted(range(len(wide)), key=lambda one: natural[one]):
@@ -161,6 +166,3 @@ def _widths(table: Table, width: float) -> list[float]:
         wide[number] = min(natural[number], max(fair, 60.0))
         left -= wide[number]
     return wide
-
-
-__all__ = ["BAR", "enclosed", "picture"]
