@@ -29,7 +29,7 @@ def event_chart(look: Look, width: int, height: int | None) -> Spec:
     gathered: dict[str, Any] = {"type": "bar", "height": 16, "cornerRadius": 8, "opacity": 0.22, "clip": True}
     count = {"type": "text", "dy": -14, "fontSize": 11, "fontWeight": "bold", "clip": True}
     fits = {"type": "point", "shape": "circle", "size": 34, "color": "#6e7781", "filled": False, "clip": True}
-    unfit = {"type": "point", "shape": CROSS, "size": 22, "color": "#57606a", "strokeWidth": 1.3, "clip": True}
+    unfit = {"type": "point", "shape": CROSS, "size": 40, "color": INK, "strokeWidth": 1.8, "clip": True}
     lasting = {"type": "rule", "color": "#6e7781", "strokeWidth": 1.5, "clip": True}
     path = {"type": "line", "clip": True}
     taken = {"type": "point", "filled": True, "stroke": "white", "strokeWidth": 0.6, "clip": True}
@@ -75,4 +75,4 @@ def event_chart(look: Look, width: int, height: int | None) -> Spec:
     panels = [brackets(look, width), detail] if look.matches else [detail]
     if "overview" in look.tables:
         panels.append(overview(look, width))
-    return chart(look, panels, look.tables, ["   ".join(words)])
+    return chart(look, panels, look.tables, [" · ".join(words)])

@@ -78,7 +78,7 @@ def x_of(look: Look, field: str = "x", view: tuple[float, float] | None = None, 
         if look.axis.kind == TIME:
             step = (high - low) / 8
             written = next((text for least, text in _FORMATS if step < least), "%b %Y")
-            day = look.axis.day((low, high)) if step < 86_400_000 else ""
+            day = look.axis.day((low + 0.03 * (high - low), high - 0.03 * (high - low))) if step < 86_400_000 else ""
             shown |= {"title": f"{look.axis.title}{day}", "format": written}
         elif look.axis.kind == PLACE:
             shown |= {"tickMinStep": 1, "format": ",d"}
