@@ -37,7 +37,7 @@ ALLOWED = {
     "paths": set(),
     "pictures": {"episode.errors", "episode.lang", "episode.plan", "episode.matchers", "episode.queries"},
     "reports": {"episode.errors", "episode.lang", "episode.queries"},
-    "api": {"episode.lang", "episode.queries"},
+    "api": {"episode.errors", "episode.lang", "episode.queries"},
     "methods": {"episode.errors", "episode.lang", "episode.queries"},
     "streams": {"episode.errors", "episode.plan", "episode.queries", "episode.store"},
     "samples": set(),
@@ -52,6 +52,7 @@ ALLOWED = {
     "cli_session": PUBLIC,
     "cli_tables": PUBLIC | {"episode.cli_inputs"},
     "cli_plans": PUBLIC,
+    "cli_report": PUBLIC | {"episode.terminal"},
     "cli_results": PUBLIC | {"episode.cli_inputs", "episode.terminal"},
     "cli_follow": PUBLIC
     | {
@@ -75,6 +76,7 @@ ALLOWED = {
         "episode.cli_live",
         "episode.cli_options",
         "episode.cli_plans",
+        "episode.cli_report",
         "episode.cli_results",
         "episode.cli_session",
         "episode.cli_streams",
@@ -93,6 +95,7 @@ ALLOWED_LAZILY = {
     "api": {"episode.spark.live_query", "episode.reports", "episode.pictures"},
     "terminal": {"episode.matchers.compile_reports"},
     "cli_errors": {"episode.spark.errors"},
+    "cli_report": {"episode.queries.origins", "episode.reports", "episode.spark.statistics"},
     "cli_session": {"episode.spark.launching"},
     "cli_tables": {"episode.spark.session", "episode.spark.sources"},
 }

@@ -68,9 +68,8 @@ def matches_section(pattern: PatternPart, at: int | None, result_rows: int) -> l
         )
     columns = []
     if found.top_keys:
-        columns.append(
-            f'<div><h3>By key</h3><div class="card">{keys_table(found, pattern.many)}{_other_keys(pattern, found)}</div></div>'
-        )
+        keys = keys_table(found, pattern.many) + _other_keys(pattern, found)
+        columns.append(f'<div><h3>By key</h3><div class="card">{keys}</div></div>')
     if found.by_length is not None:
         columns.append(
             f'<div><h3>By length</h3><div class="card">{by_length(found.by_length, found.clock, pattern)}'
