@@ -37,13 +37,14 @@ CHOICE = {
 
 @dataclass(frozen=True)
 class RowWords:
-    """Speaks of the rows of one key. zone: the time zone that times are shown in."""
+    """Speaks of the rows of one key. zone: the time zone that times are shown in. live: may further rows come?"""
 
     clause: MatchRecognize
     plan: RowPatternPlan
     events: EventBatch
     asked: Asked
     zone: str | None
+    live: bool = False
 
     # ---- rows ----------------------------------------------------------------------------------------
 
@@ -248,7 +249,8 @@ class RowWords:
             message = f"{self._within} had ended at {self.shown(failure.row)}, with no row left for {needed}.{context}"
             return Finding("window", message, self.plan.window, self.time(failure.row), count=count, data=data)
         end = self.shown(len(self.events) - 1)
-        message = f"The rows of the key end at {end}, with no row left for {needed}.{context}"
+        so_far = " so far" if self.live else ""
+        message = f"The rows of the key{so_far} end at {end}, with no row left for {needed}.{context}"
         return Finding(
             "end of rows", message, self.clause.source.pattern, self.time(len(self.events) - 1), count=count, data=data
         )
