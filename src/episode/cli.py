@@ -272,6 +272,9 @@ def demo(
     data: Annotated[
         Path | None, typer.Option("--data", metavar="DIRECTORY", help="Keep the sample data there.", file_okay=False)
     ] = None,
+    report: Annotated[
+        Path, typer.Option("--report", metavar="FILE", help="Where the report of one of the queries goes.")
+    ] = Path("episode-demo-report.html"),
     live: Annotated[
         bool, typer.Option("--live", help="Instead: price falls reported by a live query while a market runs.")
     ] = False,
@@ -288,7 +291,7 @@ def demo(
             return
         from episode import demo as demonstration
 
-        demonstration.run(Console(), data)
+        demonstration.run(Console(), data, report)
 
 
 @app.command()
