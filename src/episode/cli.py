@@ -21,6 +21,7 @@ from episode import (
     cli_inputs,
     cli_live,
     cli_plans,
+    cli_report,
     cli_results,
     cli_session,
     cli_streams,

@@ -41,6 +41,7 @@ ALLOWED = {
     "methods": {"episode.errors", "episode.lang", "episode.queries"},
     "streams": {"episode.errors", "episode.plan", "episode.queries", "episode.store"},
     "samples": set(),
+    "notebook": PUBLIC | {"episode.lang.lexer", "episode.queries.origins", "episode.reports", "episode.terminal"},
     "machine_samples": {"episode.samples"},
     "terminal": PUBLIC,
     "demo": PUBLIC | {"episode.terminal", "episode.samples"},
@@ -92,6 +93,7 @@ ALLOWED = {
 ALLOWED_LAZILY = {
     "queries": {"episode.spark"},
     "reports": {"episode.spark", "episode.pictures"},
+    "notebook": {"episode.spark.statistics"},
     "pictures": {"episode.spark"},
     "api": {"episode.spark.live_query", "episode.reports", "episode.pictures"},
     "terminal": {"episode.matchers.compile_reports"},
@@ -117,6 +119,7 @@ FREE = {"__init__"}  # the public names
 LAZY_SPARK = {
     "queries",
     "reports",
+    "notebook",
     "api",
     "methods",
     "streams",
