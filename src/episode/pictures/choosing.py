@@ -287,7 +287,7 @@ def view_of(found: Found, wish: Wish) -> tuple[float, float]:
     begin, end = float(found.starts[at]), float(found.ends[at])
     if len(found.rows) <= WHOLE and end - begin >= SMALL * (whole[1] - whole[0]):
         return whole
-    pad, far = 0.75 * (end - begin), 2.5 * (end - begin) or np.inf
+    pad, far = 0.75 * (end - begin), (end - begin) or np.inf
     around = np.clip(around, begin - far, end + far)
     low, high = float(np.nanmin([begin - pad, *around])), float(np.nanmax([end + pad, *around]))
     return max(low, whole[0]), min(high, whole[1])

@@ -52,7 +52,11 @@ def test_rows_are_marked_by_colour_shape_and_name() -> None:
     for channel in ("color", "shape"):
         assert points["encoding"][channel]["field"] == "label"
         assert points["encoding"][channel]["scale"]["domain"] == ["A", "B"]
-    assert [row["text"] for row in spec["datasets"]["runs"]] == ["A", "B ×2"]
+    runs = spec["datasets"]["runs"]
+    assert [(row["x"], row["x2"], row["text"], row["named"]) for row in runs] == [
+        (1, 2, "A", True),
+        (2, 3, "B ×2", True),
+    ]
     assert [row["text"] for row in spec["datasets"]["matches"]] == ["match 1", "match 2"]
     assert spec["vconcat"][1]["width"] == 600
     titles = [one["encoding"]["x"]["axis"]["title"] for one in spec["vconcat"][1]["layer"]]
