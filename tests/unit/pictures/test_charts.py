@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.pictures.test_looks import fall, hot, job
 
 import episode
 from episode.pictures.charts.drawing import spec_of
 from episode.pictures.charts.parts import COLOURS, SHAPES, names_scale
 from episode.pictures.look import Look
 from episode.pictures.plotting import chart_of
+from tests.unit.pictures.test_looks import fall, hot, job
 
 LOOKS = {
     "rows": lambda: fall(key="x"),
@@ -53,10 +53,9 @@ def test_rows_are_marked_by_colour_shape_and_name() -> None:
         assert points["encoding"][channel]["field"] == "label"
         assert points["encoding"][channel]["scale"]["domain"] == ["A", "B"]
     runs = spec["datasets"]["runs"]
-    assert [(row["x"], row["x2"], row["text"], row["named"]) for row in runs] == [
-        (1, 2, "A", True),
-        (2, 3, "B ×2", True),
-    ]
+    assert [(row["x"], row["x2"], row["text"]) for row in runs] == [(1, 2, "A"), (2, 3, "B ×2")]
+    narrow = spec_of(fall(key="x"), 200)["datasets"]["runs"]
+    assert [(row["text"], row["tip"]) for row in narrow] == [("A", "A"), ("B", "B ×2")]
     assert [row["text"] for row in spec["datasets"]["matches"]] == ["match 1", "match 2"]
     assert spec["vconcat"][1]["width"] == 600
     titles = [one["encoding"]["x"]["axis"]["title"] for one in spec["vconcat"][1]["layer"]]

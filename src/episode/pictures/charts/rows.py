@@ -27,6 +27,8 @@ HEIGHT = 260
 OVERVIEW = 56
 MOST_RUNS = 60
 """So many labels of a match are shown one after the other."""
+LETTER = 7.8
+"""Pixels of a letter of their names."""
 SHADE = "#0072b2"
 
 
@@ -109,8 +111,8 @@ def overview(look: Look, width: int) -> Spec:
 
 
 def _runs(look: Look, width: int) -> Table:
-    """Neighbouring rows of the chosen match with one label, as one; each reaches to the next. named: is it wide enough
-    for its name?"""
+    """Neighbouring rows of the chosen match with one label, as one; each reaches to the next. text: as much of
+    its name and number as there is room for."""
     rows = [row for row in look.tables["rows"] if row["chosen"]]
     runs = [list(run) for _, run in itertools.groupby(rows, key=lambda row: row["label"])]
     if len(runs) > MOST_RUNS:
@@ -118,9 +120,10 @@ def _runs(look: Look, width: int) -> Table:
     found = []
     for at, run in enumerate(runs):
         x, x2 = run[0]["x"], runs[at + 1][0]["x"] if at + 1 < len(runs) else run[-1]["x"]
-        text = run[0]["label"] + (f" ×{len(run)}" if len(run) > 1 else "")
-        pixels = (x2 - x) / ((look.view[1] - look.view[0]) or 1) * width
-        found.append({"x": x, "x2": x2, "label": run[0]["label"], "text": text, "named": pixels >= 7 * len(text)})
+        letters = int((x2 - x) / ((look.view[1] - look.view[0]) or 1) * width / LETTER)
+        name, count = run[0]["label"], f" ×{len(run)}" if len(run) > 1 else ""
+        text = next((one for one in (name + count, name) if len(one) <= letters), "")
+        found.append({"x": x, "x2": x2, "label": name, "text": text, "tip": name + count})
     return tuple(found)
 
 
@@ -129,8 +132,8 @@ def _strip(look: Look) -> list[Spec]:
     bar = {"type": "rect", "clip": True, "stroke": "white", "strokeWidth": 0.5}
     text = {"type": "text", "fontSize": 11, "color": "white", "baseline": "middle", "clip": True}
     colour, _ = by_name("label", look.names, None, legend=False)
-    names = layer("runs", text, "datum.named", x=x_of(look, "middle"), y={"value": STRIP / 2}, text={"field": "text"})
-    names["transform"].append({"calculate": "0.5 * (datum.x + datum.x2)", "as": "middle"})
-    top = {"y": {"value": 0}, "y2": {"value": STRIP}}
-    tip = {"field": "text", "title": "label"}
+    names = layer("runs", text, x=x_of(look, "middle"), y={"value": STRIP / 2}, text={"field": "text"})
+    names["transform"] = [{"calculate": "0.5 * (datum.x + datum.x2)", "as": "middle"}]
+    top: Spec = {"y": {"value": 0}, "y2": {"value": STRIP}}
+    tip = {"field": "tip", "title": "label"}
     return [layer("runs", bar, x=x_of(look), x2={"field": "x2"}, **top, color=colour, tooltip=tip), names]
