@@ -1,4 +1,4 @@
-"""Plots matches in the sample data, as PNG: a row pattern, an event pattern, situations and a correlation.
+"""Plots matches in the sample data, as SVG: a row pattern, an event pattern, situations and a correlation.
 
 Run it: python docs/images/plot_matches.py [directory]
 """
@@ -14,11 +14,10 @@ from episode.machine_samples import machine_readings
 from episode.samples import stock_ticks, web_clicks
 from episode.spark.session import local_session
 
-HERE = Path(__file__).parent
-SCALE = 1.5
+HERE = Path(__file__).parent / "plots"
 
 HESITANT = """
-    PATTERN view v; search+ s; !help h; cart c; purchase p
+    PATTERN SEQ(search s, view+ v[], ~help h, cart c, purchase p)
     WHERE skip-till-next-match
     WITHIN 30 minutes
 """
@@ -44,7 +43,8 @@ def main(directory: Path = HERE) -> None:
         "correlation": episode.sql(demo_query("recency"), spark=spark, ticks=ticks),
     }
     for name, result in results.items():
-        (directory / f"plot-{name}.png").write_bytes(episode.plot(result, width=680).to_png(SCALE))
+        chart = episode.plot(result, width=680)
+        (directory / f"{name}.svg").write_text(chart.to_svg() + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

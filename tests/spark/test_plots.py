@@ -73,12 +73,24 @@ def test_an_event_pattern_with_conditions_that_spark_tests(spark) -> None:
     assert [row["variable"] for row in apart.tables["taken"]] == ["A", "B", "B", "C"]
 
 
+def test_keys_that_spark_chooses_in_other_languages(spark, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choosing, "ALL_KEYS", 1)
+    events = pa.table({"k": list("xxyyy"), "ts": [1, 2, 1, 2, 9], "type": list("ABCAB"), "v": [3, 2, 1, 0, 5]})
+    text = "PATTERN A; B+; !C WHERE crc32(string(sum(B.v))) > 0 WITHIN 8 RETURN A.v"
+    found = look(episode.match(events, text, time="ts", key="k", type_column="type", spark=spark))
+    assert found.key == {"k": "y"}
+    assert found.notes == ("Chosen for the longest match of the first 2 matches that Spark found.",)
+    text = "DEFINE a AS v > 0, b AS type = 'B' PATTERN a overlaps b; a before b; a meets b; a contains b; a finishes b"
+    found = look(episode.match(events, text, time="ts", key="k", spark=spark))
+    assert set(found.key) == {"k"}
+
+
 def test_situations(spark) -> None:
     readings = pa.table({"m": [1] * 5, "ts": [0, 1, 2, 3, 4], "temp": [70, 85, 95, 90, 75], "door": list("ccocc")})
     text = "DEFINE hot AS temp > 80, open AS door = 'o' PATTERN hot contains open; hot overlaps open WITHIN 9"
     found = look(episode.match(readings, text, time="ts", key="m", spark=spark))
     assert [row["text"] for row in found.tables["relations"]] == ["hot contains open"]
-    assert found.tables["detections"][0]["text"] == "detected 2 before the end"
+    assert found.tables["detections"][0]["text"] == "detected 1 before the end"
 
 
 RECENT = """
@@ -108,18 +120,17 @@ def test_correlated_patterns(spark) -> None:
 
 
 def test_correlated_tables(spark) -> None:
-    live = episode.pattern(WAVES, "PATTERN A; B WHERE A.v > B.v WITHIN 1", time="ts", key="k", spark=spark)
+    falls = "PATTERN A; B WHERE A.v > B.v WITHIN 1 RETURN A.k AS k, B.v AS low"
+    rises = "PATTERN C; D WHERE C.v < D.v WITHIN 1 RETURN C.key AS key, D.v AS high"
+    live = episode.pattern(WAVES, falls, time="ts", key="k", spark=spark)
     other = WAVES.rename_columns(["key", "at", "v"])
-    archive = episode.pattern(other, "PATTERN C; D WHERE C.v < D.v WITHIN 1", time="at", key="key", spark=spark)
-    result = episode.correlate(
-        live, archive, recency=5, on={"k": "key"} if False else (), where="live.A.k = archive.C.key"
-    )
+    archive = episode.pattern(other, rises, time="at", key="key", spark=spark)
+    result = episode.correlate(live, archive, recency=5, on={"k": "key"}, where="high > low")
     assert result.count() == 1
-    found = look(result)
-    assert [(row["lane"], row["x"], row["x2"]) for row in found.tables["matches"]] == [
-        ("archive", 1, 2),
-        ("live", 4, 5),
-    ]
+    for found in (look(result), look(result, key="x")):
+        bars = [(row["lane"], row["x"], row["x2"]) for row in found.tables["matches"]]
+        assert bars == [("archive", 1, 2), ("live", 4, 5)]
+    assert look(episode.correlate(live, archive, recency=1, on={"k": "key"})).total == 0
 
 
 def test_what_is_not_drawn(spark) -> None:

@@ -56,7 +56,15 @@ def test_what_has_no_distances_is_counted() -> None:
 
 @pytest.mark.parametrize(
     ("milliseconds", "text"),
-    [(0.5, "500 µs"), (1_500, "1.5 s"), (90_000, "1.5 min"), (3_600_000, "1 h"), (0, "0 s"), (172_800_000, "2 d")],
+    [
+        (0.5, "500 µs"),
+        (1_500, "1.5 s"),
+        (95_400, "1 min 35 s"),
+        (3_600_000, "1 h"),
+        (20, "20 ms"),
+        (0, "0 s"),
+        (172_800_000, "2 d"),
+    ],
 )
 def test_lengths_as_people_say_them(milliseconds: float, text: str) -> None:
     assert axis_of(INSTANT).length(milliseconds) == text

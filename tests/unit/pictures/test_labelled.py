@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pytest
-from tests.unit.pictures.local_input import local_input
 
 import episode
 from episode.lang.events.parser import parse_event_query
@@ -13,6 +12,7 @@ from episode.lang.rows.parser import parse_clause
 from episode.lang.situations.parser import parse_situation_query
 from episode.pictures.labelled import Labelling
 from episode.pictures.situations import SituationLabelling
+from tests.unit.pictures.local_input import local_input
 
 CLAUSES = (
     ("", "PATTERN (A B+)", "B AS B.v < PREV(B.v)"),

@@ -7,7 +7,6 @@ import json
 import numpy as np
 import pyarrow as pa
 import pytest
-from tests.unit.pictures.local_input import local_input
 
 from episode.errors import EpisodeAnalysisError
 from episode.lang.events.parser import parse_event_query
@@ -19,6 +18,7 @@ from episode.pictures.events import look_at_events
 from episode.pictures.look import Look
 from episode.pictures.rows import look_at_rows
 from episode.pictures.situations import look_at_situations
+from tests.unit.pictures.local_input import local_input
 
 FALL = "PARTITION BY k ORDER BY ts MEASURES A.v AS a PATTERN (A B+) DEFINE B AS B.v < PREV(B.v)"
 ROWS = pa.table(

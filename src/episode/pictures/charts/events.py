@@ -16,7 +16,7 @@ CROSS = "M-1,-1L1,1M-1,1L1,-1"
 def event_chart(look: Look, width: int, height: int | None) -> Spec:
     """Brackets over lanes of events."""
     lanes = list(look.lanes)
-    y = {"field": "lane", "type": "ordinal", "sort": lanes, "title": None, "scale": {"domain": lanes}}
+    y: Spec = {"field": "lane", "type": "ordinal", "sort": lanes, "title": None, "scale": {"domain": lanes}}
     y["axis"] = {"grid": False, "labelFontSize": 12, "labelColor": INK, "domain": False, "ticks": False}
     x, x2 = x_of(look), {"field": "x2"}
     colour, shape = by_name("variable", look.names, "event of the match")
@@ -36,7 +36,7 @@ def event_chart(look: Look, width: int, height: int | None) -> Spec:
     middle = {"calculate": "0.5 * (datum.x + datum.x2)", "as": "middle"}
     size = {"condition": {"test": "datum.chosen", "value": 130}, "value": 50}
     depth = {"condition": {"test": "datum.chosen", "value": 0.25}, "value": 0.1}
-    links = {
+    links: Spec = {
         "strokeWidth": {"condition": {"test": "datum.chosen", "value": 1.8}, "value": 0.8},
         "strokeDash": {"condition": {"test": "datum.chosen", "value": [1, 0]}, "value": [3, 3]},
         "color": {"condition": {"test": "datum.chosen", "value": INK}, "value": "#8c959f"},

@@ -24,7 +24,7 @@ def pair_chart(look: Look, width: int, height: int | None) -> Spec:
     x, x2, y = x_of(look), {"field": "x2"}, series_axis(look)
     colour, shape = by_name("label", look.names, "rows of the match")
     lanes = list(look.lanes)
-    lane = {"field": "lane", "type": "ordinal", "sort": lanes, "title": None, "scale": {"domain": lanes}}
+    lane: Spec = {"field": "lane", "type": "ordinal", "sort": lanes, "title": None, "scale": {"domain": lanes}}
     lane["axis"] = {"grid": False, "labelFontSize": 12, "labelColor": INK, "domain": False, "ticks": False}
     points = {
         "type": "point",
