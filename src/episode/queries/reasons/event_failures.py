@@ -293,9 +293,7 @@ class Failures:
         }
         return [Finding("negated", message, step.span, self.words.time(row), values, len(before), data)]
 
-    def _forbidding(
-        self, step: Step, pinned: frozenset[int], before: Candidates, number: int
-    ) -> dict[str, list[int]]:
+    def _forbidding(self, step: Step, pinned: frozenset[int], before: Candidates, number: int) -> dict[str, list[int]]:
         """The events that a negation finds beside those of a candidate: it is matched as if it were not negated."""
         assert isinstance(step.part, Negation)
         rows = set(pinned)
@@ -307,7 +305,9 @@ class Failures:
         greatest = None if reach is None else int(before.start[number]) + reach
         around = self.trials.over(events.asked_at(least, greatest))
         for one in negated:
-            alone = replace(query, pattern=one, conditions=tuple(map(_of_one_event, own_conditions(query, one.variable))))
+            alone = replace(
+                query, pattern=one, conditions=tuple(map(_of_one_event, own_conditions(query, one.variable)))
+            )
             rows |= set(around.candidates(alone).rows.tolist())
         order = np.array(sorted(rows), np.int64)
         few = self.trials.over(events.at(order).asked_at(None, None))
@@ -411,4 +411,3 @@ def _of(found: Candidates) -> str:
 
 def _of_candidates(found: Candidates) -> str:
     return counted(len(found), found.more, "candidate")
-

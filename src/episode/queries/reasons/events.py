@@ -236,7 +236,9 @@ class Question:
             if other is not None:
                 name, row, instead = other
                 at = words.time(instead)
-                message += f": {words.event(name, instead)} came first and was taken in place of {words.event(name, row)}"
+                message += (
+                    f": {words.event(name, instead)} came first and was taken in place of {words.event(name, row)}"
+                )
         else:
             between = [row for row in range(min(rows), max(rows)) if row not in rows]
             if between:
@@ -252,7 +254,9 @@ class Question:
         first = min(row for rows in events.values() for row in rows)
         for step, _ in self.attempt(trials, self.query).passed:
             found = trials.candidates(step.query)
-            runs = [one for one in map(found.events, range(min(len(found), FOUND))) if first in one.get(_first(one), [])]
+            runs = [
+                one for one in map(found.events, range(min(len(found), FOUND))) if first in one.get(_first(one), [])
+            ]
             for name in runs[0] if runs else {}:
                 taken = [rows for one in runs for rows in one.get(name, [])]
                 mine = events.get(name, [])
@@ -270,7 +274,9 @@ def _found(found: Candidates, words: Words) -> Finding:
     number = int(np.argmin(found.start))
     events = found.events(number)
     row = min(row for rows in events.values() for row in rows)
-    many = "" if len(found) == 1 and not found.more else f" ({counted(len(found), found.more, 'match', 'matches')} in all)"
+    many = (
+        "" if len(found) == 1 and not found.more else f" ({counted(len(found), found.more, 'match', 'matches')} in all)"
+    )
     data: dict[str, object] = {
         "events": {name: [words.time(row) for row in rows] for name, rows in events.items()},
         "at_least": found.more,
