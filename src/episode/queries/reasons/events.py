@@ -76,7 +76,7 @@ class Attempt:
 
 @dataclass(frozen=True)
 class Question:
-    """An event pattern that is asked about, bound to its input: its strategy is in the query, and nothing is returned."""
+    """An event pattern that is asked about, bound to its input: its strategy is in the query; nothing is returned."""
 
     query: EventQuery
     input: Input

@@ -38,8 +38,16 @@ def earlier(time: Any, amount: int) -> Any:
     if isinstance(time, datetime):
         return time - timedelta(microseconds=amount)
     if isinstance(time, date):
-        return time - timedelta(days=-(-amount // 86_400_000_000))
+        return time - timedelta(days=-(-amount // 86_400_000_000) if amount > 0 else amount // 86_400_000_000)
     return time - amount
+
+
+def later(time: Any, amount: int) -> Any:
+    """A time so many units after; None where there is no such time."""
+    try:
+        return earlier(time, -amount)
+    except OverflowError:
+        return None
 
 
 def _datetime(given: object, wrong: EpisodeAnalysisError) -> datetime:
