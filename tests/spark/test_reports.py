@@ -126,10 +126,10 @@ def test_situation_patterns(t) -> None:
 def test_pairs_for_which_all_conditions_hold(t) -> None:
     text = """
         SELECT l.k AS k, match_start, match_end
-        FROM t MATCH_RECOGNIZE (PARTITION BY k ORDER BY ts MEASURES A.v AS a AFTER MATCH SKIP TO NEXT ROW INCREMENTAL MATCH
-            PATTERN (A B+) DEFINE B AS B.v < PREV(B.v)) AS l,
-          t MATCH_RECOGNIZE (PARTITION BY k ORDER BY ts MEASURES A.v AS b AFTER MATCH SKIP TO NEXT ROW MAXIMAL MATCH
-            PATTERN (A B+) DEFINE B AS B.v > PREV(B.v)) AS m
+        FROM t MATCH_RECOGNIZE (PARTITION BY k ORDER BY ts MEASURES A.v AS a
+            AFTER MATCH SKIP TO NEXT ROW INCREMENTAL MATCH PATTERN (A B+) DEFINE B AS B.v < PREV(B.v)) AS l,
+          t MATCH_RECOGNIZE (PARTITION BY k ORDER BY ts MEASURES A.v AS b
+            AFTER MATCH SKIP TO NEXT ROW MAXIMAL MATCH PATTERN (A B+) DEFINE B AS B.v > PREV(B.v)) AS m
         WHERE l.k = m.k AND a % 2 = b % 2 AND RECENCY = 60 seconds"""
     result = episode.sql(text, t=t)
     report = report_of(result)
