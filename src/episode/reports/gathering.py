@@ -224,6 +224,3 @@ def _histograms(table: MatchTable, totals: Totals, clock: Clock) -> tuple[Histog
         }
     )
     return Histogram(times, counts["time"]), Histogram(lengths, counts["length"])
-
-
-__all__ = ["PlacedPattern", "check_table", "gather"]
