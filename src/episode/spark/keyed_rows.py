@@ -53,17 +53,16 @@ def _restricted(frame: DataFrame, key: Mapping[str, object], bounds: Mapping[str
     return frame
 
 
-<<<<<<< HEAD
 def _literal(value: object) -> Column:
     """A value; a time without a zone stays one, where Spark's own would be of the machine's zone."""
     if isinstance(value, datetime) and value.tzinfo is None:
         return F.lit(value.isoformat(sep=" ")).cast("timestamp_ntz")
     return F.lit(value)
-=======
+
+
 def count_of_key(frame: DataFrame, key: Mapping[str, object]) -> int:
     """How many rows have these key values."""
     return _restricted(frame, key, {}).count()
->>>>>>> plots
 
 
 def keys_by_rows(frame: DataFrame, keys: Sequence[str], most: int) -> pa.Table:
