@@ -49,7 +49,7 @@ def test_a_report_opens_from_the_disk(report: Path, browser: Any) -> None:
     assert said == []
     assert [url for url in asked if not url.startswith(("data:", "file:"))] == []
     assert [url for url in asked if url.startswith("file:")] == [report.as_uri()]
-    assert page.locator("section").count() == 7
+    assert page.locator("main > section").count() == 7
     pictures = page.locator("figure img")
     assert pictures.count() == 3
     sizes = [pictures.nth(at).evaluate("one => [one.naturalWidth, one.alt.length]") for at in range(3)]

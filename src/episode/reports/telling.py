@@ -94,7 +94,8 @@ class Drawing:
         from episode.pictures.plotting import chart_of
 
         match = chosen.match
-        around = max(self.least, 0.6 * (match.end - match.start))
+        length = match.end - match.start
+        around = max(0.75 * length, min(self.least, 3 * length)) if length else self.least
         between = (self._time(match.start - around), self._time(match.end + around))
         key = dict(zip(self.keys, match.key, strict=True)) if self.keys else None
         choose = "shortest" if chosen.why == _SPECIAL["shortest"] else "longest"
