@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         sql,
         sql_local,
         start,
+        why_not,
     )
     from episode.methods import install, matching
 
@@ -66,6 +67,7 @@ __all__ = [
     "sql_local",
     "start",
     "streams",
+    "why_not",
 ]
 
 _LATER = frozenset(__all__).difference(globals())

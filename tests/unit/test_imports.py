@@ -35,7 +35,7 @@ ALLOWED = {
         "episode.live",
     },
     "paths": set(),
-    "api": {"episode.lang", "episode.queries"},
+    "api": {"episode.errors", "episode.lang", "episode.queries"},
     "methods": {"episode.errors", "episode.lang", "episode.queries"},
     "streams": {"episode.errors", "episode.plan", "episode.queries", "episode.store"},
     "samples": set(),
