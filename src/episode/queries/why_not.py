@@ -36,9 +36,9 @@ class Answer:
     @property
     def title(self) -> str:
         """Of what it speaks, in words."""
-        what = f"{self.language} ({self.role})" if self.role else self.language
+        what = f"{self.language}, {self.role}" if self.role else self.language
         key = ", ".join(f"{name} = {plain(value)}" for name, value in self.asked.key.items())
-        return f"Why there is no match of the {what}{f' with {key}' if key else ''}{self._place}:"
+        return f"{what[0].upper()}{what[1:]}{f' with {key}' if key else ''}{self._place}:"
 
     @property
     def _place(self) -> str:
