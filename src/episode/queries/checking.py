@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from episode.lang.statement import Statement, parse_statement
+from episode.lang.lexer import Kind
+from episode.lang.statement import Statement
 from episode.queries.options import Options
+from episode.queries.origins import remember
 from episode.queries.statement import StatementQuery
 
 if TYPE_CHECKING:
@@ -20,7 +22,8 @@ if TYPE_CHECKING:
 
 def named_tables(statement: Statement, tables: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
     """Those of the tables whose names stand in a statement; names are case-insensitive, as Spark's are."""
-    words = {token.identifier.lower() for token in statement.tokens if token.text and token.text[0] not in "'0123456789"}
+    named = [token for token in statement.tokens if token.kind in (Kind.NAME, Kind.QUOTED) or token.is_double_quoted]
+    words = {token.identifier.lower() for token in named}
     return {name: table for name, table in tables.items() if name.lower() in words}
 
 
@@ -32,11 +35,11 @@ def empty_tables(spark: SparkSession, schemas: Mapping[str, StructType]) -> dict
 
 
 def checked(
-    text: str, spark: SparkSession, tables: Mapping[str, DataFrame], arguments: Mapping[str, object]
+    statement: Statement, spark: SparkSession, tables: Mapping[str, DataFrame], arguments: Mapping[str, object]
 ) -> DataFrame:
-    """The columns of a query's result over empty tables, as a DataFrame without rows; what is wrong is raised."""
+    """The columns of a query's result over empty tables, as a DataFrame that is not to be run; what is wrong is raised."""
     from episode.spark.rehearsal import rehearsed
 
-    statement = parse_statement(text)
     given = named_tables(statement, tables)
-    return StatementQuery(statement, spark, Options(), dict(given), arguments, framed=rehearsed).result()
+    query = StatementQuery(statement, spark, Options(), dict(given), arguments, framed=rehearsed)
+    return remember(query.result(), query.origin)

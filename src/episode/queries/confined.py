@@ -13,6 +13,7 @@ from episode.errors import EpisodeUnsupportedError
 from episode.lang.lexer import Kind, Token
 from episode.lang.source import Source
 from episode.lang.statement import Statement
+from episode.queries.origins import patterns_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -39,6 +40,8 @@ def check_text(statement: Statement) -> None:
             raise source.error(
                 EpisodeUnsupportedError, f"{token.text} cannot be called here.", token.span, ONLY_QUERIES
             )
+        if token.upper == "USING" and following.kind is Kind.STRING:
+            raise source.error(EpisodeUnsupportedError, "No programs are run here.", token.span, ONLY_QUERIES)
         changes = (token.upper, following.upper) in CHANGES
         if changes or (token.upper == "UPDATE" and following.kind in (Kind.NAME, Kind.QUOTED)):
             raise source.error(EpisodeUnsupportedError, f"{token.text} changes a table.", token.span, ONLY_QUERIES)
@@ -49,13 +52,13 @@ def _pairs(tokens: Collection[Token]) -> Iterator[tuple[Token, Token]]:
     return zip(every, every[1:])
 
 
-def check_plan(frames: Collection[DataFrame], tables: Collection[DataFrame]) -> None:
-    """Before it runs: an error where the plan reads anything but the tables. frames: the result, and the inputs of its
-    patterns."""
+def check_plan(result: DataFrame, tables: Collection[DataFrame]) -> None:
+    """Before it runs: an error where a query reads anything but the tables, itself or as the input of a pattern."""
     from episode.spark.reading import foreign_reads
 
-    for frame in frames:
-        found = foreign_reads(frame, tables)
+    inputs = [events.frame for placed in patterns_of(result) for events in placed.events]
+    for frame in (result, *inputs):
+        found = [] if any(frame is table for table in tables) else foreign_reads(frame, tables)
         if found:
             raise EpisodeUnsupportedError(
                 f"This query uses more than the tables that were given: {', '.join(sorted(set(found)))}.",

@@ -82,3 +82,9 @@ def first_rows(frame: DataFrame, most: int) -> pa.Table:
     ]
     plain = any(isinstance(field.dataType, _AS_TEXT) for field in frame.schema.fields)
     return (frame.select(*columns) if plain else frame).limit(most).toArrow()
+
+
+def last_rows(spark: SparkSession, table: str, most: int) -> pa.Table:
+    """The last rows of a table in memory, by its name."""
+    rows = spark.table(quote(table))
+    return pa.Table.from_pylist([row.asDict(recursive=True) for row in rows.tail(most)])

@@ -11,22 +11,20 @@ from episode.spark.classic import class_of, items
 
 _OF_NO_TABLE = frozenset({"LocalRelation", "OneRowRelation", "Range", "LogicalRDD", "CTERelationRef", "UnionLoopRef"})
 """Leaves of plans that reach no file and no table of a catalog: values of the text, and what a program has given."""
-_SCRIPTS = frozenset({"ScriptTransformation"})
 
 
 def foreign_reads(frame: DataFrame, tables: Iterable[DataFrame]) -> list[str]:
-    """What a DataFrame reads or runs beside the tables, in words; nothing of it has run yet."""
+    """What a DataFrame reads beside the tables, in words; nothing of it has run yet."""
+    foreign = [leaf for plan in _plans(frame) for leaf in _leaves(plan) if class_of(leaf) not in _OF_NO_TABLE]
+    if not foreign:
+        return []
     known = [relation for table in tables for leaf in _leaves(_analysed(table)) if (relation := _relation(leaf))]
-    found = []
-    for plan in _plans(frame):
-        if any(name in _SCRIPTS for name in _node_names(plan)):
-            found.append("a program (TRANSFORM … USING)")
-        for leaf in _leaves(plan):
-            relation = _relation(leaf)
-            if class_of(leaf) in _OF_NO_TABLE or any(relation is not None and relation.equals(one) for one in known):
-                continue
-            found.append(leaf.nodeName())
-    return found
+    return [leaf.nodeName() for leaf in foreign if not _is_one_of(leaf, known)]
+
+
+def _is_one_of(leaf: Any, known: list[Any]) -> bool:
+    relation = _relation(leaf)
+    return relation is not None and any(relation.equals(one) for one in known)
 
 
 def _analysed(frame: DataFrame) -> Any:
@@ -49,13 +47,3 @@ def _relation(leaf: Any) -> Any:
     if kind == "LogicalRelation":
         return leaf.relation()
     return leaf.table() if kind.startswith("DataSourceV2") else None
-
-
-def _node_names(plan: Any) -> list[str]:
-    """The classes of a plan's nodes, by a walk from the root."""
-    found, open_ = [], [plan]
-    while open_:
-        node = open_.pop()
-        found.append(class_of(node))
-        open_ += items(node.children())
-    return found
