@@ -4,24 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from episode.errors import EpisodeAnalysisError
 from episode.lang.statement import parse_statement
 from episode.queries.correlating import CorrelateQuery, On, Pattern
 from episode.queries.expanding import ExpandQuery
+from episode.queries.explaining import check_format, explained
 from episode.queries.inputs import Table, arguments_of, checked_tables, every_table, session_of, text_of
 from episode.queries.keywords import check_statement_tables
 from episode.queries.language import Given, Length
 from episode.queries.match import MatchQuery, given_of, keys_of
 from episode.queries.options import Options, options_of
-from episode.queries.origins import origin_of, remember
+from episode.queries.origins import PlacedPattern, origin_of, remember
 from episode.queries.statement import StatementQuery
 from episode.queries.user_aggregates import register_aggregate
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from episode.pictures.picture import Picture
     from episode.queries.live_output import Into
     from episode.queries.why_not import WhyNot
     from episode.spark.live_query import LiveQuery
@@ -60,24 +63,28 @@ def explain(
     spark: SparkSession | None = None,
     options: Options | None = None,
     analyze: bool = False,
+    format: str = "text",
     tables: Mapping[str, Table] | None = None,
     **named: Table,
 ) -> str:
     """How `sql` would evaluate the statement: per MATCH_RECOGNIZE the program, predicate split, scan, shards, state.
 
     analyze: run the patterns, and say what the plans of all shards did.
+    format: 'text'; 'svg', a picture; 'html', a page with pictures, tables and the text. All are strings; a notebook
+        shows them as pictures.
     """
+    wanted = check_format(format)
     query = _statement(text, args, spark, options, every_table(tables, named))
     query.plan()
-    lines: list[str] = []
-    for _, planned in sorted(query.planned.items()):
-        lines += [*planned.explain(), *(planned.analysis() if analyze else []), ""]
-    if not lines:
-        of_streams = query.statement.streams is not None
-        lines = [
-            "No pattern in this statement: " + ("it is about streams." if of_streams else "Spark evaluates all of it.")
-        ]
-    return "\n".join(lines).rstrip()
+    of_streams = query.statement.streams is not None
+    none = "No pattern in this statement: " + ("it is about streams." if of_streams else "Spark evaluates all of it.")
+    return _shown(query.origin.patterns, analyze, wanted, none)
+
+
+def _shown(patterns: Sequence[PlacedPattern], analyze: bool, format: str, none: str = "") -> str:
+    from episode.pictures.plans.shown import shown
+
+    return shown([explained(one, analyze) for one in patterns], none, format)
 
 
 def why_not(
@@ -257,18 +264,17 @@ def explain_match(
     spark: SparkSession | None = None,
     options: Options | None = None,
     analyze: bool = False,
+    format: str = "text",
     tables: Mapping[str, Table] | None = None,
     **named: Table,
 ) -> str:
-    """How `match` would evaluate the pattern. analyze: run it, and say what the plans of all shards did."""
+    """How `match` would evaluate the pattern. analyze: run it, and say what the plans of all shards did. format: as in
+    `explain`."""
+    wanted = check_format(format)
     given = given_of(time, start, key, type_column, strategy, detect, granularity, probabilities, width)
     every = every_table(tables, named)
     query = MatchQuery(events, text, given, spark, options_of(options), every, arguments_of(args))
-    planned = query.planned()
-    lines = planned.explain()
-    if analyze:
-        lines += planned.analysis()
-    return "\n".join(lines)
+    return _shown([query.placed()], analyze, wanted)
 
 
 def pattern(
@@ -333,10 +339,13 @@ def explain_correlate(
     spark: SparkSession | None = None,
     options: Options | None = None,
     analyze: bool = False,
+    format: str = "text",
 ) -> str:
-    """How `correlate` would evaluate it. analyze: run it, and say what the plans of all shards did."""
-    planned = _correlation(live, archive, args, recency, on, where, ordered, spark, options).placed().planned
-    return "\n".join([*planned.explain(), *(planned.analysis() if analyze else [])])
+    """How `correlate` would evaluate it. analyze: run it, and say what the plans of all shards did. format: as in
+    `explain`."""
+    wanted = check_format(format)
+    query = _correlation(live, archive, args, recency, on, where, ordered, spark, options)
+    return _shown([query.placed()], analyze, wanted)
 
 
 def _correlation(
@@ -352,6 +361,66 @@ def _correlation(
 ) -> CorrelateQuery:
     arguments = arguments_of(args)
     return CorrelateQuery(live, archive, recency, on, where, ordered, options_of(options), spark, arguments)
+
+
+def plot(
+    result: DataFrame,
+    *,
+    pattern: int | None = None,
+    key: object = None,
+    between: tuple[object, object] | None = None,
+    match: int | None = None,
+    choose: str = "longest",
+    series: str | None = None,
+    most: int = 12,
+    width: int = 760,
+    height: int | None = None,
+) -> Picture:
+    """A picture of matches: an Altair chart that shows itself in a notebook; `.save(path)` writes HTML, SVG, PNG or
+    PDF, with nothing from the network. It needs `episode[plot]`.
+
+    result: as `sql`, `match` or `correlate` returned it. The picture shows one key of the pattern's input and its
+    matches: of a row pattern the series with the rows marked by label, of an event pattern lanes of events, of a
+    situation pattern bars, of a correlation both matches and the recency. Labels are asked of the engine: the
+    query need not put them out.
+    pattern: which one of a statement with several, from 1 on.
+    key: the value of the key column; several in order, or a mapping by name. None: that of the match that is chosen.
+    between: the first and the last time to show; None is no bound. Else, the match and what lies around it.
+    match: the number of a match within its key, from 1 on. None: the one that `choose` says.
+    choose: 'longest', 'shortest', or 'rarest key': the longest match of a key with the fewest.
+    series: the column to draw (default: the first number that the conditions are about).
+    most: how many matches are drawn at most; the picture says where there are more.
+    width, height: in pixels; height of the panel with the matches (default: as fits).
+    """
+    from episode.pictures.plotting import plot
+
+    wish = {"pattern": pattern, "key": key, "between": between, "match": match, "choose": choose}
+    return plot(result, **wish, series=series, most=most, width=width, height=height)
+
+
+def report(
+    result: DataFrame,
+    path: str | PathLike[str],
+    *,
+    title: str | None = None,
+    plots: int = 10,
+    rows: int = 50,
+) -> Path:
+    """Write what a query found to one HTML file, which opens anywhere, without the network; returns its path.
+
+    result: what `sql`, `match` or `correlate` returned, over tables.
+    path: of the file; one that is there is replaced.
+    title: the heading (None: from the query).
+    plots: how many pictures of single matches, the most telling ones, for each pattern. They need `episode[plot]`;
+        without it, the report says so.
+    rows: how many rows of the result are shown.
+
+    In it: the query, counts, matches over time, by key and by length, pictures, the first rows, what the columns of the
+    input hold, the plan, and how long it took. Spark runs the query twice, and collects only what the report shows.
+    """
+    from episode.reports.writing import write_report
+
+    return write_report(result, path, title, plots, rows)
 
 
 def sql_local(

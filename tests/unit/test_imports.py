@@ -35,10 +35,23 @@ ALLOWED = {
         "episode.live",
     },
     "paths": set(),
+    "pictures": {"episode.errors", "episode.lang", "episode.plan", "episode.matchers", "episode.queries"},
+    "reports": {"episode.errors", "episode.lang", "episode.queries"},
     "api": {"episode.errors", "episode.lang", "episode.queries"},
     "methods": {"episode.errors", "episode.lang", "episode.queries"},
     "streams": {"episode.errors", "episode.plan", "episode.queries", "episode.store"},
     "samples": set(),
+    "machine_samples": {"episode.samples"},
+    "studio": PUBLIC
+    | {
+        "episode.cli_errors",
+        "episode.lang",
+        "episode.live",
+        "episode.machine_samples",
+        "episode.queries",
+        "episode.samples",
+        "episode.terminal",
+    },
     "terminal": PUBLIC,
     "demo": PUBLIC | {"episode.terminal", "episode.samples"},
     "follow": PUBLIC | {"episode.terminal"},
@@ -49,6 +62,7 @@ ALLOWED = {
     "cli_options": PUBLIC | {"episode.cli_completing"},
     "cli_session": PUBLIC,
     "cli_tables": PUBLIC | {"episode.cli_inputs"},
+    "cli_plans": PUBLIC,
     "cli_results": PUBLIC | {"episode.cli_inputs", "episode.terminal"},
     "cli_follow": PUBLIC
     | {
@@ -59,6 +73,7 @@ ALLOWED = {
         "episode.follow",
         "episode.terminal",
     },
+    "cli_studio": PUBLIC | {"episode.cli_session", "episode.cli_tables", "episode.studio", "episode.terminal"},
     "cli_streams": PUBLIC | {"episode.cli_inputs", "episode.streams"},
     "cli_live": PUBLIC | {"episode.cli_inputs", "episode.cli_session", "episode.follow", "episode.terminal"},
     "demo_live": PUBLIC | {"episode.cli_live", "episode.terminal", "episode.streams"},
@@ -71,9 +86,11 @@ ALLOWED = {
         "episode.cli_interrupts",
         "episode.cli_live",
         "episode.cli_options",
+        "episode.cli_plans",
         "episode.cli_results",
         "episode.cli_session",
         "episode.cli_streams",
+        "episode.cli_studio",
         "episode.cli_tables",
         "episode.terminal",
         "episode.demo",
@@ -84,7 +101,11 @@ ALLOWED = {
 # Beyond that, inside functions only.
 ALLOWED_LAZILY = {
     "queries": {"episode.spark"},
-    "api": {"episode.spark.live_query"},
+    "studio": {"episode.spark"},
+    "cli_studio": {"episode.queries.inputs"},
+    "reports": {"episode.spark", "episode.pictures"},
+    "pictures": {"episode.spark"},
+    "api": {"episode.spark.live_query", "episode.reports", "episode.pictures"},
     "terminal": {"episode.matchers.compile_reports"},
     "cli_errors": {"episode.spark.errors"},
     "cli_session": {"episode.spark.launching"},
@@ -106,12 +127,14 @@ TO_BE_PARTED: set[tuple[str, str]] = set()
 FREE = {"__init__"}  # the public names
 LAZY_SPARK = {
     "queries",
+    "reports",
     "api",
     "methods",
     "streams",
     "cli_errors",
     "demo",
     "follow",
+    "studio",
 }  # may name pyspark, but not load it when they are loaded
 
 
