@@ -20,7 +20,7 @@ from episode.plan.rows.plan import RowPatternPlan
 from episode.plan.types import is_integer
 from episode.queries.reasons.finding import Asked, Finding
 from episode.queries.reasons.plain import plain
-from episode.queries.reasons.row_outcomes import Attempt, Outcomes
+from episode.queries.reasons.row_attempts import Attempt, Outcomes
 from episode.queries.reasons.times import length_of
 
 MOST_FINDINGS = 8

@@ -7,21 +7,17 @@ step by step, with the same conditions (`matchers.rows.exploring`); what is said
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from episode.lang.rows.syntax import MatchMode, MatchRecognize
+from episode.lang.rows.syntax import MatchRecognize
 from episode.matchers.compiled import ensure_compiled, groups_of
 from episode.matchers.keys import KeyCoder
 from episode.matchers.ordering import events_of
 from episode.matchers.protocol import EventBatch
-from episode.matchers.rows.exploring import Explorer
-from episode.matchers.rows.made import Made, Tried, matches_of, tried_by
-from episode.matchers.rows.readings import Readings
 from episode.plan.expressions import Load
 from episode.plan.rows.conjuncts import Conjunct, plan_conjuncts
 from episode.plan.rows.plan import RowPatternPlan
@@ -30,7 +26,7 @@ from episode.plan.types import is_event_time
 from episode.queries.inspecting import Inspected
 from episode.queries.languages.rows import BoundRowPattern
 from episode.queries.reasons.finding import Asked, Finding
-from episode.queries.reasons.row_outcomes import Attempt, Outcomes
+from episode.queries.reasons.row_attempts import Attempt, RowAttempts
 from episode.queries.reasons.row_words import RowWords
 from episode.queries.reasons.times import later
 
@@ -38,8 +34,6 @@ MOST_STARTS = 1_000
 """So many start rows are looked at."""
 MOST_STEPS = 60_000
 """So many steps all attempts together may take."""
-MOST_WAYS = 4
-"""So many ways through the pattern are looked for, where one of them is a match."""
 
 
 def reasons(inspected: Inspected, asked: Asked) -> tuple[Finding, ...]:
@@ -87,8 +81,8 @@ def reasons_over(
     if len(events) == 0:
         return (words.no_rows(),)
     starts, said = _starts(bound.plan, events, asked, words)
-    attempts = _Attempts.of(bound, events, conjuncts, words)
-    return (*said, *attempts.findings(starts, most_starts, most_steps))
+    attempts = RowAttempts.of(spec, bound.plan, events, conjuncts)
+    return (*said, *_findings(attempts, starts, words, most_starts, most_steps))
 
 
 def _starts(
@@ -121,56 +115,18 @@ def _starts(
     return np.array([] if nearest is None else [nearest], np.int64), [said]
 
 
-@dataclass(frozen=True)
-class _Attempts:
-    """The attempts over the rows of one key."""
-
-    plan: RowPatternPlan
-    made: Made
-    tried: Tried
-    outcomes: Outcomes
-    words: RowWords
-
-    @staticmethod
-    def of(
-        bound: BoundRowPattern, events: EventBatch, conjuncts: dict[str, tuple[Conjunct, ...]], words: RowWords
-    ) -> _Attempts:
-        spec = bound.spec(events.table.schema)
-        made = matches_of(spec, events)
-        readings = Readings(bound.plan, events, conjuncts)
-        outcomes = Outcomes(bound.plan, Explorer.of(readings.trial), readings)
-        return _Attempts(bound.plan, made, tried_by(spec, events, made), outcomes, words)
-
-    def findings(self, starts: np.ndarray, most_starts: int, most_steps: int) -> Iterator[Finding]:
-        chosen = self._promising(starts)[:most_starts]
-        attempts: list[Attempt] = []
-        left = most_steps
-        for at, start in enumerate(chosen):
-            share = max(left // (len(chosen) - at), left // 4)
-            attempt = self._attempt(int(start), min(left, share))
-            left -= attempt.steps
-            attempts.append(attempt)
-        yield from self.words.findings(attempts, self.outcomes)
-        unseen = len(starts) - len(chosen)
-        partly = sum(not attempt.complete for attempt in attempts)
-        if unseen or partly:
-            yield self.words.limit(len(starts), unseen, partly, most_starts, most_steps)
-
-    def _promising(self, starts: np.ndarray) -> np.ndarray:
-        """Start rows that offer a first label of the pattern, and then the others."""
-        program, bits = self.outcomes.explorer.trial.program, self.outcomes.explorer.trial.bits
-        offers = (bits[starts] & program.first_bits) != 0
-        return starts if program.nullable else np.concatenate([starts[offers], starts[~offers]])
-
-    def _attempt(self, start: int, steps: int) -> Attempt:
-        number = self.made.before(start)
-        matches = self.made.beginning_at(start)
-        if matches:
-            return self.outcomes.found(start, number, matches, min(steps, MOST_STEPS // 100), MOST_WAYS)
-        attempt = self.outcomes.explored(start, number, steps)
-        if not attempt.accepted:
-            return attempt
-        attempt = replace(attempt, skipped_by=self.tried.skipped_by(start))
-        if attempt.skipped_by is None and self.plan.rules.mode is MatchMode.INCREMENTAL:
-            attempt = replace(attempt, ended_by=self.made.ending_at(start + attempt.accepted[0].length - 1))
-        return attempt
+def _findings(
+    attempts: RowAttempts, starts: np.ndarray, words: RowWords, most_starts: int, most_steps: int
+) -> Iterator[Finding]:
+    chosen = attempts.promising(starts)[:most_starts]
+    made: list[Attempt] = []
+    left = most_steps
+    for at, start in enumerate(chosen):
+        attempt = attempts.attempt(int(start), max(left // (len(chosen) - at), left // 4))
+        left = max(0, left - attempt.steps)
+        made.append(attempt)
+    yield from words.findings(made, attempts.outcomes)
+    unseen = len(starts) - len(chosen)
+    partly = sum(not attempt.complete for attempt in made)
+    if unseen or partly:
+        yield words.limit(len(starts), unseen, partly, most_starts, most_steps)

@@ -1,15 +1,25 @@
-"""What the attempts of a row pattern came to, start row by start row."""
+"""What the attempts of a row pattern came to, start row by start row: the matcher's matches, and the ways explored."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
 
 from episode.lang.rows.syntax import MatchMode
+from episode.matchers.protocol import EventBatch
 from episode.matchers.rows.exploring import WINDOW, Explorer, Failure, Path, instructions_of
-from episode.matchers.rows.made import Match
+from episode.matchers.rows.made import Made, Match, Tried, matches_of, tried_by
 from episode.matchers.rows.readings import Reading, Readings
+from episode.matchers.rows.spec import RowPatternSpec
+from episode.plan.rows.conjuncts import Conjunct
 from episode.plan.rows.plan import RowPatternPlan
+
+MOST_WAYS = 4
+"""So many other ways through the pattern are looked for, where one of them is a match,"""
+FEW_STEPS = 500
+"""in so many steps."""
 
 
 @dataclass(frozen=True)
@@ -44,9 +54,9 @@ class Outcomes:
     explorer: Explorer
     readings: Readings
 
-    def found(self, start: int, number: int, matches: Sequence[Match], steps: int, ways: int) -> Attempt:
+    def found(self, start: int, number: int, matches: Sequence[Match], steps: int) -> Attempt:
         """A start row with matches: which other ways through the pattern are there?"""
-        explored = self.explorer.explore(start, number, steps, ways=ways + len(matches), alike=True)
+        explored = self.explorer.explore(start, number, steps, ways=MOST_WAYS + len(matches), alike=True)
         known = {self._labels(match) for match in matches}
         others = {}
         for _, path in explored.accepted:
@@ -89,6 +99,49 @@ class Outcomes:
 
     def _labels(self, match: Match) -> tuple[str, ...]:
         return tuple(self.label(instruction) for instruction in match.instructions)
+
+
+@dataclass(frozen=True)
+class RowAttempts:
+    """The attempts over the rows of one key. made: the matches of the query; tried: what it made of start rows."""
+
+    plan: RowPatternPlan
+    made: Made
+    tried: Tried
+    outcomes: Outcomes
+
+    @staticmethod
+    def of(
+        spec: RowPatternSpec,
+        plan: RowPatternPlan,
+        events: EventBatch,
+        conjuncts: Mapping[str, tuple[Conjunct, ...]],
+    ) -> RowAttempts:
+        """Match the events, which are all of one key."""
+        made = matches_of(spec, events)
+        readings = Readings(plan, events, conjuncts)
+        outcomes = Outcomes(plan, Explorer.of(readings.trial), readings)
+        return RowAttempts(plan, made, tried_by(spec, events, made), outcomes)
+
+    def promising(self, starts: np.ndarray) -> np.ndarray:
+        """Start rows that offer a first label of the pattern, and then the others."""
+        trial = self.outcomes.explorer.trial
+        offers = (trial.bits[starts] & trial.program.first_bits) != 0
+        return starts if trial.program.nullable else np.concatenate([starts[offers], starts[~offers]])
+
+    def attempt(self, start: int, steps: int) -> Attempt:
+        """What became of a start row, explored in at most so many steps."""
+        number = self.made.before(start)
+        matches = self.made.beginning_at(start)
+        if matches:
+            return self.outcomes.found(start, number, matches, min(steps, FEW_STEPS))
+        attempt = self.outcomes.explored(start, number, steps)
+        if not attempt.accepted:
+            return attempt
+        attempt = replace(attempt, skipped_by=self.tried.skipped_by(start))
+        if attempt.skipped_by is None and self.plan.rules.mode is MatchMode.INCREMENTAL:
+            attempt = replace(attempt, ended_by=self.made.ending_at(start + attempt.accepted[0].length - 1))
+        return attempt
 
 
 def _match(start: int, path: Path) -> Match:
