@@ -149,14 +149,35 @@ def test_keys_and_plan(client: TestClient) -> None:
         "keys": [{"key": {"k": "x"}, "rows": 3}, {"key": {"k": "y"}, "rows": 2}],
         "more": False,
     }
-    assert "PATTERN" in client.get(f"/api/runs/{run['id']}/plan").json()["text"].upper()
+    for analyze in (False, True):
+        plan = client.post(f"/api/runs/{run['id']}/plan", json={"analyze": analyze}).json()["html"]
+        assert "<svg" in plan
+        assert ("attempts" in plan) == analyze
 
 
 def test_a_query_without_a_pattern_has_nothing_to_look_at(client: TestClient) -> None:
     run = ended(client, "SELECT 1 AS one")
-    answer = client.get(f"/api/runs/{run['id']}/plan")
+    answer = client.post(f"/api/runs/{run['id']}/plan", json={})
     assert answer.status_code == 400
     assert "no pattern" in answer.json()["problem"]["message"]
+
+
+def test_a_plot(client: TestClient) -> None:
+    run = ended(client, FALLS)
+    found = client.post(f"/api/runs/{run['id']}/plot", json={"key": {"k": "y"}, "width": 500}).json()
+    assert found["key"] == {"k": "y"}
+    assert found["asks"] == "number"
+    assert found["spec"]["$schema"].startswith("https://vega.github.io/schema/vega-lite/")
+    wrong = client.post(f"/api/runs/{run['id']}/plot", json={"choose": "nicest"})
+    assert wrong.status_code == 400
+    assert "nicest" in wrong.json()["problem"]["message"]
+
+
+def test_a_report(client: TestClient) -> None:
+    run = ended(client, FALLS)
+    answer = client.post(f"/api/runs/{run['id']}/report", json={})
+    assert answer.headers["content-disposition"] == 'attachment; filename="episode-report.html"'
+    assert "MATCH_RECOGNIZE" in answer.text
 
 
 def test_why_not(client: TestClient) -> None:

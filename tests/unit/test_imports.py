@@ -101,8 +101,7 @@ ALLOWED = {
 # Beyond that, inside functions only.
 ALLOWED_LAZILY = {
     "queries": {"episode.spark"},
-    "studio": {"episode.spark"},
-    "cli_studio": {"episode.queries.inputs"},
+    "studio": {"episode.pictures", "episode.spark"},
     "reports": {"episode.spark", "episode.pictures"},
     "pictures": {"episode.spark"},
     "api": {"episode.spark.live_query", "episode.reports", "episode.pictures"},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable
+from functools import cache
 from importlib.resources import files
 from typing import Any
 
@@ -28,6 +29,8 @@ MOST_BYTES = 1_000_000
 """Of the body of a request."""
 MOST_ROWS = 500
 """Rows in one answer."""
+WISHES = ("pattern", "key", "between", "match", "choose", "series")
+"""What a page may say of a plot."""
 PAGE_FILES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 
 Endpoint = Callable[[Request], Awaitable[Response]]
@@ -51,7 +54,9 @@ def application(studio: Studio, access: Access) -> Starlette:
         Route("/api/runs/{run}/cancel", _answered(pages.cancel), methods=["POST"]),
         Route("/api/runs/{run}/count", _answered(pages.count), methods=["POST"]),
         Route("/api/runs/{run}/keys", _answered(pages.keys)),
-        Route("/api/runs/{run}/plan", _answered(pages.plan)),
+        Route("/api/runs/{run}/plot", _answered(pages.plot), methods=["POST"]),
+        Route("/api/runs/{run}/plan", _answered(pages.plan), methods=["POST"]),
+        Route("/api/runs/{run}/report", _answered(pages.report), methods=["POST"]),
         Route("/api/runs/{run}/why-not", _answered(pages.why_not), methods=["POST"]),
         Route("/api/streams", _answered(pages.streams)),
         Route("/api/notebook", _answered(pages.notebook), methods=["POST"]),
@@ -161,9 +166,20 @@ class Pages:
         pattern = _number(request, "pattern", 1)
         return JSONResponse(await run_in_threadpool(looking.keys, self._runs, self._run(request), pattern))
 
+    async def plot(self, request: Request) -> Response:
+        run, body = self._run(request), await _body(request)
+        wish = {name: body[name] for name in WISHES if body.get(name) is not None}
+        width = body.get("width")
+        wide = min(max(width, 300), 2_000) if isinstance(width, int) else 760
+        return JSONResponse(await run_in_threadpool(looking.plot, self._runs, run, wish, wide))
+
     async def plan(self, request: Request) -> Response:
-        text = await run_in_threadpool(looking.plan_text, self._runs, self._run(request))
-        return JSONResponse({"text": text})
+        run, analyze = self._run(request), (await _body(request)).get("analyze") is True
+        return JSONResponse({"html": await run_in_threadpool(looking.plan, self._runs, run, analyze)})
+
+    async def report(self, request: Request) -> Response:
+        content = await run_in_threadpool(looking.report, self._runs, self._run(request), self.studio.directory)
+        return _download(content, "text/html", "episode-report.html")
 
     async def why_not(self, request: Request) -> Response:
         run, place = self._run(request), _place(await _body(request))
@@ -233,6 +249,7 @@ def _file(name: str) -> Response:
     return Response((folder / name).read_bytes(), media_type=f"{PAGE_FILES[suffix]}; charset=utf-8")
 
 
+@cache
 def _vega_script() -> str:
     import vl_convert
 

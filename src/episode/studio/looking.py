@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from episode.errors import EpisodeAnalysisError
@@ -52,10 +53,48 @@ def why_not(runs: Runs, run: Run, place: Place) -> dict[str, Any]:
     return {**found.to_dict(), "text": str(found)}
 
 
-def plan_text(runs: Runs, run: Run) -> str:
-    """The plan in words."""
-    origin = _origin(run)
-    return "\n\n".join("\n".join(placed.planned.explain()) for placed in origin.patterns)
+def plot(runs: Runs, run: Run, wish: Mapping[str, Any], width: int) -> dict[str, Any]:
+    """A chart of matches for Vega-Lite, and of which key it is. wish: as of `episode.plot`. asks: what kind of values the
+    horizontal axis has, where a place on it can be asked about."""
+    from episode.pictures.axis import PLACE
+    from episode.pictures.charts.drawing import spec_of
+    from episode.pictures.looking import look
+
+    frame = _planned(run)
+    with runs.jobs(run):
+        shown = look(frame, **{**wish, "pattern": _number(run, wish.get("pattern"))}, width=width)
+    return {
+        "spec": spec_of(shown, width),
+        "key": {name: cell(value) for name, value in shown.key.items()},
+        "description": shown.description,
+        "asks": None if shown.axis.kind == PLACE else shown.axis.kind,
+    }
+
+
+def plan(runs: Runs, run: Run, analyze: bool) -> str:
+    """The plans of all patterns as HTML: pictures, tables, words. analyze: they are run, and say what they did."""
+    from episode.pictures.plans.shown import PlanPage, shown
+    from episode.queries.explaining import explained
+
+    patterns = _origin(run).patterns
+    with runs.jobs(run):
+        page = shown([explained(placed, analyze) for placed in patterns], "", "html")
+    assert isinstance(page, PlanPage)
+    return page.fragment
+
+
+def report(runs: Runs, run: Run, directory: Path) -> bytes:
+    """A report of the run, as the bytes of its file."""
+    import episode
+
+    frame = _planned(run)
+    path = directory / f"{run.id}.html"
+    with runs.jobs(run):
+        episode.report(frame, path)
+    try:
+        return path.read_bytes()
+    finally:
+        path.unlink()
 
 
 def _number(run: Run, pattern: int | None) -> int | None:

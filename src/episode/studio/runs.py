@@ -119,12 +119,12 @@ class Runs:
         self._runs: OrderedDict[str, Run] = OrderedDict()
         self._lock = Lock()
         self._started = 0
-        self._closed = False
+        self.closed = False
 
     def start(self, text: str) -> Run:
         """Run a text; what is wrong with it becomes the problem of the run."""
         with self._lock:
-            if self._closed:
+            if self.closed:
                 raise EpisodeError("The studio is stopping.")
             self._started += 1
             run = Run(text, self._started)
@@ -165,7 +165,7 @@ class Runs:
     def close(self) -> None:
         """Cancel all runs and wait for them; no new one begins."""
         with self._lock:
-            self._closed = True
+            self.closed = True
         deadline = time.monotonic() + PATIENCE
         going = [run for run in self._runs.values() if run.state == RUNNING]
         while going and time.monotonic() < deadline:

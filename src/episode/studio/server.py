@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from threading import Event, Thread
@@ -27,12 +27,13 @@ PERIOD = 0.2
 
 @dataclass(frozen=True)
 class Serving:
-    """A server that runs in a thread of its own."""
+    """A server that runs in a thread of its own. at_end: called when it has stopped."""
 
     studio: Studio
     access: Access
     server: uvicorn.Server
     thread: Thread
+    at_end: Callable[[], None]
 
     @property
     def address(self) -> str:
@@ -44,10 +45,11 @@ class Serving:
         self.studio.close()
         self.server.should_exit = True
         self.thread.join(ENDED + STARTED)
+        self.at_end()
 
 
-def start(studio: Studio, port: int | None = None) -> Serving:
-    """Serve a studio at a port; None: the usual one, or any other that is free."""
+def start(studio: Studio, port: int | None = None, at_end: Callable[[], None] = lambda: None) -> Serving:
+    """Serve a studio at a port; None: the usual one, or any other that is free. at_end: called when it has stopped."""
     bound = _bound(port)
     access = Access(bound.getsockname()[1])
     config = uvicorn.Config(
@@ -63,7 +65,8 @@ def start(studio: Studio, port: int | None = None) -> Serving:
     thread = Thread(target=server.run, kwargs={"sockets": [bound]}, name="episode studio", daemon=True)
     thread.start()
     _wait_for(server, thread)
-    return Serving(studio, access, server, thread)
+    Thread(target=studio.warm, name="episode studio warming", daemon=True).start()
+    return Serving(studio, access, server, thread, at_end)
 
 
 def _wait_for(server: uvicorn.Server, thread: Thread) -> None:

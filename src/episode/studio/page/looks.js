@@ -95,21 +95,18 @@ export class Looks {
   }
 
   async draw(chart, asked) {
-    const [found, embed] = await Promise.all([post(`/api/runs/${this.run.id}/plot`, asked), loadVega()]);
-    const target = make("div", {});
-    const note = make("p", { class: "quiet" }, found.can_ask
-      ? "Click a place in the chart to ask why no match begins there." : "");
+    const width = Math.max(420, Math.min(1600, chart.clientWidth - 190));
+    const [found, embed] = await Promise.all([post(`/api/runs/${this.run.id}/plot`, { ...asked, width }), loadVega()]);
+    const target = make("div", { role: "figure", "aria-label": found.description });
+    const note = found.asks ? make("p", { class: "quiet" },
+      "Click a place in the chart to ask why no match begins there; or choose key and time under “Why not?”.") : null;
     fill(chart, target, note);
-    const dark = getComputedStyle(document.documentElement).colorScheme === "dark"
-      || (document.documentElement.dataset.theme !== "light" && matchMedia("(prefers-color-scheme: dark)").matches);
-    const { view } = await embed(target, found.spec, { ast: true, actions: false, renderer: "svg", theme: dark ? "dark" : undefined,
-      config: { background: "transparent" } });
-    target.firstElementChild?.setAttribute("tabindex", "-1");
-    chart.classList.toggle("can-ask", found.can_ask);
-    if (!found.can_ask) return;
+    const { view } = await embed(target, found.spec, { ast: true, actions: false, renderer: "svg", logLevel: 1 });
+    chart.classList.toggle("can-ask", Boolean(found.asks));
+    if (!found.asks) return;
     view.addEventListener("click", (event, item) => {
-      const at = timeAt(view, event, item, found.time);
-      if (at !== null) this.ask({ pattern: asked.pattern, key: found.key, at });
+      const around = placesAround(view, event, item);
+      if (around) this.ask({ pattern: asked.pattern, key: found.key, between: around.map((one) => written(one, found.asks)) });
     });
   }
 
@@ -122,7 +119,8 @@ export class Looks {
     const answer = make("div", { id: "answer", "aria-live": "polite" });
     fill(panel, make("p", { class: "busy" }, "Looking for keys …"), answer);
     const keys = await this.keys(given.pattern);
-    const asked = { pattern: given.pattern, key: given.key ?? keys.keys[0]?.key ?? null, at: given.at ?? null, until: null };
+    const [at, until] = given.between ?? [null, null];
+    const asked = { pattern: given.pattern, key: given.key ?? keys.keys[0]?.key ?? null, at, until };
     const choice = this.keyChoice(keys, null, (key) => { asked.key = key; });
     if (choice && given.key) {
       const at = keys.keys.findIndex((one) => named(one.key) === named(given.key));
@@ -140,7 +138,7 @@ export class Looks {
       make("button", { type: "submit", class: "primary" }, "Ask"));
     fill(panel, make("p", { class: "quiet" },
       "Where did you expect a match? Choose a key and when it should have begun; the pattern is tried there again, step by step."), form, answer);
-    if (given.at != null) await ask();
+    if (given.between) await ask();
   }
 
   async answer(target, asked) {
@@ -168,38 +166,39 @@ export class Looks {
 
   // ---- the plan ------------------------------------------------------------------------------------
 
-  async plan() {
+  async plan(analyze = false) {
     const panel = $("panel-plan");
-    await this.attempt(panel, "Planning …", async () => {
-      const found = await get(`/api/runs/${this.run.id}/plan`);
-      const parts = [];
-      if (found.svg) {
-        const picture = make("div", { class: "plan-picture" });
-        const parsed = new DOMParser().parseFromString(found.svg, "image/svg+xml").documentElement;
-        picture.append(document.importNode(parsed, true));
-        parts.push(picture);
-      }
-      parts.push(make("details", { open: !found.svg }, make("summary", {}, "The plan in words"), make("pre", { class: "plan-text" }, found.text)));
-      fill(panel, ...parts, make("span"));
+    await this.attempt(panel, analyze ? "Running it to see what it does …" : "Planning …", async () => {
+      const found = await post(`/api/runs/${this.run.id}/plan`, { analyze });
+      const page = new DOMParser().parseFromString(found.html, "text/html");
+      const again = make("button", { type: "button", onclick: () => this.plan(true) }, "Run it and count");
+      const words = analyze ? "With what it did in a run." : "As it is planned. What did it do? Run it once more to see attempts, rows and times:";
+      fill(panel, make("p", { class: "choices" }, make("span", { class: "quiet" }, words), analyze ? null : again),
+        make("div", { class: "plan-picture" }, ...[...page.head.children, ...page.body.children].map((one) => document.importNode(one, true))));
     });
   }
 }
 
-// The time of a click: where the axis of time has it. Charts of several views name their scales after the view.
-function timeAt(view, event, item, name) {
-  const datum = item?.datum?.datum ?? item?.datum;
-  if (datum && name && datum[name] != null && typeof datum[name] !== "object") return written(datum[name]);
-  let group = item;
-  while (group && !(group.marktype === "group" && group.context?.scales)) group = group.mark?.group ?? group.group;
-  const scales = group?.context?.scales ?? view._runtime.scales;
-  const found = Object.keys(scales).find((one) => one === "x" || one.endsWith("_x"));
-  if (!found) return null;
-  const scale = scales[found].value;
-  const rect = view.container().querySelector("svg,canvas").getBoundingClientRect();
-  let x = event.clientX - rect.left - view.origin()[0];
-  for (let one = group; one && one.x; one = one.mark?.group) x -= one.x;
-  const value = scale.invert?.(x);
-  return value == null ? null : written(value);
+// The places on the horizontal axis a few pixels around a click. Each panel of a chart has scales of its own.
+function placesAround(view, event, item) {
+  const groups = [];
+  for (let one = item; one; one = one.mark?.group) if (one.mark?.marktype === "group") groups.push(one);
+  const scaleOf = (one) => one?.context?.scales?.x ?? Object.entries(one?.context?.scales ?? {}).find(([name]) => /(^|_)x$/.test(name))?.[1];
+  const panel = groups.find(scaleOf);
+  const scale = (scaleOf(panel) ?? Object.entries(view._runtime.scales).find(([name]) => /(^|_)x$/.test(name))?.[1])?.value;
+  if (!scale?.invert) return null;
+  const frame = view.container().querySelector("svg, canvas").getBoundingClientRect();
+  let x = event.clientX - frame.left - view.origin()[0];
+  for (const one of groups.slice(groups.indexOf(panel))) x -= one.x ?? 0;
+  const [low, high] = [Math.min(...scale.range()), Math.max(...scale.range())];
+  if (x < low - NEAR || x > high + NEAR) return null;
+  return [x - NEAR, x + NEAR].map((one) => scale.invert(Math.min(high, Math.max(low, one))));
 }
 
-const written = (value) => value instanceof Date ? value.toISOString() : typeof value === "number" ? Math.round(value) : value;
+const NEAR = 5; // pixels to either side of a click
+
+// A place on the axis as the server reads it: times on the clock of the session, without a zone.
+function written(value, kind) {
+  if (kind !== "time") return Number(Number(value).toPrecision(12));
+  return new Date(Number(value)).toISOString().replace("T", " ").replace("Z", "");
+}

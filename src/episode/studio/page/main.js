@@ -29,7 +29,7 @@ function view(name) {
 
 const tabs = [...document.querySelectorAll("[role=tab]")];
 
-function open(name, focus = false) {
+function select(name, focus = false) { // opens a tab, whatever is in it
   for (const tab of tabs) {
     const chosen = tab.id === `tab-${name}`;
     if (chosen) tab.hidden = false;
@@ -38,6 +38,10 @@ function open(name, focus = false) {
     $(tab.getAttribute("aria-controls")).hidden = !chosen;
     if (chosen && focus) tab.focus();
   }
+}
+
+function open(name, focus = false) { // opens a tab and fills it
+  select(name, focus);
   if (name === "rows") kept.set("tab", null);
   else if (name !== "preview") {
     kept.set("tab", name);
@@ -68,26 +72,12 @@ function theme(name) {
 
 const editor = new Editor((text) => kept.set("text", text));
 const looks = new Looks({
-  ask: async (place) => {
-    await open("rows");
-    fill($("panel-why"));
-    $("panel-why").dataset.run = looks.run.id;
-    const asked = looks.why(place);
-    $("panel-why").dataset.run = looks.run.id;
-    select("why");
-    await asked;
+  ask: (place) => {
+    select("why", true);
+    return looks.why(place);
   },
   place: (start, end) => editor.select(start, end),
 });
-
-function select(name) { // opens a tab whose content is being made
-  for (const tab of tabs) {
-    const chosen = tab.id === `tab-${name}`;
-    tab.setAttribute("aria-selected", String(chosen));
-    tab.tabIndex = chosen ? 0 : -1;
-    $(tab.getAttribute("aria-controls")).hidden = !chosen;
-  }
-}
 
 const runner = new Runner({
   changed: (run) => {
@@ -118,6 +108,24 @@ async function run() {
   await started;
 }
 
+async function report(event) {
+  const button = event.target;
+  if (!runner.run || runner.run.state !== "done") {
+    $("run-state").textContent = "A report is of a run: run the query first.";
+    return;
+  }
+  button.disabled = true;
+  button.textContent = "Writing …";
+  try {
+    await download(`/api/runs/${runner.id}/report`, {}, "episode-report.html");
+  } catch (error) {
+    $("run-state").textContent = error.message;
+  } finally {
+    button.disabled = false;
+    button.textContent = "Report";
+  }
+}
+
 async function preview(name) {
   open("preview");
   const panel = $("panel-preview");
@@ -142,6 +150,7 @@ function connect() {
   $("theme").addEventListener("change", (event) => theme(event.target.value));
   for (const tab of document.querySelectorAll(".view-tab")) tab.addEventListener("click", () => view(tab.dataset.view));
   $("export-sql").addEventListener("click", () => save(new Blob([editor.text], { type: "application/sql" }), "episode-query.sql"));
+  $("export-report").addEventListener("click", report);
   $("export-notebook").addEventListener("click", () => download("/api/notebook", { text: editor.text }, "episode-query.ipynb"));
 }
 

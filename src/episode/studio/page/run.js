@@ -19,6 +19,7 @@ export class Runner {
   async start(text) {
     this.forget();
     $("run-state").textContent = "Starting …";
+    $("run-state").dataset.state = "running";
     fill($("panel-rows"));
     const run = await post("/api/runs", { text });
     await this.follow(run.id);
