@@ -29,8 +29,9 @@ from episode.lang.syntax import ReturnItem, Scalar
 from episode.plan.events.names import is_of_classes
 from episode.queries.reasons.event_steps import Step, choosing, own_conditions, parts_of, variables_in
 from episode.queries.reasons.event_trials import MOST, Candidates, Trials
-from episode.queries.reasons.event_words import Words, counted, listed
+from episode.queries.reasons.event_words import Words
 from episode.queries.reasons.finding import Finding
+from episode.queries.reasons.wording import counted, listed
 
 WIDER = 4
 """How many times longer than WITHIN a match may take to be spoken of as one outside it."""
@@ -116,6 +117,17 @@ class Failures:
             message = f"{names} is null in the events {called}{where}, and null is equal to nothing."
             return Finding("condition", message, query.same[0].span, count=len(found), data=data), 0
         return None, len(found)
+
+    def numbers(self, query: EventQuery, one: EventClass, stretch: Trials) -> tuple[int, int, str]:
+        """How many events are of a class, how many of them qualify by themselves, and both in words."""
+        alone = replace(query, pattern=one, conditions=(), same=(), strategy=Strategy.ANY)
+        found = stretch.candidates(alone)
+        own = own_conditions(query, one.variable)
+        if not own:
+            return len(found), len(found), _of(found)
+        narrowed = stretch.candidates(replace(alone, conditions=tuple(map(_of_one_event, own))))
+        satisfy = f"{'at least ' if narrowed.more else ''}{len(narrowed):,} by their own conditions"
+        return len(found), len(narrowed), f"{_of(found)}, {satisfy}"
 
     def _nothing(self, step: Step, stretch: Trials) -> Finding:
         assert step.part is not None

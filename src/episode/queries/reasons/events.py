@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from episode.errors import EpisodeError, EpisodeUnsupportedError
-from episode.lang.events.syntax import EventClass, EventQuery, Strategy
+from episode.lang.events.syntax import Closure, EventClass, EventQuery, Strategy
 from episode.matchers.keys import KeyCoder
 from episode.matchers.ordering import events_of, order_image, start_image
 from episode.matchers.protocol import InputOrder, OrderKey
@@ -34,12 +34,14 @@ from episode.queries.reasons.event_steps import (
     alternatives_of,
     choosing,
     is_single,
+    parts_of,
     steps_of,
 )
 from episode.queries.reasons.event_trials import Candidates, Events, Trials
-from episode.queries.reasons.event_words import Words, counted
+from episode.queries.reasons.event_words import Words
 from episode.queries.reasons.finding import Asked, Finding
 from episode.queries.reasons.times import earlier
+from episode.queries.reasons.wording import counted
 
 FOUND = 100
 """Matches that are counted where there are some."""
@@ -152,7 +154,7 @@ class Question:
         for number, alternative in enumerate(alternatives):
             attempt = self.attempt(trials, replace(self.query, pattern=alternative))
             answers += self._failure(attempt, failures, alternative is not self.query.pattern)
-            tallies.append(_tally(attempt, words, number + 1 if len(alternatives) > 1 else None))
+            tallies.append(_tally(attempt, failures, number + 1 if len(alternatives) > 1 else None))
         if not any(one.kind == "window" for one in answers):
             late = failures.outside_window(self.query, whole=True)
             answers += [] if late is None else [late]
@@ -192,19 +194,22 @@ class Question:
         return failures.group(step, before) if step.kind == GROUP else failures.negation(step, before)
 
     def _inside(self, step: Step, stretch: Trials, failures: Failures) -> list[Finding]:
-        """Of a component that is a pattern itself: what it lacks, if it has no match by itself."""
+        """Of a component that is a pattern itself: what it lacks, if it has no match by itself; of a closure, what one
+        round lacks."""
         found: list[Finding] = []
         assert step.part is not None
         inner = replace(failures, trials=stretch)
-        for alternative in alternatives_of(step.part):
-            if isinstance(alternative, EventClass) or alternative is self.query.pattern:
-                query = replace(step.query, pattern=alternative)
-                lacking, _ = inner.lacking(query, alternative, stretch, 1) if is_single(alternative) else (None, 0)
+        for alternative in alternatives_of(step.part.part if isinstance(step.part, Closure) else step.part):
+            query = replace(step.query, pattern=alternative)
+            if isinstance(alternative, EventClass):
+                lacking, _ = inner.lacking(query, alternative, stretch, 1)
                 if lacking is None:
                     return []
                 found.append(lacking)
                 continue
-            attempt = self.attempt(stretch, replace(step.query, pattern=alternative))
+            if parts_of(alternative) == (alternative,):
+                return []
+            attempt = self.attempt(stretch, query)
             if attempt.failed is None:
                 return []
             found += self._failure(attempt, inner, True)
@@ -283,17 +288,23 @@ def _undecided(attempt: Attempt, is_alternative: bool, query: EventQuery) -> Fin
     return Finding("bound", message, query.source.pattern)
 
 
-def _tally(attempt: Attempt, words: Words, number: int | None) -> Finding:
-    """What was left after each step."""
+def _tally(attempt: Attempt, failures: Failures, number: int | None) -> Finding:
+    """What was left after each step; of components also how many events are of the class and qualify by themselves."""
     steps: list[dict[str, object]] = []
-    for step, found in attempt.passed:
-        steps.append({"step": _named(step, words), "kind": step.kind, "left": len(found), "at_least": found.more})
-    if attempt.failed is not None:
-        failed = attempt.failed
-        steps.append({"step": _named(failed, words), "kind": failed.kind, "left": 0, "at_least": False})
-    told = "; ".join(f"{one['step']}: {'at least ' if one['at_least'] else ''}{one['left']:,}" for one in steps)
+    words, told = failures.words, []
+    tried = [*attempt.passed, *([] if attempt.failed is None else [(attempt.failed, None)])]
+    for place, (step, found) in enumerate(tried):
+        left, more = (0, False) if found is None else (len(found), found.more)
+        one: dict[str, object] = {"step": _named(step, words), "kind": step.kind, "left": left, "at_least": more}
+        text = f"{one['step']}: {'at least ' if more else ''}{left:,}"
+        if step.kind == COMPONENT and isinstance(step.part, EventClass):
+            stretch = failures.stretch(tried[place - 1][1] if place else None)
+            one["events"], one["qualifying"], some = failures.numbers(step.query, step.part, stretch)
+            text += f" (of {some})"
+        steps.append(one)
+        told.append(text)
     which = "" if number is None else f" of alternative {number}"
-    return Finding("steps", f"Candidates left step by step{which}: {told}.", data={"steps": steps})
+    return Finding("steps", f"Candidates left step by step{which}: {'; '.join(told)}.", data={"steps": steps})
 
 
 def _named(step: Step, words: Words) -> str:
