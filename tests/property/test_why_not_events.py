@@ -103,7 +103,9 @@ def _check_missing(asking: Asking, finding: Finding) -> None:
     alone = replace(query, pattern=one, conditions=conditions, same=(), strategy=Strategy.ANY)
     last = None if asking.last is None or within is None else asking.last + within
     found = matches(alone, asking.events, member=asking.case.member)
-    near = [one for one in found if (asking.first is None or one.ts >= asking.first) and (last is None or one.te <= last)]
+    near = [
+        one for one in found if (asking.first is None or one.ts >= asking.first) and (last is None or one.te <= last)
+    ]
     if asking.last is not None and len(near) >= needed:  # the first component: in the range itself
         near = [one for one in near if one.ts <= asking.last]
     assert len(near) < needed

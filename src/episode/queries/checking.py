@@ -37,7 +37,7 @@ def empty_tables(spark: SparkSession, schemas: Mapping[str, StructType]) -> dict
 def checked(
     statement: Statement, spark: SparkSession, tables: Mapping[str, DataFrame], arguments: Mapping[str, object]
 ) -> DataFrame:
-    """The columns of a query's result over empty tables, as a DataFrame that is not to be run; what is wrong is raised."""
+    """The columns of a query's result over empty tables, as a DataFrame that is not to be run; mistakes are raised."""
     from episode.spark.rehearsal import rehearsed
 
     given = named_tables(statement, tables)

@@ -6,11 +6,12 @@ in from a page, the text is looked at before Spark sees it, and the plan before 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from episode.errors import EpisodeUnsupportedError
-from episode.lang.lexer import Kind, Token
+from episode.lang.lexer import Kind
 from episode.lang.source import Source
 from episode.lang.statement import Statement
 from episode.queries.origins import patterns_of
@@ -34,7 +35,7 @@ def check_text(statement: Statement) -> None:
         statement.streams is not None or statement.creation is not None or statement.first_word not in QUERIES
     ):
         raise source.error(EpisodeUnsupportedError, f"{first.text} is not a query.", first.span, ONLY_QUERIES)
-    for token, following in _pairs(statement.tokens):
+    for token, following in pairwise(statement.tokens):
         is_call = token.kind is not Kind.STRING and following.is_symbol("(")
         if is_call and token.kind in (Kind.NAME, Kind.QUOTED) and token.identifier.lower() in CALLS:
             raise source.error(
@@ -45,11 +46,6 @@ def check_text(statement: Statement) -> None:
         changes = (token.upper, following.upper) in CHANGES
         if changes or (token.upper == "UPDATE" and following.kind in (Kind.NAME, Kind.QUOTED)):
             raise source.error(EpisodeUnsupportedError, f"{token.text} changes a table.", token.span, ONLY_QUERIES)
-
-
-def _pairs(tokens: Collection[Token]) -> Iterator[tuple[Token, Token]]:
-    every = list(tokens)
-    return zip(every, every[1:])
 
 
 def check_plan(result: DataFrame, tables: Collection[DataFrame]) -> None:

@@ -38,7 +38,7 @@ def rehearsed(planned: Planned) -> DataFrame:
     spark = getattr(run, "spark", None)
     if spark is None:  # a stream, or an expansion: planned as they are
         return planned.frame()
-    return replace(planned, run=Rehearsal(spark, run.spec)).frame()
+    return replace(planned, run=Rehearsal(spark, run.spec)).frame()  # type: ignore[arg-type]  # in the place of a run
 
 
 def empty_frame(spark: SparkSession, schema: StructType) -> DataFrame:

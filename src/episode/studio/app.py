@@ -1,4 +1,4 @@
-"""The studio's application: the page, and the endpoints that it calls. Texts of queries are in bodies, never in addresses."""
+"""The studio's application: the page, and the endpoints that it calls. Queries are in bodies, never in addresses."""
 
 from __future__ import annotations
 
@@ -253,7 +253,7 @@ def _file(name: str) -> Response:
 def _vega_script() -> str:
     import vl_convert
 
-    return str(vl_convert.javascript_bundle())
+    return str(vl_convert.javascript_bundle(None))
 
 
 def _download(content: bytes, kind: str, name: str) -> Response:

@@ -43,10 +43,16 @@ EXAMPLES = (
     Example("funnel", "Funnel", ROWS, "clicks", "View, cart, checkout and purchase within half an hour.", _DEMO),
     Example("longest_fall", "Falls beside each tick", WINDOWS, "ticks", "The rows of a table, each with its match."),
     Example("abandoned", "Left without buying", EVENTS, "clicks", "A checkout with no purchase before the home page."),
-    Example("searches", "Searches before a cart", EVENTS, "clicks", "A look, then searches, then something in the cart."),
+    Example(
+        "searches", "Searches before a cart", EVENTS, "clicks", "A look, then searches, then something in the cart."
+    ),
     Example("aired", "Opened while hot", SITUATIONS, "readings", "A hot machine whose door stays open as it cools."),
-    Example("checked", "Checked while hot", SITUATIONS, "readings", "A door opened and closed while the machine is hot."),
-    Example("recency", "Falls after a rise", CORRELATION, "ticks", "Long falls, and rises in the half hour before.", _DEMO),
+    Example(
+        "checked", "Checked while hot", SITUATIONS, "readings", "A door opened and closed while the machine is hot."
+    ),
+    Example(
+        "recency", "Falls after a rise", CORRELATION, "ticks", "Long falls, and rises in the half hour before.", _DEMO
+    ),
 )
 
 

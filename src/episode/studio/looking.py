@@ -54,8 +54,8 @@ def why_not(runs: Runs, run: Run, place: Place) -> dict[str, Any]:
 
 
 def plot(runs: Runs, run: Run, wish: Mapping[str, Any], width: int) -> dict[str, Any]:
-    """A chart of matches for Vega-Lite, and of which key it is. wish: as of `episode.plot`. asks: what kind of values the
-    horizontal axis has, where a place on it can be asked about."""
+    """A chart of matches for Vega-Lite, and of which key it is. wish: as of `episode.plot`. asks: what kind of values
+    the horizontal axis has, where a place on it can be asked about."""
     from episode.pictures.axis import PLACE
     from episode.pictures.charts.drawing import spec_of
     from episode.pictures.looking import look

@@ -9,8 +9,8 @@ from episode.errors import EpisodeError
 
 
 def problem_of(error: Exception) -> dict[str, Any]:
-    """An error as JSON. position and length: of the offending part of the text, in characters; null where there is none.
-    text: all of it, with the line and its caret."""
+    """An error as JSON. position and length: of the offending part of the text, in characters; null where there is
+    none. text: all of it, with the line and its caret."""
     if not isinstance(error, EpisodeError):
         message = explained(error)[0]
         return {**_NOWHERE, "kind": "error", "message": message, "text": message}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -62,8 +62,8 @@ class Tables:
 
 
 def open_tables(spark: SparkSession, given: Mapping[str, Any], directory: Path | None) -> Tables:
-    """Open the given tables. directory: where the sample data is written; None: without it. A table that was given hides
-    the sample of its name."""
+    """Open the given tables. directory: where the sample data is written; None: without it. A table that was given
+    hides the sample of its name."""
     frames = keyword_tables(spark, checked_tables(given))
     for name, frame in frames.items():
         if frame.isStreaming:
@@ -81,7 +81,11 @@ def open_tables(spark: SparkSession, given: Mapping[str, Any], directory: Path |
 
 
 def _write_samples(directory: Path, names: list[str]) -> dict[str, str]:
-    made = {"ticks": samples.stock_ticks, "clicks": samples.web_clicks, "readings": machine_samples.machine_readings}
+    made: dict[str, Callable[[], samples.Sample]] = {
+        "ticks": samples.stock_ticks,
+        "clicks": samples.web_clicks,
+        "readings": machine_samples.machine_readings,
+    }
     for name in names:
         pq.write_table(made[name]().table, directory / f"{name}.parquet")
     return {name: str(directory / f"{name}.parquet") for name in names}

@@ -101,11 +101,11 @@ export class Looks {
     const note = found.asks ? make("p", { class: "quiet" },
       "Click a place in the chart to ask why no match begins there; or choose key and time under “Why not?”.") : null;
     fill(chart, target, note);
-    const { view } = await embed(target, found.spec, { ast: true, actions: false, renderer: "svg", logLevel: 1 });
+    const { view } = await embed(target, found.spec, { ast: true, actions: false, renderer: "svg", logLevel: 1, patch: datesAsNumbers });
     chart.classList.toggle("can-ask", Boolean(found.asks));
     if (!found.asks) return;
-    view.addEventListener("click", (event, item) => {
-      const around = placesAround(view, event, item);
+    view.addEventListener("click", (event) => {
+      const around = placesAround(view, event);
       if (around) this.ask({ pattern: asked.pattern, key: found.key, between: around.map((one) => written(one, found.asks)) });
     });
   }
@@ -179,21 +179,30 @@ export class Looks {
   }
 }
 
-// The places on the horizontal axis a few pixels around a click. Each panel of a chart has scales of its own.
-function placesAround(view, event, item) {
-  const groups = [];
-  for (let one = item; one; one = one.mark?.group) if (one.mark?.marktype === "group") groups.push(one);
-  const scaleOf = (one) => one?.context?.scales?.x ?? Object.entries(one?.context?.scales ?? {}).find(([name]) => /(^|_)x$/.test(name))?.[1];
-  const panel = groups.find(scaleOf);
-  const scale = (scaleOf(panel) ?? Object.entries(view._runtime.scales).find(([name]) => /(^|_)x$/.test(name))?.[1])?.value;
-  if (!scale?.invert) return null;
-  const frame = view.container().querySelector("svg, canvas").getBoundingClientRect();
-  let x = event.clientX - frame.left - view.origin()[0];
-  for (const one of groups.slice(groups.indexOf(panel))) x -= one.x ?? 0;
-  const [low, high] = [Math.min(...scale.range()), Math.max(...scale.range())];
-  if (x < low - NEAR || x > high + NEAR) return null;
-  return [x - NEAR, x + NEAR].map((one) => scale.invert(Math.min(high, Math.max(low, one))));
+// The interpreter of Vega's expressions, which needs no evaluation of scripts, takes the milliseconds of datetime(…) for
+// a year: where they are all there is, they stand for themselves.
+function datesAsNumbers(spec) {
+  const text = JSON.stringify(spec).replace(/\{"signal":"\{data: datetime\((-?[\d.]+)\)\}"\}/g, "[$1]");
+  return JSON.parse(text);
 }
+
+// The places on the horizontal axis a few pixels around a click: of the panel that was clicked, by its name.
+function placesAround(view, event) {
+  const frame = view.container().querySelector("svg, canvas").getBoundingClientRect();
+  const [x, y] = [event.clientX - frame.left - view.origin()[0], event.clientY - frame.top - view.origin()[1]];
+  const panels = view.scenegraph().root.items[0].items
+    .filter((mark) => mark.marktype === "group" && /^(concat_\d+_group|layer_\d+_group|cell)$/.test(mark.name ?? ""))
+    .map((mark) => ({ name: mark.name, ...box(mark.items[0]) }));
+  const away = (one) => Math.max(one.y - y, y - one.y - one.height, 0);
+  const panel = panels.sort((one, other) => away(one) - away(other))[0] ?? { name: "", x: 0 };
+  const scale = view._runtime.scales[panel.name.replace(/_group$/, "_x")]?.value ?? view._runtime.scales.x?.value;
+  if (!scale?.invert) return null;
+  const [low, high] = [Math.min(...scale.range()), Math.max(...scale.range())];
+  if (x - panel.x < low - NEAR || x - panel.x > high + NEAR) return null;
+  return [-NEAR, NEAR].map((near) => scale.invert(Math.min(high, Math.max(low, x - panel.x + near))));
+}
+
+const box = ({ x, y, width, height }) => ({ x: x ?? 0, y: y ?? 0, width, height });
 
 const NEAR = 5; // pixels to either side of a click
 
