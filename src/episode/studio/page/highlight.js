@@ -54,10 +54,11 @@ function labelsOf(found) {
   return labels;
 }
 
-function classOf(token, following, labels) {
+function classOf(token, before, following, labels) {
   if (token.kind !== "name") return { comment: "comment", string: "string", number: "number" }[token.kind];
   const upper = token.text.toUpperCase();
   if (RELATIONS.has(token.text.toLowerCase())) return "relation";
+  if (before === ".") return following === "(" ? "function" : undefined;
   if (labels.has(upper)) return "label";
   if (CLAUSES.has(upper)) return "clause";
   if (KEYWORDS.has(upper) && !(following === "(" && (upper === "FIRST" || upper === "LAST"))) return "keyword";
@@ -70,7 +71,7 @@ export function spans(text) {
   const labels = labelsOf(found);
   return found.map((token, at) => {
     const next = found[at + 1]?.kind === "space" ? found[at + 2] : found[at + 1];
-    return [token.start, token.start + token.text.length, classOf(token, next?.text, labels)];
+    return [token.start, token.start + token.text.length, classOf(token, found[at - 1]?.text, next?.text, labels)];
   });
 }
 

@@ -27,8 +27,8 @@ export function showExamples(examples, choose) {
   $("examples-part").hidden = !examples.length;
   fill($("examples"), ...examples.map((one) => make("li", {},
     make("button", { type: "button", class: "entry example", "data-name": one.name, onclick: () => choose(one) },
-      make("b", {}, one.title), make("small", {}, one.about),
-      make("span", { class: "tag" }, one.language)))));
+      make("span", { class: "heading" }, make("b", {}, one.title), make("span", { class: "tag" }, one.language)),
+      make("small", {}, one.about)))));
 }
 
 export const STATES = { running: "◌ running", done: "✓ done", failed: "✗ failed", cancelled: "■ cancelled" };
@@ -39,7 +39,7 @@ export async function showRuns(current, choose) {
   fill($("runs"), ...runs.map((one) => make("li", {},
     make("button", { type: "button", class: "entry", "aria-current": one.id === current ? "true" : null, "data-run": one.id,
       onclick: () => choose(one.id) },
-      make("b", {}, `${one.number}. ${one.title || "query"}`),
+      make("b", { class: "one-line", title: one.title }, `${one.number}. ${one.title || "query"}`),
       make("small", {}, [STATES[one.state], seconds(one.seconds),
         one.rows == null ? null : `${one.more ? "over " : ""}${count(one.rows, "row")}`].filter(Boolean).join(" · "))))));
 }
