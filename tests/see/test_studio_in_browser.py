@@ -20,7 +20,7 @@ from tests.see.browser import browser
 
 pytestmark = [pytest.mark.spark, pytest.mark.see]
 
-PATIENCE = 90_000
+PATIENCE = 30_000
 """Milliseconds that Spark has."""
 LONG = "SELECT count(*) AS n FROM range(100000000) a CROSS JOIN range(100000000) b WHERE a.id % 7 = b.id % 11"
 FALLS = """SELECT * FROM prices MATCH_RECOGNIZE (

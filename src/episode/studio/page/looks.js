@@ -97,10 +97,10 @@ export class Looks {
   async draw(chart, asked) {
     const width = Math.max(420, Math.min(1600, chart.clientWidth - 190));
     const [found, embed] = await Promise.all([post(`/api/runs/${this.run.id}/plot`, { ...asked, width }), loadVega()]);
-    const target = make("div", { role: "figure", "aria-label": found.description });
+    const target = make("div");
     const note = found.asks ? make("p", { class: "quiet" },
       "Click a place in the chart to ask why no match begins there; or choose key and time under “Why not?”.") : null;
-    fill(chart, target, note);
+    fill(chart, make("div", { role: "figure", "aria-label": found.description }, target), note);
     const { view } = await embed(target, found.spec, { ast: true, actions: false, renderer: "svg", logLevel: 1, patch: datesAsNumbers });
     chart.classList.toggle("can-ask", Boolean(found.asks));
     if (!found.asks) return;
