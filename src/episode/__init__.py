@@ -95,5 +95,19 @@ def __getattr__(name: str) -> object:
     return found
 
 
+def load_ipython_extension(shell: object) -> None:
+    """`%load_ext episode`: the cell magic %%episode, and results that show themselves."""
+    from episode.notebook.extension import load
+
+    load(shell)
+
+
+def unload_ipython_extension(shell: object) -> None:
+    """`%unload_ext episode`."""
+    from episode.notebook.extension import unload
+
+    unload(shell)
+
+
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})

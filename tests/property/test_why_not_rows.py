@@ -37,7 +37,7 @@ from tests.support.rows import SPARK_TYPES, spec_of, table_in
 SETTINGS = settings(deadline=None, suppress_health_check=list(HealthCheck))
 ONE_KEY = Given(partitions=("",))
 BUDGET = 30_000
-MANY = 1_000_000
+MANY, STEPS = 1_000_000, 5_000
 
 
 @dataclass(frozen=True)
@@ -148,7 +148,9 @@ def check_others(case: Case, attempt: Attempt) -> None:
     reported = {case.labels(match.instructions) for match in attempt.matches}
     others = {case.labels(match.instructions) for match in attempt.others}
     assert others <= every - reported
-    assert bool(others) == bool(every - reported - {()})
+    longer = case.attempts.outcomes.found(attempt.start, attempt.number, attempt.matches, STEPS)
+    if longer.steps < STEPS:
+        assert bool(longer.others) == bool(every - reported - {()})
 
 
 def check_passed_over(case: Case, attempt: Attempt, ways: list[Path]) -> None:

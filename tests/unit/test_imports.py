@@ -41,6 +41,7 @@ ALLOWED = {
     "methods": {"episode.errors", "episode.lang", "episode.queries"},
     "streams": {"episode.errors", "episode.plan", "episode.queries", "episode.store"},
     "samples": set(),
+    "notebook": {"episode.errors", "episode.lang", "episode.queries", "episode.reports", "episode.terminal"},
     "machine_samples": {"episode.samples"},
     "studio": PUBLIC
     | {
@@ -63,6 +64,7 @@ ALLOWED = {
     "cli_session": PUBLIC,
     "cli_tables": PUBLIC | {"episode.cli_inputs"},
     "cli_plans": PUBLIC,
+    "cli_report": PUBLIC | {"episode.terminal"},
     "cli_results": PUBLIC | {"episode.cli_inputs", "episode.terminal"},
     "cli_follow": PUBLIC
     | {
@@ -87,6 +89,7 @@ ALLOWED = {
         "episode.cli_live",
         "episode.cli_options",
         "episode.cli_plans",
+        "episode.cli_report",
         "episode.cli_results",
         "episode.cli_session",
         "episode.cli_streams",
@@ -103,10 +106,12 @@ ALLOWED_LAZILY = {
     "queries": {"episode.spark"},
     "studio": {"episode.pictures", "episode.spark"},
     "reports": {"episode.spark", "episode.pictures"},
+    "notebook": {"episode.api", "episode.spark"},
     "pictures": {"episode.spark"},
     "api": {"episode.spark.live_query", "episode.reports", "episode.pictures"},
     "terminal": {"episode.matchers.compile_reports"},
     "cli_errors": {"episode.spark.errors"},
+    "cli_report": {"episode.queries.origins", "episode.reports", "episode.spark.statistics"},
     "cli_session": {"episode.spark.launching"},
     "cli_tables": {"episode.spark.session", "episode.spark.sources"},
 }
@@ -127,6 +132,7 @@ FREE = {"__init__"}  # the public names
 LAZY_SPARK = {
     "queries",
     "reports",
+    "notebook",
     "api",
     "methods",
     "streams",

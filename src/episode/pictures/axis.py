@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta, timezone
+from itertools import pairwise
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -122,7 +123,12 @@ class Axis:
         """A distance as people read it."""
         if self.kind != TIME:
             return f"{difference:,.10g}" + (" rows" if self.kind == PLACE else "")
-        for unit, milliseconds in _UNITS:
+        for (unit, milliseconds), (smaller, less) in pairwise(_UNITS):
+            if unit != "s" and difference >= milliseconds:
+                whole, rest = divmod(round(difference / less), round(milliseconds / less))
+                return f"{whole:,} {unit}" + (f" {rest} {smaller}" if rest else "")
             if difference >= milliseconds:
-                return f"{difference / milliseconds:,.4g} {unit}"
+                return f"{difference / milliseconds:.4g} s"
+        if difference >= 1:
+            return f"{difference:.4g} ms"
         return f"{difference * 1_000:,.4g} µs" if difference else "0 s"

@@ -6,7 +6,7 @@ Altair is loaded with this module, which is therefore loaded when something is d
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import altair as alt
 import vl_convert
@@ -34,15 +34,16 @@ class Picture(alt.VConcatChart):
                 raise EpisodeAnalysisError(
                     f"{fp.name}: charts are saved as {', '.join(SUFFIXES)}.", hint="Give the file such a name."
                 )
-        super().save(fp, format, inline=inline, **kwds)
+        html = format == "html" or (format is None and isinstance(fp, Path) and fp.suffix.lower() == ".html")
+        super().save(fp, format, **({"inline": inline} if html else {}), **kwds)
 
     def to_svg(self) -> str:
         """The chart as SVG."""
-        return cast(str, vl_convert.vegalite_to_svg(self.to_dict(validate=False), vl_version=_VERSION))
+        return vl_convert.vegalite_to_svg(self.to_dict(validate=False), vl_version=_VERSION)
 
     def to_png(self, scale: float = 2.0) -> bytes:
         """The chart as PNG."""
-        return cast(bytes, vl_convert.vegalite_to_png(self.to_dict(validate=False), vl_version=_VERSION, scale=scale))
+        return vl_convert.vegalite_to_png(self.to_dict(validate=False), vl_version=_VERSION, scale=scale)
 
     def _repr_mimebundle_(self, *args: Any, **kwds: Any) -> Any:
         """For notebooks: the chart, where they can draw it themselves, and a picture of it."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -19,11 +19,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Inspected:
-    """A pattern that is bound to its input. events: as it was planned over; bound: the pattern over them."""
+    """A pattern that is bound to its input.
+
+    events: as it was planned over, or where that is a declared stream, all that it has had so far, as a table; live: is
+    it? bound: the pattern over them.
+    """
 
     placed: PlacedPattern
     events: Events
     bound: BoundPattern
+    live: bool = False
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -94,7 +99,7 @@ class Inspected:
         if self.events.frame.isStreaming:
             raise EpisodeAnalysisError(
                 "The events of this pattern are a stream, which cannot be looked at twice.",
-                hint="Run the query over a table of its past events, or over the archive of a declared stream.",
+                hint="Run the query over a table of its past events, or over a declared stream (CREATE STREAM).",
             )
 
 
@@ -102,4 +107,11 @@ def inspected(placed: PlacedPattern) -> tuple[Inspected, ...]:
     """The pattern, or the live and the archive pattern of a correlation."""
     pattern: Any = placed.planned.pattern
     bounds = (pattern.live, pattern.archive) if len(placed.events) == 2 else (pattern,)
-    return tuple(Inspected(placed, events, bound) for events, bound in zip(placed.events, bounds, strict=True))
+    return tuple(_inspected(placed, events, bound) for events, bound in zip(placed.events, bounds, strict=True))
+
+
+def _inspected(placed: PlacedPattern, events: Events, bound: BoundPattern) -> Inspected:
+    from episode.spark.stores import past_of
+
+    past = past_of(events.frame) if events.frame.isStreaming else None
+    return Inspected(placed, events if past is None else replace(events, frame=past), bound, past is not None)

@@ -111,15 +111,20 @@ class Explorer:
         """All that can be found from a start row, until there are so many ways through the pattern.
 
         number: of the last match before it. steps: after so many the search is given up. alike: are ways of interest
-        that go on as one before them did? windowed: does WITHIN hold? shortest: of all ways through the pattern, only
-        those are wanted that are shorter than the ones before.
+        that go on as one before them did? Ways with the same labels are one. windowed: does WITHIN hold? shortest: of
+        all ways through the pattern, only those are wanted that are shorter than the ones before.
         """
         found = Explored(start, number)
+        known: set[tuple[int, ...]] = set()
         for depth, path in self._ways(found, steps, windowed, remembers=self.remembers and not alike):
             if shortest:
                 found.accepted = [(depth, path)]
                 found.shorter_than = depth
                 continue
+            labels = tuple(self.code[at][LABEL] for at in instructions_of(path)) if alike else ()
+            if labels in known:
+                continue
+            known |= {labels} if alike else set()
             found.accepted.append((depth, path))
             if len(found.accepted) >= ways:
                 break

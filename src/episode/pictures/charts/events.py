@@ -16,7 +16,7 @@ CROSS = "M-1,-1L1,1M-1,1L1,-1"
 def event_chart(look: Look, width: int, height: int | None) -> Spec:
     """Brackets over lanes of events."""
     lanes = list(look.lanes)
-    y = {"field": "lane", "type": "ordinal", "sort": lanes, "title": None, "scale": {"domain": lanes}}
+    y: Spec = {"field": "lane", "type": "ordinal", "sort": lanes, "title": None, "scale": {"domain": lanes}}
     y["axis"] = {"grid": False, "labelFontSize": 12, "labelColor": INK, "domain": False, "ticks": False}
     x, x2 = x_of(look), {"field": "x2"}
     colour, shape = by_name("variable", look.names, "event of the match")
@@ -29,14 +29,14 @@ def event_chart(look: Look, width: int, height: int | None) -> Spec:
     gathered: dict[str, Any] = {"type": "bar", "height": 16, "cornerRadius": 8, "opacity": 0.22, "clip": True}
     count = {"type": "text", "dy": -14, "fontSize": 11, "fontWeight": "bold", "clip": True}
     fits = {"type": "point", "shape": "circle", "size": 34, "color": "#6e7781", "filled": False, "clip": True}
-    unfit = {"type": "point", "shape": CROSS, "size": 22, "color": "#57606a", "strokeWidth": 1.3, "clip": True}
+    unfit = {"type": "point", "shape": CROSS, "size": 40, "color": INK, "strokeWidth": 1.8, "clip": True}
     lasting = {"type": "rule", "color": "#6e7781", "strokeWidth": 1.5, "clip": True}
     path = {"type": "line", "clip": True}
     taken = {"type": "point", "filled": True, "stroke": "white", "strokeWidth": 0.6, "clip": True}
     middle = {"calculate": "0.5 * (datum.x + datum.x2)", "as": "middle"}
     size = {"condition": {"test": "datum.chosen", "value": 130}, "value": 50}
     depth = {"condition": {"test": "datum.chosen", "value": 0.25}, "value": 0.1}
-    links = {
+    links: Spec = {
         "strokeWidth": {"condition": {"test": "datum.chosen", "value": 1.8}, "value": 0.8},
         "strokeDash": {"condition": {"test": "datum.chosen", "value": [1, 0]}, "value": [3, 3]},
         "color": {"condition": {"test": "datum.chosen", "value": INK}, "value": "#8c959f"},
@@ -75,4 +75,4 @@ def event_chart(look: Look, width: int, height: int | None) -> Spec:
     panels = [brackets(look, width), detail] if look.matches else [detail]
     if "overview" in look.tables:
         panels.append(overview(look, width))
-    return chart(look, panels, look.tables, ["   ".join(words)])
+    return chart(look, panels, look.tables, [" · ".join(words)])

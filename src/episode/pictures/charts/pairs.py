@@ -24,7 +24,7 @@ def pair_chart(look: Look, width: int, height: int | None) -> Spec:
     x, x2, y = x_of(look), {"field": "x2"}, series_axis(look)
     colour, shape = by_name("label", look.names, "rows of the match")
     lanes = list(look.lanes)
-    lane = {"field": "lane", "type": "ordinal", "sort": lanes, "title": None, "scale": {"domain": lanes}}
+    lane: Spec = {"field": "lane", "type": "ordinal", "sort": lanes, "title": None, "scale": {"domain": lanes}}
     lane["axis"] = {"grid": False, "labelFontSize": 12, "labelColor": INK, "domain": False, "ticks": False}
     points = {
         "type": "point",
@@ -37,14 +37,22 @@ def pair_chart(look: Look, width: int, height: int | None) -> Spec:
     }
     region = {"type": "rect", "color": "#8a6d00", "opacity": 0.1, "clip": True}
     edge = {"type": "rule", "color": "#8a6d00", "strokeWidth": 1.2, "strokeDash": [4, 3], "clip": True}
-    text = {"type": "text", "align": "left", "baseline": "top", "dx": 5, "dy": 4, "fontSize": 11, "color": "#6b5500"}
+    text = {
+        "type": "text",
+        "align": "left",
+        "baseline": "bottom",
+        "dx": 5,
+        "dy": -4,
+        "fontSize": 11,
+        "color": "#6b5500",
+    }
     bar = {"type": "bar", "height": 16, "cornerRadius": 2, "clip": True}
     opacity = {"condition": {"test": "datum.chosen", "value": 1}, "value": 0.35}
     own, _ = by_name("lane", look.names, None, legend=False)
     tips = [{"field": "label"}, {"field": "y", "title": look.series}, {"field": "time", "title": look.axis.title}]
     hidden = x_of(look, axis=False)
     begin = f"max(datum.x, {look.view[0]!r})"
-    said = layer("recency", text, x=x_of(look, "from", axis=False), y={"value": 0}, text={"field": "text"})
+    said = layer("recency", text, x=x_of(look, "from", axis=False), y={"value": "height"}, text={"field": "text"})
     said["transform"] = [{"calculate": begin, "as": "from"}]
     detail = panel(
         [

@@ -14,6 +14,8 @@ COLOURS = ("#0072b2", "#c14a00", "#117733", "#a3337a", "#4b3fb0", "#7a4b00", "#0
 """Told apart with any colour vision, and at least 4.5 times as dark as the paper."""
 SHAPES = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross", "triangle-right", "triangle-left")
 INK, SOFT, FAINT, PAPER, FORBIDDEN, GAINED = "#1b1f24", "#57606a", "#d0d7de", "#ffffff", "#b3261e", "#117733"
+STRIP = 16
+"""Pixels of the strip at the top of the panel of a series: the labels of the match, one after the other."""
 LANE = 15
 """Pixels of a lane of brackets."""
 _FORMATS = ((1_000.0, "%H:%M:%S.%L"), (60_000.0, "%H:%M:%S"), (86_400_000.0, "%H:%M"), (28 * 86_400_000.0, "%d %b"))
@@ -78,7 +80,7 @@ def x_of(look: Look, field: str = "x", view: tuple[float, float] | None = None, 
         if look.axis.kind == TIME:
             step = (high - low) / 8
             written = next((text for least, text in _FORMATS if step < least), "%b %Y")
-            day = look.axis.day((low, high)) if step < 86_400_000 else ""
+            day = look.axis.day((low + 0.03 * (high - low), high - 0.03 * (high - low))) if step < 86_400_000 else ""
             shown |= {"title": f"{look.axis.title}{day}", "format": written}
         elif look.axis.kind == PLACE:
             shown |= {"tickMinStep": 1, "format": ",d"}
@@ -135,7 +137,7 @@ def series_axis(look: Look) -> Spec:
     if look.categories:
         names = list(look.categories)
         return {"field": "y", "type": "ordinal", "sort": names, "title": look.series, "scale": {"domain": names}}
-    scale = {"zero": False, "nice": True, "padding": 12}
+    scale = {"zero": False, "nice": True, "padding": STRIP + 4}
     return {"field": "y", "type": "quantitative", "title": look.series, "scale": scale}
 
 

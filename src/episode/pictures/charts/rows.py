@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from episode.pictures.charts.parts import (
-    COLOURS,
     INK,
     SOFT,
+    STRIP,
     Spec,
     brackets,
     by_name,
@@ -25,14 +25,16 @@ from episode.pictures.look import Look, Table
 
 HEIGHT = 260
 OVERVIEW = 56
-MOST_RUNS = 14
-"""So many names of labels are written at their rows."""
+MOST_RUNS = 60
+"""So many labels of a match are shown one after the other."""
+LETTER = 7.8
+"""Pixels of a letter of their names."""
 SHADE = "#0072b2"
 
 
 def row_chart(look: Look, width: int, height: int | None) -> Spec:
     """Brackets, the series around the match, and where in all of the key that is."""
-    tables = {**look.tables, "runs": _runs(look), "shades": _shades(look)}
+    tables = {**look.tables, "runs": () if look.categories else _runs(look, width), "shades": _shades(look)}
     x, y = x_of(look), series_axis(look)
     colour, shape = by_name("label", look.names, "label")
     tips = [
@@ -49,7 +51,7 @@ def row_chart(look: Look, width: int, height: int | None) -> Spec:
             shaded(look),
             series_line(look),
             layer("rows", points, x=x, y=y, color=colour, shape=shape, size=size, opacity=opacity, tooltip=tips),
-            _run_names(look),
+            *_strip(look),
         ],
         width,
         height or (max(90, 30 * len(look.categories)) if look.categories else HEIGHT),
@@ -108,26 +110,30 @@ def overview(look: Look, width: int) -> Spec:
     return found
 
 
-def _runs(look: Look) -> Table:
-    """Neighbouring rows of the chosen match with one label, as one: where its name can stand."""
+def _runs(look: Look, width: int) -> Table:
+    """Neighbouring rows of the chosen match with one label, as one; each reaches to the next. text: as much of
+    its name and number as there is room for."""
     rows = [row for row in look.tables["rows"] if row["chosen"]]
     runs = [list(run) for _, run in itertools.groupby(rows, key=lambda row: row["label"])]
-    if look.categories or len(runs) > MOST_RUNS:
+    if len(runs) > MOST_RUNS:
         return ()
-    return tuple(
-        {
-            "x": 0.5 * (run[0]["x"] + run[-1]["x"]),
-            "y": max(row["y"] for row in run),
-            "label": run[0]["label"],
-            "text": run[0]["label"] + (f" ×{len(run)}" if len(run) > 1 else ""),
-        }
-        for run in runs
-    )
+    found = []
+    for at, run in enumerate(runs):
+        x, x2 = run[0]["x"], runs[at + 1][0]["x"] if at + 1 < len(runs) else run[-1]["x"]
+        letters = int((x2 - x) / ((look.view[1] - look.view[0]) or 1) * width / LETTER)
+        name, count = run[0]["label"], f" ×{len(run)}" if len(run) > 1 else ""
+        text = next((one for one in (name + count, name) if len(one) <= letters), "")
+        found.append({"x": x, "x2": x2, "label": name, "text": text, "tip": name + count})
+    return tuple(found)
 
 
-def _run_names(look: Look) -> Spec:
-    mark = {"type": "text", "dy": -12, "fontSize": 11, "fontWeight": "bold", "clip": True}
-    scale = {"domain": list(look.names), "range": [COLOURS[at % len(COLOURS)] for at in range(len(look.names))]}
-    colour = {"field": "label", "type": "nominal", "scale": scale, "legend": None}
-    y = {**series_axis(look)}
-    return layer("runs", mark, x=x_of(look), y=y, text={"field": "text"}, color=colour)
+def _strip(look: Look) -> list[Spec]:
+    """The labels of the chosen match, one after the other, at the top of the panel."""
+    bar = {"type": "rect", "clip": True, "stroke": "white", "strokeWidth": 0.5}
+    text = {"type": "text", "fontSize": 11, "color": "white", "baseline": "middle", "clip": True}
+    colour, _ = by_name("label", look.names, None, legend=False)
+    names = layer("runs", text, x=x_of(look, "middle"), y={"value": STRIP / 2}, text={"field": "text"})
+    names["transform"] = [{"calculate": "0.5 * (datum.x + datum.x2)", "as": "middle"}]
+    top: Spec = {"y": {"value": 0}, "y2": {"value": STRIP}}
+    tip = {"field": "tip", "title": "label"}
+    return [layer("runs", bar, x=x_of(look), x2={"field": "x2"}, **top, color=colour, tooltip=tip), names]

@@ -28,7 +28,10 @@ def situation_chart(look: Look, width: int, height: int | None) -> Spec:
     lanes = [MATCH, *look.lanes]
     y: Spec = {"type": "ordinal", "sort": lanes, "title": None, "scale": {"domain": lanes}}
     y["axis"] = {"grid": False, "labelFontSize": 12, "labelColor": INK, "domain": False, "ticks": False}
-    symbol, match = {**y, "field": "lane"}, {**y, "datum": MATCH}
+    symbol, match = (
+        {**y, "field": "lane"},
+        {**{name: part for name, part in y.items() if name != "sort"}, "datum": MATCH},
+    )
     x, x2 = x_of(look), {"field": "x2"}
     colour, _ = by_name("lane", look.names, None, legend=False)
     tip = {"field": "tip", "title": "situation"}

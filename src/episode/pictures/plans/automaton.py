@@ -39,7 +39,7 @@ def _labels(automaton: AutomatonPlan, states: int) -> dict[tuple[int, int], tupl
     for one in automaton.transitions:
         if one.source < states and one.target < states:
             takes, absent = found.setdefault((one.source, one.target), ([], []))
-            takes.append(one.variable + (" if" if one.checks else ""))
+            takes.append(one.variable + (" if …" if one.checks else ""))
             absent += [f"no {', '.join(automaton.negations[number].variables)}" for number, _ in one.crosses]
     return {pair: (" | ".join(takes), "; ".join(dict.fromkeys(absent))) for pair, (takes, absent) in found.items()}
 

@@ -87,8 +87,9 @@ def _costs(plan: EventPlan, physical: PhysicalPlan, statistics: Statistics) -> l
         return []
     shown = bars([one.cost for one in found], [shown_cost(one.cost) for one in found], {0})
     rows = tuple((one.words, "in use" if one.chosen else "", bar) for one, bar in zip(found, shown, strict=True))
+    what = "engine" if plan.construction is not None else "plan: what is joined first stands in brackets"
     columns = (
-        Column("plan (what is joined first stands in brackets)", CODE),
+        Column(what, CODE),
         Column(""),
         Column("cost per window", BAR),
     )

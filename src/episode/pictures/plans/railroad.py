@@ -139,7 +139,7 @@ class _Choice(Part):
     def draw(self, on: Drawing, x: float, y: float, rail: str) -> None:
         height = y
         for number, part in enumerate(self.parts):
-            kind = "preferred" if number == 0 else "rail"
+            kind, drawn = "preferred" if number == 0 else "rail", len(on.parts)
             if number:
                 height += self.parts[number - 1].down + 10.0 + part.up
                 self._side(on, x, y, height, kind)
@@ -150,6 +150,7 @@ class _Choice(Part):
             else:
                 on.line([(begin + part.width, height), (end, height)], kind)
             on.text(begin - 5.0, height - 4.0, str(number + 1), "number", "end")
+            on.group("choice", f"alternative {number + 1}{', which is preferred' if number == 0 else ''}", drawn)
             part.draw(on, begin, height, kind)
 
     def _side(self, on: Drawing, x: float, top: float, height: float, kind: str) -> None:
@@ -178,6 +179,7 @@ class _Repeated(Part):
         on.line([(x, y), (inner, y)], main)
         on.line([(inner + self.part.width, y), (right, y)], main)
         self.part.draw(on, inner, y, main)
+        begin = len(on.parts)
         if self.again:
             top = y - self.part.up - 6.0
             on.path(
@@ -197,6 +199,7 @@ class _Repeated(Part):
             on.arrow(x + self.width / 2 + 4.0, bottom, "right")
             if not self.again:
                 on.text(x + self.width / 2, bottom + 12.0, self.words, "small", "middle")
+        on.group("loop", self.words, begin)
 
 
 class _Framed(Part):
@@ -207,8 +210,10 @@ class _Framed(Part):
 
     def draw(self, on: Drawing, x: float, y: float, rail: str) -> None:
         inner = x + (self.width - self.part.width) / 2
+        begin = len(on.parts)
         on.box(x, y - self.up + 4.0, self.width, self.up + self.down - 4.0, "frame", 4.0)
         on.text(x + 6.0, y - self.up + 16.0, self.title, "small")
+        on.group("framed", self.title, begin)
         on.line([(x, y), (inner, y)], rail)
         on.line([(inner + self.part.width, y), (x + self.width, y)], rail)
         self.part.draw(on, inner, y, rail)

@@ -108,7 +108,9 @@ def explain_row_reports(plan: RowPatternPlan, texts: list[str]) -> list[str]:
     for number, (label, rows) in enumerate(found.rows_by_label(plan).items()):
         lines.append(f"      {label}: {rows:,}; {offered_words(plan, found, number)}")
     if found.counted:
-        lines.append("    rows that attempts came to, by instruction, and those that it took:")
+        lines.append(
+            "    rows that attempts came to (in a search without short cuts), by instruction, and those that it took:"
+        )
         for number, instruction in enumerate(plan.program.instructions):
             if instruction.operation == MATCH and number < MOST_INSTRUCTIONS:
                 tried, refused = found.tried[number], found.refused[number]

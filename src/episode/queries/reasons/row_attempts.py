@@ -29,7 +29,8 @@ class Attempt:
     matches: those that the query has. others: ways through the pattern that are none of them. accepted: a way through
     the pattern that is no match, because of `skipped_by`, or because `ended_by` has the same last row. failures: those
     at the last row that was looked at; refused: by label the farthest failure of its condition, and how many there
-    were. too_long: a way through the pattern that only WITHIN forbids, the shortest. complete: was all looked at?
+    were. too_long: a way through the pattern that only WITHIN forbids, the shortest. empty: is there an
+    empty match, which INCREMENTAL MATCH does not report? complete: was all looked at?
     """
 
     start: int
@@ -40,6 +41,7 @@ class Attempt:
     failures: tuple[Failure, ...] = ()
     refused: tuple[tuple[Failure, int], ...] = ()
     too_long: Match | None = None
+    empty: bool = False
     skipped_by: Match | None = None
     ended_by: Match | None = None
     steps: int = 0
@@ -58,7 +60,7 @@ class Outcomes:
         """A start row with matches: which other ways through the pattern are there?"""
         explored = self.explorer.explore(start, number, steps, ways=MOST_WAYS + len(matches), alike=True)
         known = {self._labels(match) for match in matches}
-        others = {}
+        others: dict[tuple[str, ...], Match] = {}
         for _, path in explored.accepted:
             match = _match(start, path)
             others.setdefault(self._labels(match), match)
@@ -82,6 +84,7 @@ class Outcomes:
             failures=tuple(explored.failures.values()),
             refused=tuple(explored.refused.values()),
             too_long=too_long,
+            empty=len(accepted) < len(explored.accepted),
             steps=spent,
             complete=explored.complete,
         )
@@ -145,4 +148,4 @@ class RowAttempts:
 
 
 def _match(start: int, path: Path) -> Match:
-    return Match(start, tuple(instructions_of(path)))  # type: ignore[arg-type]
+    return Match(start, tuple(instructions_of(path)))

@@ -6,7 +6,7 @@ step by step, with the same conditions (`matchers.rows.exploring`); what is said
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator
 from typing import Any
 
 import numpy as np
@@ -30,9 +30,9 @@ from episode.queries.reasons.row_attempts import Attempt, RowAttempts
 from episode.queries.reasons.row_words import RowWords
 from episode.queries.reasons.times import later
 
-MOST_STARTS = 1_000
+MOST_STARTS = 5_000
 """So many start rows are looked at."""
-MOST_STEPS = 60_000
+MOST_STEPS = 80_000
 """So many steps all attempts together may take."""
 
 
@@ -44,10 +44,10 @@ def reasons(inspected: Inspected, asked: Asked) -> tuple[Finding, ...]:
     between = (None, _read_until(bound.plan, asked))
     table = inspected.rows(asked.key, between, columns_shown(conjuncts, bound.schema.columns))
     zone = inspected.events.frame.sparkSession.conf.get("spark.sql.session.timeZone")
-    return reasons_over(clause, bound, conjuncts, table, asked, zone)
+    return reasons_over(clause, bound, conjuncts, table, asked, zone, live=inspected.live)
 
 
-def columns_shown(conjuncts: dict[str, tuple[Conjunct, ...]], columns: Sequence[str]) -> list[str]:
+def columns_shown(conjuncts: dict[str, tuple[Conjunct, ...]], columns: Collection[str]) -> list[str]:
     """Columns of the input whose values are said, though the matcher may have no need of them."""
     read = [one.value for parts in conjuncts.values() for part in parts for one in part.values]
     names = dict.fromkeys(one.column for one in read if isinstance(one, Load))
@@ -70,14 +70,16 @@ def reasons_over(
     asked: Asked,
     zone: str | None = None,
     *,
+    live: bool = False,
     most_starts: int = MOST_STARTS,
     most_steps: int = MOST_STEPS,
 ) -> tuple[Finding, ...]:
-    """The findings over the rows of one key. zone: the time zone that times are shown in."""
+    """The findings over the rows of one key. zone: the time zone that times are shown in. live: may further rows come?
+    At most so many start rows are tried, in at most so many steps; if that is not enough, the answer says so."""
     spec = bound.spec(table.schema)
     ensure_compiled(groups_of(spec))
     events = events_of(table, spec.input_order, KeyCoder(spec.input_order.keys))
-    words = RowWords(clause, bound.plan, events, asked, zone)
+    words = RowWords(clause, bound.plan, events, asked, zone, live)
     if len(events) == 0:
         return (words.no_rows(),)
     starts, said = _starts(bound.plan, events, asked, words)

@@ -47,7 +47,11 @@ class Failures:
         runs = all_.between(self.around.first, self.around.last)
         if len(runs) == 0:
             values, row = self._nearest_value(definition)
-            near = f"; nearest: {listed(values)} at {self.words.moment(int(self.words.times[row]))}" if row is not None else ""
+            near = (
+                f"; nearest: {listed(values)} at {self.words.moment(int(self.words.times[row]))}"
+                if row is not None
+                else ""
+            )
             text = definition.condition.original
             message = f"{symbol} is missing: {text} is never true{place}{near}."
             at = None if row is None else self.words.value_at(row)
@@ -157,7 +161,10 @@ class Failures:
         a, b = self._pairs(constraint, before)
         count = None if before is None else len(before)
         if len(a[0]) == 0:
-            return [Finding("relation", f"{text} holds for no pair of situations.", constraint.span, count=count), *near]
+            return [
+                Finding("relation", f"{text} holds for no pair of situations.", constraint.span, count=count),
+                *near,
+            ]
         off = distances(mask, a, b)
         off = np.where(off == 0, np.iinfo(np.int64).max, off) if (off > 0).any() else off
         nearest = int(np.argmin(off))
@@ -175,8 +182,8 @@ class Failures:
         ends = [f"{names[end[0]]}.{end[2:]}" for end in (miss.one, miss.other)]
         needed = "equal" if miss.how == "=" else "be before"
         message = (
-            f"{text} does not hold for any candidate; nearest: {described[0]} is in the relation {miss.actual.value} to "
-            f"{described[1]}. For {miss.nearest.value}, {ends[0]} would have to {needed} {ends[1]}; it is off by "
+            f"{text} does not hold for any candidate; nearest: {described[0]} is in the relation {miss.actual.value} "
+            f"to {described[1]}. For {miss.nearest.value}, {ends[0]} would have to {needed} {ends[1]}; it is off by "
             f"{self.words.length(miss.off)}."
         )
         data: dict[str, object] = {
@@ -198,8 +205,7 @@ class Failures:
     def _pairs(
         self, constraint: Constraint, before: Chosen | None
     ) -> tuple[tuple[np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        """Pairs of situations (start, end, does it last) that may be meant: those of the candidates that there are, with
-        those near them."""
+        """Pairs of situations (start, end, does it last) that may be meant: the candidates' with those near them."""
         known = () if before is None else before.symbols
         left, right = self._situations(constraint.left, before), self._situations(constraint.right, before)
         if constraint.left in known and constraint.right in known:
@@ -242,7 +248,11 @@ class Failures:
             return []
         excess = self.words.length(int(took[shortest]) - within)
         message = f"Found{what}, but outside WITHIN by {excess}: {self.words.match(found, shortest)}."
-        data: dict[str, object] = {"duration": int(took[shortest]), "within": within, "excess": int(took[shortest]) - within}
+        data: dict[str, object] = {
+            "duration": int(took[shortest]),
+            "within": within,
+            "excess": int(took[shortest]) - within,
+        }
         at = self.words.value(int(found.began[shortest]))
         return [Finding("window", message, query.within.span, at, {}, len(found), data)]
 

@@ -99,9 +99,7 @@ class Trials:
         spec = bound.spec(table.schema)
         ensure_compiled(groups_of(spec))
         chosen = table.select(list(plan.input_columns)).combine_chunks()
-        batch = EventBatch(
-            chosen, np.zeros(table.num_rows, np.int64), np.ascontiguousarray(self.events.time[rows])
-        )
+        batch = EventBatch(chosen, np.zeros(table.num_rows, np.int64), np.ascontiguousarray(self.events.time[rows]))
         found: list[list[np.ndarray]] = []
         count = searched = 0
         more = False

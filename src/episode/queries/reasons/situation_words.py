@@ -73,7 +73,11 @@ class Words:
 
     def found(self, found: Chosen) -> Finding:
         number = int(np.argmin(found.began))
-        many = "" if len(found) == 1 and not found.more else f" ({counted(len(found), found.more, 'match', 'matches')} in all)"
+        many = (
+            ""
+            if len(found) == 1 and not found.more
+            else f" ({counted(len(found), found.more, 'match', 'matches')} in all)"
+        )
         detected = int(found.detected[number])
         message = f"There is a match: {self.match(found, number)}, detected at {self.moment(detected)}{many}."
         data: dict[str, object] = {"situations": self.times_of(found, number), "detected_at": self.value(detected)}
