@@ -12,9 +12,9 @@ SIZE = {"width": 1280, "height": 860}
 
 def main(directory: Path = HERE) -> None:
     from playwright.sync_api import sync_playwright
+    from tests.see.browser import chromium
 
     import episode.studio
-    from tests.see.browser import chromium
 
     serving = episode.studio.serve(port=0)
     with sync_playwright() as driver:

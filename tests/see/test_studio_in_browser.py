@@ -1,4 +1,4 @@
-"""The studio as a person uses it: typing, running, clicking, cancelling, reloading; by keyboard alone; light and dark."""
+"""The studio as a person uses it: typing, running, clicking, cancelling, reloading; by keyboard alone; by its colours."""
 
 from __future__ import annotations
 
@@ -108,7 +108,11 @@ def test_a_mistake_is_marked_while_one_types(page: Any) -> None:
 
 
 def test_colours_of_all_languages(page: Any) -> None:
-    for name, labels in (("v_shape", {"STRT", "DOWN", "UP"}), ("searches", {"a", "b", "c"}), ("aired", {"hot", "open"})):
+    for name, labels in (
+        ("v_shape", {"STRT", "DOWN", "UP"}),
+        ("searches", {"a", "b", "c"}),
+        ("aired", {"hot", "open"}),
+    ):
         page.locator(f".example[data-name={name}]").click()
         found = set(page.locator("#editor-colours .label").all_text_contents())
         assert labels <= found

@@ -43,9 +43,9 @@ ALLOWED = {
     "samples": set(),
     "notebook": {"episode.errors", "episode.lang", "episode.queries", "episode.reports", "episode.terminal"},
     "machine_samples": {"episode.samples"},
-    "studio": PUBLIC
-    | {
+    "studio": {
         "episode.cli_errors",
+        "episode.errors",
         "episode.lang",
         "episode.live",
         "episode.machine_samples",
@@ -104,7 +104,7 @@ ALLOWED = {
 # Beyond that, inside functions only.
 ALLOWED_LAZILY = {
     "queries": {"episode.spark"},
-    "studio": {"episode.pictures", "episode.spark"},
+    "studio": {"episode.api", "episode.pictures", "episode.spark"},
     "reports": {"episode.spark", "episode.pictures"},
     "notebook": {"episode.api", "episode.spark"},
     "pictures": {"episode.spark"},

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable
 from functools import cache
+from importlib.metadata import version
 from importlib.resources import files
 from typing import Any
 
@@ -15,7 +16,6 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from episode import __version__
 from episode.errors import EpisodeAnalysisError, EpisodeError
 from episode.studio import gallery, looking
 from episode.studio.access import Access, Guard
@@ -116,7 +116,7 @@ class Pages:
         tables = self.studio.tables
         return JSONResponse(
             {
-                "version": __version__,
+                "version": version("episode"),
                 "tables": tables.described(),
                 "examples": gallery.listed(tables.sampled),
                 "offers": self.studio.offers,
@@ -253,7 +253,8 @@ def _file(name: str) -> Response:
 def _vega_script() -> str:
     import vl_convert
 
-    return str(vl_convert.javascript_bundle(None))
+    bundle: Any = vl_convert.javascript_bundle  # its types ask for a text that it does not need
+    return str(bundle())
 
 
 def _download(content: bytes, kind: str, name: str) -> Response:

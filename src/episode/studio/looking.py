@@ -43,13 +43,11 @@ def keys(runs: Runs, run: Run, pattern: int | None) -> dict[str, Any]:
 
 def why_not(runs: Runs, run: Run, place: Place) -> dict[str, Any]:
     """Why there is no match at a place, as data and as text."""
-    import episode
+    from episode.api import why_not as asked
 
     frame = _planned(run)
     with runs.jobs(run):
-        found = episode.why_not(
-            frame, key=place.key, at=place.at, between=place.between, pattern=_number(run, place.pattern)
-        )
+        found = asked(frame, key=place.key, at=place.at, between=place.between, pattern=_number(run, place.pattern))
     return {**found.to_dict(), "text": str(found)}
 
 
@@ -85,12 +83,12 @@ def plan(runs: Runs, run: Run, analyze: bool) -> str:
 
 def report(runs: Runs, run: Run, directory: Path) -> bytes:
     """A report of the run, as the bytes of its file."""
-    import episode
+    from episode.api import report as written
 
     frame = _planned(run)
     path = directory / f"{run.id}.html"
     with runs.jobs(run):
-        episode.report(frame, path)
+        written(frame, path)
     try:
         return path.read_bytes()
     finally:

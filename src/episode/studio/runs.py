@@ -207,12 +207,12 @@ class Runs:
             yield
 
     def _execute(self, run: Run) -> None:
-        import episode
+        from episode.api import sql
         from episode.spark.jobs import first_rows
 
         statement = read(run.text)
         given = named_tables(statement, self.tables.frames)
-        frame = episode.sql(run.text, spark=self.tables.spark, tables=given)
+        frame = sql(run.text, spark=self.tables.spark, tables=given)
         check_plan(frame, list(self.tables.frames.values()))
         run.frame = frame
         if run.cancelling.is_set():
