@@ -1,4 +1,4 @@
-"""The studio as a person uses it: typing, running, clicking, cancelling, reloading; by keyboard alone; by its colours."""
+"""The studio as a person uses it: typing, running, clicking, cancelling, reloading; by keyboard alone; its colours."""
 
 from __future__ import annotations
 
