@@ -23,7 +23,7 @@ class Asked:
 class Finding:
     """One answer.
 
-    kind: what it is, one of few words ('condition', 'end of rows', 'skipped', 'window', 'found', 'missing', 'negated' …).
+    kind: what it is, one of few words: 'condition', 'end of rows', 'skipped', 'window', 'found', 'missing', 'negated' …
     message: in one sentence. span: the place in the query's text that it is about, if it is about one.
     at: the time of the event that it speaks of. values: what the columns that matter had there, by how the query names
     them. count: of how many attempts, events or candidates it is true.
