@@ -22,6 +22,7 @@ from episode.kernels.rows.arrays import (
     SIFTINGS,
     STATUS_ROW,
     Attempts,
+    Frames,
     Partitions,
     Program,
     Rows,
@@ -81,6 +82,9 @@ until then, it cannot end before such a row comes, or the window ends."""
 
 class RowPatternMatcher:
     """One MATCH_RECOGNIZE at work on one shard."""
+
+    frames: Frames | None = None
+    """Of a window; see there."""
 
     def __init__(self, spec: RowPatternSpec) -> None:
         self.spec = spec
@@ -268,7 +272,7 @@ class RowPatternMatcher:
         attempts_before = int(work.cursor[ATTEMPTS])
         while True:
             status = kernel.match_partitions(
-                self.program, self.rules, tests, residuals, navigations, aggregates, rows, partitions,
+                self.program, self.rules, self.frames, tests, residuals, navigations, aggregates, rows, partitions,
                 attempts, work.found, work.work, until, final,
             )  # fmt: skip
             if work.holds_many(status):
