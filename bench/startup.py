@@ -185,7 +185,7 @@ def main() -> None:
     load = os.getloadavg()[0]
     page.text(
         f"The least of {given.runs} runs, each in a process of its own; the load of the machine was {load:.1f} at the "
-        f"beginning. Queries over a Parquet file of {ROWS:,} rows; kernels are compiled, and Python keeps bytecode. The "
+        f"beginning. Queries over a Parquet file of {ROWS:,} rows; kernels compiled, Python with bytecode. The "
         f"archive of Java classes has {archive.stat().st_size / 2**20:.0f} MiB."
     )
     with tempfile.TemporaryDirectory(prefix="episode-startup-") as directory:
