@@ -6,11 +6,14 @@ import logging
 import os
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
+from threading import Thread
 
 from pyspark import SparkContext
 from pyspark.errors import PySparkException, PySparkRuntimeError
 from pyspark.sql import SparkSession
 
+from episode.spark import class_archive
 from episode.spark.java import check_java, not_started
 
 LOGGER = logging.getLogger("episode.spark")
@@ -110,8 +113,9 @@ def local_session(name: str, settings: Mapping[str, str], cores: int | None = No
     LOGGER.info("starting a local Spark session")
     os.environ.setdefault(_PYTHON, sys.executable)  # workers must find what this interpreter finds
     builder = SparkSession.builder.master(f"local[{cores or '*'}]").appName(name)
-    for key, value in {**_LOCAL, **settings}.items():
+    for key, value in {**_LOCAL, **class_archive.options(), **settings}.items():
         builder = builder.config(key, value)
+    Thread(target=_load_runtime, daemon=True, name="episode-loading").start()
     try:
         return builder.getOrCreate()
     except PySparkRuntimeError as error:
@@ -119,6 +123,12 @@ def local_session(name: str, settings: Mapping[str, str], cores: int | None = No
         if ours is None:
             raise
         raise ours from error
+
+
+def _load_runtime() -> None:
+    """What planning needs of episode, loaded while Java starts."""
+    with suppress(ImportError):  # the query says it
+        from episode.spark import query, raised, stores, tables, warming  # noqa: F401
 
 
 def _driver_memory() -> str:

@@ -1,0 +1,108 @@
+"""An archive of the Java classes that Spark loads, for sessions that episode starts.
+
+Half of the time until Spark is there, and until its first query runs, Java reads classes from Spark's jars and checks
+them. Java can keep them as they are in memory, in a file that is mapped (class data sharing). `make` writes this file:
+it runs small queries in a session of its own, whose Java writes it as it ends. Java looks for itself whether the file
+is of its own version and of these jars; where it is not, or is damaged, Java goes on without it, and says nothing.
+
+The file is beside the package, where compiled kernels are, too, or in the user's cache directory. A session that
+somebody else starts is not changed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import pyspark
+
+OPTIONS = "spark.driver.defaultJavaOptions"
+"""Stands before the options that a user gives (`spark.driver.extraJavaOptions`), and leaves them as they are."""
+
+_TRAINING = "episode.spark.class_training"
+_TIMEOUT = 300
+_QUIET = "-Xshare:auto -Xlog:cds=off -Xlog:cds+dynamic=off"
+_SETTINGS_ELSEWHERE = ("SPARK_HOME", "SPARK_CONF_DIR", "SPARK_REMOTE", "PYSPARK_GATEWAY_PORT")
+"""With these, another Spark is started than the one that comes with pyspark, or with settings that are not known."""
+
+
+def options() -> Mapping[str, str]:
+    """The settings of a session that uses the archive; none if there is no archive for it."""
+    if any(name in os.environ for name in _SETTINGS_ELSEWHERE):
+        return {}
+    found = find()
+    return {} if found is None else {OPTIONS: f"-XX:SharedArchiveFile={found} {_QUIET}"}
+
+
+def find() -> Path | None:
+    """The archive for the Java and the Spark that would be started."""
+    name = _name()
+    if name is None:
+        return None
+    return next((place / name for place in _places() if (place / name).is_file() and " " not in str(place)), None)
+
+
+def make() -> Path | None:
+    """Write the archive, if it is not there; None where that fails: it is not needed, only fast."""
+    found, name = find(), _name()
+    if found is not None or name is None:
+        return found
+    place = next(filter(_is_writable, _places()), None)
+    if place is None or " " in str(place):
+        return None
+    for earlier in place.glob("episode-*.jsa"):
+        earlier.unlink(missing_ok=True)
+    with tempfile.TemporaryDirectory(dir=place, prefix="episode-classes-") as directory:
+        written = Path(directory) / name
+        command = [sys.executable, "-m", _TRAINING, str(written)]
+        try:
+            done = subprocess.run(command, timeout=_TIMEOUT, stdin=subprocess.DEVNULL, capture_output=True)
+        except (OSError, subprocess.TimeoutExpired):
+            return None
+        if done.returncode != 0 or not written.is_file():
+            return None
+        os.replace(written, place / name)
+    return place / name
+
+
+def _name() -> str | None:
+    """Of the archive, by all that it depends on; None where there is no Java."""
+    home = os.environ.get("JAVA_HOME")
+    java = shutil.which(os.path.join(home, "bin", "java") if home else "java")
+    if java is None:
+        return None
+    java = os.path.realpath(java)
+    jars = Path(pyspark.__file__).parent / "jars"
+    try:
+        of_java = os.stat(java).st_mtime_ns
+        of_jars = sorted((entry.name, entry.stat().st_size) for entry in os.scandir(jars))
+    except OSError:
+        return None
+    depends = f"{java} {of_java} {jars} {pyspark.__version__} {of_jars}"
+    return f"episode-{hashlib.sha256(depends.encode()).hexdigest()[:16]}.jsa"
+
+
+def _places() -> list[Path]:
+    """Beside the package, and in the user's cache directory."""
+    beside = Path(__file__).parent / "__pycache__"
+    try:
+        home = Path.home()
+    except RuntimeError:
+        return [beside]
+    cache = home / "Library" / "Caches" if sys.platform == "darwin" else home / ".cache"
+    return [beside, Path(os.environ.get("XDG_CACHE_HOME") or cache) / "episode"]
+
+
+def _is_writable(directory: Path) -> bool:
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=directory):
+            return True
+    except OSError:
+        return False
