@@ -17,27 +17,19 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
 from pathlib import Path
 
 import pyspark
 
-OPTIONS = "spark.driver.defaultJavaOptions"
-"""Stands before the options that a user gives (`spark.driver.extraJavaOptions`), and leaves them as they are."""
-
 _TRAINING = "episode.spark.class_training"
 _TIMEOUT = 300
-_QUIET = "-Xshare:auto -Xlog:cds=off -Xlog:cds+dynamic=off"
-_SETTINGS_ELSEWHERE = ("SPARK_HOME", "SPARK_CONF_DIR", "SPARK_REMOTE", "PYSPARK_GATEWAY_PORT")
-"""With these, another Spark is started than the one that comes with pyspark, or with settings that are not known."""
+_QUIET = ("-Xshare:auto", "-Xlog:cds=off", "-Xlog:cds+dynamic=off")
 
 
-def options() -> Mapping[str, str]:
-    """The settings of a session that uses the archive; none if there is no archive for it."""
-    if any(name in os.environ for name in _SETTINGS_ELSEWHERE):
-        return {}
+def options() -> list[str]:
+    """Java's options with which it uses the archive; none if there is no archive for it."""
     found = find()
-    return {} if found is None else {OPTIONS: f"-XX:SharedArchiveFile={found} {_QUIET}"}
+    return [] if found is None else [f"-XX:SharedArchiveFile={found}", *_QUIET]
 
 
 def find() -> Path | None:

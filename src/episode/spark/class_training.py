@@ -16,8 +16,7 @@ from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from episode.spark.class_archive import OPTIONS
-from episode.spark.session import local_session, own_settings
+from episode.spark.session import JAVA_OPTIONS, local_session, own_settings
 
 _PATIENCE = 120.0
 _AT_EXIT = "-XX:ArchiveClassesAtExit={} -Xlog:cds=off -Xlog:cds+dynamic=off"
@@ -25,7 +24,7 @@ _AT_EXIT = "-XX:ArchiveClassesAtExit={} -Xlog:cds=off -Xlog:cds+dynamic=off"
 
 def train(archive: Path) -> None:
     """Run the queries in a session, end it, and wait until its Java has written the archive."""
-    spark = local_session("episode", {**own_settings(), OPTIONS: _AT_EXIT.format(archive)})
+    spark = local_session("episode", {**own_settings(), JAVA_OPTIONS: _AT_EXIT.format(archive)})
     with TemporaryDirectory(prefix="episode-classes-") as directory:
         run(spark, Path(directory))
     gateway = SparkContext._gateway
