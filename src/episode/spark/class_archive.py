@@ -17,6 +17,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 import pyspark
@@ -49,12 +50,19 @@ def make() -> Path | None:
     if place is None or " " in str(place):
         return None
     for earlier in place.glob("episode-*.jsa"):
-        earlier.unlink(missing_ok=True)
+        with suppress(OSError):  # in use, where files that are in use do not go
+            earlier.unlink()
     with tempfile.TemporaryDirectory(dir=place, prefix="episode-classes-") as directory:
         written = Path(directory) / name
         command = [sys.executable, "-m", _TRAINING, str(written)]
         try:
-            done = subprocess.run(command, timeout=_TIMEOUT, stdin=subprocess.DEVNULL, capture_output=True)
+            done = subprocess.run(
+                command,
+                timeout=_TIMEOUT,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                env={**os.environ, "PYTHONSAFEPATH": "1"},
+            )
         except (OSError, subprocess.TimeoutExpired):
             return None
         if done.returncode != 0 or not written.is_file():

@@ -122,7 +122,8 @@ def local_session(name: str, settings: Mapping[str, str], cores: int | None = No
     builder = SparkSession.builder.master(f"local[{cores or '*'}]").appName(name)
     for key, value in {**_LOCAL, **java_settings(), **settings}.items():
         builder = builder.config(key, value)
-    Thread(target=_load_runtime, daemon=True, name="episode-loading").start()
+    loading = Thread(target=_load_matchers, daemon=True, name="episode-loading")
+    loading.start()
     try:
         return builder.getOrCreate()
     except PySparkRuntimeError as error:
@@ -130,6 +131,8 @@ def local_session(name: str, settings: Mapping[str, str], cores: int | None = No
         if ours is None:
             raise
         raise ours from error
+    finally:
+        loading.join()
 
 
 def java_settings() -> dict[str, str]:
@@ -142,10 +145,11 @@ def java_settings() -> dict[str, str]:
     return silent | ({JAVA_OPTIONS: " ".join(options)} if options else {})
 
 
-def _load_runtime() -> None:
-    """What planning needs of episode, loaded while Java starts."""
+def _load_matchers() -> None:
+    """What planning needs beside Spark, loaded while Java starts. Nothing of pyspark: that is loaded by the thread that
+    starts it, at the same time, and two threads in a cycle of modules would see half of one."""
     with suppress(ImportError):  # the query says it
-        from episode.spark import query, raised, stores, tables, warming  # noqa: F401
+        from episode.matchers import engines, running  # noqa: F401
 
 
 def _driver_memory() -> str:

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 _PATIENCE = 5.0
 """Seconds that a query, or a process which ends, waits for a worker that still loads."""
 
-_warmed: WeakKeyDictionary[object, Thread] = WeakKeyDictionary()
-"""Contexts whose workers have been asked to load, and who waits for that."""
+_warmed: WeakKeyDictionary[object, Thread | None] = WeakKeyDictionary()
+"""Contexts whose workers have been asked to load, and who waits for that; None: a query has waited."""
 
 
 def warm(spark: SparkSession) -> None:
@@ -43,9 +43,10 @@ def warm(spark: SparkSession) -> None:
 
 
 def await_worker(spark: SparkSession) -> None:
-    """Wait until the worker that was asked to load has done so: a task that comes earlier would begin another."""
+    """Wait, once, until the worker that was asked to load has done so: an earlier task would begin another."""
     thread = _warmed.get(spark.sparkContext) if classic.is_local(spark) else None
     if thread is not None:
+        _warmed[spark.sparkContext] = None
         thread.join(_PATIENCE)
 
 
