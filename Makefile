@@ -3,7 +3,7 @@
 
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: bench-live bench-live-input bench-pcq bench-pcq-buffer bench-pcq-recency bench-pcq-cache bench-pcq-order bench-pcq-ticks bench-pcq-spark bench-pcq-stream help setup demo demo-live test test-live coverage test-long test-kafka test-s3 docs lint types unit bench-rows bench-scans bench-kernel bench-local bench-startup bench-flink bench-trino bench-esper bench-growth bench-stream bench-zstream bench-zstream-selectivity bench-zstream-rates bench-zstream-plans bench-zstream-adaptation bench-zstream-negation bench-zstream-web bench-zstream-speed bench-sase bench-sase-selectivity bench-sase-window bench-sase-classes bench-sase-breakdown bench-sase-collapsed bench-sase-aggregates bench-sase-imprecise bench-sase-confidence bench-sase-study bench-sase-spark bench-tpstream bench-tpstream-drivers bench-tpstream-window bench-tpstream-patterns bench-tpstream-latency bench-tpstream-plans bench-tpstream-adaptation bench-tpstream-speed bench-tpstream-spark bench-store bench-store-spark test-sparks test-lakehouse test-kill test-live-kills clean
+.PHONY: bench-live bench-live-input bench-pcq bench-pcq-buffer bench-pcq-recency bench-pcq-cache bench-pcq-order bench-pcq-ticks bench-pcq-spark bench-pcq-stream help setup demo demo-live test test-live test-see coverage test-long test-kafka test-s3 docs lint types unit bench-rows bench-scans bench-kernel bench-local bench-startup bench-flink bench-trino bench-esper bench-growth bench-stream bench-zstream bench-zstream-selectivity bench-zstream-rates bench-zstream-plans bench-zstream-adaptation bench-zstream-negation bench-zstream-web bench-zstream-speed bench-sase bench-sase-selectivity bench-sase-window bench-sase-classes bench-sase-breakdown bench-sase-collapsed bench-sase-aggregates bench-sase-imprecise bench-sase-confidence bench-sase-study bench-sase-spark bench-tpstream bench-tpstream-drivers bench-tpstream-window bench-tpstream-patterns bench-tpstream-latency bench-tpstream-plans bench-tpstream-adaptation bench-tpstream-speed bench-tpstream-spark bench-store bench-store-spark test-sparks test-lakehouse test-kill test-live-kills clean
 
 BIN := .venv/bin
 # Spark's workers use the interpreter of .venv, and Java is found where it usually lives.
@@ -37,10 +37,14 @@ types: setup  ## type hints
 	$(BIN)/mypy
 
 unit: setup  ## the tests, without the long and the live ones
-	$(RUN) $(BIN)/pytest -m "not slow and not live" -n 2 --dist loadfile --durations=20 --durations-min=10 $(PYTEST_ARGS)
+	$(RUN) $(BIN)/pytest -m "not slow and not live and not see" -n 2 --dist loadfile --durations=20 --durations-min=10 $(PYTEST_ARGS)
 
 test-live: setup  ## streams that are killed, followed, and run every case of the conformance suite
 	$(RUN) $(BIN)/pytest -m "live and not slow" $(PYTEST_ARGS)
+
+test-see: setup  ## what people look at: notebooks that are executed, reports and the studio in a browser (needs Chromium)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[see]'
+	$(RUN) $(BIN)/pytest -m "see and not slow" $(PYTEST_ARGS)
 
 coverage: setup  ## which lines the tests without Spark reach; the compiler is off, so that kernels count
 	NUMBA_DISABLE_JIT=1 $(BIN)/coverage run --source=src/episode -m pytest -q -W ignore::RuntimeWarning $(COVERED) $(PYTEST_ARGS)

@@ -18,6 +18,7 @@ PAGES = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "LICENSE
 FOLDERS = {"docs": ("*.md", "images/*.svg"), "bench": ("README.md", "results/*"), "examples": ("*.py", "*.md")}
 SECTIONS = {
     "Queries": ("sql", "match", "explain", "explain_match", "expand", "Options"),
+    "Looking at matches": ("plot", "why_not", "report"),
     "Without Spark": ("sql_local", "match_local"),
     "Live queries and correlation": ("start", "pattern", "correlate", "explain_correlate"),
     "Declared streams": ("streams",),

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from episode.lang.statement import parse_statement
 from episode.queries.correlating import CorrelateQuery, On, Pattern
 from episode.queries.expanding import ExpandQuery
+from episode.queries.explaining import check_format, explained
 from episode.queries.inputs import Table, arguments_of, checked_tables, every_table, session_of, text_of
 from episode.queries.keywords import check_statement_tables
 from episode.queries.language import Given, Length
 from episode.queries.match import MatchQuery, given_of, keys_of
 from episode.queries.options import Options, options_of
-from episode.queries.origins import remember
+from episode.queries.origins import PlacedPattern, remember
 from episode.queries.statement import StatementQuery
 from episode.queries.user_aggregates import register_aggregate
 
@@ -58,24 +60,28 @@ def explain(
     spark: SparkSession | None = None,
     options: Options | None = None,
     analyze: bool = False,
+    format: str = "text",
     tables: Mapping[str, Table] | None = None,
     **named: Table,
 ) -> str:
     """How `sql` would evaluate the statement: per MATCH_RECOGNIZE the program, predicate split, scan, shards, state.
 
     analyze: run the patterns, and say what the plans of all shards did.
+    format: 'text'; 'svg', a picture; 'html', a page with pictures, tables and the text. All are strings; a notebook
+        shows them as pictures.
     """
+    wanted = check_format(format)
     query = _statement(text, args, spark, options, every_table(tables, named))
     query.plan()
-    lines: list[str] = []
-    for _, planned in sorted(query.planned.items()):
-        lines += [*planned.explain(), *(planned.analysis() if analyze else []), ""]
-    if not lines:
-        of_streams = query.statement.streams is not None
-        lines = [
-            "No pattern in this statement: " + ("it is about streams." if of_streams else "Spark evaluates all of it.")
-        ]
-    return "\n".join(lines).rstrip()
+    of_streams = query.statement.streams is not None
+    none = "No pattern in this statement: " + ("it is about streams." if of_streams else "Spark evaluates all of it.")
+    return _shown(query.origin.patterns, analyze, wanted, none)
+
+
+def _shown(patterns: Sequence[PlacedPattern], analyze: bool, format: str, none: str = "") -> str:
+    from episode.pictures.plans.shown import shown
+
+    return shown([explained(one, analyze) for one in patterns], none, format)
 
 
 def start(
@@ -212,18 +218,17 @@ def explain_match(
     spark: SparkSession | None = None,
     options: Options | None = None,
     analyze: bool = False,
+    format: str = "text",
     tables: Mapping[str, Table] | None = None,
     **named: Table,
 ) -> str:
-    """How `match` would evaluate the pattern. analyze: run it, and say what the plans of all shards did."""
+    """How `match` would evaluate the pattern. analyze: run it, and say what the plans of all shards did. format: as in
+    `explain`."""
+    wanted = check_format(format)
     given = given_of(time, start, key, type_column, strategy, detect, granularity, probabilities, width)
     every = every_table(tables, named)
     query = MatchQuery(events, text, given, spark, options_of(options), every, arguments_of(args))
-    planned = query.planned()
-    lines = planned.explain()
-    if analyze:
-        lines += planned.analysis()
-    return "\n".join(lines)
+    return _shown([query.placed()], analyze, wanted)
 
 
 def pattern(
@@ -288,10 +293,13 @@ def explain_correlate(
     spark: SparkSession | None = None,
     options: Options | None = None,
     analyze: bool = False,
+    format: str = "text",
 ) -> str:
-    """How `correlate` would evaluate it. analyze: run it, and say what the plans of all shards did."""
-    planned = _correlation(live, archive, args, recency, on, where, ordered, spark, options).placed().planned
-    return "\n".join([*planned.explain(), *(planned.analysis() if analyze else [])])
+    """How `correlate` would evaluate it. analyze: run it, and say what the plans of all shards did. format: as in
+    `explain`."""
+    wanted = check_format(format)
+    query = _correlation(live, archive, args, recency, on, where, ordered, spark, options)
+    return _shown([query.placed()], analyze, wanted)
 
 
 def _correlation(
@@ -307,6 +315,31 @@ def _correlation(
 ) -> CorrelateQuery:
     arguments = arguments_of(args)
     return CorrelateQuery(live, archive, recency, on, where, ordered, options_of(options), spark, arguments)
+
+
+def report(
+    result: DataFrame,
+    path: str | PathLike[str],
+    *,
+    title: str | None = None,
+    plots: int = 10,
+    rows: int = 50,
+) -> Path:
+    """Write what a query found to one HTML file, which opens anywhere, without the network; returns its path.
+
+    result: what `sql`, `match` or `correlate` returned, over tables.
+    path: of the file; one that is there is replaced.
+    title: the heading (None: from the query).
+    plots: how many pictures of single matches, the most telling ones, for each pattern. They need `episode[plot]`;
+        without it, the report says so.
+    rows: how many rows of the result are shown.
+
+    In it: the query, counts, matches over time, by key and by length, pictures, the first rows, what the columns of the
+    input hold, the plan, and how long it took. Spark runs the query twice, and collects only what the report shows.
+    """
+    from episode.reports.writing import write_report
+
+    return write_report(result, path, title, plots, rows)
 
 
 def sql_local(

@@ -15,7 +15,17 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from episode import cli_completing, cli_follow, cli_inputs, cli_live, cli_results, cli_session, cli_streams, cli_tables
+from episode import (
+    cli_completing,
+    cli_follow,
+    cli_inputs,
+    cli_live,
+    cli_plans,
+    cli_results,
+    cli_session,
+    cli_streams,
+    cli_tables,
+)
 from episode.cli_errors import errors_reported
 from episode.cli_interrupts import interruptible
 from episode.cli_options import (
@@ -32,10 +42,11 @@ from episode.cli_options import (
     SkipCorruptOption,
     TableOption,
 )
+from episode.cli_plans import PlanFormat
 from episode.cli_results import Format
 from episode.errors import EpisodeError
-from episode.report.compiling import status
-from episode.report.quiet import quiet_spark
+from episode.terminal.compiling import status
+from episode.terminal.quiet import quiet_spark
 
 app = typer.Typer(
     help="Find episodes (patterns of rows over time) in your data, with MATCH_RECOGNIZE on Apache Spark.",
@@ -182,7 +193,7 @@ def _run(
 ) -> None:
     """Run a query over tables as they are now."""
     import episode
-    from episode.report.progress import progress
+    from episode.terminal.progress import progress
 
     with status(notes, "Starting Spark and reading the query"), quiet_spark():
         cli_session.start(session)
@@ -200,27 +211,47 @@ def explain(
     query: QueryArgument,
     table: TableOption = None,
     arg: ArgumentOption = None,
+    analyze: Annotated[
+        bool, typer.Option("--analyze", help="Run the patterns, and say what their plans did and where time went.")
+    ] = False,
+    format: Annotated[
+        PlanFormat | None,
+        typer.Option("--format", "-f", help="Default: text; with --output, by its suffix (.html, .svg)."),
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the plan there.", dir_okay=False)
+    ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the file.")] = False,
     master: MasterOption = None,
     conf: ConfOption = None,
     package: PackageOption = None,
     jars: JarsOption = None,
 ) -> None:
-    """Show how a query would run: pattern program, predicates, scan, shards, state. Nothing is run."""
+    """Show how a query would run, in words or as a picture: pattern program, predicates, scan, shards, state. Nothing
+    is run, unless --analyze is given."""
+    cli_plans.check_file(output, overwrite)
     session = cli_session.read_session(master, conf or [], package or [], jars or [])
     text = cli_inputs.read_query(query)
     paths = cli_inputs.read_tables(table or [])
     arguments = cli_inputs.read_arguments(arg or [])
     notes = Console(stderr=True)
+    shown = cli_plans.chosen_format(format, output)
 
     def explained() -> str:
         import episode
 
         with status(notes, "Starting Spark and reading the query"), quiet_spark():
             cli_session.start(session)
-            return episode.explain(text, arguments, tables=cli_tables.opened(paths))
+            tables = cli_tables.opened(paths)
+            return episode.explain(text, arguments, tables=tables, analyze=analyze, format=shown.value)
 
     with errors_reported(notes):
-        typer.echo(interruptible(explained))
+        plan = interruptible(explained)
+    if output is None:
+        typer.echo(plan)
+    else:
+        cli_plans.write_plan(plan, output)
+        notes.print(Text(f"Written to {output} ({shown.value})."))
 
 
 @app.command()

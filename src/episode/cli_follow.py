@@ -19,8 +19,8 @@ from episode import cli_inputs, cli_results, cli_tables
 from episode.cli_results import Format
 from episode.cli_session import SessionArguments, start
 from episode.errors import EpisodeError
-from episode.report.compiling import status
-from episode.report.quiet import quiet_spark
+from episode.terminal.compiling import status
+from episode.terminal.quiet import quiet_spark
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,8 @@ from rich.text import Text
 
 from episode import cli_inputs, follow
 from episode.cli_session import SessionArguments, start
-from episode.report.live_view import LiveQueryView
-from episode.report.quiet import quiet_spark
+from episode.terminal.live_view import LiveQueryView
+from episode.terminal.quiet import quiet_spark
 
 PERIOD = 0.25
 """Seconds between two pictures."""

@@ -100,7 +100,7 @@ def screen_of_results() -> Console:
 
 def show(result: Any, rows: int, notes: Console) -> None:
     """The first rows on the screen, and a note when there are more."""
-    from episode.report.table import result_table
+    from episode.terminal.table import result_table
 
     found = result.limit(rows + 1).collect()
     screen_of_results().print(result_table(result.columns, found[:rows]))

@@ -17,9 +17,9 @@ from rich.syntax import Syntax
 from rich.text import Text
 
 from episode import samples
-from episode.report.compiling import status
-from episode.report.quiet import quiet_spark
-from episode.report.table import result_table
+from episode.terminal.compiling import status
+from episode.terminal.quiet import quiet_spark
+from episode.terminal.table import result_table
 
 if TYPE_CHECKING:
     import pyarrow as pa

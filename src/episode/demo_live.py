@@ -19,8 +19,8 @@ from rich.syntax import Syntax
 from rich.text import Text
 
 from episode.cli_live import PERIOD, watch
-from episode.report.live_view import LiveQueryView, latencies
-from episode.report.quiet import quiet_spark
+from episode.terminal.live_view import LiveQueryView, latencies
+from episode.terminal.quiet import quiet_spark
 
 STREAM = """\
 CREATE STREAM Ticks (symbol STRING, ts TIMESTAMP, price DOUBLE)

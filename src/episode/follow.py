@@ -18,7 +18,7 @@ from typing import Any
 from rich.console import Console
 from rich.live import Live
 
-from episode.report.live import RESULT, SHOWN_ROWS, LiveView, MicroBatch, micro_batch
+from episode.terminal.live import RESULT, SHOWN_ROWS, LiveView, MicroBatch, micro_batch
 
 PERIOD = 0.25
 """Seconds between two looks at the query."""

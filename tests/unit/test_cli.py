@@ -17,8 +17,8 @@ from episode import cli, cli_inputs, cli_results
 from episode.cli_errors import errors_reported
 from episode.cli_results import Format
 from episode.errors import EpisodeAnalysisError, EpisodeDataError, EpisodeError, EpisodeSyntaxError
-from episode.report.progress import progress, running_tasks
-from episode.report.table import result_table
+from episode.terminal.progress import progress, running_tasks
+from episode.terminal.table import result_table
 
 QUERY = "SELECT * FROM t MATCH_RECOGNIZE (PATTERN (A))"
 
@@ -47,6 +47,7 @@ class Calls:
         self.texts: list[str] = []
         self.tables: list[dict[str, Any]] = []
         self.arguments: list[dict[str, Any]] = []
+        self.how: list[dict[str, Any]] = []
         self.error: Exception | None = None
         self.rows: list[tuple[Any, ...]] = [("A", 1.5), (None, 2.0)]
 
@@ -58,8 +59,11 @@ class Calls:
             raise self.error
         return FakeResult(self.rows)
 
-    def explain(self, text: str, args: dict[str, Any] | None = None, *, tables: dict[str, Any] | None = None) -> str:
+    def explain(
+        self, text: str, args: dict[str, Any] | None = None, *, tables: dict[str, Any] | None = None, **how: Any
+    ) -> str:
         self.sql(text, args, tables=tables)
+        self.how.append(how)
         return "a plan [not markup]"
 
 
@@ -403,6 +407,30 @@ def test_values_of_parameters_are_passed_by_name(calls: Calls, parquet: Path) ->
 def test_explain_prints_the_plan(calls: Calls, parquet: Path) -> None:
     result = invoke("explain", QUERY, "-t", f"t={parquet}")
     assert result.stdout == "a plan [not markup]\n"
+    assert calls.how == [{"analyze": False, "format": "text"}]
+
+
+def test_explain_writes_a_picture(calls: Calls, parquet: Path, tmp_path: Path) -> None:
+    """By the suffix of the file, or as it is asked for; no file is replaced by accident."""
+    for name, arguments, expected in (
+        ("plan.svg", (), "svg"),
+        ("plan.HTML", (), "html"),
+        ("plan.txt", (), "text"),
+        ("plan", ("--format", "svg"), "svg"),
+    ):
+        result = invoke("explain", QUERY, "-t", f"t={parquet}", "-o", str(tmp_path / name), "--analyze", *arguments)
+        assert result.exit_code == 0, result.stderr
+        assert result.stdout == ""
+        assert calls.how[-1] == {"analyze": True, "format": expected}
+        assert (tmp_path / name).read_text() == "a plan [not markup]\n"
+    again = invoke("explain", QUERY, "-t", f"t={parquet}", "-o", str(tmp_path / "plan.svg"))
+    assert again.exit_code == 2
+    assert "--overwrite" in again.stderr
+    assert (
+        invoke("explain", QUERY, "-t", f"t={parquet}", "-o", str(tmp_path / "plan.svg"), "--overwrite").exit_code == 0
+    )
+    assert invoke("explain", QUERY, "-t", f"t={parquet}", "-o", str(tmp_path / "no" / "plan.svg")).exit_code == 2
+    assert invoke("explain", QUERY, "-t", f"t={parquet}", "--format", "png").exit_code == 2
 
 
 def test_version() -> None:

@@ -12,7 +12,7 @@ import typer
 from episode import cli_completing
 from episode.cli_interrupts import interruptible
 from episode.cli_session import read_session
-from episode.report.dropped import added, dropped_of, in_words
+from episode.terminal.dropped import added, dropped_of, in_words
 
 # ---- Spark -------------------------------------------------------------------------------------------
 

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 if TYPE_CHECKING:
     from episode.matchers.screen import Screen
+    from episode.matchers.stages import StageClock
 
 END_OF_TIME = np.iinfo(np.int64).max
 """`until` of a feed after which no event can come before the end of input."""
@@ -323,4 +324,13 @@ class Screens(Protocol):
     @property
     def screen(self) -> Screen | None:
         """None: any row may count."""
+        ...
+
+
+@runtime_checkable
+class Analyzes(Protocol):
+    """A MatcherSpec whose matchers can count and clock what they do, and report it; that takes time of its own."""
+
+    def open_analyzed(self, clock: StageClock) -> Matcher:
+        """A new matcher with empty state, which says to the clock what it does."""
         ...

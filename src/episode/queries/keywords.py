@@ -12,11 +12,11 @@ from episode.errors import EpisodeAnalysisError
 from episode.lang.cursor import closest
 from episode.lang.lexer import Kind, Token
 
-OF_STATEMENTS = ("args", "spark", "options", "tables", "analyze")
+OF_STATEMENTS = ("args", "spark", "options", "tables", "analyze", "format")
 """The options of `sql` and `explain`."""
 OF_PATTERNS = (
     "events", "text", "args", "time", "start", "key", "type_column", "strategy", "detect", "granularity",
-    "probabilities", "width", "spark", "options", "tables", "analyze",
+    "probabilities", "width", "spark", "options", "tables", "analyze", "format",
 )  # fmt: skip
 """Those of `match` and the functions beside it."""
 

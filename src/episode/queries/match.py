@@ -71,16 +71,17 @@ class MatchQuery:
             check_pattern_tables("match", self.tables, language.classes(query))
         return query
 
-    def planned(self) -> PlannedQuery:
-        return self._planned(self.query())[1]
+    def placed(self) -> PlacedPattern:
+        """The pattern, planned over its events."""
+        query = self.query()
+        events, planned = self._planned(query)
+        return PlacedPattern(query, (events,), planned, self._run)
 
     def frame(self) -> DataFrame:
         """The matches, lazily, with a note of this call."""
-        query = self.query()
-        events, planned = self._planned(query)
-        frame = planned.frame()
-        placed = PlacedPattern(query, (events,), planned, self._run)
-        return remember(frame, Origin(language_of(query).source(query).text, frame.sparkSession, (placed,)))
+        placed = self.placed()
+        frame = placed.planned.frame()
+        return remember(frame, Origin(placed.source.text, frame.sparkSession, (placed,)))
 
     def _planned(self, query: object) -> tuple[Events, PlannedQuery]:
         self.options.check_use([language_of(query)])

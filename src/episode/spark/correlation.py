@@ -59,14 +59,7 @@ class PlannedCorrelation(Planned):
 
     def frame(self) -> DataFrame:
         """The pairs: columns of the live match, of the archive match (either with its prefix), and their times."""
-        matched = self._whole(self.run.frame())
-        names = list(matched.columns)
-        for time, hidden in _TIMES.items():
-            matched = matched.withColumnRenamed(time, hidden)
-        live = [name for name in names if name.startswith(LIVE_PREFIX)]
-        archive = [name for name in names if name.startswith(ARCHIVE_PREFIX)]
-        half = _finished(matched, self.pattern.live.result, LIVE_PREFIX, live, self.arguments)
-        done = _finished(half, self.pattern.archive.result, ARCHIVE_PREFIX, archive, self.arguments)
+        done = _both_finished(self._whole(self.run.frame()), self.pattern, self.arguments)
         prefixes = (LIVE_PREFIX, ARCHIVE_PREFIX)
         columns = [F.col(quote(name)) for prefix in prefixes for name in done.columns if name.startswith(prefix)]
         return done.select(*columns, *(self._column(F.col(quote(own)), name) for name, own in _TIMES.items()))
@@ -85,6 +78,22 @@ class PlannedCorrelation(Planned):
                 for field in every
             )
         )
+
+
+def _both_finished(matched: DataFrame, pattern: BoundPair, arguments: Arguments) -> DataFrame:
+    """The pairs with the columns of both patterns' outputs in place of their matchers' columns."""
+    names = list(matched.columns)
+    for time, hidden in _TIMES.items():
+        matched = matched.withColumnRenamed(time, hidden)
+    live = [name for name in names if name.startswith(LIVE_PREFIX)]
+    archive = [name for name in names if name.startswith(ARCHIVE_PREFIX)]
+    half = _finished(matched, pattern.live.result, LIVE_PREFIX, live, arguments)
+    return _finished(half, pattern.archive.result, ARCHIVE_PREFIX, archive, arguments)
+
+
+def finished_pairs(spark: SparkSession, matched: pa.Table, pattern: BoundPair, arguments: Arguments) -> DataFrame:
+    """Pairs that were matched in this process, finished by Spark: the columns of both patterns, and any others."""
+    return _both_finished(spark.createDataFrame(matched), pattern, arguments)
 
 
 def _finished(matched: DataFrame, result: Result, prefix: str, columns: list[str], arguments: Arguments) -> DataFrame:

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from episode.plan.schema import quote
+from episode.matchers.bound import BoundPattern
+from episode.plan.run_options import RunOptions
+from episode.plan.schema import OWN, quote
 from episode.spark import carry
-from episode.spark.expressions import Arguments
+from episode.spark.batch import plan_batch
+from episode.spark.expressions import Arguments, where
 from episode.spark.packing import as_events, columns_of
 
 Bounds = tuple[object, object]
@@ -53,3 +56,35 @@ def keys_by_rows(frame: DataFrame, keys: Sequence[str], most: int) -> pa.Table:
     """The values of the key columns with the number of their rows (column `rows`), the greatest numbers first."""
     counted = frame.groupBy(*(F.col(quote(name)) for name in keys)).agg(F.count(F.lit(1)).alias("rows"))
     return counted.orderBy(F.desc("rows"), *(F.col(quote(name)) for name in keys)).limit(most).toArrow()
+
+
+def rows_that_hold(spark: SparkSession, table: pa.Table, conditions: Sequence[str], arguments: Arguments) -> pa.Array:
+    """The places of the rows of a small table for which all conditions hold, which only Spark evaluates."""
+    place = f"{OWN}at"
+    frame = spark.createDataFrame(table.append_column(place, pa.array(range(table.num_rows), pa.int64())))
+    for condition in conditions:
+        frame = where(frame, condition, arguments)
+    return frame.select(place).orderBy(place).toArrow().column(place).combine_chunks()
+
+
+def rows_at_most(
+    frame: DataFrame, key: Mapping[str, object], bounds: Mapping[str, Bounds], time: str, most: int
+) -> tuple[int, object]:
+    """How many rows there are, and where there are more, the time up to which there are about so many."""
+    restricted = _restricted(frame, key, bounds)
+    count = restricted.count()
+    if count <= most:
+        return count, None
+    share = F.lit(most / count)
+    found = restricted.select(F.percentile_approx(F.col(quote(time)), share, F.lit(10_000)).alias("until")).toArrow()
+    return count, found.column("until")[0].as_py()
+
+
+def first_matches(frame: DataFrame, pattern: BoundPattern, run: RunOptions, most: int) -> pa.Table:
+    """The matcher's columns of so many matches, the first that are found: Spark stops when it has them."""
+    spark = frame.sparkSession
+    batch = plan_batch(spark, frame, pattern.input_columns, pattern.derived, pattern.spec, run)
+    matched = batch.frame()
+    for condition in pattern.result.conditions:
+        matched = where(matched, condition.sql, run.arguments)
+    return matched.limit(most).toArrow()

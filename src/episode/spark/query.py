@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from time import perf_counter
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -21,6 +22,15 @@ from episode.spark.expanding import Expansion
 from episode.spark.expressions import select, uses, where
 from episode.spark.measures import check_measures
 from episode.spark.stream import Stream, plan_stream
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """What a run for `explain` has given: the reports of its matchers (JSON), and how long all of it took, in
+    seconds."""
+
+    reports: tuple[str, ...]
+    seconds: float
 
 
 @dataclass(frozen=True)
@@ -61,15 +71,17 @@ class Planned(ABC):
         """Its plan in words, and why it runs as it does."""
         return [*self.pattern.explain(), *(f"  {reason}" for reason in self.reasons)]
 
-    def analysis(self) -> list[str]:
-        """Run it over its table, and say what the plans of the shards did."""
+    def analyzed(self) -> Analysis:
+        """Run it over its table, keeping no match, and ask the matchers what they did."""
         if isinstance(self.run, Stream):
             raise EpisodeAnalysisError(
                 "analyze=True runs a pattern over a table; this is a stream.",
                 hint="Watch a running stream by its counters, or analyze a table of its past events.",
             )
         assert isinstance(self.run, Batch)  # expand has no explain
-        return self.pattern.explain_reports(self.run.reports())
+        begun = perf_counter()
+        reports = tuple(self.run.reports())
+        return Analysis(reports, perf_counter() - begun)
 
     def _column(self, column: Column, name: str) -> Column:
         """A column of the result, with what a further pattern over a stream must know of it."""

@@ -98,6 +98,11 @@ class Search:
             own.append(self.memo.reshape(-1, self._slots).T)
         return tuple(own)
 
+    @property
+    def attempts_so_far(self) -> int:
+        """How many attempts there were."""
+        return int(self._cursor[ATTEMPTS])
+
     # ---- between feeds -------------------------------------------------------------------------------
 
     def tidy(self, keys: KeyTable) -> None:

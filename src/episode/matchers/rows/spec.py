@@ -12,6 +12,7 @@ from episode.matchers.limits import STEP_BUDGET, StateLimit
 from episode.matchers.protocol import InputOrder, OrderKey, Traits
 from episode.matchers.rows.matcher import RowPatternMatcher
 from episode.matchers.rows.traits import traits_of
+from episode.matchers.stages import StageClock
 from episode.plan.rows.plan import RowPatternPlan
 
 
@@ -53,3 +54,9 @@ class RowPatternSpec:
 
     def open(self) -> RowPatternMatcher:
         return RowPatternMatcher(self)
+
+    def open_analyzed(self, clock: StageClock) -> RowPatternMatcher:
+        """What `Analyzes` says."""
+        from episode.matchers.rows.analyzed import AnalyzedRowMatcher
+
+        return AnalyzedRowMatcher(self, clock)

@@ -24,6 +24,7 @@ from episode.matchers.rows.matcher import RowPatternMatcher, lower_rules
 from episode.matchers.rows.prepare import lower_residuals
 from episode.matchers.rows.spec import RowPatternSpec
 from episode.matchers.rows.work import WorkArrays
+from episode.matchers.stages import StageClock
 from episode.plan.rows.windows import WindowPlan
 
 
@@ -40,6 +41,12 @@ class WindowSpec(RowPatternSpec):
 
     def open(self) -> WindowMatcher:
         return WindowMatcher(self)
+
+    def open_analyzed(self, clock: StageClock) -> RowPatternMatcher:
+        """What `Analyzes` says."""
+        from episode.matchers.rows.analyzed import AnalyzedWindowMatcher
+
+        return AnalyzedWindowMatcher(self, clock)
 
 
 class WindowMatcher(RowPatternMatcher):

@@ -100,5 +100,6 @@ class Orders:
                 actual = statistics.partial[symbol][: len(estimated)] / made
                 searches.append(SymbolSearches(order, made, tuple(estimated), tuple(actual.tolist())))
         total = self.searches + int(statistics.searches.sum())
-        sizes = tuple(statistics.size.tolist())
-        return SituationReport(tuple(searches), total, sizes, self.plans, tuple(self.changes))
+        return SituationReport(
+            tuple(searches), total, costs.sizes, self.plans, tuple(self.changes), costs.selectivities
+        )

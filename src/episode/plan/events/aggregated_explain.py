@@ -31,7 +31,7 @@ def explain_aggregated(plan: AggregatedPlan) -> list[str]:
     lines.append(f"  numbers of matches and sums of whole numbers and decimals: {kind}")
     lines.append(f"  columns moved: {', '.join(plan.input_columns)}")
     lines += [f"  computed by Spark before matching: {name} = {sql}" for sql, name in plan.derived]
-    lines.append(f"  state: {_state(plan)}")
+    lines.append(f"  state: {state_words(plan)}")
     return lines
 
 
@@ -45,29 +45,40 @@ def _groups(plan: AggregatedPlan) -> str:
 
 
 def _related(alternative: Alternative) -> list[str]:
-    lines: dict[str, None] = {}
-    for link in alternative.links:
-        for test in link.tests:
-            how = "Fenwick tree, n log n" if len(link.tests) == 1 else "one by one, n^2, as the link has several"
-            lines[f"    {test.text}: between neighbours ({how})"] = None
-    for first in alternative.first_tests:
-        lines[f"    {first.text}: with the first event (for each start)"] = None
+    lines = [f"    {text}: {how}" for text, how in related_words(alternative).items()]
     return ["  conditions that relate events:", *lines] if lines else []
 
 
+def related_words(alternative: Alternative) -> dict[str, str]:
+    """Conditions that relate events, and how each is followed."""
+    found: dict[str, str] = {}
+    for link in alternative.links:
+        for test in link.tests:
+            how = "Fenwick tree, n log n" if len(link.tests) == 1 else "one by one, n^2, as the link has several"
+            found[test.text] = f"between neighbours ({how})"
+    for first in alternative.first_tests:
+        found[first.text] = "with the first event (for each start)"
+    return found
+
+
 def _engine(plan: AggregatedPlan) -> list[str]:
+    dynamic, engine = engine_words(plan)
+    return [f"  {dynamic}", f"  engine: {engine}"]
+
+
+def engine_words(plan: AggregatedPlan) -> tuple[str, str]:
+    """What runs over the events, and how."""
     shown = " | ".join("; ".join(_sign(place) for place in one.places) for one in plan.alternatives)
-    lines = [f"  dynamic programming over events, no match is enumerated: {shown}"]
+    dynamic = f"dynamic programming over events, no match is enumerated: {shown}"
     if not plan.per_start:
-        lines.append("  engine: sliding, one pass; the cost of an event does not depend on the window")
-        return lines
+        return dynamic, "sliding, one pass; the cost of an event does not depend on the window"
     related = any(one.first_tests or any(link.tests for link in one.links) for one in plan.alternatives)
     why = "conditions relate events" if related else "matches are grouped by their first event"
     of_start = any(one.first_tests for one in plan.alternatives)
     of_start |= any(group.of is GroupedBy.FIRST for group in plan.groups)
     if plan.within is None and not of_start:
-        return [*lines, f"  engine: by start, one pass for all starts, as there is no window ({why})"]
-    return [*lines, f"  engine: by start, for each start event the events of its window ({why})"]
+        return dynamic, f"by start, one pass for all starts, as there is no window ({why})"
+    return dynamic, f"by start, for each start event the events of its window ({why})"
 
 
 def _sign(place: Place) -> str:
@@ -76,7 +87,8 @@ def _sign(place: Place) -> str:
     return f"{place.variable}+" if place.repeats else place.variable
 
 
-def _state(plan: AggregatedPlan) -> str:
+def state_words(plan: AggregatedPlan) -> str:
+    """What is kept while matching."""
     if plan.every is None:
         return "all qualifying events, until the end of the input"
     if plan.within is None:

@@ -12,7 +12,6 @@ from episode.plan.events.cost import (
     PhysicalPlan,
     Shape,
     Statistics,
-    TreeCosts,
     automaton_cost,
     cost_of,
     default_statistics,
@@ -23,8 +22,9 @@ from episode.plan.events.counting import collapse_lines
 from episode.plan.events.explain_closures import closure_lines
 from episode.plan.events.explain_imprecise import imprecise_lines, imprecise_state
 from episode.plan.events.plan import EventPlan
+from episode.plan.events.plan_nodes import PlanNode, item_sign, plan_tree
 from episode.plan.events.report import Change, EventReport
-from episode.plan.events.tree import Absent, Gap, Group, InSequence, Leaf, Node, OneOf, Together, variables_of
+from episode.plan.events.tree import Gap, Leaf, Node, OneOf, Together
 from episode.plan.expressions import render
 
 MOST_LINES = 60
@@ -64,7 +64,7 @@ def explain_event_pattern(plan: EventPlan) -> list[str]:
     lines += [] if plan.collapse is None else [f"  {line}" for line in collapse_lines(plan.collapse)]
     lines.append(f"  columns moved: {', '.join(plan.input_columns)}")
     lines += [f"  computed by Spark before matching: {name} = {sql}" for sql, name in plan.derived]
-    lines.append(f"  state: {_state_bound(plan)}")
+    lines.append(f"  state: {state_words(plan)}")
     return lines
 
 
@@ -96,8 +96,7 @@ def tree_lines(
     plan: EventPlan, physical: PhysicalPlan, statistics: Statistics, actual: Actual | None = None
 ) -> list[str]:
     """The tree with estimates: records per window and cost up to here; and what they really were, where it is known."""
-    assert plan.tree is not None
-    return _Tree(plan, physical, TreeCosts(plan, statistics, dict(physical.shapes)), actual).lines(plan.tree, "")
+    return _node_lines(plan_tree(plan, physical, statistics, actual), "")
 
 
 def plan_words(plan: EventPlan, physical: PhysicalPlan) -> str:
@@ -116,9 +115,9 @@ def _words(node: Node, physical: PhysicalPlan) -> str:
         return f"({' | '.join(_words(part, physical) for part in node.parts)})"
     shape = physical.shape(node)
     if isinstance(node, Together):
-        return _joined(" & ", [_shape_words(shape, node.parts, None, physical), *map(_sign, node.absent)])
+        return _joined(" & ", [_shape_words(shape, node.parts, None, physical), *map(item_sign, node.absent)])
     inner = _shape_words(shape, node.places, node.gaps, physical)
-    return _joined("; ", [*map(_sign, node.gaps[0]), inner, *map(_sign, node.gaps[-1])])
+    return _joined("; ", [*map(item_sign, node.gaps[0]), inner, *map(item_sign, node.gaps[-1])])
 
 
 def _shape_words(shape: Shape, places: tuple[Node, ...], gaps: tuple[Gap, ...] | None, physical: PhysicalPlan) -> str:
@@ -127,97 +126,29 @@ def _shape_words(shape: Shape, places: tuple[Node, ...], gaps: tuple[Gap, ...] |
     left, right = (_shape_words(side, places, gaps, physical) for side in shape)
     if gaps is None:
         return _joined(" & ", [left, right])
-    return _joined("; ", [left, *map(_sign, gaps[first_place(shape[1])]), right])
+    return _joined("; ", [left, *map(item_sign, gaps[first_place(shape[1])]), right])
 
 
 def _joined(sign: str, parts: list[str]) -> str:
     return f"({sign.join(parts)})" if len(parts) > 1 else parts[0]
 
 
-class _Tree:
-    def __init__(self, plan: EventPlan, physical: PhysicalPlan, costs: TreeCosts, actual: Actual | None) -> None:
-        self.plan = plan
-        self.physical = physical
-        self.costs = costs
-        self.actual = actual
-
-    def lines(self, node: Node, indent: str) -> list[str]:
-        found = None if self.actual is None else self.actual.of(self.costs, node)
-        if isinstance(node, Leaf):
-            in_fact = "" if found is None else f"; in fact {found[0]:,.1f}"
-            card = self.costs.statistics.card(node.variable)
-            return [f"{indent}{node.variable}  (about {card:,.1f} per window{in_fact})"]
-        estimate = self.costs.cheapest(node)
-        about = _about((estimate.card, estimate.cost), found)
-        if isinstance(node, OneOf):
-            parts = [line for part in node.parts for line in self.lines(part, indent + "  ")]
-            return [f"{indent}OR{about}", *parts]
-        gap = node.absent if isinstance(node, Together) else (*node.gaps[0], *node.gaps[-1])
-        return [*self._edge(gap, indent), *self._shape(self.physical.shape(node), node, indent, about)]
-
-    def _between(self, item: Absent | Group, left: frozenset[str], right: frozenset[str]) -> str:
-        """A gap's item, and whether it is found here or only on finished matches."""
-        tests = self.plan.absent_tests[item.name] if isinstance(item, Absent) else ()
-        outside = frozenset(name for test in tests for name in test.variables) - frozenset(variables_of(item))
-        if outside <= left or outside <= right:
-            return _item(item)
-        return f"{_item(item).replace(' (NSEQ)', '')} (looked at on finished matches)"
-
-    def _edge(self, gap: Gap | tuple[Absent, ...], indent: str) -> list[str]:
-        return [f"{indent}at the edge: {_item(item)}" for item in gap]
-
-    def _part(self, shape: Shape, node: InSequence | Together, indent: str) -> list[str]:
-        """A join below a node's last one: with its numbers only if they were counted."""
-        found = None if self.actual is None else self.actual.of_shape(self.costs, node, shape)
-        about = "" if found is None else _about(self.costs.of_shape(node, shape), found)
-        return self._shape(shape, node, indent, about)
-
-    def _shape(self, shape: Shape, node: InSequence | Together, indent: str, about: str) -> list[str]:
-        places, gaps = (node.places, node.gaps) if isinstance(node, InSequence) else (node.parts, None)
-        if isinstance(shape, int):
-            return self.lines(places[shape], indent)
-        left, right = shape
-        mine = [
-            test.text
-            for test in self.plan.tests
-            if test.variables <= _variables(shape, places)
-            and not test.variables <= _variables(left, places)
-            and not test.variables <= _variables(right, places)
-        ]
-        gap = () if gaps is None else gaps[first_place(right)]
-        inside = _variables(left, places), _variables(right, places)
-        between = "".join(f"; {self._between(item, *inside)}" for item in gap)
-        on = f" on {' AND '.join(mine)}" if mine else ""
-        return [
-            f"{indent}{'AND' if gaps is None else 'SEQ'}{between}{on}{about}",
-            *self._part(left, node, indent + "  "),
-            *self._part(right, node, indent + "  "),
-        ]
+def _node_lines(node: PlanNode, indent: str) -> list[str]:
+    edges = [f"{indent}at the edge: {item}" for item in node.edges]
+    if node.is_leaf:
+        in_fact = "" if node.actual is None else f"; in fact {node.actual[0]:,.1f}"
+        return [*edges, f"{indent}{node.what}  (about {node.estimated[0]:,.1f} per window{in_fact})"]
+    about = _about(node.estimated, node.actual) if node.last or node.actual is not None else ""
+    between = "".join(f"; {item}" for item in node.between)
+    on = f" on {' AND '.join(node.on)}" if node.on else ""
+    parts = [line for part in node.children for line in _node_lines(part, indent + "  ")]
+    return [*edges, f"{indent}{node.what}{between}{on}{about}", *parts]
 
 
 def _about(estimate: tuple[float, float], found: tuple[float, float] | None) -> str:
     """(records per window, cost) as estimated, and in fact."""
     in_fact = "" if found is None else f"; in fact {found[0]:,.1f}, cost {found[1]:,.0f}"
     return f"  (about {estimate[0]:,.1f} per window, cost {estimate[1]:,.0f}{in_fact})"
-
-
-def _variables(shape: Shape, places: tuple[Node, ...]) -> frozenset[str]:
-    if isinstance(shape, int):
-        return frozenset(variables_of(places[shape]))
-    return _variables(shape[0], places) | _variables(shape[1], places)
-
-
-def _item(item: Absent | Group) -> str:
-    if isinstance(item, Group) and item.follows:
-        return f"{_sign(item)} after the first event (KSEQ)"
-    return f"{_sign(item)} between ({'NSEQ' if isinstance(item, Absent) else 'KSEQ'})"
-
-
-def _sign(item: Absent | Group) -> str:
-    if isinstance(item, Absent):
-        return item.name
-    sign = f"^{item.count}" if item.count is not None else "+" if item.minimum else "*"
-    return f"({' | '.join(item.variables)}){sign}" if item.others else f"{item.variable}{sign}"
 
 
 def automaton_lines(automaton: AutomatonPlan) -> list[str]:
@@ -229,7 +160,7 @@ def automaton_lines(automaton: AutomatonPlan) -> list[str]:
             if transition.source != state:
                 continue
             checks = " AND ".join(automaton.checks[number].text for number in transition.checks)
-            absent = ", ".join(_absent(automaton, number) for number, _ in transition.crosses)
+            absent = ", ".join(absent_words(automaton, number) for number, _ in transition.crosses)
             conditions = "; ".join(part for part in (checks, absent) if part)
             lines.append(
                 f"      take {transition.variable} → {transition.target}{' if ' + conditions if conditions else ''}"
@@ -237,7 +168,8 @@ def automaton_lines(automaton: AutomatonPlan) -> list[str]:
     return lines
 
 
-def _absent(automaton: AutomatonPlan, number: int) -> str:
+def absent_words(automaton: AutomatonPlan, number: int) -> str:
+    """A negation of an automaton, in words."""
     negation = automaton.negations[number]
     conditions = " AND ".join(automaton.checks[check].text for check in negation.checks)
     if negation.start is not None:
@@ -245,7 +177,8 @@ def _absent(automaton: AutomatonPlan, number: int) -> str:
     return f"no {negation.variables[0]}{' with ' + conditions if conditions else ''}"
 
 
-def _state_bound(plan: EventPlan) -> str:
+def state_words(plan: EventPlan) -> str:
+    """What bounds the events that a partition must keep while it waits."""
     if plan.within is None:
         return "not bounded: there is no WITHIN (a table is matched as a whole; a stream is refused)"
     if plan.imprecise is not None:

@@ -43,6 +43,12 @@ def bounded_conditions(plan: EventPlan) -> set[str]:
 
 def cost_line(plan: EventPlan, physical: PhysicalPlan, statistics: Statistics) -> str:
     """What each engine costs, the one in use first."""
+    costs = engine_costs(plan, physical, statistics)
+    return "cost per window: " + "; ".join(f"{engine} {shown(cost)}" for engine, cost in costs.items())
+
+
+def engine_costs(plan: EventPlan, physical: PhysicalPlan, statistics: Statistics) -> dict[str, float]:
+    """What each engine costs, the one in use first, then the cheapest."""
     made = plan.construction
     assert made is not None
     tree = physical.shapes and cost_of(plan, statistics, replace(physical, automaton=False))
@@ -53,8 +59,7 @@ def cost_line(plan: EventPlan, physical: PhysicalPlan, statistics: Statistics) -
         early = replace(plan, tests=made.tests, group_tests=made.group_tests)
         costs[ON_THE_FLY] = search(_alone(early), statistics).cost
     used = RUNS if physical.automaton else made.engine
-    order = sorted(costs, key=lambda engine: (engine != used, costs[engine]))
-    return "cost per window: " + "; ".join(f"{engine} {shown(costs[engine])}" for engine in order)
+    return {engine: costs[engine] for engine in sorted(costs, key=lambda one: (one != used, costs[one]))}
 
 
 def _alone(plan: EventPlan) -> EventPlan:

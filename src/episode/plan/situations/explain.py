@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from episode.lang.situations import allen
 from episode.plan.expressions import render
 from episode.plan.situations.cost import best_order, initial_costs, triggers
@@ -35,19 +37,11 @@ def explain_situation_pattern(plan: SituationPlan) -> list[str]:
                 names = "; ".join(relation.value for relation in allen.relations_of(mask))
                 lines.append(f"    {plan.symbols[left]} to {plan.symbols[right]}: {names}")
     lines.append("  searches (what can make a match certain, and the order of buffers to begin with):")
-    costs = initial_costs(plan.masks)
-    for symbol, (on_start, on_end) in enumerate(triggers(plan.masks, plan.at_least, plan.at_most, plan.eager)):
-        moments = [word for word, is_one in (("start", on_start), ("end", on_end)) if is_one]
-        if on_start and plan.at_least[symbol] is not None:
-            moments[0] = "start, once it has lasted long enough"
-        if moments:
-            order = best_order(plan.masks, costs, symbol)
-            cost, records = costs.of(symbol, order)
-            path = " -> ".join(plan.symbols[at] for at in (symbol, *order))
-            sizes = ", ".join(f"{size:.3g}" for size in records)
-            lines.append(
-                f"    {plan.symbols[symbol]} ({' or '.join(moments)}): {path}; cost {cost:.3g}, records {sizes}"
-            )
+    for search in searches_of(plan):
+        sizes = ", ".join(f"{size:.3g}" for size in search.records)
+        path = _order(plan, search.order)
+        symbol = plan.symbols[search.order[0]]
+        lines.append(f"    {symbol} ({search.when}): {path}; cost {search.cost:.3g}, records {sizes}")
     lines.append(f"  columns moved: {', '.join(plan.input_columns)}")
     lines += [f"  computed by Spark before matching: {name} = {sql}" for sql, name in plan.derived]
     bound = "the finished situations of one window" if plan.within is not None else "all finished situations"
@@ -55,13 +49,44 @@ def explain_situation_pattern(plan: SituationPlan) -> list[str]:
     return lines
 
 
+@dataclass(frozen=True)
+class PlannedSearch:
+    """A search that a situation of a symbol begins. when: at its start, at its end, or both. order: of symbols, that
+    one first. cost, records: as estimated before anything is known; records after each step."""
+
+    when: str
+    order: tuple[int, ...]
+    cost: float
+    records: tuple[float, ...]
+
+
+def searches_of(plan: SituationPlan) -> list[PlannedSearch]:
+    """The searches of a pattern, as they begin."""
+    costs, found = initial_costs(plan.masks), []
+    for symbol, (on_start, on_end) in enumerate(triggers(plan.masks, plan.at_least, plan.at_most, plan.eager)):
+        moments = [word for word, is_one in (("start", on_start), ("end", on_end)) if is_one]
+        if on_start and plan.at_least[symbol] is not None:
+            moments[0] = "start, once it has lasted long enough"
+        if moments:
+            order = best_order(plan.masks, costs, symbol)
+            cost, records = costs.of(symbol, order)
+            found.append(PlannedSearch(" or ".join(moments), (symbol, *order), cost, tuple(records)))
+    return found
+
+
 def _limits(plan: SituationPlan, number: int) -> str:
+    words = limit_words(plan, number)
+    return f", {words}" if words else ""
+
+
+def limit_words(plan: SituationPlan, number: int) -> str:
+    """How long a situation must and may last, where the query says so."""
     words = [
         f"{what} {plan.source.written(span)}"
         for what, span in zip(("at least", "at most"), plan.limits[number], strict=True)
         if span is not None
     ]
-    return f", {' and '.join(words)}" if words else ""
+    return " and ".join(words)
 
 
 def explain_searches(plan: SituationPlan, reports: list[SituationReport]) -> list[str]:

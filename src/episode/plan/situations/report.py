@@ -26,13 +26,15 @@ class SymbolSearches:
 @dataclass(frozen=True)
 class SituationReport:
     """What one matcher did. searches: by symbol, with the last plan. total: searches with all plans. sizes: of the
-    buffers of symbols. plans: how many there were. changes: the plans taken in place of others, the first ones."""
+    buffers of symbols, and selectivities, as the cost model knows them in the end. plans: how many there were. changes:
+    the plans taken in place of others, the first ones."""
 
     searches: tuple[SymbolSearches, ...]
     total: int
     sizes: tuple[float, ...]
     plans: int
     changes: tuple[Orders, ...]
+    selectivities: tuple[tuple[float, ...], ...] = ()
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))
@@ -45,4 +47,5 @@ class SituationReport:
             for one in read["searches"]
         )
         changes = tuple(tuple(tuple(order) for order in orders) for orders in read["changes"])
-        return SituationReport(searches, read["total"], tuple(read["sizes"]), read["plans"], changes)
+        selectivities = tuple(map(tuple, read["selectivities"]))
+        return SituationReport(searches, read["total"], tuple(read["sizes"]), read["plans"], changes, selectivities)

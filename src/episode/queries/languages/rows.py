@@ -17,6 +17,7 @@ from episode.plan.result import Result
 from episode.plan.rows.delays import row_pattern_delays
 from episode.plan.rows.explain import explain_row_pattern
 from episode.plan.rows.plan import RowPatternPlan, plan_row_pattern
+from episode.plan.rows.report import explain_row_reports
 from episode.plan.rows.stream import (
     event_time_of,
     in_order_of_time,
@@ -148,4 +149,4 @@ class BoundRowPattern:
         return explain_row_pattern(self.plan)
 
     def explain_reports(self, reports: list[str]) -> list[str]:
-        return []
+        return explain_row_reports(self.plan, reports)

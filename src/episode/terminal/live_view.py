@@ -10,9 +10,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from episode.report.dropped import as_rows, dropped_of, in_words
-from episode.report.live import counted, size
-from episode.report.table import result_table
+from episode.terminal.dropped import as_rows, dropped_of, in_words
+from episode.terminal.live import counted, size
+from episode.terminal.table import result_table
 
 
 @dataclass

@@ -10,8 +10,8 @@ import pytest
 from rich.console import Console
 
 from episode.follow import new_batches
-from episode.report.live import RESULT, SHOWN_ROWS, LiveView, duration, micro_batch, size
-from episode.report.live_view import LiveQueryView
+from episode.terminal.live import RESULT, SHOWN_ROWS, LiveView, duration, micro_batch, size
+from episode.terminal.live_view import LiveQueryView
 
 
 def progress(number: int, *, ran: bool = True, watermark: str | None = "2026-03-02T09:30:00.000Z") -> Any:

@@ -12,8 +12,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from episode.report.dropped import added, as_rows, dropped_of, in_words
-from episode.report.table import result_table
+from episode.terminal.dropped import added, as_rows, dropped_of, in_words
+from episode.terminal.table import result_table
 
 RESULT = "episode_result"
 """The name under which rows of the result are observed, in a counter `rows`."""

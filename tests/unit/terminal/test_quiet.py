@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from episode.errors import EpisodeError
-from episode.report.quiet import could_not_start, quiet_spark
+from episode.terminal.quiet import could_not_start, quiet_spark
 
 NOISE = 'import subprocess; subprocess.run(["sh", "-c", "echo noise >&2"], check=True)'
 
@@ -21,7 +21,7 @@ def stderr_of(code: str) -> list[str]:
 def test_a_child_started_inside_is_quiet_and_python_is_not() -> None:
     code = f"""
 import sys
-from episode.report.quiet import quiet_spark
+from episode.terminal.quiet import quiet_spark
 with quiet_spark():
     {NOISE}
     print("spoken", file=sys.stderr)
@@ -34,7 +34,7 @@ print("afterwards", file=sys.stderr)
 def test_a_child_that_goes_on_stays_quiet() -> None:
     code = """
 import subprocess
-from episode.report.quiet import quiet_spark
+from episode.terminal.quiet import quiet_spark
 with quiet_spark():
     child = subprocess.Popen(["sh", "-c", "read line; echo late >&2"], stdin=subprocess.PIPE)
 child.communicate(b"go")

@@ -1,0 +1,269 @@
+"""The matches of a pattern with their rows and labels, whatever the query's own output is: found again by the same
+engine, in this process, over rows that were brought here.
+
+The plan of the query stays as it is; only what comes out is another: the places of rows, and the labels they have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from episode.lang.spark_expression import Unreadable
+from episode.matchers.compiled import ensure_compiled, groups_of
+from episode.matchers.keys import KeyCoder
+from episode.matchers.ordering import events_of
+from episode.matchers.protocol import END_OF_TIME, EventBatch
+from episode.matchers.scalars import NeedsSpark, Scalars
+from episode.matchers.spark_types import retyped
+from episode.plan.events.plan import EventPlan
+from episode.plan.expressions import Current, Load
+from episode.plan.output import (
+    TIMED_OUT_COLUMN,
+    ColumnAtPlace,
+    Extreme,
+    FinalMatches,
+    Gathered,
+    MatchConfidence,
+    MeasurePlan,
+    NumberOfMatch,
+    OutputAtom,
+    Place,
+    RowAggregate,
+    RowMode,
+)
+from episode.plan.pattern import PatternPlan
+from episode.plan.reading import columns_read, expressions_of
+from episode.plan.rows.plan import RowPatternPlan, parts_of_conditions
+from episode.plan.schema import OWN
+from episode.queries.inspecting import Inspected
+from episode.queries.local import tree_of
+
+if TYPE_CHECKING:
+    from episode.matchers.bound import BoundPattern
+
+PLACE = f"{OWN}place"
+"""The column with the place of a row among those that are looked at."""
+_AT = Load(PLACE, Current(0), "bigint")
+FIRST, LAST, COUNT, NUMBER = f"{OWN}first", f"{OWN}last", f"{OWN}count", f"{OWN}number"
+_FINAL, _CONFIDENCE = f"{OWN}final", f"{OWN}confidence"
+PLACES, LABELS = f"{OWN}places", f"{OWN}labels"
+
+EXTENT: dict[OutputAtom, str] = {
+    Extreme("min", None, True, _AT, _AT): FIRST,
+    Extreme("max", None, True, _AT, _AT): LAST,
+    RowAggregate("count", None, True, None, "bigint"): COUNT,
+}
+WHOLE: dict[OutputAtom, str] = {Gathered(None, True, _AT, False): PLACES, Gathered(None, True, None, False): LABELS}
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows of one or several keys: those of a key together, in the order of the pattern.
+
+    table: the columns that the pattern reads, and further ones. time: images (int64) of the column that orders them.
+    """
+
+    table: pa.Table
+    key: np.ndarray
+    time: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.key)
+
+
+@dataclass(frozen=True)
+class Extents:
+    """The matches among rows, by their place in the order in which they are found.
+
+    first, last: places of the earliest and the latest row. count: how many rows. number: within the key, from 1 on.
+    final: of collapsed matches, how many each stands for. confidence: where time is imprecise. empty: how many matches
+    have no row; they are not among these.
+    """
+
+    place: np.ndarray
+    first: np.ndarray
+    last: np.ndarray
+    count: np.ndarray
+    number: np.ndarray
+    timed_out: np.ndarray
+    final: np.ndarray | None = None
+    confidence: np.ndarray | None = None
+    empty: int = 0
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """The rows of one match, by their places, and the label (or variable) of each."""
+
+    places: np.ndarray
+    labels: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Labelling:
+    """A pattern whose matches are asked for with their rows. inspected: with as few columns as matching needs."""
+
+    inspected: Inspected
+
+    @staticmethod
+    def of(inspected: Inspected) -> Labelling:
+        bound: Any = inspected.bound
+        return Labelling(replace(inspected, bound=replace(bound, plan=_narrow(bound.plan))))
+
+    @property
+    def plan(self) -> PatternPlan:
+        return self.inspected.bound.plan
+
+    def ordered(self, table: pa.Table) -> Rows:
+        """Rows as they come from Spark, by key and in order."""
+        spec = self.inspected.bound.spec(table.schema)
+        events = events_of(table, spec.input_order, KeyCoder(spec.input_order.keys))
+        return Rows(events.table, events.key, events.time)
+
+    def extents(self, rows: Rows) -> Extents:
+        """All matches of the rows."""
+        atoms = {**EXTENT, **_said_of_matches(self.plan)}
+        schema = self.putting_out(atoms, (PLACE,)).spec(_with_places(rows).schema).output_schema
+        table = pa.concat_tables([schema.empty_table(), *self._matched(rows, atoms)])
+        first = _ints(table.column(FIRST))
+        there = np.asarray(table.column(COUNT).combine_chunks().fill_null(0)) > 0
+        last, count = _ints(table.column(LAST)), _ints(table.column(COUNT))
+        place = np.flatnonzero(there)
+        first, last, count = first[place], last[place], count[place]
+        flag = TIMED_OUT_COLUMN in table.column_names
+        timed_out = np.asarray(table.column(TIMED_OUT_COLUMN))[place] if flag else np.zeros(len(place), np.bool_)
+        if NUMBER in table.column_names:
+            number = _ints(table.column(NUMBER))[place]
+        else:
+            number = numbers_of(rows.key[first], first, last)
+        final = _floats(table, _FINAL, place)
+        confidence = _floats(table, _CONFIDENCE, place)
+        empty = int(np.count_nonzero(~there))
+        return Extents(place, first, last, count, number, timed_out.astype(np.bool_), final, confidence, empty)
+
+    def labelled(self, rows: Rows, places: np.ndarray) -> list[Labelled]:
+        """The rows and labels of some matches, by their places among all of them (`Extents.place`), in that order."""
+        wanted = np.sort(places)
+        by_place: dict[int, Labelled] = {}
+        passed = 0
+        for table in self._matched(rows, WHOLE):
+            low, high = np.searchsorted(wanted, (passed, passed + table.num_rows))
+            for place in wanted[low:high]:
+                at = int(place) - passed
+                found = np.asarray(table.column(PLACES)[at].values, np.int64)
+                names = table.column(LABELS)[at].as_py()
+                order = np.argsort(found, kind="stable")
+                by_place[int(place)] = Labelled(found[order], tuple(names[one] for one in order))
+            passed += table.num_rows
+        return [by_place[int(place)] for place in places]
+
+    def with_keys_and_times(self) -> BoundPattern:
+        """The pattern with the values of the key columns as its output, and the times of the first and the last row."""
+        plan = self.plan
+        first = Place(None, True, 0, 0, True)
+        atoms: dict[OutputAtom, str] = {ColumnAtPlace(key, first): f"{OWN}{at}" for at, key in enumerate(plan.keys)}
+        if plan.order:
+            time = Load(plan.order[0].column, Current(0), plan.types[plan.order[0].column])
+            atoms |= {Extreme("min", None, True, time, time): FIRST, Extreme("max", None, True, time, time): LAST}
+        return self.putting_out(atoms)
+
+    def putting_out(self, atoms: dict[OutputAtom, str], further: tuple[str, ...] = ()) -> BoundPattern:
+        """The pattern with these values as its output, and what its conditions on whole matches need. further: columns
+        (bigint) of the input."""
+        bound: Any = self.inspected.bound
+        plan = self.plan
+        every = {**atoms, **(plan.measures.atoms if bound.result.conditions else {})}
+        measures = MeasurePlan(plan.measures.measures, every)
+        output = replace(plan.output, measures=measures, columns=(), before=0, rows=RowMode.ONE_ROW)
+        columns = (*plan.input_columns, *further)
+        types = {**plan.types, **dict.fromkeys(further, "bigint")}
+        return replace(bound, plan=replace(plan, output=output, input_columns=columns, types=types))
+
+    # ---- matching --------------------------------------------------------------------------------------------------
+
+    def _matched(self, rows: Rows, atoms: dict[OutputAtom, str]) -> Iterator[pa.Table]:
+        """The matches, as tables of bounded size, with these values of each."""
+        bound = self.putting_out(atoms, (PLACE,))
+        table = _with_places(rows)
+        spec = bound.spec(table.schema)
+        ensure_compiled(groups_of(spec))
+        events = EventBatch(table.select(list(spec.input_columns)), rows.key, rows.time)
+        matcher = spec.open()
+        for found in (matcher.feed(events, END_OF_TIME), matcher.finish()):
+            for one in found:
+                yield self._kept(bound, one)
+
+    def _kept(self, bound: BoundPattern, matched: pa.Table) -> pa.Table:
+        """Those for which the conditions on whole matches hold."""
+        conditions = bound.result.conditions
+        if not conditions or matched.num_rows == 0:
+            return matched
+        placed = self.inspected.placed
+        texts = [condition.sql for condition in conditions]
+        try:
+            scalars = Scalars(retyped(matched), arguments=placed.run.arguments)
+            held = [scalars.evaluate(tree_of(text)).fill_null(False) for text in texts]
+        except (NeedsSpark, Unreadable):
+            from episode.spark.keyed_rows import rows_that_hold
+
+            return matched.take(
+                rows_that_hold(self.inspected.events.frame.sparkSession, matched, texts, placed.run.arguments)
+            )
+        return matched.filter(reduce(pc.and_, held))
+
+
+def _narrow(plan: Any) -> Any:
+    """The plan with the columns that matching reads: not those that are only put out."""
+    if not isinstance(plan, RowPatternPlan):
+        return plan
+    nothing = MeasurePlan([])
+    read = columns_read(expressions_of(parts_of_conditions(plan.conditions), nothing), nothing)
+    needed = tuple(dict.fromkeys([*plan.keys, *(column.column for column in plan.order), *read]))
+    return replace(plan, input_columns=needed or plan.input_columns[:1])
+
+
+def _said_of_matches(plan: PatternPlan) -> dict[OutputAtom, str]:
+    """What else there is to know of whole matches."""
+    if isinstance(plan, RowPatternPlan):
+        return {NumberOfMatch(): NUMBER}
+    found: dict[OutputAtom, str] = {}
+    if isinstance(plan, EventPlan) and plan.collapse is not None:
+        found[FinalMatches(plan.collapse.exact)] = _FINAL
+    if isinstance(plan, EventPlan) and plan.imprecise is not None:
+        found[MatchConfidence()] = _CONFIDENCE
+    return found
+
+
+def _with_places(rows: Rows) -> pa.Table:
+    return rows.table.append_column(PLACE, pa.array(np.arange(len(rows), dtype=np.int64)))
+
+
+def numbers_of(key: np.ndarray, first: np.ndarray, last: np.ndarray) -> np.ndarray:
+    """The matches of each key, counted from 1 on by their starts, then by their ends."""
+    order = np.lexsort((last, first, key))
+    ordered = key[order]
+    begins = np.flatnonzero(np.diff(ordered, prepend=ordered[:1] - 1))
+    lengths = np.diff(np.append(begins, len(ordered)))
+    number = np.empty(len(key), np.int64)
+    number[order] = np.arange(len(key)) - np.repeat(begins, lengths) + 1
+    return number
+
+
+def _ints(column: pa.ChunkedArray) -> np.ndarray:
+    return np.asarray(column.combine_chunks().fill_null(0), np.int64)
+
+
+def _floats(table: pa.Table, name: str, place: np.ndarray) -> np.ndarray | None:
+    if name not in table.column_names:
+        return None
+    return np.asarray(table.column(name).cast(pa.float64()).combine_chunks(), np.float64)[place]

@@ -1,0 +1,64 @@
+"""What `explain` knows of one pattern of a query: its plan in words and as data, and what a run of it has shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from episode.errors import EpisodeAnalysisError
+from episode.matchers.bound import Bound
+from episode.queries.language import Language
+from episode.queries.languages import language_of
+from episode.queries.origins import PlacedPattern
+
+TEXT, HTML, SVG = "text", "html", "svg"
+FORMATS = (TEXT, HTML, SVG)
+
+
+@dataclass(frozen=True)
+class ExplainedPattern:
+    """One pattern. query: as it was parsed. lines: its plan in words. reasons: why it runs as it does (scan, shards).
+
+    reports: what the matchers of a run did (JSON), if it was run; seconds: how long the whole run took.
+    """
+
+    query: Any
+    pattern: Bound
+    lines: tuple[str, ...]
+    reasons: tuple[str, ...] = ()
+    reports: tuple[str, ...] | None = None
+    seconds: float | None = None
+
+    @property
+    def language(self) -> Language[Any]:
+        return language_of(self.query)
+
+
+def explained(placed: PlacedPattern, analyze: bool) -> ExplainedPattern:
+    """A planned pattern, as `explain` shows it. analyze: run it."""
+    planned = placed.planned
+    found = ExplainedPattern(placed.query, planned.pattern, tuple(planned.explain()), tuple(planned.reasons))
+    if not analyze:
+        return found
+    done = planned.analyzed()
+    lines = (
+        *found.lines,
+        f"  analyzed: the whole run, with its scan and its shuffle, took {done.seconds:,.2f} s",
+        *planned.pattern.explain_reports(list(done.reports)),
+    )
+    return ExplainedPattern(found.query, found.pattern, lines, found.reasons, done.reports, done.seconds)
+
+
+def text_of_all(patterns: Iterable[ExplainedPattern]) -> str:
+    """The plans of a query in words."""
+    return "\n\n".join("\n".join(one.lines) for one in patterns)
+
+
+def check_format(given: object) -> str:
+    """The format that is asked for, or an error that says which there are."""
+    if given not in FORMATS:
+        raise EpisodeAnalysisError(
+            f"format={given!r}: there is no such format of a plan.", hint=f"There are: {', '.join(FORMATS)}."
+        )
+    return str(given)

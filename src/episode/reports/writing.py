@@ -1,0 +1,50 @@
+"""`episode.report`: gathers, and writes the file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from episode.errors import EpisodeAnalysisError, EpisodeError
+from episode.reports.gathering import gather
+from episode.reports.page import page_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def write_report(
+    result: DataFrame,
+    path: str | PathLike[str],
+    title: str | None = None,
+    plots: int = 10,
+    rows: int = 50,
+    begins: Callable[[str], None] = lambda step: None,
+) -> Path:
+    """Write the report of a query to a file; see `episode.report`. begins: called with the name of each step."""
+    target = checked_path(path)
+    for name, value in (("plots", plots), ("rows", rows)):
+        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+            raise EpisodeAnalysisError(f"{name}={value!r}: a number from 0 on is needed.")
+    page = page_of(gather(result, title, plots, rows, begins))
+    try:
+        target.write_text(page, encoding="utf-8")
+    except OSError as error:
+        raise EpisodeError(f"The report could not be written to {target}: {error.strerror}.") from None
+    return target
+
+
+def checked_path(path: str | PathLike[str]) -> Path:
+    """Where a file can be written; said before the work begins, not after it."""
+    if not isinstance(path, (str, PathLike)):
+        raise EpisodeAnalysisError(
+            f"path={path!r}: the path of a file is needed.", hint="Write for example 'out.html'."
+        )
+    target = Path(path)
+    if target.is_dir():
+        raise EpisodeAnalysisError(f"{target} is a directory.", hint=f"Write for example {target / 'report.html'}.")
+    if not target.parent.is_dir():
+        raise EpisodeAnalysisError(f"There is no directory {target.parent}.", hint="Make it, or choose another path.")
+    return target
