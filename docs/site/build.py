@@ -15,7 +15,11 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "build" / "site-source"
 PAGES = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "LICENSE")
-FOLDERS = {"docs": ("*.md", "images/*.svg"), "bench": ("README.md", "results/*"), "examples": ("*.py", "*.md")}
+FOLDERS = {
+    "docs": ("*.md", "images/*.svg", "images/plots/*.svg"),
+    "bench": ("README.md", "results/*"),
+    "examples": ("*.py", "*.md"),
+}
 SECTIONS = {
     "Queries": ("sql", "match", "explain", "explain_match", "expand", "Options"),
     "Looking at matches": ("plot", "why_not", "report"),

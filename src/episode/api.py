@@ -23,6 +23,7 @@ from episode.queries.user_aggregates import register_aggregate
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from episode.pictures.picture import Picture
     from episode.queries.live_output import Into
     from episode.spark.live_query import LiveQuery
 
@@ -315,6 +316,41 @@ def _correlation(
 ) -> CorrelateQuery:
     arguments = arguments_of(args)
     return CorrelateQuery(live, archive, recency, on, where, ordered, options_of(options), spark, arguments)
+
+
+def plot(
+    result: DataFrame,
+    *,
+    pattern: int | None = None,
+    key: object = None,
+    between: tuple[object, object] | None = None,
+    match: int | None = None,
+    choose: str = "longest",
+    series: str | None = None,
+    most: int = 12,
+    width: int = 760,
+    height: int | None = None,
+) -> Picture:
+    """A picture of matches: an Altair chart that shows itself in a notebook; `.save(path)` writes HTML, SVG, PNG or
+    PDF, with nothing from the network. It needs `episode[plot]`.
+
+    result: as `sql`, `match` or `correlate` returned it. The picture shows one key of the pattern's input and its
+    matches: of a row pattern the series with the rows marked by label, of an event pattern lanes of events, of a
+    situation pattern bars, of a correlation both matches and the recency. Labels are asked of the engine: the
+    query need not put them out.
+    pattern: which one of a statement with several, from 1 on.
+    key: the value of the key column; several in order, or a mapping by name. None: that of the match that is chosen.
+    between: the first and the last time to show; None is no bound. Else, the match and what lies around it.
+    match: the number of a match within its key, from 1 on. None: the one that `choose` says.
+    choose: 'longest', 'shortest', or 'rarest key': the longest match of a key with the fewest.
+    series: the column to draw (default: the first number that the conditions are about).
+    most: how many matches are drawn at most; the picture says where there are more.
+    width, height: in pixels; height of the panel with the matches (default: as fits).
+    """
+    from episode.pictures.plotting import plot
+
+    wish = {"pattern": pattern, "key": key, "between": between, "match": match, "choose": choose}
+    return plot(result, **wish, series=series, most=most, width=width, height=height)
 
 
 def report(

@@ -41,6 +41,7 @@ ALLOWED = {
     "methods": {"episode.errors", "episode.lang", "episode.queries"},
     "streams": {"episode.errors", "episode.plan", "episode.queries", "episode.store"},
     "samples": set(),
+    "machine_samples": {"episode.samples"},
     "terminal": PUBLIC,
     "demo": PUBLIC | {"episode.terminal", "episode.samples"},
     "follow": PUBLIC | {"episode.terminal"},

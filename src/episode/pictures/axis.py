@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta, timezone
+from itertools import pairwise
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -43,7 +44,14 @@ class Axis:
     def title(self) -> str:
         if self.name is None or self.kind == PLACE:
             return "row" if self.name is None else f"row, in the order of {self.name}"
-        return self.name if self.zone is None else f"{self.name} ({self.zone})"
+        return self.name if self.zone is None else f"{self.name} ({self.zone.removeprefix('Etc/')})"
+
+    def day(self, view: tuple[float, float]) -> str:
+        """The day, or the days, of times that are shown without it."""
+        if self.kind != TIME:
+            return ""
+        first, last = (str((_EPOCH + timedelta(milliseconds=float(one))).date()) for one in view)
+        return f", {first}" if first == last else f", {first} to {last}"
 
     def positions(self, table: pa.Table, column: str | None = None) -> np.ndarray:
         """float64: of each row; NaN where its time is null. column: another one of the same type."""
@@ -115,7 +123,12 @@ class Axis:
         """A distance as people read it."""
         if self.kind != TIME:
             return f"{difference:,.10g}" + (" rows" if self.kind == PLACE else "")
-        for unit, milliseconds in _UNITS:
+        for (unit, milliseconds), (smaller, less) in pairwise(_UNITS):
+            if unit != "s" and difference >= milliseconds:
+                whole, rest = divmod(round(difference / less), round(milliseconds / less))
+                return f"{whole:,} {unit}" + (f" {rest} {smaller}" if rest else "")
             if difference >= milliseconds:
-                return f"{difference / milliseconds:,.4g} {unit}"
+                return f"{difference / milliseconds:.4g} s"
+        if difference >= 1:
+            return f"{difference:.4g} ms"
         return f"{difference * 1_000:,.4g} µs" if difference else "0 s"

@@ -1,4 +1,4 @@
-"""As many points as a screen shows: of the rows in each of its columns, the first, the least, the greatest, the last."""
+"""As many points as a screen shows: of the rows in each of its columns the first, the least, the greatest, the last."""
 
 from __future__ import annotations
 
@@ -46,8 +46,10 @@ def ascending(x: np.ndarray) -> np.ndarray:
 
 
 def _bucket(x: np.ndarray, view: tuple[float, float], buckets: int) -> np.ndarray:
+    """Which one each row is in; those before and after the view are in others of their own."""
     width = max(view[1] - view[0], 1e-9)
-    return np.clip((x - view[0]) / width * buckets, -1, buckets).astype(np.int64)
+    inside = np.clip((x - view[0]) / width * buckets, 0, buckets - 1).astype(np.int64)
+    return np.where(x < view[0], -1, np.where(x > view[1], buckets, inside))
 
 
 def _edges(x: np.ndarray, view: tuple[float, float], buckets: int) -> np.ndarray:

@@ -24,8 +24,8 @@ ALL_KEYS = 1_000_000
 """Where the keys have no more rows together, the choice is among the matches of all of them."""
 FEW_MATCHES = 200
 """Where they have more, it is among so many matches, the first that Spark finds."""
-WHOLE = 250
-"""A key with no more rows is shown whole."""
+WHOLE, SMALL = 60, 0.15
+"""A key with no more rows is shown whole, unless the match is a smaller part of it."""
 AROUND = 12
 """At least so many rows before and after the match are shown."""
 
@@ -278,17 +278,25 @@ def view_of(found: Found, wish: Wish) -> tuple[float, float]:
         return 0.0, 1.0
     if wish.between is not None:
         return range_of(found, wish)
-    whole = float(x.min()), float(x.max())
-    if found.chosen is None or len(found.rows) <= WHOLE:
-        return whole
+    whole = _with_margin(float(x.min()), float(x.max()))
     at = found.chosen
+    if at is None:
+        return whole
     first, last = int(found.extents.first[at]), int(found.extents.last[at])
     around = found.x[np.clip((first - AROUND, last + AROUND), 0, len(found.x) - 1)]
     begin, end = float(found.starts[at]), float(found.ends[at])
-    pad = 0.75 * (end - begin)
-    return max(float(np.nanmin([begin - pad, *around])), whole[0]), min(
-        float(np.nanmax([end + pad, *around])), whole[1]
-    )
+    if len(found.rows) <= WHOLE and end - begin >= SMALL * (whole[1] - whole[0]):
+        return whole
+    pad, far = 0.75 * (end - begin), (end - begin) or np.inf
+    around = np.clip(around, begin - far, end + far)
+    low, high = float(np.nanmin([begin - pad, *around])), float(np.nanmax([end + pad, *around]))
+    return max(low, whole[0]), min(high, whole[1])
+
+
+def _with_margin(low: float, high: float) -> tuple[float, float]:
+    """A little more, so that nothing lies on the edge."""
+    margin = 0.02 * (high - low)
+    return low - margin, high + margin
 
 
 def marks_of(found: Found, view: tuple[float, float], most: int, notes: list[str]) -> tuple[list[int], list[MatchMark]]:

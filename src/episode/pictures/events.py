@@ -28,7 +28,8 @@ from episode.pictures.buckets import thinned
 from episode.pictures.choosing import Choosing, Found, Wish, marks_of, title_of, view_of, written_pattern
 from episode.pictures.labelled import Labelled, Labelling
 from episode.pictures.look import Look, MatchMark, Table, counted
-from episode.pictures.rows import match_table
+from episode.pictures.rows import match_table, overview_tables
+from episode.pictures.series import Series
 from episode.plan.events.names import MARK
 from episode.plan.events.plan import EventPlan
 from episode.plan.schema import OWN
@@ -80,6 +81,8 @@ def look_at_events(inspected: Inspected, wish: Wish, zone: str) -> Look:
         "stretches": drawing.stretches(matches, marks, query.pattern, within),
         "matches": match_table(found, marks),
     }
+    if view[0] > np.nanmin(found.x) or view[1] < np.nanmax(found.x):
+        tables |= overview_tables(found, Series("", np.zeros(len(found.rows))), wish.width, marks)
     return Look(
         kind="events",
         title=title_of(written_pattern(inspected), found.key, len(found.extents)),
@@ -221,7 +224,9 @@ class Drawing:
             for name in dict.fromkeys(base for base in bases if base in gathering):
                 x = self.found.x[match.places[[base == name for base in bases]]]
                 own = {"x": float(x.min()), "x2": float(x.max()), "lane": self.lane(name), "variable": name}
-                rows.append(own | {"text": f"{name} ×{len(x):,}", "match": mark.number, "chosen": mark.chosen})
+                rows.append(
+                    own | {"text": f"{name} ×{len(x):,}", "match": mark.number, "chosen": mark.chosen, "count": len(x)}
+                )
         return tuple(rows)
 
     def stretches(

@@ -153,7 +153,7 @@ class Labelling:
 
     def labelled(self, rows: Rows, places: np.ndarray) -> list[Labelled]:
         """The rows and labels of some matches, by their places among all of them (`Extents.place`), in that order."""
-        wanted = np.sort(places)
+        wanted = np.unique(places)
         by_place: dict[int, Labelled] = {}
         passed = 0
         for table in self._matched(rows, WHOLE):
@@ -165,6 +165,8 @@ class Labelling:
                 order = np.argsort(found, kind="stable")
                 by_place[int(place)] = Labelled(found[order], tuple(names[one] for one in order))
             passed += table.num_rows
+            if len(by_place) == len(wanted):
+                break
         return [by_place[int(place)] for place in places]
 
     def with_keys_and_times(self) -> BoundPattern:

@@ -63,17 +63,17 @@ class Look:
     def description(self) -> str:
         """The picture in words, for those who do not see it."""
         axis, (low, high) = self.axis, self.view
-        drawn = len(self.matches)
+        drawn, total = len(self.matches), counted(self.total, "match")
         words = [
             f"{self.title}.",
             f"{axis.title} from {axis.text(low)} to {axis.text(high)}.",
-            f"{drawn:,} of {self.total:,} match{'' if self.total == 1 else 'es'} of the key {'is' if drawn == 1 else 'are'} drawn.",
-        ]  # fmt: skip
+            f"{drawn:,} of {total} of the key {'is' if drawn == 1 else 'are'} drawn.",
+        ]
         if self.chosen is not None:
             one = self.chosen
             words.append(
-                f"Match {one.number} lasts from {axis.text(one.first)} to {axis.text(one.last)} and has {one.rows:,} row"
-                f"{'' if one.rows == 1 else 's'}{', ' + one.note if one.note else ''}."
+                f"Match {one.number} lasts from {axis.text(one.first)} to {axis.text(one.last)} and has "
+                f"{counted(one.rows, 'row')}{', ' + one.note if one.note else ''}."
             )
         return " ".join([*words, *self.notes])
 
@@ -86,10 +86,11 @@ class Look:
 
 
 def named_key(key: Mapping[str, object]) -> str:
-    """A key in words: the value where there is one column, else the columns with their values."""
+    """A key in words: the value where it is one text, else the columns with their values."""
     if len(key) == 1:
         (value,) = key.values()
-        return "null" if value is None else str(value)
+        if isinstance(value, str):
+            return value
     return ", ".join(f"{name} {'null' if value is None else value}" for name, value in key.items())
 
 

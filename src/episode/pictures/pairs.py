@@ -15,6 +15,8 @@ from episode.lang.rows.syntax import MatchRecognize
 from episode.lang.situations.syntax import SituationQuery
 from episode.matchers.compiled import ensure_compiled, groups_of
 from episode.matchers.correlation.spec import ARCHIVE_ROW, LIVE_ROW, SIDE_COLUMN
+from episode.matchers.keys import KeyCoder
+from episode.matchers.ordering import events_of
 from episode.matchers.protocol import END_OF_TIME, EventBatch
 from episode.pictures.choosing import Choosing, Found, Wish, view_of, written_pattern
 from episode.pictures.labelled import EXTENT, FIRST, LAST, PLACE, PLACES, WHOLE, Extents, Labelling, Rows, numbers_of
@@ -108,6 +110,11 @@ class PairLabelling(Labelling):
         assert isinstance(self.inspected, PairInput)
         return self.inspected
 
+    def ordered(self, table: pa.Table) -> Rows:
+        order = self.input.pair.spec(table.schema).input_order
+        events = events_of(table, order, KeyCoder(order.keys))
+        return Rows(events.table, events.key, events.time)
+
     def extents(self, rows: Rows) -> PairExtents:
         found = list(self._pairs(rows, EXTENT))
         columns = {
@@ -162,6 +169,7 @@ class PairLabelling(Labelling):
         sides = []
         for side in (pair.live_side, pair.archive_side):
             plan: Any = side.plan
+            bound: Any = side.bound
             if not _has_rows(plan):
                 raise plan.source.error(EpisodeAnalysisError, "Correlations of situations cannot be drawn.")
             every = {
@@ -171,7 +179,7 @@ class PairLabelling(Labelling):
             output = replace(plan.output, measures=replace(plan.measures, atoms=every))
             columns, types = (*plan.input_columns, PLACE), {**plan.types, PLACE: "bigint"}
             changed = replace(plan, output=output, input_columns=columns, types=types)
-            sides.append(replace(side, bound=replace(side.bound, plan=changed), plan=changed))
+            sides.append(replace(side, bound=replace(bound, plan=changed), plan=changed))
         inputs = pair.inputs
         names = (PLACE, PLACE) if inputs.shared else (_PLACES[LIVE], _PLACES[ARCHIVE])
         live, archive = (
@@ -278,9 +286,7 @@ def _column(live: Inspected, wish: Wish) -> str | None:
     query: Correlation = live.placed.query
     scalars: list[Any] = []
     for one in (query.live, query.archive):
-        if isinstance(one, MatchRecognize):
-            scalars += [definition.condition for definition in one.definitions]
-        elif isinstance(one, SituationQuery):
+        if isinstance(one, (MatchRecognize, SituationQuery)):
             scalars += [definition.condition for definition in one.definitions]
         else:
             scalars += list(one.conditions)

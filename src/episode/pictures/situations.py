@@ -19,8 +19,8 @@ from episode.pictures.buckets import thinned
 from episode.pictures.choosing import Choosing, Found, Wish, marks_of, title_of, view_of, written_pattern
 from episode.pictures.labelled import PLACE, Extents, Labelling, Rows, numbers_of
 from episode.pictures.look import Look, MatchMark, Table, counted
-from episode.pictures.rows import line_table, match_table
-from episode.pictures.series import chosen_column, columns_in, series_of
+from episode.pictures.rows import line_table, match_table, overview_tables
+from episode.pictures.series import Series, chosen_column, columns_in, series_of
 from episode.plan.output import ColumnAtPlace, Place
 from episode.plan.schema import OWN
 from episode.plan.situations.plan import SituationPlan
@@ -88,7 +88,8 @@ class SituationLabelling(Labelling):
         atoms[MatchMoment(DETECTED_AT)] = _DETECTED
         tables = list(self._matched(rows, atoms))
         if not tables:
-            return {symbol: np.zeros(0, np.int64) for symbol in symbols}, pa.array([], rows.table.schema.field(self.situation_plan.time).type)  # fmt: skip
+            kind = rows.table.schema.field(self.situation_plan.time).type
+            return {symbol: np.zeros(0, np.int64) for symbol in symbols}, pa.array([], kind)
         table = pa.concat_tables(tables)
         starts = {symbol: np.asarray(table.column(f"{OWN}{number}"), np.int64) for number, symbol in enumerate(symbols)}
         return starts, table.column(_DETECTED).combine_chunks()
@@ -133,6 +134,8 @@ def look_at_situations(inspected: Inspected, wish: Wish, zone: str) -> Look:
     series = None if column is None else series_of(found.rows.table, column)
     if series is not None:
         tables["line"] = line_table(found, series, view, wish.width, notes)
+    if view[0] > np.nanmin(found.x) or view[1] < np.nanmax(found.x):
+        tables |= overview_tables(found, series or Series("", np.zeros(len(found.rows))), wish.width, marks)
     return Look(
         kind="situations",
         title=title_of(written_pattern(inspected), found.key, len(found.extents)),
@@ -175,14 +178,11 @@ class Drawing:
             own = self.every[symbol]
             x, x2 = self.found.x[own.first], self.found.x[own.end]
             inside = np.flatnonzero((x2 >= view[0]) & (x <= view[1]))
-            of_match = {
-                int(own.at(self.starts[symbol][[at]])[0]): mark for at, mark in zip(drawn, marks) if not mark.chosen
-            }
-            of_match |= {
-                int(own.at(self.starts[symbol][[at]])[0]): mark for at, mark in zip(drawn, marks) if mark.chosen
-            }
+            order = sorted(zip(drawn, marks), key=lambda pair: pair[1].chosen)  # the chosen one last: it wins
+            of_match = {int(own.at(self.starts[symbol][[at]])[0]): mark for at, mark in order}
+            whole = min(view[0], float(x[inside].min(initial=view[0]))), view[1]
             most = MOST_BARS // len(self.plan.symbols)
-            some = inside[thinned(x[inside], np.zeros(len(inside), np.int64), (min(view[0], x[inside].min(initial=view[0])), view[1]), width // 3, most)]  # fmt: skip
+            some = inside[thinned(x[inside], np.zeros(len(inside), np.int64), whole, width // 3, most)]
             chosen = np.union1d(some, np.array(sorted(of_match), np.int64)).astype(np.int64)
             left_out += len(inside) - len(np.intersect1d(chosen, inside))
             for at in chosen:
@@ -196,14 +196,16 @@ class Drawing:
         self, symbol: str, number: int, x: float, x2: float, is_open: bool, mark: MatchMark | None
     ) -> dict[str, Any]:
         role = "of no match" if mark is None else "of the chosen match" if mark.chosen else "of another match"
-        lasted = self.axis.length(x2 - x)
-        too = ""
-        if not is_open:
-            least, most = (None if one is None else self.axis.of_units(one) for one in (self.plan.at_least[number], self.plan.at_most[number]))  # fmt: skip
-            too = ", too short" if least is not None and x2 - x < least else ", too long" if most is not None and x2 - x > most else ""  # fmt: skip
-        tip = f"{symbol}: {lasted}, from {self.axis.text(x)} to {self.axis.text(x2)}{' and on' if is_open else ''}{too}"
-        text = f"{lasted}{' and on' if is_open else ''}{too}"
+        text = f"{self.axis.length(x2 - x)}{' and on' if is_open else self._off(number, x2 - x)}"
+        tip = f"{symbol}: {text}, from {self.axis.text(x)} to {self.axis.text(x2)}"
         return {"lane": symbol, "x": x, "x2": x2, "open": is_open, "role": role, "text": text, "tip": tip}
+
+    def _off(self, number: int, length: float) -> str:
+        """Is a situation of this length shorter or longer than the query allows?"""
+        least, most = self.plan.at_least[number], self.plan.at_most[number]
+        if least is not None and length < self.axis.of_units(least):
+            return ", too short"
+        return ", too long" if most is not None and length > self.axis.of_units(most) else ""
 
     def _intervals(self, at: int) -> dict[str, tuple[int, int, bool]]:
         """The situations of a match: images of their start and end, and whether they last on."""

@@ -1,0 +1,125 @@
+"""Looking at matches: how long one waits for a picture of a key with a million rows, once its query has run.
+
+Parts by name: `python -m bench.seeing plot`. Each has the target of its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import episode
+from bench.harness import Report, local_session, say, verdict
+
+PACKAGES = ("pyspark", "numpy", "pyarrow", "altair", "vl-convert-python")
+TARGET = 3.0
+"""Seconds for a picture."""
+
+V_SHAPE = """
+    SELECT * FROM ticks MATCH_RECOGNIZE (
+        PARTITION BY symbol ORDER BY ts MEASURES STRT.ts AS began, LAST(UP.ts) AS ended
+        PATTERN (STRT DOWN{4,} UP{4,})
+        DEFINE DOWN AS DOWN.price < PREV(DOWN.price), UP AS UP.price > PREV(UP.price))
+"""
+FALLS = """
+    SELECT * FROM ticks MATCH_RECOGNIZE (
+        PARTITION BY symbol ORDER BY ts MEASURES A.ts AS began AFTER MATCH SKIP TO NEXT ROW INCREMENTAL MATCH
+        PATTERN (A B+) DEFINE B AS B.price < PREV(B.price))
+"""
+SEQUENCE = "PATTERN buy b; !cancel; sell+ s; buy e WHERE s.price > b.price WITHIN 30 seconds RETURN b.price"
+SITUATIONS = """
+    DEFINE high AS price > 101.5 AT LEAST 2 seconds, busy AS volume > 700
+    PATTERN high overlaps busy; high contains busy WITHIN 1 minute RETURN max(high.price) AS highest
+"""
+
+
+def ticks(rows: int) -> pa.Table:
+    """One symbol with most of the rows, a second apart, and a few of another."""
+    draw = np.random.default_rng(7)
+    price = 100 + np.cumsum(draw.choice([-0.02, -0.01, 0.0, 0.01, 0.02], rows)) * 0.2
+    price = 100 + np.abs((price - 100) % 4 - 2)
+    kinds = np.array(["buy", "sell", "cancel", "quote"])[draw.choice(4, rows, p=[0.02, 0.02, 0.02, 0.94])]
+    many = pa.array(np.where(np.arange(rows) % 1_000 == 0, "BOLT", "ACME"))
+    times = np.datetime64("2026-03-02T00:00:00", "us") + np.arange(rows) * np.timedelta64(1, "s")
+    return pa.table(
+        {
+            "symbol": many,
+            "ts": pa.array(times, pa.timestamp("us", tz="UTC")),
+            "price": price.round(2),
+            "volume": draw.integers(1, 1_000, rows),
+            "type": pa.array(kinds),
+        }
+    )
+
+
+def results(path: Path, spark: object) -> dict[str, object]:
+    """A result of each language, over one file."""
+    of = {"time": "ts", "key": "symbol", "spark": spark}
+    return {
+        "row pattern": episode.sql(V_SHAPE, spark=spark, ticks=str(path)),
+        "row pattern, a match for every row of a fall": episode.sql(FALLS, spark=spark, ticks=str(path)),
+        "event pattern": episode.match(str(path), SEQUENCE, type_column="type", **of),
+        "situation pattern": episode.match(str(path), SITUATIONS, **of),
+    }
+
+
+def plot(page: Report, spark: object, rows: int, runs: int, folder: Path) -> None:
+    """Pictures of one key, chosen by the caller; and of one that is chosen among all."""
+    path = folder / "ticks.parquet"
+    pq.write_table(ticks(rows), path)
+    table, met = [], True
+    for name, result in results(path, spark).items():
+        count = result.count()
+        for how, wish in (("key given", {"key": "ACME"}), ("key chosen", {})):
+            waited, drawn = [], []
+            for _ in range(runs + 1):
+                begin = time.perf_counter()
+                chart = episode.plot(result, **wish)
+                chart.to_dict(validate=False)
+                waited.append(time.perf_counter() - begin)
+                chart.to_svg()
+                drawn.append(time.perf_counter() - begin - waited[-1])
+            first, (least, *_, most) = waited[0], sorted(waited[1:])
+            say(f"{name}, {how}: {first:.2f} s, then {least:.2f} – {most:.2f} s; SVG {min(drawn):.2f} s")
+            later = f"{sorted(waited[1:])[runs // 2]:.2f} s ({least:.2f} – {most:.2f})"
+            table.append([name, f"{count:,}", how, f"{first:.2f} s", later, f"{min(drawn):.2f} s"])
+            met = met and (how != "key given" or first < TARGET)
+    page.heading("Pictures")
+    page.text(
+        f"A key with nearly {rows:,} rows in a Parquet file; its query has run before. `episode.plot` to the whole "
+        f"specification: the first picture of a result, then {runs} more (median, least and greatest); then its "
+        "drawing as SVG.",
+        f"Target: under {TARGET:.0f} s for a picture of a key, the first one too: {verdict(met)}.",
+    )
+    page.table(["pattern", "matches", "", "first picture", "further ones", "as SVG"], table)
+
+
+PARTS: dict[str, Callable[[Report, object, int, int, Path], None]] = {"plot": plot}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], help="all, if none is named")
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--name", default="seeing", help="of the report")
+    arguments = parser.parse_args()
+    episode.compile_kernels()
+    page = Report(arguments.name, "Looking at matches")
+    with TemporaryDirectory() as folder:
+        spark = local_session()
+        for part in arguments.parts or PARTS:
+            PARTS[part](page, spark, arguments.rows, arguments.runs, Path(folder))
+        spark.stop()
+    page.write(packages=PACKAGES)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,60 @@
+"""A pattern over an Arrow table, as pictures see one over Spark's DataFrames."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from episode.matchers.scalars import Scalars
+from episode.matchers.spark_types import retyped
+from episode.plan.run_options import RunOptions
+from episode.queries.inspecting import Inspected
+from episode.queries.language import Given, Input
+from episode.queries.languages import language_of
+from episode.queries.local import local_schema, tree_of
+from episode.queries.origins import PlacedPattern
+from episode.queries.planning import Events
+
+
+@dataclass(frozen=True)
+class LocalInput(Inspected):
+    table: pa.Table
+
+    def rows(
+        self,
+        key: Mapping[str, object],
+        between: tuple[object, object] = (None, None),
+        further: Sequence[str] = (),
+        most: int | None = None,
+    ) -> pa.Table:
+        table = self.table
+        for name, value in key.items():
+            column = table.column(name)
+            table = table.filter(pc.is_null(column) if value is None else pc.equal(column, value))
+        for sql, name in self.bound.derived:
+            table = table.append_column(name, Scalars(table).evaluate(tree_of(sql)))
+        read = self.bound.input_columns
+        table = table.select([*read, *(name for name in further if name not in read)])
+        return table if most is None else table.slice(0, most)
+
+    def keys_by_rows(self, most: int) -> pa.Table:
+        counted = self.table.group_by(list(self.keys)).aggregate([([], "count_all")])
+        return counted.sort_by([("count_all", "descending")]).slice(0, most)
+
+
+def local_input(query: Any, table: pa.Table, **given: Any) -> LocalInput:
+    """A parsed query over a table. given: what callers of `match` say beside it."""
+    table = retyped(table)
+    language = language_of(query)
+    said = Given(**given)
+    run = RunOptions(eager=said.detect != "complete")
+    bound = language.bind(query, Input(local_schema(table, language.source(query), {})), said, run)
+    frame: Any = SimpleNamespace(columns=table.column_names, isStreaming=False, count=lambda: table.num_rows)
+    events = Events(frame, said)
+    planned: Any = SimpleNamespace(pattern=bound)
+    return LocalInput(PlacedPattern(query, (events,), planned, run), events, bound, table)
