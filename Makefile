@@ -19,9 +19,9 @@ help:  ## this list
 setup:  ## create or refresh .venv (the other targets do it by themselves)
 	@scripts/setup
 
-demo:  ## seven pattern queries over sample data, explained
+demo:  ## seven pattern queries over sample data, explained, and a report on one of them
 	@scripts/setup demo
-	@$(RUN) $(BIN)/episode demo
+	@$(RUN) $(BIN)/episode demo --report build/demo-report.html
 
 demo-live:  ## a minute: price falls reported while a market runs
 	@scripts/setup demo

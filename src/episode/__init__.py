@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         sql,
         sql_local,
         start,
+        why_not,
     )
     from episode.methods import install, matching
 
@@ -70,6 +71,7 @@ __all__ = [
     "sql_local",
     "start",
     "streams",
+    "why_not",
 ]
 
 _LATER = frozenset(__all__).difference(globals())
@@ -91,6 +93,20 @@ def __getattr__(name: str) -> object:
         found = getattr(api, name)
     globals()[name] = found
     return found
+
+
+def load_ipython_extension(shell: object) -> None:
+    """`%load_ext episode`: the cell magic %%episode, and results that show themselves."""
+    from episode.notebook.extension import load
+
+    load(shell)
+
+
+def unload_ipython_extension(shell: object) -> None:
+    """`%unload_ext episode`."""
+    from episode.notebook.extension import unload
+
+    unload(shell)
 
 
 def __dir__() -> list[str]:

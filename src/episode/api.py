@@ -7,6 +7,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from episode.errors import EpisodeAnalysisError
 from episode.lang.statement import parse_statement
 from episode.queries.correlating import CorrelateQuery, On, Pattern
 from episode.queries.expanding import ExpandQuery
@@ -16,7 +17,7 @@ from episode.queries.keywords import check_statement_tables
 from episode.queries.language import Given, Length
 from episode.queries.match import MatchQuery, given_of, keys_of
 from episode.queries.options import Options, options_of
-from episode.queries.origins import PlacedPattern, remember
+from episode.queries.origins import PlacedPattern, origin_of, remember
 from episode.queries.statement import StatementQuery
 from episode.queries.user_aggregates import register_aggregate
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from episode.pictures.picture import Picture
     from episode.queries.live_output import Into
+    from episode.queries.why_not import WhyNot
     from episode.spark.live_query import LiveQuery
 
 
@@ -83,6 +85,49 @@ def _shown(patterns: Sequence[PlacedPattern], analyze: bool, format: str, none: 
     from episode.pictures.plans.shown import shown
 
     return shown([explained(one, analyze) for one in patterns], none, format)
+
+
+def why_not(
+    query: DataFrame | str,
+    args: Mapping[str, object] | None = None,
+    *,
+    key: object = None,
+    at: object = None,
+    between: tuple[object, object] | None = None,
+    pattern: int | None = None,
+    spark: SparkSession | None = None,
+    options: Options | None = None,
+    tables: Mapping[str, Table] | None = None,
+    **named: Table,
+) -> WhyNot:
+    """Why there is no match at a place: how far the pattern came there, and what kept it from going on.
+
+    Returns the findings: `print` shows them with their places in the query, `.findings` and `.to_dict()` have them as
+    data, a notebook shows them as HTML. Where there is a match, they say so.
+    query: a DataFrame that sql, match or correlate returned, or a statement as for `sql`, with args, spark, options and
+        tables.
+    key: the values of the columns that partition the events: one value, several in order, or a mapping by name.
+    at, between: when the match was expected to begin (of situations: to be); a time, or the first and the last one.
+        Left out, all times.
+    pattern: which one of several patterns in the query, from 1 on.
+    """
+    from episode.queries.why_not import why_not as answer
+
+    every = every_table(tables, named)
+    if isinstance(query, str):
+        planned = _statement(query, args, spark, options, every)
+        planned.plan()
+        origin = planned.origin
+    else:
+        origin = origin_of(query)
+        given = {"args": args, "spark": spark, "options": options, **every}
+        unused = [name for name, value in given.items() if value is not None]
+        if unused:
+            raise EpisodeAnalysisError(
+                f"{unused[0]}= has no meaning here: the DataFrame knows its query.",
+                hint="Leave it out, or give the statement's text.",
+            )
+    return answer(origin, key, at, between, pattern)
 
 
 def start(

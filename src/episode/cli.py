@@ -21,6 +21,7 @@ from episode import (
     cli_inputs,
     cli_live,
     cli_plans,
+    cli_report,
     cli_results,
     cli_session,
     cli_streams,
@@ -98,6 +99,10 @@ def run(
         int | None, typer.Option("--limit", "-n", min=0, metavar="N", help="At most N rows of the result.")
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what is at the output path.")] = False,
+    report: Annotated[
+        Path | None,
+        typer.Option("--report", metavar="FILE", help="Write a report, too: one HTML file that opens anywhere."),
+    ] = None,
     follow: Annotated[
         bool,
         typer.Option("--follow", help="Go on with what is added to directories and topics, until Ctrl-C."),
@@ -149,6 +154,7 @@ def run(
     only_live = {"--into": into, "--input": input, "--tasks": tasks, "--metrics": metrics}
     never_live = {"--follow": follow, "--watermark": watermark, "--table": table, "--output": output}
     cli_live.check(live, only_live, {**never_live, "--format": format, "--limit": limit, "--overwrite": overwrite})
+    cli_report.check(report, follow, live)
     session = cli_session.read_session(master, conf or [], package or [], jars or [])
     notes = Console(stderr=True)
     if live:
@@ -180,7 +186,7 @@ def run(
             cli_follow.run(text, arguments, paths, where, session, notes)
             return
         target = cli_results.Target(output, chosen, limit, overwrite)
-        interruptible(lambda: _run(text, arguments, paths, target, session, notes))
+        interruptible(lambda: _run(text, arguments, paths, target, session, notes, report))
 
 
 def _run(
@@ -190,6 +196,7 @@ def _run(
     target: cli_results.Target,
     session: cli_session.SessionArguments,
     notes: Console,
+    report: Path | None,
 ) -> None:
     """Run a query over tables as they are now."""
     import episode
@@ -200,8 +207,15 @@ def _run(
         result = episode.sql(text, arguments, tables=cli_tables.opened(paths))
     if result.isStreaming:
         raise EpisodeError("The result is a stream, which does not end.", hint="Add --follow.")
-    with progress(result.sparkSession, notes):
-        target.take(result, notes)
+
+    def take() -> None:
+        with progress(result.sparkSession, notes):
+            target.take(result, notes)
+
+    if report is None:
+        take()
+    else:
+        cli_report.beside(result, report, take, notes)
     if target.output is not None:
         notes.print(Text(f"Written to {target.output} ({target.format.value})."))
 
@@ -259,6 +273,9 @@ def demo(
     data: Annotated[
         Path | None, typer.Option("--data", metavar="DIRECTORY", help="Keep the sample data there.", file_okay=False)
     ] = None,
+    report: Annotated[
+        Path, typer.Option("--report", metavar="FILE", help="Where the report of one of the queries goes.")
+    ] = Path("episode-demo-report.html"),
     live: Annotated[
         bool, typer.Option("--live", help="Instead: price falls reported by a live query while a market runs.")
     ] = False,
@@ -275,7 +292,7 @@ def demo(
             return
         from episode import demo as demonstration
 
-        demonstration.run(Console(), data)
+        demonstration.run(Console(), data, report)
 
 
 @app.command()

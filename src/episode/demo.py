@@ -23,8 +23,10 @@ from episode.terminal.table import result_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyspark.sql import DataFrame
 
 FIRST_ROWS = 5
+REPORTED = "v_shape"
 
 
 @dataclass(frozen=True)
@@ -99,18 +101,18 @@ SCENES = (
 )
 
 
-def run(console: Console, directory: Path | None = None) -> None:
-    """Write the sample data, run every scene, and show what it finds."""
+def run(console: Console, directory: Path | None = None, report: Path | None = None) -> None:
+    """Write the sample data, run every scene, and show what it finds. report: where that of one scene is written."""
     if directory is None:
         with TemporaryDirectory(prefix="episode-demo-") as temporary:
-            _run(console, samples.write(temporary))
+            _run(console, samples.write(temporary), report)
     else:
-        _run(console, samples.write(directory))
+        _run(console, samples.write(directory), report)
         console.print(Text(f"The data is in {directory}: try a query of your own with"))
         console.print(Text(f"  episode run QUERY.sql --table ticks={directory / 'ticks.parquet'}"), soft_wrap=True)
 
 
-def _run(console: Console, data: samples.SampleFiles) -> None:
+def _run(console: Console, data: samples.SampleFiles, report: Path | None) -> None:
     numbers = {"ticks": data.ticks.table.num_rows, "clicks": data.clicks.table.num_rows, **planted(data)}
     summary = "Sample data: {ticks:,} stock ticks of one trading day, and one day of {clicks:,} clicks on a web shop."
     console.print(Text(summary.format(**numbers)))
@@ -135,6 +137,11 @@ def _run(console: Console, data: samples.SampleFiles) -> None:
     console.print()
     console.rule()
     console.print(Text(f"Seven queries in {perf_counter() - began:.0f} seconds. Next: docs/tutorial.md"))
+    if report is not None:
+        with status(console, "Writing a report"):
+            written = write_report(data, report)
+        words = f"A report on the V-shapes, one file for a browser and for colleagues: {written}"
+        console.print(Text(words), soft_wrap=True)
 
 
 def _short(value: Any) -> Any:
@@ -149,9 +156,21 @@ def planted(data: samples.SampleFiles) -> Counter[str]:
 
 def matches(scene: Scene, data: samples.SampleFiles) -> pa.Table:
     """The result of one scene's query."""
+    return _result(scene, data).toArrow()
+
+
+def write_report(data: samples.SampleFiles, path: Path) -> Path:
+    """The report of one scene."""
+    import episode
+
+    scene = next(one for one in SCENES if one.name == REPORTED)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return episode.report(_result(scene, data), path, title="V-shapes in a day of stock prices", plots=6).resolve()
+
+
+def _result(scene: Scene, data: samples.SampleFiles) -> DataFrame:
     import episode
 
     tables: dict[str, Any] = {scene.table: data.ticks_path if scene.table == "ticks" else data.clicks_path}
     with quiet_spark():
-        result = episode.sql(scene.query, **tables)
-    return result.toArrow()
+        return episode.sql(scene.query, **tables)

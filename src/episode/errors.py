@@ -39,21 +39,12 @@ class EpisodeError(Exception):
         """1-based line and column of the offending place, if there is one."""
         if self.source is None or self.position is None:
             return None
-        before = self.source[: self.position]
-        return before.count("\n") + 1, self.position - (before.rfind("\n") + 1) + 1
+        return _line_and_column(self.source, self.position)
 
     def __str__(self) -> str:
         parts = [self.message]
-        place = self.line_and_column
-        if place is not None and self.source is not None:
-            line_number, column = place
-            line, at = _around(self.source.split("\n")[line_number - 1], column - 1)
-            carets = "^" * max(1, min(self.length, len(line) - at))
-            gutter = f"{line_number:>4} | "
-            parts.append(f"  at line {line_number}, column {column}:")
-            parts.append(f"{gutter}{line}")
-            indent = "".join("\t" if character == "\t" else " " for character in line[:at])
-            parts.append(" " * len(gutter) + indent + carets)
+        if self.source is not None and self.position is not None:
+            parts += place_of(self.source, self.position, self.length)
         if self.hint:
             parts.append(f"  {self.hint}")
         return "\n".join(parts)
@@ -61,6 +52,22 @@ class EpisodeError(Exception):
     def _render_traceback_(self) -> list[str]:
         """What notebooks show: the message alone. `%tb` and the exception itself have the rest."""
         return [f"{type(self).__name__}: {self}"]
+
+
+def place_of(source: str, position: int, length: int) -> list[str]:
+    """A place in a text: its line, with carets under it."""
+    line_number, column = _line_and_column(source, position)
+    line, at = _around(source.split("\n")[line_number - 1], column - 1)
+    carets = "^" * max(1, min(length, len(line) - at))
+    gutter = f"{line_number:>4} | "
+    indent = "".join("\t" if character == "\t" else " " for character in line[:at])
+    return [f"  at line {line_number}, column {column}:", f"{gutter}{line}", " " * len(gutter) + indent + carets]
+
+
+def _line_and_column(source: str, position: int) -> tuple[int, int]:
+    """Of a place in a text, from 1 on."""
+    before = source[:position]
+    return before.count("\n") + 1, position - (before.rfind("\n") + 1) + 1
 
 
 def _around(line: str, at: int) -> tuple[str, int]:

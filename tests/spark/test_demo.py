@@ -86,10 +86,12 @@ def test_funnels_are_the_fast_purchases(data: samples.SampleFiles, results: Resu
 def test_the_demo_tells_its_story(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, results: Results) -> None:
     monkeypatch.setattr(demo, "matches", lambda scene, data: results[scene.name])
     console = Console(width=100, record=True, file=StringIO())
-    demo.run(console, tmp_path)
+    demo.run(console, tmp_path, tmp_path / "reports" / "demo.html")
     shown = console.export_text()
     for scene in demo.SCENES:
         assert scene.title in shown
         assert f"{results[scene.name].num_rows:,}" in shown
     assert "Seven queries" in shown
     assert str(tmp_path) in shown
+    assert str(tmp_path / "reports" / "demo.html") in shown.replace("\n", "")
+    assert f"found {results['v_shape'].num_rows:,} times" in (tmp_path / "reports" / "demo.html").read_text()

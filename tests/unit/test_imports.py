@@ -37,10 +37,11 @@ ALLOWED = {
     "paths": set(),
     "pictures": {"episode.errors", "episode.lang", "episode.plan", "episode.matchers", "episode.queries"},
     "reports": {"episode.errors", "episode.lang", "episode.queries"},
-    "api": {"episode.lang", "episode.queries"},
+    "api": {"episode.errors", "episode.lang", "episode.queries"},
     "methods": {"episode.errors", "episode.lang", "episode.queries"},
     "streams": {"episode.errors", "episode.plan", "episode.queries", "episode.store"},
     "samples": set(),
+    "notebook": PUBLIC | {"episode.lang.lexer", "episode.queries.origins", "episode.reports", "episode.terminal"},
     "machine_samples": {"episode.samples"},
     "terminal": PUBLIC,
     "demo": PUBLIC | {"episode.terminal", "episode.samples"},
@@ -53,6 +54,7 @@ ALLOWED = {
     "cli_session": PUBLIC,
     "cli_tables": PUBLIC | {"episode.cli_inputs"},
     "cli_plans": PUBLIC,
+    "cli_report": PUBLIC | {"episode.terminal"},
     "cli_results": PUBLIC | {"episode.cli_inputs", "episode.terminal"},
     "cli_follow": PUBLIC
     | {
@@ -76,6 +78,7 @@ ALLOWED = {
         "episode.cli_live",
         "episode.cli_options",
         "episode.cli_plans",
+        "episode.cli_report",
         "episode.cli_results",
         "episode.cli_session",
         "episode.cli_streams",
@@ -90,10 +93,12 @@ ALLOWED = {
 ALLOWED_LAZILY = {
     "queries": {"episode.spark"},
     "reports": {"episode.spark", "episode.pictures"},
+    "notebook": {"episode.spark.statistics"},
     "pictures": {"episode.spark"},
     "api": {"episode.spark.live_query", "episode.reports", "episode.pictures"},
     "terminal": {"episode.matchers.compile_reports"},
     "cli_errors": {"episode.spark.errors"},
+    "cli_report": {"episode.queries.origins", "episode.reports", "episode.spark.statistics"},
     "cli_session": {"episode.spark.launching"},
     "cli_tables": {"episode.spark.session", "episode.spark.sources"},
 }
@@ -114,6 +119,7 @@ FREE = {"__init__"}  # the public names
 LAZY_SPARK = {
     "queries",
     "reports",
+    "notebook",
     "api",
     "methods",
     "streams",

@@ -131,6 +131,21 @@ def top_level(cursor: Cursor, begin: int, end: int) -> Iterator[int]:
         at.advance()
 
 
+def top_words(cursor: Cursor, begin: int, end: int, *words: str) -> list[int]:
+    """Where these words stand in tokens[begin:end] outside brackets and CASE; the AND of BETWEEN is left out."""
+    found: list[int] = []
+    between = 0
+    for index in top_level(cursor, begin, end):
+        word = cursor.tokens[index].upper
+        if word == "BETWEEN":
+            between += 1
+        elif word == "AND" and between:
+            between -= 1
+        elif word in words:
+            found.append(index)
+    return found
+
+
 def describe(token: Token) -> str:
     """A token in a message: as written, but short and on one line."""
     if not token.text:

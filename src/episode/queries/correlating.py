@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Union
 
 from episode.errors import EpisodeAnalysisError
-from episode.lang.correlation.scalar import comparisons, equalities, top_words
+from episode.lang.correlation.scalar import comparisons, equalities
 from episode.lang.correlation.syntax import Comparison, Correlation, Equality
-from episode.lang.cursor import Cursor, closest
+from episode.lang.cursor import Cursor, closest, top_words
 from episode.lang.lexer import tokenize
 from episode.lang.source import Source
 from episode.lang.syntax import NOWHERE

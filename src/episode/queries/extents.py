@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from episode.lang.correlation.syntax import Correlation
 from episode.lang.events.syntax import EventQuery
+from episode.lang.lexer import tokenize
 from episode.lang.rows.syntax import MatchRecognize
 from episode.lang.situations.syntax import SituationQuery
 from episode.lang.syntax import NOWHERE
-from episode.plan.correlation.plan import LIVE_PREFIX
+from episode.plan.correlation.plan import ARCHIVE_PREFIX, LIVE_PREFIX
 from episode.plan.events.returns import KEEP
 from episode.plan.output import (
     ATOM_PREFIX,
@@ -34,6 +35,7 @@ from episode.plan.schema import quote
 from episode.plan.situations.returns import DETECTED_AT
 from episode.queries.languages.aggregated import BoundAggregatedPattern
 from episode.queries.origins import Origin, PlacedPattern
+from episode.queries.pairs import PAIRS, escaped, lateral, mentioned_names, tables_text
 from episode.queries.planning import plan_pair
 
 if TYPE_CHECKING:
@@ -85,12 +87,36 @@ def extents_of(origin: Origin, placed: PlacedPattern) -> Extents | NoExtents:
 
 def _of_pairs(origin: Origin, placed: PlacedPattern) -> Extents:
     """Pairs of matches: the keys are those of the live match, as far as its output has them."""
-    live: BoundPattern = placed.planned.pattern.live  # type: ignore[attr-defined]
+    correlated: Any = placed.planned.pattern
+    live: BoundPattern = correlated.live
     before = [name for name in live.result.before if name in live.plan.keys]
-    wanted = frozenset((*(name.lower() for name in before), MATCH_START, MATCH_END))
-    frame = plan_pair(origin.spark, placed.query, *placed.events, placed.run, wanted).frame()
+    later = [one for one in correlated.conditions if isinstance(one, str)]
+    mentioned = mentioned_names([token for text in later for token in tokenize(text)])
+    names = (*(name.lower() for name in before), MATCH_START, MATCH_END)
+    wanted = None if mentioned is None else mentioned | frozenset(names)
+    pairs = plan_pair(origin.spark, placed.query, *placed.events, placed.run, wanted).frame()
+    frame = _tested(origin, placed, pairs, later) if later else pairs
     time = live.plan.order[0].column
     return Extents(frame, {name: f"{LIVE_PREFIX}{name}" for name in before}, MATCH_START, MATCH_END, None, time)
+
+
+def _tested(origin: Origin, placed: PlacedPattern, pairs: DataFrame, conditions: list[str]) -> DataFrame:
+    """The pairs for which conditions beside RECENCY hold that are tested after the join."""
+    from episode.spark.places import Copies
+    from episode.spark.tables import run_sql
+
+    namings = []
+    for name, columns in zip(placed.query.names, placed.query.columns, strict=True):
+        listed = f" ({', '.join(escaped(quote(one)) for one in columns)})" if columns else ""
+        namings.append(f"AS {escaped(quote(name))}{listed}" if name else "")
+    sides = [
+        lateral(pairs.columns, prefix, naming)
+        for prefix, naming in zip((LIVE_PREFIX, ARCHIVE_PREFIX), namings, strict=True)
+    ]
+    tables = tables_text("pairs", sides[0], sides[1], [escaped(one) for one in conditions])
+    items = ", ".join(f"{PAIRS}.{escaped(quote(name))}" for name in pairs.columns)
+    text = f"SELECT {items} FROM {tables}"
+    return run_sql(origin.spark, text, {"pairs": pairs}, placed.run.arguments, Copies("", ()))
 
 
 def _named(frame: DataFrame, plan: PatternPlan) -> Extents:

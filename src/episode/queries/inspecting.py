@@ -14,6 +14,8 @@ from episode.queries.origins import PlacedPattern
 from episode.queries.planning import Events
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
     from episode.matchers.bound import BoundPattern
 
 
@@ -47,19 +49,17 @@ class Inspected:
         further ones of the input. between: the least and the greatest value of the time column; None: no bound."""
         from episode.spark.keyed_rows import rows_of_key
 
-        self._check_table()
         read = self.bound.input_columns
         columns = [*read, *(name for name in further if name not in read)]
         bounds = {} if self.time is None else {self.time: between}
         arguments = self.placed.run.arguments
-        return rows_of_key(self.events.frame, columns, self.bound.derived, arguments, key, bounds, most)
+        return rows_of_key(self.frame, columns, self.bound.derived, arguments, key, bounds, most)
 
     def keys_by_rows(self, most: int) -> pa.Table:
         """The values of the key columns with the number of their rows (column `rows`), the greatest numbers first."""
         from episode.spark.keyed_rows import keys_by_rows
 
-        self._check_table()
-        return keys_by_rows(self.events.frame, self.keys, most)
+        return keys_by_rows(self.frame, self.keys, most)
 
     def key_of(self, given: object) -> dict[str, object]:
         """The values of the key columns from what a caller gives: one value, several in order, or a mapping by name."""
@@ -90,12 +90,20 @@ class Inspected:
             hint=f"{guess}Write key={{{names}}}.",
         )
 
-    def _check_table(self) -> None:
-        if self.events.frame.isStreaming:
+    @property
+    def frame(self) -> DataFrame:
+        """The events as a table; those of a declared stream are all that it has had so far."""
+        from episode.spark.stores import past_of
+
+        if not self.events.frame.isStreaming:
+            return self.events.frame
+        past = past_of(self.events.frame)
+        if past is None:
             raise EpisodeAnalysisError(
                 "The events of this pattern are a stream, which cannot be looked at twice.",
-                hint="Run the query over a table of its past events, or over the archive of a declared stream.",
+                hint="Run the query over a table of its past events, or over a declared stream (CREATE STREAM).",
             )
+        return past
 
 
 def inspected(placed: PlacedPattern) -> tuple[Inspected, ...]:

@@ -12,7 +12,7 @@ from episode.reports.wording import DAY, HOUR, MINUTE, Clock, counted
 
 WIDE, NARROW, HEIGHT = 1040, 500, 220
 """Sizes of pictures, about as large as they are shown, so that all have letters of one size."""
-LEFT, RIGHT, TOP, BOTTOM = 56, 14, 12, 34
+LEFT, RIGHT, TOP, BOTTOM = 56, 30, 12, 34
 _TICK_SPACE = 90
 
 

@@ -81,7 +81,7 @@ class MatchPart:
 @dataclass(frozen=True)
 class PatternPart:
     """One pattern of the query. found: None where its matches cannot be counted by themselves, with the reason. plan:
-    as text, and as a picture where there is one."""
+    as HTML, with pictures and in words."""
 
     kind: str
     text: str
@@ -90,7 +90,6 @@ class PatternPart:
     reason: str
     inputs: tuple[InputPart, ...]
     plan: str
-    plan_picture: str | None = None
     pictures: tuple[Picture, ...] = ()
     no_pictures: str = ""
 

@@ -14,6 +14,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from episode.errors import EpisodeUnsupportedError
+from episode.queries.explaining import explained
 from episode.queries.extents import Extents, NoExtents, extents_of
 from episode.queries.inspecting import Inspected, inspected
 from episode.queries.origins import Origin, PlacedPattern, origin_of
@@ -25,10 +26,11 @@ from episode.reports.data import (
     KeyRow,
     MatchPart,
     PatternPart,
+    Picture,
     Report,
     ResultPart,
 )
-from episode.reports.telling import Told, drawn, telling
+from episode.reports.telling import Drawing, Told, telling
 from episode.reports.wording import Clock
 
 if TYPE_CHECKING:
@@ -37,6 +39,8 @@ if TYPE_CHECKING:
     from episode.spark.statistics import MatchTable, Totals
 
 TOP_KEYS = 15
+AROUND = 12
+"""At least about so many rows are shown before and after a match."""
 
 
 @dataclass
@@ -117,9 +121,9 @@ def _pattern(
     placed = origin.patterns[number - 1]
     sides = inspected(placed)
     with step("the rows that are searched"):
-        inputs = tuple(_input(side, _side_title(sides, at)) for at, side in enumerate(sides))
+        inputs = _inputs(placed, sides)
     with step("the plan"):
-        plan = "\n".join(placed.planned.explain())
+        plan = _plan(placed)
     extents = extents_of(origin, placed)
     labels = tuple(dict.fromkeys(name for side in sides for name in side.bound.plan.labels.names))
     text = placed.source.written(placed.source.span)
@@ -127,25 +131,46 @@ def _pattern(
         return PatternPart(placed.language.name, text, labels, None, extents.reason, inputs, plan)
     with step("the times and keys of its matches"):
         found, told = _found(extents, zone, plots)
-    pictures, no_pictures = (), ""
+    pictures: tuple[Picture, ...] = ()
+    no_pictures = ""
     if plots and told:
         with step("the pictures"):
-            pictures, no_pictures = drawn(
-                result, number if len(origin.patterns) > 1 else None, told, found.clock, extents
-            )
-    return PatternPart(placed.language.name, text, labels, found, "", inputs, plan, None, tuple(pictures), no_pictures)
+            drawing = Drawing(result, number, tuple(extents.keys), found.clock, _spacing(found, inputs[0]) * AROUND)
+            pictures, no_pictures = drawing.pictures(told)
+    return PatternPart(placed.language.name, text, labels, found, "", inputs, plan, pictures, no_pictures)
 
 
-def _side_title(sides: tuple[Inspected, ...], at: int) -> str:
-    return "" if len(sides) == 1 else ("the live pattern", "the archive pattern")[at]
+def _spacing(found: MatchPart, rows: InputPart) -> float:
+    """About how much time there is from a row of a key to the next."""
+    most = rows.rows if rows.keys is None else rows.keys[1]
+    return ((found.last or 0.0) - (found.first or 0.0)) / max(1, most)
 
 
-def _input(side: Inspected, title: str) -> InputPart:
+def _plan(placed: PlacedPattern) -> str:
+    from episode.pictures.plans.html import fragment
+    from episode.pictures.plans.sections import section_of
+
+    one = explained(placed, analyze=False)
+    return fragment([section_of(one)], "\n".join(one.lines))
+
+
+def _inputs(placed: PlacedPattern, sides: tuple[Inspected, ...]) -> tuple[InputPart, ...]:
+    """The rows of the pattern; of a correlation those of both, once where they are the same."""
+    pattern: Any = placed.planned.pattern
+    if len(sides) == 1 or pattern.shared:
+        return (_input(sides[0], "", sides),)
+    titles = ("The rows of the live pattern", "The rows of the archive pattern")
+    return tuple(_input(side, title, (side,)) for side, title in zip(sides, titles, strict=True))
+
+
+def _input(side: Inspected, title: str, readers: tuple[Inspected, ...]) -> InputPart:
+    """readers: all whose columns are looked at."""
     from episode.spark.statistics import input_numbers
 
     frame = side.events.frame
-    derived = {name for _, name in side.bound.derived}
-    columns = [name for name in side.bound.input_columns if name not in derived and name in frame.columns]
+    derived = {name for reader in readers for _, name in reader.bound.derived}
+    read = dict.fromkeys(name for reader in readers for name in reader.bound.input_columns)
+    columns = [name for name in read if name not in derived and name in frame.columns]
     numbers = input_numbers(frame, side.keys, columns)
     roles = {**dict.fromkeys(side.keys, "key"), **({side.time: "time"} if side.time else {})}
     rows = tuple(
@@ -166,7 +191,7 @@ def _found(extents: Extents, zone: str, plots: int) -> tuple[MatchPart, list[Tol
         totals = table.totals()
         keys, top, rarest = table.by_key(TOP_KEYS)
         over_time, by_length = _histograms(table, totals, clock)
-        told = telling(table, totals, top, rarest, plots) if plots else []
+        told = telling(table, totals, top, rarest, plots) if plots and totals.placed else []
     part = MatchPart(
         matches=totals.matches,
         placed=totals.placed,

@@ -53,7 +53,7 @@ def _sections(report: Report) -> list[Section]:
     found = [Section("query", "The query", "Query", _query(report, labels))]
     several = len(report.patterns) > 1
     for number, pattern in enumerate(report.patterns, start=1):
-        found += matches_section(pattern, number if several else None)
+        found += matches_section(pattern, number if several else None, report.result.rows)
         found += pictures_section(pattern, number if several else None)
     found.append(Section("result", "The result", "Result", _result(report)))
     found.append(input_section(report.patterns))

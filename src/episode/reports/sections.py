@@ -48,7 +48,7 @@ def _tile(value: str, what: str, words: bool = False) -> str:
     return f'<div class="tile"><b{" class=words" if words else ""}>{escape(value)}</b><span>{escape(what)}</span></div>'
 
 
-def matches_section(pattern: PatternPart, at: int | None) -> list[Section]:
+def matches_section(pattern: PatternPart, at: int | None, result_rows: int) -> list[Section]:
     """When matches begin, which keys have them, and how long they are."""
     of = "" if at is None else f" of pattern {at}"
     anchor = "matches" if at is None else f"matches-{at}"
@@ -57,6 +57,8 @@ def matches_section(pattern: PatternPart, at: int | None) -> list[Section]:
         body = f"<p>{escape(pattern.reason)}</p>"
         return [Section(anchor, f"Matches{of}", f"Matches{of}", body)]
     parts = [f"<p>{_summary(pattern, found)}</p>"]
+    if at is None and found.matches != result_rows:
+        parts.append(f"<p>The statement around the pattern makes {counted(result_rows, 'row')} of them.</p>")
     if found.over_time is not None:
         zone = f" Times are those of {escape(found.clock.zone_name)}." if found.clock.clock else ""
         parts.append(f'<h3>Over time</h3><div class="card">{over_time(found.over_time, found.clock, pattern)}</div>')
@@ -66,9 +68,8 @@ def matches_section(pattern: PatternPart, at: int | None) -> list[Section]:
         )
     columns = []
     if found.top_keys:
-        columns.append(
-            f'<div><h3>By key</h3><div class="card">{keys_table(found)}{_other_keys(pattern, found)}</div></div>'
-        )
+        keys = keys_table(found, pattern.many) + _other_keys(pattern, found)
+        columns.append(f'<div><h3>By key</h3><div class="card">{keys}</div></div>')
     if found.by_length is not None:
         columns.append(
             f'<div><h3>By length</h3><div class="card">{by_length(found.by_length, found.clock, pattern)}'
@@ -168,17 +169,6 @@ def _input(part: InputPart) -> str:
 
 
 def plan_section(patterns: Sequence[PatternPart]) -> Section:
-    several = len(patterns) > 1
-    parts = []
-    for at, pattern in enumerate(patterns, start=1):
-        heading = f"<h3>Pattern {at}</h3>" if several else ""
-        text = f"<pre>{escape(pattern.plan)}</pre>"
-        if pattern.plan_picture is None:
-            parts.append(f'{heading}<div class="card">{text}</div>')
-        else:
-            data = b64encode(pattern.plan_picture.encode()).decode()
-            parts.append(
-                f'{heading}<div class="card"><img alt="The plan as a picture; the same in words is below." '
-                f'src="data:image/svg+xml;base64,{data}"><details><summary>In words</summary>{text}</details></div>'
-            )
-    return Section("plan", "The plan", "Plan", "".join(parts))
+    """How the patterns were evaluated: drawn and in words."""
+    body = "".join(f'<div class="card">{pattern.plan}</div>' for pattern in patterns)
+    return Section("plan", "The plan", "Plan", body)

@@ -65,12 +65,12 @@ def result_table(result: ResultPart) -> str:
     return table(result.columns, [[cell(value) for value in row] for row in result.first], numeric)
 
 
-def keys_table(found: MatchPart) -> str:
+def keys_table(found: MatchPart, many: str) -> str:
     """The keys with the most matches, as bars that a reader of the screen can read, too."""
     most = max(row.matches for row in found.top_keys)
     rows = [_key_row(row, most, found.matches) for row in found.top_keys]
     heads = (
-        f'<th scope="col">{escape(", ".join(found.key_names))}</th><th class="n">matches</th><th class="n">share</th>'
+        f'<th scope="col">{escape(", ".join(found.key_names))}</th><th class="n">{many}</th><th class="n">share</th>'
     )
     body = "".join(rows)
     return f'<table class="keys"><thead><tr>{heads}<th></th></tr></thead><tbody>{body}</tbody></table>'

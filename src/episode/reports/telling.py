@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from episode.errors import EpisodeError
-from episode.queries.extents import Extents
 from episode.reports.data import Picture
 from episode.reports.tables import key_text
 from episode.reports.wording import Clock, counted
@@ -23,6 +22,8 @@ _SPECIAL = {
     "first of all": "The first match",
     "last of all": "The last match",
 }
+WIDTH = 520
+"""Of a picture, in pixels: two stand side by side."""
 NOT_INSTALLED = (
     "Pictures of single matches are left out: they need altair and vl-convert (pip install 'episode[plot]')."
 )
@@ -38,8 +39,6 @@ class Told:
 
 def telling(table: MatchTable, totals: Totals, top: list[KeyCount], rarest: KeyCount | None, most: int) -> list[Told]:
     """Matches that differ from one another, up to so many."""
-    if not totals.placed:
-        return []
     examples = totals.examples
     found = [Told(_SPECIAL["longest"], examples["longest"])]
     typical = table.nearest(totals.lengths[1])
@@ -65,18 +64,47 @@ def telling(table: MatchTable, totals: Totals, top: list[KeyCount], rarest: KeyC
     return list(different.values())[:most]
 
 
-def drawn(
-    result: DataFrame, pattern: int | None, told: list[Told], clock: Clock, extents: Extents
-) -> tuple[list[Picture], str]:
-    """A picture of each match; or why there is none."""
-    return [], NOT_INSTALLED
+@dataclass(frozen=True)
+class Drawing:
+    """How single matches of a pattern are drawn. pattern: its number, where there are several. least: of the time
+    around a match that is shown."""
 
+    result: DataFrame
+    pattern: int | None
+    keys: tuple[str, ...]
+    clock: Clock
+    least: float
 
-def caption(match: Match, clock: Clock, extents: Extents) -> str:
-    """Where and when a match is."""
-    rows = "" if match.rows is None else f", {counted(match.rows, 'row')}"
-    key = f"{', '.join(extents.keys)} {key_text(match.key)}, " if extents.keys else ""
-    return f"{key}{clock.moment(match.start)}, {clock.length(match.end - match.start)}{rows}"
+    def pictures(self, told: list[Told]) -> tuple[tuple[Picture, ...], str]:
+        """A picture of each match; or why there is none."""
+        from episode.pictures.plotting import check_installed
 
+        try:
+            check_installed()
+        except EpisodeError:
+            return (), NOT_INSTALLED
+        return tuple(map(self._picture, told)), ""
 
-__all__ = ["EpisodeError", "Told", "caption", "drawn", "telling"]
+    def _picture(self, told: Told) -> Picture:
+        from episode.pictures.looking import look
+        from episode.pictures.plotting import chart_of
+
+        match = told.match
+        around = max(self.least, 0.6 * (match.end - match.start))
+        between = (self._time(match.start - around), self._time(match.end + around))
+        key = dict(zip(self.keys, match.key, strict=True)) if self.keys else None
+        choose = "shortest" if told.why == _SPECIAL["shortest"] else "longest"
+        try:
+            seen = look(self.result, pattern=self.pattern, key=key, between=between, choose=choose, width=WIDTH)
+            return Picture(told.why, self._caption(match), chart_of(seen, WIDTH).to_svg())
+        except EpisodeError as error:
+            return Picture(told.why, self._caption(match), None, f"It could not be drawn: {error.message}")
+
+    def _time(self, value: float) -> object:
+        return self.clock.at(value) if self.clock.clock else value
+
+    def _caption(self, match: Match) -> str:
+        """Where and when a match is."""
+        rows = "" if match.rows is None else f", {counted(match.rows, 'row')}"
+        key = f"{', '.join(self.keys)} {key_text(match.key)}, " if self.keys else ""
+        return f"{key}from {self.clock.moment(match.start)} on, {self.clock.length(match.end - match.start)}{rows}"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from episode.errors import EpisodeAnalysisError, EpisodeError
 from episode.reports.gathering import gather
 from episode.reports.page import page_of
+from episode.reports.paths import checked_path
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -33,18 +34,4 @@ def write_report(
         target.write_text(page, encoding="utf-8")
     except OSError as error:
         raise EpisodeError(f"The report could not be written to {target}: {error.strerror}.") from None
-    return target
-
-
-def checked_path(path: str | PathLike[str]) -> Path:
-    """Where a file can be written; said before the work begins, not after it."""
-    if not isinstance(path, (str, PathLike)):
-        raise EpisodeAnalysisError(
-            f"path={path!r}: the path of a file is needed.", hint="Write for example 'out.html'."
-        )
-    target = Path(path)
-    if target.is_dir():
-        raise EpisodeAnalysisError(f"{target} is a directory.", hint=f"Write for example {target / 'report.html'}.")
-    if not target.parent.is_dir():
-        raise EpisodeAnalysisError(f"There is no directory {target.parent}.", hint="Make it, or choose another path.")
     return target

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -44,12 +45,19 @@ def _restricted(frame: DataFrame, key: Mapping[str, object], bounds: Mapping[str
     conditions: list[Column] = [F.col(quote(name)).eqNullSafe(F.lit(value)) for name, value in key.items()]
     for name, (least, greatest) in bounds.items():
         if least is not None:
-            conditions.append(F.col(quote(name)) >= F.lit(least))
+            conditions.append(F.col(quote(name)) >= _literal(least))
         if greatest is not None:
-            conditions.append(F.col(quote(name)) <= F.lit(greatest))
+            conditions.append(F.col(quote(name)) <= _literal(greatest))
     for condition in conditions:
         frame = frame.where(condition)
     return frame
+
+
+def _literal(value: object) -> Column:
+    """A value; a time without a zone stays one, where Spark's own would be of the machine's zone."""
+    if isinstance(value, datetime) and value.tzinfo is None:
+        return F.lit(value.isoformat(sep=" ")).cast("timestamp_ntz")
+    return F.lit(value)
 
 
 def keys_by_rows(frame: DataFrame, keys: Sequence[str], most: int) -> pa.Table:

@@ -89,6 +89,23 @@ def store_table(spark: SparkSession, name: str) -> DataFrame | None:
     return frame
 
 
+def past_of(frame: DataFrame) -> DataFrame | None:
+    """All events so far of the declared stream that a frame is, as a table: what is archived, and what is in the log.
+    None where the frame is any other stream."""
+    spark = frame.sparkSession
+    declaration = declaration_of(spark, frame)
+    if declaration is None:
+        return None
+    scan = scan_of(spark, frame)
+    place = str(catalog_of(spark).directory) if scan is None else scan.options.get(CATALOG)
+    if declaration.using == "kafka":
+        table = topic_table(spark, declaration, place or str(catalog_of(spark).directory))
+    else:
+        options = {STREAM: declaration.name, **({} if place is None else {CATALOG: place})}
+        table = spark.read.format(FORMAT).options(**options).load()
+    return table.select(*map(quote, frame.columns))
+
+
 _declarations: WeakKeyDictionary[DataFrame, Declaration] = WeakKeyDictionary()
 """Of the frames that were made for a name: these, and nothing done to them, are a stream or its archive."""
 

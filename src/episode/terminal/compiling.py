@@ -7,14 +7,15 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING
 
 from rich.console import Console
+from rich.status import Status
 
 if TYPE_CHECKING:
     from episode.matchers.compile_reports import Report
 
 
 @contextmanager
-def status(console: Console, words: str) -> Iterator[None]:
-    """A status line with these words; while kernels are compiled it says so, and how many are ready."""
+def status(console: Console, words: str) -> Iterator[Status]:
+    """A status line with these words, which may change; while kernels are compiled it says so, and how many are ready."""
     from episode.matchers.compile_reports import in_the_usual_way, reported_by, sentence
 
     with console.status(words) as line:
@@ -28,4 +29,4 @@ def status(console: Console, words: str) -> Iterator[None]:
             return on_the_line(groups) if console.is_terminal else in_the_usual_way(groups)
 
         with reported_by(reporter):
-            yield
+            yield line

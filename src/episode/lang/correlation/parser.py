@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from episode.errors import EpisodeSyntaxError, EpisodeUnsupportedError
-from episode.lang.correlation.scalar import comparisons, equalities, top_words
+from episode.lang.correlation.scalar import comparisons, equalities
 from episode.lang.correlation.syntax import CorrelatedTable, Equality, Recency, Star
-from episode.lang.cursor import Cursor, describe
+from episode.lang.cursor import Cursor, describe, top_words
 from episode.lang.duration import UNITS, parse_window
 from episode.lang.lexer import Kind, Token
 from episode.lang.source import Source

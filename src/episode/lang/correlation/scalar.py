@@ -6,27 +6,12 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from episode.lang.correlation.syntax import Comparison, Equality, Operand
-from episode.lang.cursor import Cursor, top_level
+from episode.lang.cursor import Cursor, top_words
 from episode.lang.lexer import Kind, Token
 from episode.lang.syntax import Span
 
 SIGNS = "<>=!"
 COMPARED = ("<", "<=", ">", ">=", "=", "==")
-
-
-def top_words(cursor: Cursor, begin: int, end: int, *words: str) -> list[int]:
-    """Where these words stand in tokens[begin:end] outside brackets and CASE; the AND of BETWEEN is left out."""
-    found: list[int] = []
-    between = 0
-    for index in top_level(cursor, begin, end):
-        word = cursor.tokens[index].upper
-        if word == "BETWEEN":
-            between += 1
-        elif word == "AND" and between:
-            between -= 1
-        elif word in words:
-            found.append(index)
-    return found
 
 
 def equalities(cursor: Cursor, begin: int, end: int) -> Iterator[Equality]:

@@ -23,13 +23,14 @@ from episode.kernels.rows.arrays import (
     STATUS_ROW,
     Attempts,
     Frames,
+    Found,
     Partitions,
     Program,
     Rows,
     Rules,
 )
 from episode.matchers.held import owned, ranges
-from episode.matchers.prepare import Needs, needs_of, prepare
+from episode.matchers.prepare import Needs, Prepared, needs_of, prepare
 from episode.matchers.protocol import END_OF_TIME, EventBatch, Selectivities, Snapshot, StateChunk
 from episode.matchers.rows.errors import is_bounded, matching_failed
 from episode.matchers.rows.key_table import (
@@ -50,7 +51,7 @@ from episode.matchers.rows.program import later_labels, lower_program
 from episode.matchers.rows.search import Search, no_attempts
 from episode.matchers.rows.selectivity import States
 from episode.matchers.rows.sieves import sieves_of, with_sieves, without_hopeless_starts
-from episode.matchers.rows.state import Bounds, RowState
+from episode.matchers.rows.state import Bounds, Here, RowState
 from episode.matchers.rows.work import WorkArrays
 from episode.plan.output import RowMode
 from episode.plan.rows.plan import MatchMode, RowPatternPlan, SkipTo
@@ -214,6 +215,16 @@ class RowPatternMatcher:
     def _advance(self, events: EventBatch, until: int, final: bool) -> Iterator[pa.Table]:
         here = self.state.here(events)
         prepared = prepare(self.plan, self.needs, events.table, events.key)
+        for work in self._work(events, prepared, here, until, final):
+            yield from self.output.tables(events, prepared, work, here)
+        if final:
+            self.state.forget()
+        else:
+            self.state.hold(events, here)
+
+    def _work(
+        self, events: EventBatch, prepared: Prepared, here: Here, until: int, final: bool
+    ) -> Iterator[WorkArrays]:  # fmt: skip
         lanes, now = prepared.lanes, here.now
         rows = Rows(prepared.bits, events.time, events.key, lanes.ints, lanes.floats, lanes.valid)
         partitions = Partitions(
@@ -221,12 +232,14 @@ class RowPatternMatcher:
         )
         lowered = lower_residuals(self.plan, prepared, self.sieves)
         count = len(events)
-        for work in self._run(lowered, rows, partitions, None, self._start_over, count, until, final, events.from_row):
-            yield from self.output.tables(events, prepared, work, here)
-        if final:
-            self.state.forget()
-        else:
-            self.state.hold(events, here)
+        yield from self._run(lowered, rows, partitions, None, self._start_over, count, until, final, events.from_row)
+
+    def found(self, events: EventBatch) -> Iterator[Found]:
+        """The matches of events that are the whole input, as the kernel gives them."""
+        here = self.state.here(events)
+        prepared = prepare(self.plan, self.needs, events.table, events.key)
+        for work in self._work(events, prepared, here, END_OF_TIME, True):
+            yield work.matches()
 
     # ---- one step, new rows after those that are held --------------------------------------------------
 

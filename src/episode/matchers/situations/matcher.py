@@ -47,12 +47,17 @@ class SituationPatternMatcher:
         self._found_row = np.empty((SOFT_LIMIT, 2), np.int64)
 
     def feed(self, events: EventBatch, until: int) -> Iterator[pa.Table]:
+        for feed, found, rows in self.matches_in(events, until):
+            yield self.output.table(feed, self.state.symbols, found, rows)
+
+    def matches_in(self, events: EventBatch, until: int) -> Iterator[tuple[Feed, np.ndarray, np.ndarray]]:
+        """The matches of a feed, as `Output.table` takes them."""
         together = self.state.pending.joined(events)
         if len(together) == 0:
             return
         feed = prepare_feed(self.plan, self._needs, self.spec.input_schema, self.state.symbols, together, until)
         for found, rows in self._matches(feed):
-            yield self.output.table(feed, self.state.symbols, found, rows)
+            yield feed, found, rows
         self.state.hold(feed, until)
 
     def finish(self) -> Iterator[pa.Table]:

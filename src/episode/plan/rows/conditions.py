@@ -58,7 +58,7 @@ def plan_conditions(
     relate the row to the match.
     """
     return {
-        definition.label: _Conditions(clause, schema, labels, derived, definition, framed).plan()
+        definition.label: LabelCondition(clause, schema, labels, derived, definition, framed).plan()
         for definition in clause.definitions
     }
 
@@ -77,7 +77,7 @@ def of_the_row(source: Source, label_here: Expression | None) -> Callable[[Atom]
     return compiled
 
 
-class _Conditions:
+class LabelCondition:
     """One label's condition."""
 
     def __init__(
@@ -100,8 +100,9 @@ class _Conditions:
         self.arrays = ArrayFunctions(self._is_collected, self.rows.by_spark)
         self._collected: dict[tuple[frozenset[str] | None, Expression], Collected] = {}
 
-    def plan(self) -> Condition:
-        compiler = NativeCompiler(self._resolve, self._fallback, self.schema.utc, self.arrays, self.schema.arguments)
+    def expression(self) -> Expression:
+        """The whole of it, true or false or null."""
+        compiler = NativeCompiler(self.value_of, self._fallback, self.schema.utc, self.arrays, self.schema.arguments)
         try:
             expression = self.rows.not_too_deep(compiler.compile(self.condition.tree), self.condition)
         except Mistake as error:
@@ -117,7 +118,10 @@ class _Conditions:
                 self.condition.span,
                 "Compare it with something: x > 0.",
             )
-        parts = conjuncts(expression)
+        return expression
+
+    def plan(self) -> Condition:
+        parts = conjuncts(self.expression())
         local = [part for part in parts if is_row_local(part)]
         residual = tuple(part for part in parts if not is_row_local(part))
         if any(self.framed):
@@ -126,7 +130,7 @@ class _Conditions:
 
     def _not_evaluated(self, error: NotNative) -> EpisodeUnsupportedError:
         for name in self.atoms:
-            self._resolve(name)  # a call that is wrong by itself is the better thing to complain of
+            self.value_of(name)  # a call that is wrong by itself is the better thing to complain of
         return self.source.error(
             EpisodeUnsupportedError,
             f"The condition of {self.label} relates several rows in a way that is not evaluated: {error.reason}.",
@@ -191,7 +195,8 @@ class _Conditions:
 
         return self.rows.compile(scalar, at, of_the_row(self.source, label), by_spark)
 
-    def _resolve(self, name: str) -> Expression:
+    def value_of(self, name: str) -> Expression:
+        """What a placeholder stands for."""
         atom = self.atoms[name]
         if isinstance(atom, ColumnRef):
             if self._is_match_number(atom):

@@ -1,0 +1,1 @@
+"""Notebooks: the cell magic `%%episode`, results that show themselves, progress bars."""

@@ -1,0 +1,133 @@
+"""`why_not` of event patterns against the oracle: every step that it counts, and what it says fails."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import HealthCheck, assume, given, note, settings
+from hypothesis import strategies as st
+
+from episode.errors import EpisodeUnsupportedError
+from episode.lang.events.parser import parse_event_query
+from episode.lang.events.syntax import EventQuery, Strategy, classes_of
+from episode.plan.events.names import with_groups_between_places
+from episode.plan.run_options import RunOptions
+from episode.plan.schema import InputSchema
+from episode.queries.language import Given, Input
+from episode.queries.reasons.event_steps import alternatives_of, own_conditions, steps_of
+from episode.queries.reasons.events import Question
+from episode.queries.reasons.finding import Asked, Finding
+from tests.reference.event_patterns import Event, Match, matches
+from tests.reference.generate_events import CLOSED, Case, Features, cases
+from tests.support.events import TYPES, table_of
+
+SETTINGS = settings(deadline=None, suppress_health_check=list(HealthCheck))
+
+
+def question_of(case: Case, lasting: bool = False) -> Question:
+    """The case as it is asked about; what planning refuses is none of these tests'."""
+    given_ = Given(
+        time="te",
+        start="ts" if lasting else None,
+        key=() if case.key is None else (case.key,),
+        type_column="type" if case.typed else None,
+        strategy=None if case.strategy is None else case.strategy.value,
+    )
+    try:
+        return Question.of(parse_event_query(case.text), Input(InputSchema(TYPES)), given_, RunOptions())
+    except EpisodeUnsupportedError as error:
+        note(str(error))
+        assume(False)
+        raise
+
+
+class Asking:
+    """One key of a case and a range, as the engine and as the oracle see it."""
+
+    def __init__(self, case: Case, lasting: bool, data: st.DataObject) -> None:
+        self.case = case
+        self.question = question_of(case, lasting)
+        keys = self.question.bound.plan.keys
+        groups = list(dict.fromkeys(tuple(event.values[name] for name in keys) for event in case.events))
+        key = data.draw(st.sampled_from(groups)) if groups else (1,) * len(keys)
+        chosen = [one for one in case.events if tuple(one.values[name] for name in keys) == key]
+        self.events = chosen
+        times = [one.ts for one in self.events] or [0]
+        self.first = data.draw(st.sampled_from([None, *times]))
+        later = [time for time in times if self.first is None or time >= self.first]
+        self.last = data.draw(st.sampled_from([None, *(later or [self.first]), self.first]))
+        self.asked = Asked(dict(zip(keys, key, strict=True)), self.first, self.last)
+        self.findings = self.question.findings(table_of(self.events), {}, keys, self.asked)
+        note(str([one.to_dict(self.question.query.source) for one in self.findings]))
+
+    def matches(self, query: EventQuery) -> list[Match]:
+        """The oracle's matches that begin in the range."""
+        found = matches(query, self.events, member=self.case.member, strategy=self.question.strategy)
+        return [one for one in found if self.is_in_range(one.ts)]
+
+    def is_in_range(self, time: int) -> bool:
+        return (self.first is None or time >= self.first) and (self.last is None or time <= self.last)
+
+
+def check(asking: Asking) -> None:
+    query, strategy = asking.question.query, asking.question.strategy
+    kinds = [one.kind for one in asking.findings]
+    assert ("found" in kinds) == bool(asking.matches(query))
+    if "found" in kinds:
+        return
+    assert kinds[-1] == "steps"
+    assert kinds[0] != "steps"
+    pattern = query.pattern if strategy is Strategy.NEXT else with_groups_between_places(query.pattern)
+    tallies = [one.data["steps"] for one in asking.findings if one.kind == "steps"]
+    for alternative, tally in zip(alternatives_of(pattern), tallies, strict=True):
+        steps = steps_of(replace(query, pattern=alternative), strategy)
+        told = list(tally)
+        for step in steps:  # those that cannot be planned by themselves are left out
+            written = query.source.written(step.span) if step.condition is None else step.condition.original
+            if told and (told[0]["kind"], told[0]["step"]) == (step.kind, " ".join(written.split())):
+                one = told.pop(0)
+                assert one["at_least"] or one["left"] == len(asking.matches(step.query)), (one, step.query.pattern)
+        assert told == []
+    for finding in asking.findings:
+        if finding.kind == "missing" and "variable" in finding.data:
+            _check_missing(asking, finding)
+
+
+def _check_missing(asking: Asking, finding: Finding) -> None:
+    """There are fewer events that qualify by themselves than are needed, from the range to a window after it."""
+    query, within = asking.question.query, asking.question.bound.plan.within
+    place, needed = (finding.data["variable"], finding.data["class"]), finding.data["needed"]
+    (one, *_) = (one for one in classes_of(query.pattern) if (one.variable, one.name) == place)
+    conditions = tuple(own_conditions(query, one.variable))
+    alone = replace(query, pattern=one, conditions=conditions, same=(), strategy=Strategy.ANY)
+    last = None if asking.last is None or within is None else asking.last + within
+    found = matches(alone, asking.events, member=asking.case.member)
+    near = [
+        one for one in found if (asking.first is None or one.ts >= asking.first) and (last is None or one.te <= last)
+    ]
+    if asking.last is not None and len(near) >= needed:  # the first component: in the range itself
+        near = [one for one in near if one.ts <= asking.last]
+    assert len(near) < needed
+
+
+@pytest.mark.parametrize("strategy", list(Strategy))
+def test_equals_the_oracle(strategy: Strategy) -> None:
+    @SETTINGS
+    @given(cases(strategy=strategy), st.data())
+    def run(case: Case, data: st.DataObject) -> None:
+        check(Asking(case, False, data))
+
+    run()
+
+
+@SETTINGS
+@given(cases(Features(intervals=True)), st.data())
+def test_events_that_last(case: Case, data: st.DataObject) -> None:
+    check(Asking(case, True, data))
+
+
+@SETTINGS
+@given(cases(CLOSED, max_events=6), st.data())
+def test_the_closed_language(case: Case, data: st.DataObject) -> None:
+    check(Asking(case, False, data))
