@@ -1,4 +1,4 @@
-"""Looking at matches: how long one waits for a picture of a key with a million rows, once its query has run.
+"""Looking at matches: how long one waits for a picture of a key with a million rows, and for an answer about it.
 
 Parts by name: `python -m bench.seeing plot`. Each has the target of its own.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -17,10 +18,14 @@ import pyarrow.parquet as pq
 
 import episode
 from bench.harness import Report, local_session, say, verdict
+from episode.queries.inspecting import inspected
+from episode.queries.origins import origin_of
 
 PACKAGES = ("pyspark", "numpy", "pyarrow", "altair", "vl-convert-python")
 TARGET = 3.0
 """Seconds for a picture."""
+ANSWER_TARGET = 2.0
+"""Seconds for an answer to `why_not`."""
 
 V_SHAPE = """
     SELECT * FROM ticks MATCH_RECOGNIZE (
@@ -101,7 +106,46 @@ def plot(page: Report, spark: object, rows: int, runs: int, folder: Path) -> Non
     page.table(["pattern", "matches", "", "first picture", "further ones", "as SVG"], table)
 
 
-PARTS: dict[str, Callable[[Report, object, int, int, Path], None]] = {"plot": plot}
+def why_not(page: Report, spark: object, rows: int, runs: int, folder: Path) -> None:
+    """Why there is no match at one time, and in ten minutes, in the middle of a key."""
+    path = folder / "ticks.parquet"
+    pq.write_table(ticks(rows), path)
+    middle = datetime(2026, 3, 2, tzinfo=timezone.utc) + timedelta(seconds=rows // 2 + 1)
+    places = {"a row": {"at": middle}, "ten minutes": {"between": (middle, middle + timedelta(minutes=10))}}
+    table, met = [], True
+    for name, result in results(path, spark).items():
+        for how, place in places.items():
+            waited = []
+            for _ in range(runs + 1):
+                begin = time.perf_counter()
+                answer = episode.why_not(result, key="ACME", **place)
+                waited.append(time.perf_counter() - begin)
+            read = _reading(result)
+            first, (least, *_, most) = waited[0], sorted(waited[1:])
+            say(f"{name}, {how}: {first:.2f} s, then {least:.2f} – {most:.2f} s; Spark's reading {read:.2f} s")
+            later = f"{sorted(waited[1:])[runs // 2]:.2f} s ({least:.2f} – {most:.2f})"
+            kinds = ", ".join(dict.fromkeys(finding.kind for finding in answer.findings))
+            table.append([name, how, f"{first:.2f} s", later, f"{read:.2f} s", kinds])
+            met = met and sorted(waited[1:])[runs // 2] < ANSWER_TARGET
+    page.heading("Why is there no match?")
+    page.text(
+        f"A key with nearly {rows:,} rows in a Parquet file. `episode.why_not` to the answer, with the reading of the "
+        f"rows by Spark: the first of a session, then {runs} more (median, least and greatest). For comparison, how "
+        "long Spark takes to bring all rows of the key to the driver.",
+        f"Target: under {ANSWER_TARGET:.0f} s for an answer, once Spark is warm: {verdict(met)}.",
+    )
+    page.table(["pattern", "asked for", "first answer", "further ones", "all rows of the key", "findings"], table)
+
+
+def _reading(result: object) -> float:
+    """Seconds for all rows of the key."""
+    (pattern,) = inspected(origin_of(result).pattern())
+    begin = time.perf_counter()
+    pattern.rows(pattern.key_of("ACME"))
+    return time.perf_counter() - begin
+
+
+PARTS: dict[str, Callable[[Report, object, int, int, Path], None]] = {"plot": plot, "why_not": why_not}
 
 
 def main() -> None:

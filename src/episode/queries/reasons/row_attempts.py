@@ -29,7 +29,8 @@ class Attempt:
     matches: those that the query has. others: ways through the pattern that are none of them. accepted: a way through
     the pattern that is no match, because of `skipped_by`, or because `ended_by` has the same last row. failures: those
     at the last row that was looked at; refused: by label the farthest failure of its condition, and how many there
-    were. too_long: a way through the pattern that only WITHIN forbids, the shortest. complete: was all looked at?
+    were. too_long: a way through the pattern that only WITHIN forbids, the shortest. empty: is there an
+    empty match, which INCREMENTAL MATCH does not report? complete: was all looked at?
     """
 
     start: int
@@ -40,6 +41,7 @@ class Attempt:
     failures: tuple[Failure, ...] = ()
     refused: tuple[tuple[Failure, int], ...] = ()
     too_long: Match | None = None
+    empty: bool = False
     skipped_by: Match | None = None
     ended_by: Match | None = None
     steps: int = 0
@@ -82,6 +84,7 @@ class Outcomes:
             failures=tuple(explored.failures.values()),
             refused=tuple(explored.refused.values()),
             too_long=too_long,
+            empty=len(accepted) < len(explored.accepted),
             steps=spent,
             complete=explored.complete,
         )

@@ -17,11 +17,9 @@ from episode.matchers.rows.exploring import AT_END, AT_START, CONDITION, END_OF_
 from episode.matchers.rows.made import Match
 from episode.matchers.rows.readings import UNKNOWN, Reading
 from episode.plan.rows.plan import RowPatternPlan
-from episode.plan.types import is_integer
 from episode.queries.reasons.finding import Asked, Finding
-from episode.queries.reasons.plain import plain
 from episode.queries.reasons.row_attempts import Attempt, Outcomes
-from episode.queries.reasons.times import length_of
+from episode.queries.reasons.wording import length, shown
 
 MOST_FINDINGS = 8
 """So many different ends of attempts are said."""
@@ -113,6 +111,7 @@ class RowWords:
         yield from self._found([attempt for attempt in attempts if attempt.matches])
         yield from self._passed([attempt for attempt in attempts if attempt.accepted])
         failed = [attempt for attempt in attempts if not attempt.matches and not attempt.accepted]
+        yield from self._empty([attempt for attempt in failed if attempt.empty])
         yield from self._too_long([attempt for attempt in failed if attempt.too_long is not None])
         yield from self._failed([attempt for attempt in failed if attempt.too_long is None], outcomes, len(attempts))
 
@@ -162,6 +161,12 @@ class RowWords:
         if len(attempts) > MOST_FINDINGS:
             yield Finding("skipped", f"So it is with {len(attempts):,} rows in all.", count=len(attempts))
 
+    def _empty(self, attempts: Sequence[Attempt]) -> Iterator[Finding]:
+        if attempts:
+            start, count = attempts[0].start, len(attempts)
+            message = f"There is an empty match at {self.shown(start)}, which INCREMENTAL MATCH does not report."
+            yield Finding("empty", message, self.clause.mode_span, self.time(start), count=count)
+
     @property
     def _skip(self) -> str:
         rules = self.plan.rules
@@ -177,7 +182,7 @@ class RowWords:
             excess[attempt.start] = int(self.events.time[last]) - int(self.events.time[attempt.start]) - within
         for attempt in sorted(attempts, key=lambda one: excess[one.start])[:MOST_FINDINGS]:
             assert attempt.too_long is not None
-            by = length_of(excess[attempt.start], self._timed)
+            by = length(excess[attempt.start], self.plan.types[self.plan.order[0].column])
             yield Finding(
                 "window",
                 f"Found {self.reach(attempt.too_long)}, but outside {self._within} by {by}.",
@@ -186,10 +191,6 @@ class RowWords:
                 count=len(attempts),
                 data={**self._data(attempt, attempt.too_long), "excess": excess[attempt.start]},
             )
-
-    @property
-    def _timed(self) -> bool:
-        return not is_integer(self.plan.types[self.plan.order[0].column])
 
     @property
     def _within(self) -> str:
@@ -324,13 +325,7 @@ class RowWords:
 
 
 def said(value: Any) -> str:
-    """A value in a sentence."""
-    if value is None:
-        return "null"
-    if isinstance(value, str):
-        return repr(value)
+    """A value in a sentence; times are on the clock that rows are shown with."""
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, datetime):
-        return value.replace(tzinfo=None).isoformat(sep=" ")
-    return str(plain(value))
+    return value.replace(tzinfo=None).isoformat(sep=" ") if isinstance(value, datetime) else shown(value)

@@ -50,20 +50,6 @@ def later(time: Any, amount: int) -> Any:
         return None
 
 
-def length_of(amount: int, timed: bool) -> str:
-    """A difference of times in words. timed: is it in microseconds? Otherwise it is a number."""
-    if not timed:
-        return str(amount)
-    parts = []
-    for unit, size in (("d", 86_400_000_000), ("h", 3_600_000_000), ("min", 60_000_000)):
-        if amount >= size:
-            parts.append(f"{amount // size} {unit}")
-            amount %= size
-    if amount or not parts:
-        parts.append(f"{amount / 1_000_000:g} s" if amount % 1_000_000 else f"{amount // 1_000_000} s")
-    return " ".join(parts)
-
-
 def _datetime(given: object, wrong: EpisodeAnalysisError) -> datetime:
     if isinstance(given, str):
         try:
