@@ -43,6 +43,16 @@ ALLOWED = {
     "samples": set(),
     "notebook": PUBLIC | {"episode.lang.lexer", "episode.queries.origins", "episode.reports", "episode.terminal"},
     "machine_samples": {"episode.samples"},
+    "studio": PUBLIC
+    | {
+        "episode.cli_errors",
+        "episode.lang",
+        "episode.live",
+        "episode.machine_samples",
+        "episode.queries",
+        "episode.samples",
+        "episode.terminal",
+    },
     "terminal": PUBLIC,
     "demo": PUBLIC | {"episode.terminal", "episode.samples"},
     "follow": PUBLIC | {"episode.terminal"},
@@ -65,6 +75,7 @@ ALLOWED = {
         "episode.follow",
         "episode.terminal",
     },
+    "cli_studio": PUBLIC | {"episode.cli_session", "episode.cli_tables", "episode.studio", "episode.terminal"},
     "cli_streams": PUBLIC | {"episode.cli_inputs", "episode.streams"},
     "cli_live": PUBLIC | {"episode.cli_inputs", "episode.cli_session", "episode.follow", "episode.terminal"},
     "demo_live": PUBLIC | {"episode.cli_live", "episode.terminal", "episode.streams"},
@@ -82,6 +93,7 @@ ALLOWED = {
         "episode.cli_results",
         "episode.cli_session",
         "episode.cli_streams",
+        "episode.cli_studio",
         "episode.cli_tables",
         "episode.terminal",
         "episode.demo",
@@ -92,6 +104,7 @@ ALLOWED = {
 # Beyond that, inside functions only.
 ALLOWED_LAZILY = {
     "queries": {"episode.spark"},
+    "studio": {"episode.pictures", "episode.spark"},
     "reports": {"episode.spark", "episode.pictures"},
     "notebook": {"episode.spark.statistics"},
     "pictures": {"episode.spark"},
@@ -126,6 +139,7 @@ LAZY_SPARK = {
     "cli_errors",
     "demo",
     "follow",
+    "studio",
 }  # may name pyspark, but not load it when they are loaded
 
 
