@@ -87,7 +87,7 @@ ALLOWED_LAZILY = {
     "api": {"episode.spark.live_query"},
     "report": {"episode.matchers.compile_reports"},
     "cli_errors": {"episode.spark.errors"},
-    "cli_session": {"episode.spark.launching"},
+    "cli_session": {"episode.spark.class_archive", "episode.spark.launching"},
     "cli_tables": {"episode.spark.session", "episode.spark.sources"},
 }
 
