@@ -279,7 +279,7 @@ def compile(
         typer.Option(
             "--classes/--no-classes",
             help="Also archive the Java classes of Spark (about 200 MB), so that sessions which episode starts begin "
-            "in half the time.",
+            "sooner.",
         ),
     ] = True,
 ) -> None:
