@@ -359,7 +359,7 @@ def compile(
         typer.Option(
             "--classes/--no-classes",
             help="Also archive the Java classes of Spark (about 200 MB), so that sessions which episode starts begin "
-            "in half the time.",
+            "sooner.",
         ),
     ] = True,
 ) -> None:
@@ -371,14 +371,9 @@ def compile(
         episode.compile_kernels(*(language or ()), jobs=jobs)
         notes.print(Text("The kernels are compiled."))
         if classes:
-            from episode.spark import class_archive
-
             with notes.status(Text("Archiving the Java classes of Spark, once")):
-                made = class_archive.make()
-            said = (
-                "The Java classes of Spark are archived" if made else "The Java classes of Spark could not be archived"
-            )
-            notes.print(Text(f"{said}{f': {made}' if made else '; all works without that, only later'}."))
+                said = cli_session.archive_classes()
+            notes.print(Text(said))
 
 
 # ---- declared streams ------------------------------------------------------------------------------

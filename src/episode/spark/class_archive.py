@@ -1,7 +1,7 @@
 """An archive of the Java classes that Spark loads, for sessions that episode starts.
 
-Half of the time until Spark is there, and until its first query runs, Java reads classes from Spark's jars and checks
-them. Java can keep them as they are in memory, in a file that is mapped (class data sharing). `make` writes this file:
+A good part of the time until Spark is there, and its first query done, Java reads classes from Spark's jars and
+checks them. Java can keep them as they are in memory, in a file that is mapped (class data sharing). `make` writes it:
 it runs small queries in a session of its own, whose Java writes it as it ends. Java looks for itself whether the file
 is of its own version and of these jars; where it is not, or is damaged, Java goes on without it, and says nothing.
 
