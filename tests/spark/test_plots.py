@@ -73,6 +73,18 @@ def test_an_event_pattern_with_conditions_that_spark_tests(spark) -> None:
     assert [row["variable"] for row in apart.tables["taken"]] == ["A", "B", "B", "C"]
 
 
+def test_keys_that_spark_chooses_in_other_languages(spark, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choosing, "ALL_KEYS", 1)
+    events = pa.table({"k": list("xxyyy"), "ts": [1, 2, 1, 2, 9], "type": list("ABCAB"), "v": [3, 2, 1, 0, 5]})
+    text = "PATTERN A; B+; !C WHERE crc32(string(sum(B.v))) > 0 WITHIN 8 RETURN A.v"
+    found = look(episode.match(events, text, time="ts", key="k", type_column="type", spark=spark))
+    assert found.key == {"k": "y"}
+    assert found.notes == ("Chosen for the longest match of the first 2 matches that Spark found.",)
+    text = "DEFINE a AS v > 0, b AS type = 'B' PATTERN a overlaps b; a before b; a meets b; a contains b; a finishes b"
+    found = look(episode.match(events, text, time="ts", key="k", spark=spark))
+    assert set(found.key) == {"k"}
+
+
 def test_situations(spark) -> None:
     readings = pa.table({"m": [1] * 5, "ts": [0, 1, 2, 3, 4], "temp": [70, 85, 95, 90, 75], "door": list("ccocc")})
     text = "DEFINE hot AS temp > 80, open AS door = 'o' PATTERN hot contains open; hot overlaps open WITHIN 9"

@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from episode.errors import EpisodeAnalysisError
-from episode.pictures.axis import Axis
-from episode.pictures.labelled import Extents, Labelling, Rows
+from episode.pictures.axis import PLACE, Axis
+from episode.pictures.labelled import FIRST, LAST, Extents, Labelling, Rows, key_name
 from episode.pictures.look import MatchMark, counted, named_key
 from episode.queries.inspecting import Inspected
 
@@ -218,24 +218,20 @@ class Choosing:
 
     def _key_by_spark(self) -> dict[str, object] | None:
         """The key of the best among the first matches that Spark finds."""
-        from episode.spark.keyed_rows import first_matches
-
         inspected = self.labelling.inspected
-        bound = self.labelling.with_keys_and_times()
-        found = first_matches(inspected.events.frame, bound, inspected.placed.run, FEW_MATCHES)
+        found = self.labelling.first_matches(FEW_MATCHES)
         if found.num_rows == 0:
             self.notes.append("There is no match; this key has the most rows.")
             return None
-        names = inspected.keys
-        schema = pa.schema([found.schema.field(found.num_columns - 1).with_name(inspected.time or "")])
-        axis = Axis.of(inspected.time, schema, self.zone)
-        times = [found.column(found.num_columns - back) for back in (2, 1)]
         lengths = np.zeros(found.num_rows)
-        if inspected.time is not None and axis.name is not None and axis.kind != "place":
-            lengths = axis.of_values(times[1]) - axis.of_values(times[0])
+        if inspected.time is not None:
+            times = found.select([FIRST, LAST])
+            axis = Axis.of(inspected.time, times.rename_columns([inspected.time, LAST]).schema, self.zone)
+            if axis.kind != PLACE:
+                lengths = axis.of_values(times.column(LAST)) - axis.of_values(times.column(FIRST))
         best = _best(lengths, np.ones(found.num_rows), self.wish.choose)
         self.notes.append(self._why(f"the first {counted(found.num_rows, 'match')} that Spark found"))
-        return {name: found.column(at)[best or 0].as_py() for at, name in enumerate(names)}
+        return {name: found.column(key_name(at))[best or 0].as_py() for at, name in enumerate(inspected.keys)}
 
     def _largest_key(self) -> dict[str, object]:
         inspected = self.labelling.inspected

@@ -133,8 +133,9 @@ class Labelling:
     def extents(self, rows: Rows) -> Extents:
         """All matches of the rows."""
         atoms = {**EXTENT, **_said_of_matches(self.plan)}
-        schema = self.putting_out(atoms, (PLACE,)).spec(_with_places(rows).schema).output_schema
-        table = pa.concat_tables([schema.empty_table(), *self._matched(rows, atoms)])
+        bound = self.putting_out(atoms, (PLACE,))
+        nothing = named(bound.spec(_with_places(rows).schema).output_schema.empty_table(), bound, atoms)
+        table = pa.concat_tables([nothing, *self._matched(rows, atoms)])
         first = _ints(table.column(FIRST))
         there = np.asarray(table.column(COUNT).combine_chunks().fill_null(0)) > 0
         last, count = _ints(table.column(LAST)), _ints(table.column(COUNT))
@@ -169,15 +170,23 @@ class Labelling:
                 break
         return [by_place[int(place)] for place in places]
 
-    def with_keys_and_times(self) -> BoundPattern:
-        """The pattern with the values of the key columns as its output, and the times of the first and the last row."""
+    def keys_and_times(self) -> dict[OutputAtom, str]:
+        """The values of the key columns (by their numbers), and the times of the first and the last row."""
         plan = self.plan
         first = Place(None, True, 0, 0, True)
-        atoms: dict[OutputAtom, str] = {ColumnAtPlace(key, first): f"{OWN}{at}" for at, key in enumerate(plan.keys)}
+        atoms: dict[OutputAtom, str] = {ColumnAtPlace(key, first): key_name(at) for at, key in enumerate(plan.keys)}
         if plan.order:
             time = Load(plan.order[0].column, Current(0), plan.types[plan.order[0].column])
             atoms |= {Extreme("min", None, True, time, time): FIRST, Extreme("max", None, True, time, time): LAST}
-        return self.putting_out(atoms)
+        return atoms
+
+    def first_matches(self, most: int) -> pa.Table:
+        """Keys and times of so many matches of the whole input, the first that Spark finds."""
+        from episode.spark.keyed_rows import first_matches
+
+        atoms = self.keys_and_times()
+        bound = self.putting_out(atoms)
+        return named(first_matches(self.inspected.events.frame, bound, self.inspected.placed.run, most), bound, atoms)
 
     def putting_out(self, atoms: dict[OutputAtom, str], further: tuple[str, ...] = ()) -> BoundPattern:
         """The pattern with these values as its output, and what its conditions on whole matches need. further: columns
@@ -203,7 +212,7 @@ class Labelling:
         matcher = spec.open()
         for found in (matcher.feed(events, END_OF_TIME), matcher.finish()):
             for one in found:
-                yield self._kept(bound, one)
+                yield named(self._kept(bound, one), bound, atoms)
 
     def _kept(self, bound: BoundPattern, matched: pa.Table) -> pa.Table:
         """Those for which the conditions on whole matches hold."""
@@ -222,6 +231,20 @@ class Labelling:
                 rows_that_hold(self.inspected.events.frame.sparkSession, matched, texts, placed.run.arguments)
             )
         return matched.filter(reduce(pc.and_, held))
+
+
+def key_name(at: int) -> str:
+    """The column with the values of a key column, by its number."""
+    return f"{OWN}key_{at}"
+
+
+def named(table: pa.Table, bound: BoundPattern, atoms: dict[OutputAtom, str]) -> pa.Table:
+    """With the values under the names that were asked for: the query itself may put out the same under another."""
+    for atom, name in atoms.items():
+        own = bound.plan.measures.atoms[atom]
+        if own != name:
+            table = table.append_column(name, table.column(own))
+    return table
 
 
 def _narrow(plan: Any) -> Any:

@@ -140,7 +140,7 @@ class PairLabelling(Labelling):
             passed += table.num_rows
         return {}
 
-    def with_keys_and_times(self) -> Any:
+    def first_matches(self, most: int) -> pa.Table:
         some = self.inspected.keys_by_rows(5).select(list(self.inspected.keys)).to_pylist()
         raise EpisodeAnalysisError(
             "The input is too large to choose a key of a correlation by its pairs.",

@@ -34,7 +34,8 @@ class Picture(alt.VConcatChart):
                 raise EpisodeAnalysisError(
                     f"{fp.name}: charts are saved as {', '.join(SUFFIXES)}.", hint="Give the file such a name."
                 )
-        super().save(fp, format, inline=inline, **kwds)
+        html = format == "html" or (format is None and isinstance(fp, Path) and fp.suffix.lower() == ".html")
+        super().save(fp, format, **({"inline": inline} if html else {}), **kwds)
 
     def to_svg(self) -> str:
         """The chart as SVG."""

@@ -17,7 +17,7 @@ from episode.matchers.spark_types import retyped
 from episode.pictures.axis import Axis
 from episode.pictures.buckets import thinned
 from episode.pictures.choosing import Choosing, Found, Wish, marks_of, title_of, view_of, written_pattern
-from episode.pictures.labelled import PLACE, Extents, Labelling, Rows, numbers_of
+from episode.pictures.labelled import FIRST, LAST, PLACE, Extents, Labelling, Rows, key_name, numbers_of
 from episode.pictures.look import Look, MatchMark, Table, counted
 from episode.pictures.rows import line_table, match_table, overview_tables
 from episode.pictures.series import Series, chosen_column, columns_in, series_of
@@ -104,11 +104,10 @@ class SituationLabelling(Labelling):
         nothing = np.zeros(len(first), np.bool_)
         return Extents(np.arange(len(first)), first, last, last - first, number, nothing)
 
-    def with_keys_and_times(self) -> Any:
+    def keys_and_times(self) -> dict[Any, str]:
         place = Place(frozenset((self.situation_plan.symbols[0],)), True, 0, 0, True)
-        atoms: dict[Any, str] = {ColumnAtPlace(key, place): f"{OWN}{at}" for at, key in enumerate(self.plan.keys)}
-        atoms |= {MatchMoment(name): f"{OWN}{name}" for name in (MATCH_START, DETECTED_AT)}
-        return self.putting_out(atoms)
+        atoms: dict[Any, str] = {ColumnAtPlace(key, place): key_name(at) for at, key in enumerate(self.plan.keys)}
+        return atoms | {MatchMoment(MATCH_START): FIRST, MatchMoment(DETECTED_AT): LAST}
 
 
 def look_at_situations(inspected: Inspected, wish: Wish, zone: str) -> Look:
