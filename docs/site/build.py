@@ -18,7 +18,7 @@ PAGES = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "LICENSE
 FOLDERS = {
     "docs": ("*.md", "images/*.svg", "images/plots/*.svg"),
     "bench": ("README.md", "results/*"),
-    "examples": ("*.py", "*.md"),
+    "examples": ("*.py", "*.md", "notebooks/*.ipynb"),
 }
 SECTIONS = {
     "Queries": ("sql", "match", "explain", "explain_match", "expand", "Options"),

@@ -41,7 +41,7 @@ ALLOWED = {
     "methods": {"episode.errors", "episode.lang", "episode.queries"},
     "streams": {"episode.errors", "episode.plan", "episode.queries", "episode.store"},
     "samples": set(),
-    "notebook": PUBLIC | {"episode.lang.lexer", "episode.queries.origins", "episode.reports", "episode.terminal"},
+    "notebook": {"episode.errors", "episode.lang", "episode.queries", "episode.reports", "episode.terminal"},
     "machine_samples": {"episode.samples"},
     "studio": PUBLIC
     | {
@@ -106,7 +106,7 @@ ALLOWED_LAZILY = {
     "queries": {"episode.spark"},
     "studio": {"episode.pictures", "episode.spark"},
     "reports": {"episode.spark", "episode.pictures"},
-    "notebook": {"episode.spark.statistics"},
+    "notebook": {"episode.api", "episode.spark"},
     "pictures": {"episode.spark"},
     "api": {"episode.spark.live_query", "episode.reports", "episode.pictures"},
     "terminal": {"episode.matchers.compile_reports"},

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Mapping
 from datetime import date, datetime, timedelta
 from decimal import Decimal
+from itertools import pairwise
 from os import PathLike
 from typing import Any
 
@@ -39,7 +40,7 @@ class EpisodeMagics(Magics):
     @cell_magic
     def episode(self, line: str, cell: str, local_ns: Mapping[str, Any] | None = None) -> None:
         """Run the cell as a query and show its result. Tables and :parameters are the variables of these names."""
-        import episode
+        from episode import api
 
         given = parse_argstring(self.episode, line)
         if given.name is not None and not given.name.isidentifier():
@@ -52,11 +53,11 @@ class EpisodeMagics(Magics):
         arguments = parameters_of(tokens, names)
         if given.explain:
             with quiet_spark():
-                plan = episode.explain(cell, arguments, tables=tables)
+                plan = api.explain(cell, arguments, tables=tables)
             display(plan)
             return
         with quiet_spark():
-            result = episode.sql(cell, arguments, tables=tables)
+            result = api.sql(cell, arguments, tables=tables)
         if given.name is not None:
             self.shell.user_ns[given.name] = result  # type: ignore[union-attr]
         with notebook_progress(result.sparkSession):
@@ -83,7 +84,7 @@ def parameters_of(tokens: list[Token], names: Mapping[str, Any]) -> dict[str, An
     """The variables that stand for :parameters of the query."""
     asked = [
         name.text
-        for colon, name in zip(tokens, tokens[1:])
+        for colon, name in pairwise(tokens)
         if colon.is_symbol(":") and name.kind is Kind.NAME and colon.end == name.start
     ]
     return {name: names[name] for name in asked if name in names and isinstance(names[name], _VALUES)}

@@ -18,8 +18,8 @@ _BAR = "display:block;height:9px;background:#2f5fb3;border-radius:4px"
 
 @contextmanager
 def notebook_progress(spark: Any, patience: float = PATIENCE) -> Iterator[None]:
-    """Show how many tasks are done while the body runs Spark actions. patience: seconds of work before a bar appears; what
-    is faster shows nothing. Where the session has no status tracker (Spark Connect), there is no bar."""
+    """Show how many tasks are done while the body runs Spark actions. patience: seconds of work before a bar appears:
+    what is faster shows nothing. Where the session has no status tracker (Spark Connect), there is no bar."""
     context = getattr(spark, "sparkContext", None)
     publish = _publisher()
     if context is None or publish is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from html import escape
 from io import StringIO
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 ROWS = 10
-_STYLE = "<style>.episode-result th, .episode-result td { text-align: left } .episode-result .n { text-align: right }</style>"
+_STYLE = """<style>
+.episode-result th, .episode-result td { text-align: left !important }
+.episode-result th.n, .episode-result td.n { text-align: right !important }
+</style>"""
 
 
 @dataclass
@@ -67,7 +71,7 @@ class Shown:
         if self.result.first:
             parts.append(result_table(self.result))
         if self.note:
-            parts.append(f"<p>{self.note}</p>")
+            parts.append(f"<p>{escape(self.note)}</p>")
         drawn = "" if self.plot is None else f"<div>{self.plot}</div>"
         return f'{_STYLE}<div class="episode-result">{"".join(parts)}{drawn}</div>'
 
@@ -77,7 +81,7 @@ class Shown:
 
         from episode.terminal.table import result_table
 
-        screen = Console(file=StringIO(), width=120, record=True)
+        screen = Console(file=StringIO(), width=120, record=True, force_jupyter=False)
         screen.print(result_table(list(self.result.columns), self.result.first))
         return f"{self.words}\n{screen.export_text()}" if self.result.first else self.words
 
@@ -98,7 +102,7 @@ def html_of(frame: Any) -> str | None:
 
 def _plot(frame: DataFrame) -> str:
     """The first pattern's longest match."""
-    import episode
+    from episode import api
 
     count = len(origin_of(frame).patterns)
-    return episode.plot(frame, pattern=1 if count > 1 else None).to_svg()
+    return api.plot(frame, pattern=1 if count > 1 else None).to_svg()

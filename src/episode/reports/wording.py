@@ -70,7 +70,7 @@ def length(microseconds: float) -> str:
     if value < 1:
         return "0 s"
     for index, (size, name) in enumerate(_UNITS):
-        if value < size:
+        if value < size * (1 - 0.5e-3):  # what is rounded to the next unit is said in it
             continue
         if size <= SECOND:
             return f"{sign}{_trimmed(value / size)} {name}"

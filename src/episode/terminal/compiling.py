@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 @contextmanager
 def status(console: Console, words: str) -> Iterator[Status]:
-    """A status line with these words, which may change; while kernels are compiled it says so, and how many are ready."""
+    """A status line with these words, which may change; while kernels are compiled it says so, and how many are
+    ready."""
     from episode.matchers.compile_reports import in_the_usual_way, reported_by, sentence
 
     with console.status(words) as line:
