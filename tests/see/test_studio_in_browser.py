@@ -20,7 +20,7 @@ from episode.studio.server import Serving
 
 pytestmark = [pytest.mark.spark, pytest.mark.see]
 
-PATIENCE = 90_000
+PATIENCE = 60_000
 """Milliseconds that Spark has."""
 LONG = "SELECT count(*) AS n FROM range(100000000) a CROSS JOIN range(100000000) b WHERE a.id % 7 = b.id % 11"
 FALLS = """SELECT * FROM prices MATCH_RECOGNIZE (
@@ -233,7 +233,7 @@ def test_a_table_is_previewed_and_its_columns_inserted(page: Any) -> None:
     page.locator("#panel-preview table.grid tbody tr").first.wait_for()
     assert page.locator("#panel-preview tbody tr").count() == 8
     write(page, "SELECT 1")
-    page.get_by_title("Insert v").click()
+    page.get_by_title("Insert v", exact=True).click()
     assert page.locator("#editor-text").input_value() == "SELECT 1v"
 
 

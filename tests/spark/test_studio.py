@@ -131,9 +131,10 @@ def test_more_rows_than_are_kept(client: TestClient) -> None:
     assert client.post(f"/api/runs/{run['id']}/count").json() == {"total": 25_000}
 
 
-def test_a_run_is_cancelled(client: TestClient) -> None:
+@pytest.mark.parametrize("at_once", [True, False])
+def test_a_run_is_cancelled(client: TestClient, at_once: bool) -> None:
     name = client.post("/api/runs", json={"text": LONG}).json()["id"]
-    while not (client.get(f"/api/runs/{name}").json()["progress"] or {"total": 1})["total"]:
+    while not at_once and not (client.get(f"/api/runs/{name}").json()["progress"] or {"total": 1})["total"]:
         time.sleep(0.05)
     client.post(f"/api/runs/{name}/cancel")
     run = waited(client, name)

@@ -33,6 +33,9 @@ MOST_RUNS = 40
 PATIENCE = 10.0
 """Seconds that cancelled runs have to end."""
 
+AGAIN = 0.5
+"""Seconds between two attempts to cancel the jobs of a run."""
+
 RUNNING, DONE, FAILED, CANCELLED = "running", "done", "failed", "cancelled"
 
 
@@ -156,24 +159,31 @@ class Runs:
         return {"done": tasks.done, "active": tasks.active, "total": tasks.total, "stages": tasks.stages}
 
     def cancel(self, run: Run) -> None:
-        """End a run; its thread says so when it has ended."""
+        """End a run; its thread says so when it has ended. A run that is being planned has no jobs yet: those that it
+        begins before it looks are cancelled as they come."""
+        if not run.cancelling.is_set():
+            run.cancelling.set()
+            Thread(target=self._cancel, args=(run,), name=f"cancelling run {run.number}", daemon=True).start()
+
+    def _cancel(self, run: Run) -> None:
         from episode.spark.jobs import cancel_group
 
-        run.cancelling.set()
-        cancel_group(self.tables.spark, run.id)
+        while run.state == RUNNING:
+            cancel_group(self.tables.spark, run.id)
+            if run.thread is not None:
+                run.thread.join(AGAIN)
 
     def close(self) -> None:
         """Cancel all runs and wait for them; no new one begins."""
         with self._lock:
             self.closed = True
-        deadline = time.monotonic() + PATIENCE
         going = [run for run in self._runs.values() if run.state == RUNNING]
-        while going and time.monotonic() < deadline:
-            for run in going:
-                self.cancel(run)
-                if run.thread is not None:
-                    run.thread.join(0.5)
-            going = [run for run in going if run.state == RUNNING]
+        for run in going:
+            self.cancel(run)
+        deadline = time.monotonic() + PATIENCE
+        for run in going:
+            if run.thread is not None:
+                run.thread.join(max(0.0, deadline - time.monotonic()))
 
     # ---- the thread of a run -------------------------------------------------------------------------
 

@@ -97,16 +97,16 @@ export class Looks {
   async draw(chart, asked) {
     const width = Math.max(420, Math.min(1600, chart.clientWidth - 190));
     const [found, embed] = await Promise.all([post(`/api/runs/${this.run.id}/plot`, { ...asked, width }), loadVega()]);
-    const target = make("div", { role: "figure", "aria-label": found.description });
+    const target = make("div");
     const note = found.asks ? make("p", { class: "quiet" },
       "Click a place in the chart to ask why no match begins there; or choose key and time under “Why not?”.") : null;
-    fill(chart, target, note);
+    fill(chart, make("div", { role: "figure", "aria-label": found.description }, target), note);
     const { view } = await embed(target, found.spec, { ast: true, actions: false, renderer: "svg", logLevel: 1, patch: datesAsNumbers });
     chart.classList.toggle("can-ask", Boolean(found.asks));
     if (!found.asks) return;
     view.addEventListener("click", (event) => {
       const around = placesAround(view, event);
-      if (around) this.ask({ pattern: asked.pattern, key: found.key, between: around.map((one) => written(one, found.asks)) });
+      if (around) this.ask({ pattern: asked.pattern, key: found.key, between: around.map((one, at) => written(one, found.asks, at === 1)) });
     });
   }
 
@@ -130,7 +130,7 @@ export class Looks {
     }
     const ask = () => this.attempt(answer, "Looking …", () => this.answer(answer, asked));
     const time = (name, label, value, hint) => make("label", {}, label, make("input", { id: `why-${name}`, type: "text", value: value ?? "",
-      placeholder: hint, autocomplete: "off", oninput: (event) => { asked[name] = event.target.value.trim() || null; } }));
+      placeholder: hint, autocomplete: "off", oninput: (event) => { asked[name] = typed(event.target.value); } }));
     const form = make("form", { class: "choices", onsubmit: (event) => { event.preventDefault(); ask(); } },
       this.patternChoice((number) => this.why({ pattern: number })), choice,
       pattern.time ? time("at", `From (${pattern.time})`, asked.at, "the beginning") : null,
@@ -204,10 +204,16 @@ function placesAround(view, event) {
 
 const box = ({ x, y, width, height }) => ({ x: x ?? 0, y: y ?? 0, width, height });
 
+// A time as somebody types it: nothing, a number where event time is one, or a text.
+function typed(value) {
+  const text = value.trim();
+  return text === "" ? null : /^[+-]?\d+(\.\d+)?$/.test(text) ? Number(text) : text;
+}
+
 const NEAR = 5; // pixels to either side of a click
 
 // A place on the axis as the server reads it: times on the clock of the session, without a zone.
-function written(value, kind) {
-  if (kind !== "time") return Number(Number(value).toPrecision(12));
+function written(value, kind, last) {
+  if (kind !== "time") return last ? Math.ceil(value) : Math.floor(value);
   return new Date(Number(value)).toISOString().replace("T", " ").replace("Z", "");
 }
