@@ -84,6 +84,17 @@ class PairInput(Inspected):
             parts.append(part.replace_schema_metadata(None))
         return pa.concat_tables(parts, promote_options="default") if len(parts) > 1 else parts[0]
 
+    def count(self, key: Mapping[str, object]) -> int:
+        from episode.spark.keyed_rows import count_of_key
+
+        inputs = self.pair.inputs
+        sides = [(self, inputs.live), *([] if inputs.shared else [(self.archive, inputs.archive)])]
+        total = 0
+        for inspected, side in sides:
+            own = {outer: name for name, outer in side.columns}
+            total += count_of_key(inspected.events.frame, {own[name]: value for name, value in key.items()})
+        return total
+
     def keys_by_rows(self, most: int) -> pa.Table:
         own = {outer: name for name, outer in self.pair.inputs.live.columns}
         from episode.spark.keyed_rows import keys_by_rows

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 from episode.errors import EpisodeAnalysisError, EpisodeError
@@ -20,7 +21,19 @@ def plot(result: object, *, width: int = WIDTH, height: int | None = None, **wis
     check_installed()
     if height is not None and (isinstance(height, bool) or not isinstance(height, int) or height < 40):
         raise EpisodeAnalysisError(f"height={height!r}: a number of pixels from 40 on is needed.")
-    return chart_of(look(result, width=width, **wish), width, height)
+    ahead = Thread(target=_load, daemon=True)
+    ahead.start()
+    shown = look(result, width=width, **wish)
+    ahead.join()
+    return chart_of(shown, width, height)
+
+
+def _load() -> None:
+    """What takes its time when it is first used, while Spark reads the rows."""
+    from episode.matchers.loading import load
+    from episode.pictures import picture  # noqa: F401
+
+    load()
 
 
 def chart_of(shown: Look, width: int = WIDTH, height: int | None = None) -> Picture:

@@ -59,6 +59,13 @@ class Inspected:
         arguments = self.placed.run.arguments
         return rows_of_key(self.events.frame, columns, self.bound.derived, arguments, key, bounds, most)
 
+    def count(self, key: Mapping[str, object]) -> int:
+        """How many rows a key has."""
+        from episode.spark.keyed_rows import count_of_key
+
+        self._check_table()
+        return count_of_key(self.events.frame, key)
+
     def keys_by_rows(self, most: int) -> pa.Table:
         """The values of the key columns with the number of their rows (column `rows`), the greatest numbers first."""
         from episode.spark.keyed_rows import keys_by_rows

@@ -42,6 +42,9 @@ class LocalInput(Inspected):
         table = table.select([*read, *(name for name in further if name not in read)])
         return table if most is None else table.slice(0, most)
 
+    def count(self, key: Mapping[str, object]) -> int:
+        return self.rows(key).num_rows
+
     def keys_by_rows(self, most: int) -> pa.Table:
         counted = self.table.group_by(list(self.keys)).aggregate([([], "count_all")])
         return counted.sort_by([("count_all", "descending")]).slice(0, most)
