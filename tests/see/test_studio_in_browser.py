@@ -12,11 +12,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
-from tests.see.browser import browser
 
 import episode.studio
 from episode.studio import gallery
 from episode.studio.server import Serving
+from tests.see.browser import browser
 
 pytestmark = [pytest.mark.spark, pytest.mark.see]
 

@@ -253,7 +253,7 @@ def _file(name: str) -> Response:
 def _vega_script() -> str:
     import vl_convert
 
-    return str(vl_convert.javascript_bundle())
+    return str(vl_convert.javascript_bundle(snippet=None))  # type: ignore[arg-type]
 
 
 def _download(content: bytes, kind: str, name: str) -> Response:
