@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -28,7 +28,7 @@ class Inspected:
     placed: PlacedPattern
     events: Events
     bound: BoundPattern
-    live: bool = False
+    live: bool = field(default=False, kw_only=True)
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -121,4 +121,4 @@ def _inspected(placed: PlacedPattern, events: Events, bound: BoundPattern) -> In
     from episode.spark.stores import past_of
 
     past = past_of(events.frame) if events.frame.isStreaming else None
-    return Inspected(placed, events if past is None else replace(events, frame=past), bound, past is not None)
+    return Inspected(placed, events if past is None else replace(events, frame=past), bound, live=past is not None)

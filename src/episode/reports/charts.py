@@ -102,8 +102,7 @@ def _ticks(
         return [(place, tick(bins.low(numbers[place]))) for place in edges[::every]]
     every = _bins_per_tick(bins, _TICK_SPACE / step, clock)
     first = -round(origin / bins.width) % every
-    places = range(first, len(numbers) + 1, every)
-    return [(place, tick(bins.low(numbers[0] + place))) for place in places]
+    return [(place, tick(bins.low(numbers[0] + place))) for place in range(first, len(numbers) + 1, every)]
 
 
 def _bins_per_tick(bins: Bins, room: float, clock: bool) -> int:
