@@ -30,7 +30,7 @@ ANSWER_TARGET = 2.0
 V_SHAPE = """
     SELECT * FROM ticks MATCH_RECOGNIZE (
         PARTITION BY symbol ORDER BY ts MEASURES STRT.ts AS began, LAST(UP.ts) AS ended
-        PATTERN (STRT DOWN{4,} UP{4,})
+        PATTERN (STRT DOWN{3,} UP{3,})
         DEFINE DOWN AS DOWN.price < PREV(DOWN.price), UP AS UP.price > PREV(UP.price))
 """
 FALLS = """

@@ -354,6 +354,14 @@ def compile(
     jobs: Annotated[
         int | None, typer.Option("--jobs", "-j", min=1, metavar="N", help="In so many processes. Default: all cores.")
     ] = None,
+    classes: Annotated[
+        bool,
+        typer.Option(
+            "--classes/--no-classes",
+            help="Also archive the Java classes of Spark (about 200 MB), so that sessions which episode starts begin "
+            "sooner.",
+        ),
+    ] = True,
 ) -> None:
     """Compile the kernels for this machine now, and not when a query first needs them; for images, for example."""
     notes = Console(stderr=True)
@@ -362,6 +370,10 @@ def compile(
 
         episode.compile_kernels(*(language or ()), jobs=jobs)
         notes.print(Text("The kernels are compiled."))
+        if classes:
+            with notes.status(Text("Archiving the Java classes of Spark, once")):
+                said = cli_session.archive_classes()
+            notes.print(Text(said))
 
 
 # ---- declared streams ------------------------------------------------------------------------------

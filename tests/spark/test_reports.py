@@ -57,7 +57,7 @@ def check(report: Report, expected: pd.DataFrame, start: str, end: str, key: str
     (pattern,) = report.patterns
     found = pattern.found
     assert found is not None
-    assert found.matches == len(expected)
+    assert found.matches == len(expected) > 0
     lengths = (expected[end] - expected[start]).dt.total_seconds() * 1e6
     assert found.lengths[0] == lengths.min()
     assert found.lengths[4] == lengths.max()
@@ -100,7 +100,6 @@ def test_the_statement_around_a_pattern_changes_the_result_alone(t, tmp_path: Pa
     every = episode.sql(ROWS.format(order="", rows="", further=""), t=t).count()
     assert f"found {every} times" in page
     assert f"makes {result.count()} rows of them" in page
-    assert "first_low &gt;" not in page  # the query is marked, and so not in one piece
     assert "http://" not in page.replace("http://www.w3.org", "")
     assert "https://" not in page
 
@@ -112,7 +111,7 @@ def test_event_patterns(t) -> None:
 
 
 def test_conditions_that_spark_tests_on_matches_count(t) -> None:
-    text = "PATTERN A; B+; C WHERE A.v > C.v + 7 AND sum(B.v) % 2 = 0 WITHIN 20 seconds RETURN C.k AS k"
+    text = "PATTERN A; B+; C WHERE A.v > C.v + 3 AND sum(B.v) % 2 = 0 WITHIN 20 seconds RETURN C.k AS k"
     result = episode.match(t, text, time="ts", key="k")
     check(report_of(result), result.toPandas(), "match_start", "match_end")
 

@@ -112,7 +112,7 @@ ALLOWED_LAZILY = {
     "terminal": {"episode.matchers.compile_reports"},
     "cli_errors": {"episode.spark.errors"},
     "cli_report": {"episode.queries.origins", "episode.reports", "episode.spark.statistics"},
-    "cli_session": {"episode.spark.launching"},
+    "cli_session": {"episode.spark.class_archive", "episode.spark.launching"},
     "cli_tables": {"episode.spark.session", "episode.spark.sources"},
 }
 

@@ -47,7 +47,7 @@ class EpisodeMagics(Magics):
             raise UsageError(f"%%episode: {given.name} cannot be the name of a variable.")
         if given.limit < 0:
             raise UsageError("%%episode: --limit is a number from 0 on.")
-        names: dict[str, Any] = {**self.shell.user_ns, **(local_ns or {})}  # type: ignore[union-attr]
+        names: dict[str, Any] = {**self.shell.user_ns, **(local_ns or {})}
         tokens = tokenize(cell)
         tables = {**tables_of(tokens, names), **_paths(given.table)}
         arguments = parameters_of(tokens, names)
@@ -59,7 +59,7 @@ class EpisodeMagics(Magics):
         with quiet_spark():
             result = api.sql(cell, arguments, tables=tables)
         if given.name is not None:
-            self.shell.user_ns[given.name] = result  # type: ignore[union-attr]
+            self.shell.user_ns[given.name] = result
         with notebook_progress(result.sparkSession):
             shown = Shown.of(result, given.limit, plot=given.plot)
         display(shown)

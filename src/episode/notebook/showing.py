@@ -93,7 +93,7 @@ def html_of(frame: Any) -> str | None:
     try:
         origin_of(frame)
     except EpisodeError:
-        return frame._repr_html_()  # type: ignore[no-any-return]
+        return frame._repr_html_()
     if frame.isStreaming:
         return None
     with notebook_progress(frame.sparkSession):

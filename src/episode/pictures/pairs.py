@@ -37,7 +37,7 @@ _PREFIXES = {LIVE: LIVE_PREFIX, ARCHIVE: ARCHIVE_PREFIX}
 MOST_POINTS = 600
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class PairInput(Inspected):
     """The events of both patterns as one input. archive: those of the archive pattern, where these are others."""
 
@@ -83,6 +83,17 @@ class PairInput(Inspected):
                 part = part.append_column(SIDE_COLUMN, pa.array([number] * part.num_rows, pa.int8()))
             parts.append(part.replace_schema_metadata(None))
         return pa.concat_tables(parts, promote_options="default") if len(parts) > 1 else parts[0]
+
+    def count(self, key: Mapping[str, object]) -> int:
+        from episode.spark.keyed_rows import count_of_key
+
+        inputs = self.pair.inputs
+        sides = [(self, inputs.live), *([] if inputs.shared else [(self.archive, inputs.archive)])]
+        total = 0
+        for inspected, side in sides:
+            own = {outer: name for name, outer in side.columns}
+            total += count_of_key(inspected.events.frame, {own[name]: value for name, value in key.items()})
+        return total
 
     def keys_by_rows(self, most: int) -> pa.Table:
         own = {outer: name for name, outer in self.pair.inputs.live.columns}
@@ -245,7 +256,9 @@ def _naming(name: str | None, columns: tuple[str, ...]) -> str:
 def look_at_pairs(live: Inspected, archive: Inspected, wish: Wish, zone: str) -> Look:
     """The key and the pair that are asked for: the live match, the archive matches that it has, and the recency."""
     pair: Any = live.placed.planned.pattern
-    given = PairInput(live.placed, live.events, live.bound, pair, archive)
+    given = PairInput(
+        placed=live.placed, events=live.events, bound=live.bound, live=live.live, pair=pair, archive=archive
+    )
     labelling = PairLabelling(given)
     column = _column(live, wish)
     found = Choosing(labelling, wish, zone, () if column is None else (column,)).found()

@@ -94,7 +94,7 @@ def _of_pairs(origin: Origin, placed: PlacedPattern) -> Extents:
     mentioned = mentioned_names([token for text in later for token in tokenize(text)])
     names = (*(name.lower() for name in before), MATCH_START, MATCH_END)
     wanted = None if mentioned is None else mentioned | frozenset(names)
-    pairs = plan_pair(origin.spark, placed.query, *placed.events, placed.run, wanted).frame()
+    pairs = plan_pair(origin.spark, placed.query, placed.events[0], placed.events[1], placed.run, wanted).frame()
     frame = _tested(origin, placed, pairs, later) if later else pairs
     time = live.plan.order[0].column
     return Extents(frame, {name: f"{LIVE_PREFIX}{name}" for name in before}, MATCH_START, MATCH_END, None, time)

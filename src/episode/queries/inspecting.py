@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -28,7 +28,7 @@ class Inspected:
     placed: PlacedPattern
     events: Events
     bound: BoundPattern
-    live: bool = False
+    live: bool = field(default=False, kw_only=True)
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -58,6 +58,13 @@ class Inspected:
         bounds = {} if self.time is None else {self.time: between}
         arguments = self.placed.run.arguments
         return rows_of_key(self.events.frame, columns, self.bound.derived, arguments, key, bounds, most)
+
+    def count(self, key: Mapping[str, object]) -> int:
+        """How many rows a key has."""
+        from episode.spark.keyed_rows import count_of_key
+
+        self._check_table()
+        return count_of_key(self.events.frame, key)
 
     def keys_by_rows(self, most: int) -> pa.Table:
         """The values of the key columns with the number of their rows (column `rows`), the greatest numbers first."""
@@ -114,4 +121,4 @@ def _inspected(placed: PlacedPattern, events: Events, bound: BoundPattern) -> In
     from episode.spark.stores import past_of
 
     past = past_of(events.frame) if events.frame.isStreaming else None
-    return Inspected(placed, events if past is None else replace(events, frame=past), bound, past is not None)
+    return Inspected(placed, events if past is None else replace(events, frame=past), bound, live=past is not None)

@@ -30,7 +30,7 @@ from episode.reports.data import (
     Report,
     ResultPart,
 )
-from episode.reports.telling import Drawing, Told, telling
+from episode.reports.telling import Drawing, TellingMatch, telling
 from episode.reports.wording import Clock
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ AROUND = 12
 
 @dataclass
 class _Clockwork:
-    """Steps and how long they took; what: told when one begins."""
+    """Steps and how long they took; what: called when one begins."""
 
     what: Callable[[str], None]
     steps: list[tuple[str, float]] = field(default_factory=list)
@@ -130,13 +130,13 @@ def _pattern(
     if isinstance(extents, NoExtents):
         return PatternPart(placed.language.name, text, labels, None, extents.reason, inputs, plan)
     with step("the times and keys of its matches"):
-        found, told = _found(extents, zone, plots)
+        found, chosen = _found(extents, zone, plots)
     pictures: tuple[Picture, ...] = ()
     no_pictures = ""
-    if plots and told:
+    if plots and chosen:
         with step("the pictures"):
             drawing = Drawing(result, number, tuple(extents.keys), found.clock, _spacing(found, inputs[0]) * AROUND)
-            pictures, no_pictures = drawing.pictures(told)
+            pictures, no_pictures = drawing.pictures(chosen)
     return PatternPart(placed.language.name, text, labels, found, "", inputs, plan, pictures, no_pictures)
 
 
@@ -180,7 +180,7 @@ def _input(side: Inspected, title: str, readers: tuple[Inspected, ...]) -> Input
     return InputPart(title, numbers.rows, numbers.keys, rows)
 
 
-def _found(extents: Extents, zone: str, plots: int) -> tuple[MatchPart, list[Told]]:
+def _found(extents: Extents, zone: str, plots: int) -> tuple[MatchPart, list[TellingMatch]]:
     """The matches in numbers, and those that are worth a picture."""
     from episode.spark.statistics import is_clock, kept, match_table
 
@@ -191,7 +191,7 @@ def _found(extents: Extents, zone: str, plots: int) -> tuple[MatchPart, list[Tol
         totals = table.totals()
         keys, top, rarest = table.by_key(TOP_KEYS)
         over_time, by_length = _histograms(table, totals, clock)
-        told = telling(table, totals, top, rarest, plots) if plots and totals.placed else []
+        chosen = telling(table, totals, top, rarest, plots) if plots and totals.placed else []
     part = MatchPart(
         matches=totals.matches,
         placed=totals.placed,
@@ -207,7 +207,7 @@ def _found(extents: Extents, zone: str, plots: int) -> tuple[MatchPart, list[Tol
         top_keys=tuple(KeyRow(one.key, one.matches) for one in top),
         rarest=None if rarest is None else KeyRow(rarest.key, rarest.matches),
     )
-    return part, told
+    return part, chosen
 
 
 def _histograms(table: MatchTable, totals: Totals, clock: Clock) -> tuple[Histogram | None, Histogram | None]:
@@ -224,6 +224,3 @@ def _histograms(table: MatchTable, totals: Totals, clock: Clock) -> tuple[Histog
         }
     )
     return Histogram(times, counts["time"]), Histogram(lengths, counts["length"])
-
-
-__all__ = ["PlacedPattern", "check_table", "gather"]

@@ -9,6 +9,7 @@ from html import escape
 
 from episode.reports.charts import by_length, over_time
 from episode.reports.data import InputPart, MatchPart, PatternPart, Picture, Report
+from episode.reports.highlighting import highlighted
 from episode.reports.tables import input_table, key_text, keys_table
 from episode.reports.wording import counted, number, share
 
@@ -53,10 +54,13 @@ def matches_section(pattern: PatternPart, at: int | None, result_rows: int) -> l
     of = "" if at is None else f" of pattern {at}"
     anchor = "matches" if at is None else f"matches-{at}"
     found = pattern.found
+    parts = []
+    if at is not None:
+        parts.append(f'<div class="card"><pre>{highlighted(pattern.text.strip(), pattern.labels)}</pre></div>')
     if found is None:
-        body = f"<p>{escape(pattern.reason)}</p>"
-        return [Section(anchor, f"Matches{of}", f"Matches{of}", body)]
-    parts = [f"<p>{_summary(pattern, found)}</p>"]
+        parts.append(f"<p>{escape(pattern.reason)}</p>")
+        return [Section(anchor, f"Matches{of}", f"Matches{of}", "".join(parts))]
+    parts.append(f"<p>{_summary(pattern, found)}</p>")
     if at is None and found.matches != result_rows:
         parts.append(f"<p>The statement around the pattern makes {counted(result_rows, 'row')} of them.</p>")
     if found.over_time is not None:

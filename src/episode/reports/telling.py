@@ -30,35 +30,39 @@ NOT_INSTALLED = (
 
 
 @dataclass(frozen=True)
-class Told:
+class TellingMatch:
     """One match, and what is special about it."""
 
     why: str
     match: Match
 
 
-def telling(table: MatchTable, totals: Totals, top: list[KeyCount], rarest: KeyCount | None, most: int) -> list[Told]:
+def telling(
+    table: MatchTable, totals: Totals, top: list[KeyCount], rarest: KeyCount | None, most: int
+) -> list[TellingMatch]:
     """Matches that differ from one another, up to so many."""
     examples = totals.examples
-    found = [Told(_SPECIAL["longest"], examples["longest"])]
+    found = [TellingMatch(_SPECIAL["longest"], examples["longest"])]
     typical = table.nearest(totals.lengths[1])
     if typical is not None:
-        found.append(Told("A typical match: its length is the median", typical))
-    found += [Told(_SPECIAL[name], examples[name]) for name in ("shortest", "most rows") if name in examples]
+        found.append(TellingMatch("A typical match: its length is the median", typical))
+    found += [TellingMatch(_SPECIAL[name], examples[name]) for name in ("shortest", "most rows") if name in examples]
     if rarest is not None and rarest.longest is not None and top and rarest.matches < top[0].matches:
         found.append(
-            Told(f"A match of the rarest key: it has {counted(rarest.matches, 'match', 'matches')}", rarest.longest)
+            TellingMatch(
+                f"A match of the rarest key: it has {counted(rarest.matches, 'match', 'matches')}", rarest.longest
+            )
         )
     if top and top[0].longest is not None:
         few = counted(top[0].matches, "match", "matches")
-        found.append(Told(f"The longest match of the busiest key, which has {few}", top[0].longest))
-    found += [Told(_SPECIAL[name], examples[name]) for name in ("first of all", "last of all")]
+        found.append(TellingMatch(f"The longest match of the busiest key, which has {few}", top[0].longest))
+    found += [TellingMatch(_SPECIAL[name], examples[name]) for name in ("first of all", "last of all")]
     found += [
-        Told(f"The longest of {counted(one.matches, 'match', 'matches')} of {key_text(one.key)}", one.longest)
+        TellingMatch(f"The longest of {counted(one.matches, 'match', 'matches')} of {key_text(one.key)}", one.longest)
         for one in top[1:]
         if one.longest is not None
     ]
-    different: dict[tuple[object, ...], Told] = {}
+    different: dict[tuple[object, ...], TellingMatch] = {}
     for one in found:
         different.setdefault((one.match.key, one.match.start, one.match.end), one)
     return list(different.values())[:most]
@@ -75,7 +79,7 @@ class Drawing:
     clock: Clock
     least: float
 
-    def pictures(self, told: list[Told]) -> tuple[tuple[Picture, ...], str]:
+    def pictures(self, chosen: list[TellingMatch]) -> tuple[tuple[Picture, ...], str]:
         """A picture of each match; or why there is none."""
         from episode.pictures.plotting import check_installed
 
@@ -83,22 +87,22 @@ class Drawing:
             check_installed()
         except EpisodeError:
             return (), NOT_INSTALLED
-        return tuple(map(self._picture, told)), ""
+        return tuple(map(self._picture, chosen)), ""
 
-    def _picture(self, told: Told) -> Picture:
+    def _picture(self, chosen: TellingMatch) -> Picture:
         from episode.pictures.looking import look
         from episode.pictures.plotting import chart_of
 
-        match = told.match
+        match = chosen.match
         around = max(self.least, 0.6 * (match.end - match.start))
         between = (self._time(match.start - around), self._time(match.end + around))
         key = dict(zip(self.keys, match.key, strict=True)) if self.keys else None
-        choose = "shortest" if told.why == _SPECIAL["shortest"] else "longest"
+        choose = "shortest" if chosen.why == _SPECIAL["shortest"] else "longest"
         try:
             seen = look(self.result, pattern=self.pattern, key=key, between=between, choose=choose, width=WIDTH)
-            return Picture(told.why, self._caption(match), chart_of(seen, WIDTH).to_svg())
+            return Picture(chosen.why, self._caption(match), chart_of(seen, WIDTH).to_svg())
         except EpisodeError as error:
-            return Picture(told.why, self._caption(match), None, f"It could not be drawn: {error.message}")
+            return Picture(chosen.why, self._caption(match), None, f"It could not be drawn: {error.message}")
 
     def _time(self, value: float) -> object:
         return self.clock.at(value) if self.clock.clock else value

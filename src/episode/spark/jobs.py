@@ -47,7 +47,7 @@ def job_group(spark: SparkSession, name: str, description: str) -> Iterator[None
         yield
     finally:
         for key in ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel"):
-            context.setLocalProperty(key, None)  # type: ignore[arg-type]
+            context.setLocalProperty(key, None)
 
 
 def cancel_group(spark: SparkSession, name: str) -> None:

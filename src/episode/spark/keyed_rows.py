@@ -60,6 +60,11 @@ def _literal(value: object) -> Column:
     return F.lit(value)
 
 
+def count_of_key(frame: DataFrame, key: Mapping[str, object]) -> int:
+    """How many rows have these key values."""
+    return _restricted(frame, key, {}).count()
+
+
 def keys_by_rows(frame: DataFrame, keys: Sequence[str], most: int) -> pa.Table:
     """The values of the key columns with the number of their rows (column `rows`), the greatest numbers first."""
     counted = frame.groupBy(*(F.col(quote(name)) for name in keys)).agg(F.count(F.lit(1)).alias("rows"))

@@ -21,7 +21,7 @@ from episode.queries.origins import PlacedPattern
 from episode.queries.planning import Events
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class LocalInput(Inspected):
     table: pa.Table
 
@@ -42,6 +42,9 @@ class LocalInput(Inspected):
         table = table.select([*read, *(name for name in further if name not in read)])
         return table if most is None else table.slice(0, most)
 
+    def count(self, key: Mapping[str, object]) -> int:
+        return self.rows(key).num_rows
+
     def keys_by_rows(self, most: int) -> pa.Table:
         counted = self.table.group_by(list(self.keys)).aggregate([([], "count_all")])
         return counted.sort_by([("count_all", "descending")]).slice(0, most)
@@ -57,4 +60,4 @@ def local_input(query: Any, table: pa.Table, **given: Any) -> LocalInput:
     frame: Any = SimpleNamespace(columns=table.column_names, isStreaming=False, count=lambda: table.num_rows)
     events = Events(frame, said)
     planned: Any = SimpleNamespace(pattern=bound)
-    return LocalInput(PlacedPattern(query, (events,), planned, run), events, bound, table)
+    return LocalInput(PlacedPattern(query, (events,), planned, run), events, bound, table=table)
