@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -14,18 +14,21 @@ from episode.queries.origins import PlacedPattern
 from episode.queries.planning import Events
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
     from episode.matchers.bound import BoundPattern
 
 
 @dataclass(frozen=True)
 class Inspected:
-    """A pattern that is bound to its input. events: as it was planned over; bound: the pattern over them."""
+    """A pattern that is bound to its input.
+
+    events: as it was planned over, or where that is a declared stream, all that it has had so far, as a table; live: is
+    it? bound: the pattern over them.
+    """
 
     placed: PlacedPattern
     events: Events
     bound: BoundPattern
+    live: bool = False
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -49,17 +52,19 @@ class Inspected:
         further ones of the input. between: the least and the greatest value of the time column; None: no bound."""
         from episode.spark.keyed_rows import rows_of_key
 
+        self._check_table()
         read = self.bound.input_columns
         columns = [*read, *(name for name in further if name not in read)]
         bounds = {} if self.time is None else {self.time: between}
         arguments = self.placed.run.arguments
-        return rows_of_key(self.frame, columns, self.bound.derived, arguments, key, bounds, most)
+        return rows_of_key(self.events.frame, columns, self.bound.derived, arguments, key, bounds, most)
 
     def keys_by_rows(self, most: int) -> pa.Table:
         """The values of the key columns with the number of their rows (column `rows`), the greatest numbers first."""
         from episode.spark.keyed_rows import keys_by_rows
 
-        return keys_by_rows(self.frame, self.keys, most)
+        self._check_table()
+        return keys_by_rows(self.events.frame, self.keys, most)
 
     def key_of(self, given: object) -> dict[str, object]:
         """The values of the key columns from what a caller gives: one value, several in order, or a mapping by name."""
@@ -90,24 +95,23 @@ class Inspected:
             hint=f"{guess}Write key={{{names}}}.",
         )
 
-    @property
-    def frame(self) -> DataFrame:
-        """The events as a table; those of a declared stream are all that it has had so far."""
-        from episode.spark.stores import past_of
-
-        if not self.events.frame.isStreaming:
-            return self.events.frame
-        past = past_of(self.events.frame)
-        if past is None:
+    def _check_table(self) -> None:
+        if self.events.frame.isStreaming:
             raise EpisodeAnalysisError(
                 "The events of this pattern are a stream, which cannot be looked at twice.",
                 hint="Run the query over a table of its past events, or over a declared stream (CREATE STREAM).",
             )
-        return past
 
 
 def inspected(placed: PlacedPattern) -> tuple[Inspected, ...]:
     """The pattern, or the live and the archive pattern of a correlation."""
     pattern: Any = placed.planned.pattern
     bounds = (pattern.live, pattern.archive) if len(placed.events) == 2 else (pattern,)
-    return tuple(Inspected(placed, events, bound) for events, bound in zip(placed.events, bounds, strict=True))
+    return tuple(_inspected(placed, events, bound) for events, bound in zip(placed.events, bounds, strict=True))
+
+
+def _inspected(placed: PlacedPattern, events: Events, bound: BoundPattern) -> Inspected:
+    from episode.spark.stores import past_of
+
+    past = past_of(events.frame) if events.frame.isStreaming else None
+    return Inspected(placed, events if past is None else replace(events, frame=past), bound, past is not None)

@@ -60,7 +60,7 @@ class Outcomes:
         """A start row with matches: which other ways through the pattern are there?"""
         explored = self.explorer.explore(start, number, steps, ways=MOST_WAYS + len(matches), alike=True)
         known = {self._labels(match) for match in matches}
-        others = {}
+        others: dict[tuple[str, ...], Match] = {}
         for _, path in explored.accepted:
             match = _match(start, path)
             others.setdefault(self._labels(match), match)
@@ -148,4 +148,4 @@ class RowAttempts:
 
 
 def _match(start: int, path: Path) -> Match:
-    return Match(start, tuple(instructions_of(path)))  # type: ignore[arg-type]
+    return Match(start, tuple(instructions_of(path)))

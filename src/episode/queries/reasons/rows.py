@@ -6,7 +6,7 @@ step by step, with the same conditions (`matchers.rows.exploring`); what is said
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator
 from typing import Any
 
 import numpy as np
@@ -44,10 +44,10 @@ def reasons(inspected: Inspected, asked: Asked) -> tuple[Finding, ...]:
     between = (None, _read_until(bound.plan, asked))
     table = inspected.rows(asked.key, between, columns_shown(conjuncts, bound.schema.columns))
     zone = inspected.events.frame.sparkSession.conf.get("spark.sql.session.timeZone")
-    return reasons_over(clause, bound, conjuncts, table, asked, zone, live=inspected.events.frame.isStreaming)
+    return reasons_over(clause, bound, conjuncts, table, asked, zone, live=inspected.live)
 
 
-def columns_shown(conjuncts: dict[str, tuple[Conjunct, ...]], columns: Sequence[str]) -> list[str]:
+def columns_shown(conjuncts: dict[str, tuple[Conjunct, ...]], columns: Collection[str]) -> list[str]:
     """Columns of the input whose values are said, though the matcher may have no need of them."""
     read = [one.value for parts in conjuncts.values() for part in parts for one in part.values]
     names = dict.fromkeys(one.column for one in read if isinstance(one, Load))
