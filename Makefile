@@ -43,6 +43,7 @@ test-live: setup  ## streams that are killed, followed, and run every case of th
 	$(RUN) $(BIN)/pytest -m "live and not slow" $(PYTEST_ARGS)
 
 test-see: setup  ## what people look at: notebooks that are executed, reports and the studio in a browser (needs Chromium)
+	@scripts/chromium >/dev/null
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[see]'
 	$(RUN) $(BIN)/pytest -m "see and not slow" $(PYTEST_ARGS)
 

@@ -1,8 +1,9 @@
 """The seconds before the first row: compiling kernels, loading, the first and the second small query of a process.
 
 Every run is a process of its own, with a session that episode starts (its workers are forked from a daemon that has
-everything loaded), and in a session of one's own (Spark's defaults). The least of several runs is reported: all others
-were disturbed by something.
+everything loaded; with and without the archive of Java classes that `episode compile` makes), and in a session of one's
+own (Spark's defaults). Python keeps bytecode, as `pip install` writes it, even where this process does not. The least
+of several runs is reported: all others were disturbed by something.
 """
 
 from __future__ import annotations
@@ -35,13 +36,16 @@ QUERIES = {
         RETURN A.ts AS a, C.ts AS c""",
 }
 ROWS = 10_000
+SESSIONS = {"archive": "episode", "episode": "episode, no archive", "own": "own session"}
+"""Kinds of sessions, and how they are called in the report."""
+
 PHASES = ("import episode", "session", "plan 1", "run 1", "plan 2", "run 2", "plan 3", "run 3")
 
 
 # ---- one process ----------------------------------------------------------------------------------------
 
 
-def one_process(own: bool, query: str, path: str) -> dict[str, float]:
+def one_process(kind: str, query: str, path: str) -> dict[str, float]:
     """Seconds of each phase, and the jobs, stages and tasks of each query."""
     taken: dict[str, float] = {}
     at, busy = time.perf_counter(), busy_seconds()
@@ -54,14 +58,17 @@ def one_process(own: bool, query: str, path: str) -> dict[str, float]:
     import episode
 
     end("import episode")
-    if own:
+    if kind == "own":
         from pyspark.sql import SparkSession
 
         builder = SparkSession.builder.master("local[*]").config("spark.ui.enabled", "false")
         spark = builder.config("spark.log.level", "ERROR").getOrCreate()
     else:
+        from episode.spark import class_archive
         from episode.spark.session import session
 
+        if kind != "archive":
+            class_archive.find = lambda: None
         spark = session(None)
     end("session")
     context = spark.sparkContext
@@ -97,15 +104,17 @@ def events(path: Path) -> None:
 # ---- all processes ---------------------------------------------------------------------------------------
 
 
-def measured(own: bool, query: str, path: Path, runs: int) -> dict[str, float]:
+def measured(kind: str, query: str, path: Path, runs: int, environment: dict[str, str]) -> dict[str, float]:
     """The least of several processes, phase by phase."""
     least: dict[str, float] = {}
+    given = ["--one", kind, "--query", query, "--path", str(path)]
+    command = [sys.executable, "-m", "bench.startup", *given]
     for _ in range(runs):
-        given = ["--one", "own" if own else "episode", "--query", query, "--path", str(path)]
-        command = [sys.executable, "-m", "bench.startup", *given]
-        said = subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True).stdout
-        taken = json.loads(said.splitlines()[-1])
-        say(f"{'own session' if own else 'episode'}, {query}: " + words(taken))
+        done = subprocess.run(
+            command, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment
+        )
+        taken = json.loads(done.stdout.splitlines()[-1])
+        say(f"{SESSIONS[kind]}, {query}: " + words(taken))
         least = {name: min(value, least.get(name, value)) for name, value in taken.items()}
     return least
 
@@ -136,13 +145,19 @@ IMPORTS = {
 }
 
 
-def loaded(runs: int) -> dict[str, float]:
+def with_bytecode(directory: str) -> dict[str, str]:
+    """The environment of processes that keep bytecode, in this directory."""
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return {**environment, "PYTHONPYCACHEPREFIX": directory}
+
+
+def loaded(runs: int, environment: dict[str, str]) -> dict[str, float]:
     """Seconds that a Python process takes to load what a worker needs, step by step."""
     least: dict[str, float] = {}
     for _ in range(runs):
         for name, code in IMPORTS.items():
             begin = time.perf_counter()
-            subprocess.run([sys.executable, "-c", code], check=True)
+            subprocess.run([sys.executable, "-c", code], check=True, env=environment)
             taken = time.perf_counter() - begin
             least[name] = min(taken, least.get(name, taken))
     return least
@@ -153,27 +168,39 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--name", default="startup", help="of the report")
     parser.add_argument("--no-compile", action="store_true", help="leave compiling out, which takes minutes")
-    parser.add_argument("--one", choices=("episode", "own"), help=argparse.SUPPRESS)
+    parser.add_argument("--one", choices=list(SESSIONS), help=argparse.SUPPRESS)
     parser.add_argument("--query", choices=list(QUERIES), default="row pattern", help=argparse.SUPPRESS)
     parser.add_argument("--path", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.one:
-        print(json.dumps(one_process(given.one == "own", QUERIES[given.query], given.path)))
+        print(json.dumps(one_process(given.one, QUERIES[given.query], given.path)))
         return
     import episode
+    from episode.spark import class_archive
 
     episode.compile_kernels()
+    archive = class_archive.make()
+    assert archive is not None, "the Java classes could not be archived"
     page = Report(given.name, "The seconds before the first row")
     load = os.getloadavg()[0]
     page.text(
         f"The least of {given.runs} runs, each in a process of its own; the load of the machine was {load:.1f} at the "
-        f"beginning. Queries over a Parquet file of {ROWS:,} rows, kernels compiled."
+        f"beginning. Queries over a Parquet file of {ROWS:,} rows; kernels compiled, Python with bytecode. The "
+        f"archive of Java classes has {archive.stat().st_size / 2**20:.0f} MiB."
     )
     with tempfile.TemporaryDirectory(prefix="episode-startup-") as directory:
         path = Path(directory) / "events.parquet"
         events(path)
-        found = {(own, query): measured(own, query, path, given.runs) for own in (False, True) for query in QUERIES}
-    heads = [f"{query}, {'own session' if own else 'episode'}" for own, query in found]
+        environment = with_bytecode(f"{directory}/bytecode")
+        for kind in ("archive", "own"):  # which writes bytecode, and is not counted
+            measured(kind, "event pattern", path, 1, environment)
+        found = {
+            (kind, query): measured(kind, query, path, given.runs, environment)
+            for kind in SESSIONS
+            for query in QUERIES
+        }
+        loading = loaded(given.runs, environment)
+    heads = [f"{query}, {SESSIONS[kind]}" for kind, query in found]
     page.heading("The first queries of a process")
     page.table(["seconds", *heads], [[p, *(f"{one[p]:.2f}" for one in found.values())] for p in PHASES])
     page.text("Seconds of all cores together, in all processes, which depend less on what else the machine does:")
@@ -181,7 +208,7 @@ def main() -> None:
     counts = [f"{what} {number}" for number in (1, 2) for what in ("jobs", "stages", "tasks")]
     page.table(["number of", *heads], [[c, *(f"{one[c]:.0f}" for one in found.values())] for c in counts])
     page.heading("What a worker loads")
-    page.table(["", "seconds"], [[name, f"{taken:.2f}"] for name, taken in loaded(given.runs).items()])
+    page.table(["", "seconds"], [[name, f"{taken:.2f}"] for name, taken in loading.items()])
     if not given.no_compile:
         page.heading("Kernels compiled into an empty cache")
         rows = []

@@ -1,4 +1,4 @@
-"""The command line: episode run, explain, demo, samples, compile; push, tail, archive, streams.
+"""The command line: episode run, explain, studio, demo, samples, compile; push, tail, archive, streams.
 
 Results go to standard output, everything else to standard error. Exit codes: 0 done, 1 failed, 2 the query or the
 arguments are wrong, 130 interrupted. pyspark is imported only when a query is about to run, so that help is quick.
@@ -25,6 +25,7 @@ from episode import (
     cli_results,
     cli_session,
     cli_streams,
+    cli_studio,
     cli_tables,
 )
 from episode.cli_errors import errors_reported
@@ -269,6 +270,37 @@ def explain(
 
 
 @app.command()
+def studio(
+    table: TableOption = None,
+    checkpoint: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--checkpoint", metavar="PATH", help="Watch the live query that keeps its state there. May be repeated."
+        ),
+    ] = None,
+    port: Annotated[
+        int | None,
+        typer.Option("--port", "-p", min=0, max=65535, metavar="N", help="0: any that is free. Default: 8350 if free."),
+    ] = None,
+    samples: Annotated[
+        bool, typer.Option("--samples/--no-samples", help="Sample tables, and a gallery of examples over them.")
+    ] = True,
+    open: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in a browser.")] = False,
+    master: MasterOption = None,
+    conf: ConfOption = None,
+    package: PackageOption = None,
+    jars: JarsOption = None,
+) -> None:
+    """Write, run and look at queries in a browser: a page on this machine, until Ctrl-C."""
+    session = cli_session.read_session(master, conf or [], package or [], jars or [])
+    paths = cli_inputs.read_tables(table or [])
+    notes = Console(stderr=True)
+    given = cli_studio.StudioArguments(paths, checkpoint or [], port, samples, open)
+    with errors_reported(notes):
+        cli_studio.run(given, session, notes)
+
+
+@app.command()
 def demo(
     data: Annotated[
         Path | None, typer.Option("--data", metavar="DIRECTORY", help="Keep the sample data there.", file_okay=False)
@@ -322,6 +354,14 @@ def compile(
     jobs: Annotated[
         int | None, typer.Option("--jobs", "-j", min=1, metavar="N", help="In so many processes. Default: all cores.")
     ] = None,
+    classes: Annotated[
+        bool,
+        typer.Option(
+            "--classes/--no-classes",
+            help="Also archive the Java classes of Spark (about 200 MB), so that sessions which episode starts begin "
+            "sooner.",
+        ),
+    ] = True,
 ) -> None:
     """Compile the kernels for this machine now, and not when a query first needs them; for images, for example."""
     notes = Console(stderr=True)
@@ -330,6 +370,10 @@ def compile(
 
         episode.compile_kernels(*(language or ()), jobs=jobs)
         notes.print(Text("The kernels are compiled."))
+        if classes:
+            with notes.status(Text("Archiving the Java classes of Spark, once")):
+                said = cli_session.archive_classes()
+            notes.print(Text(said))
 
 
 # ---- declared streams ------------------------------------------------------------------------------

@@ -27,9 +27,9 @@ KINDS = ("aired", "checked", "heat", "door")
 
 
 def machine_readings(seed: int = 9, *, machines: tuple[str, ...] = MACHINES, hours: int = 6) -> Sample:
-    """Readings of all machines, ordered by time. Planted, one to every twenty minutes of a machine: `aired` (the door is
-    opened while it is hot, and closed after it has cooled), `checked` (opened and closed again while it is hot), `heat`
-    (hot, and the door stays closed) and `door` (open for a while, and never hot)."""
+    """Readings of all machines, ordered by time. Planted, one to every twenty minutes of a machine: `aired` (the door
+    is opened while it is hot, and closed after it has cooled), `checked` (opened and closed again while it is hot),
+    `heat` (hot, and the door stays closed) and `door` (open for a while, and never hot)."""
     rng = np.random.default_rng(seed)
     count = hours * 3600 // PERIOD
     warmth = np.cumsum(rng.normal(0.0, 0.35, size=(len(machines), count)), axis=1)

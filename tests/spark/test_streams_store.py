@@ -164,6 +164,19 @@ def test_a_pattern_over_an_archive_by_its_name(spark: SparkSession, ticks: Strea
     assert plain.collect()[0][0] == 300
 
 
+def test_a_table_made_of_an_archive(spark: SparkSession, ticks: StreamStore) -> None:
+    ticks.append(events())
+    matches = RISES.format(table="TicksArchive", order="")
+    try:
+        episode.sql("CREATE TABLE copied_ticks USING parquet AS SELECT * FROM TicksArchive", spark=spark)
+        episode.sql(f"CREATE TABLE copied_rises USING parquet AS {matches}", spark=spark)
+        assert rows(spark.table("copied_ticks")) == Counter(zip(*events().to_pydict().values(), strict=True))
+        assert rows(spark.table("copied_rises")) == rows(episode.sql(matches, spark=spark)) != Counter()
+    finally:
+        spark.sql("DROP TABLE IF EXISTS copied_ticks")
+        spark.sql("DROP TABLE IF EXISTS copied_rises")
+
+
 def test_what_is_archived_or_not_is_read_once(spark: SparkSession, ticks: StreamStore, results: Results) -> None:
     """As a table, and as a stream that begins when the log no longer has the first events."""
     ticks.append(events(0, 100))

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from collections.abc import Iterator
+from pathlib import Path
+from weakref import WeakKeyDictionary
 
+import py4j
 import pyarrow as pa
+import pyspark
 import pytest
 from pyspark.sql import SparkSession
+
+from episode.spark import class_archive, warming
 
 pytestmark = pytest.mark.spark
 
@@ -29,3 +37,44 @@ def test_a_worker_that_is_asked_to_load_loads(spark: SparkSession) -> None:
     from episode.spark.warming import _load
 
     assert spark.range(0, 1, 1, 1).mapInArrow(_load, "loaded boolean").collect() == []
+
+
+def test_a_worker_has_the_pyspark_that_is_installed(spark: SparkSession) -> None:
+    """And not that of the zip file, which has no bytecode."""
+
+    def found(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import py4j
+        import pyspark
+
+        for _ in batches:
+            yield pa.RecordBatch.from_pydict({"file": [pyspark.__file__, py4j.__file__]})
+
+    rows = spark.range(0, 1, 1, 1).mapInArrow(found, "file string").collect()
+    assert [row.file for row in rows] == [pyspark.__file__, py4j.__file__]
+
+
+def test_a_query_waits_for_the_worker_that_loads(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    done = []
+    monkeypatch.setattr(warming, "_warmed", WeakKeyDictionary())
+    monkeypatch.setattr(warming, "_run", lambda session: done.append(session))
+    warming.await_worker(spark)  # nothing was asked for
+    warming.warm(spark)
+    warming.warm(spark)
+    warming.await_worker(spark)
+    assert done == [spark]
+
+
+def test_a_damaged_archive_of_classes_is_passed_over_in_silence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("SPARK_HOME", "SPARK_CONF_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    damaged = tmp_path / "damaged.jsa"
+    damaged.write_bytes(b"no classes" * 1000)
+    monkeypatch.setattr(class_archive, "find", lambda: damaged)
+    options = class_archive.options()[class_archive.OPTIONS].split()
+    home = os.environ.get("JAVA_HOME")
+    java = os.path.join(home, "bin", "java") if home else "java"
+    done = subprocess.run([java, *options, "--version"], capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+    assert "cds" not in done.stdout

@@ -43,6 +43,16 @@ ALLOWED = {
     "samples": set(),
     "notebook": {"episode.errors", "episode.lang", "episode.queries", "episode.reports", "episode.terminal"},
     "machine_samples": {"episode.samples"},
+    "studio": {
+        "episode.cli_errors",
+        "episode.errors",
+        "episode.lang",
+        "episode.live",
+        "episode.machine_samples",
+        "episode.queries",
+        "episode.samples",
+        "episode.terminal",
+    },
     "terminal": PUBLIC,
     "demo": PUBLIC | {"episode.terminal", "episode.samples"},
     "follow": PUBLIC | {"episode.terminal"},
@@ -65,6 +75,7 @@ ALLOWED = {
         "episode.follow",
         "episode.terminal",
     },
+    "cli_studio": PUBLIC | {"episode.cli_session", "episode.cli_tables", "episode.studio", "episode.terminal"},
     "cli_streams": PUBLIC | {"episode.cli_inputs", "episode.streams"},
     "cli_live": PUBLIC | {"episode.cli_inputs", "episode.cli_session", "episode.follow", "episode.terminal"},
     "demo_live": PUBLIC | {"episode.cli_live", "episode.terminal", "episode.streams"},
@@ -82,6 +93,7 @@ ALLOWED = {
         "episode.cli_results",
         "episode.cli_session",
         "episode.cli_streams",
+        "episode.cli_studio",
         "episode.cli_tables",
         "episode.terminal",
         "episode.demo",
@@ -92,6 +104,7 @@ ALLOWED = {
 # Beyond that, inside functions only.
 ALLOWED_LAZILY = {
     "queries": {"episode.spark"},
+    "studio": {"episode.api", "episode.pictures", "episode.spark"},
     "reports": {"episode.spark", "episode.pictures"},
     "notebook": {"episode.api", "episode.spark"},
     "pictures": {"episode.spark"},
@@ -99,7 +112,7 @@ ALLOWED_LAZILY = {
     "terminal": {"episode.matchers.compile_reports"},
     "cli_errors": {"episode.spark.errors"},
     "cli_report": {"episode.queries.origins", "episode.reports", "episode.spark.statistics"},
-    "cli_session": {"episode.spark.launching"},
+    "cli_session": {"episode.spark.class_archive", "episode.spark.launching"},
     "cli_tables": {"episode.spark.session", "episode.spark.sources"},
 }
 
@@ -126,6 +139,7 @@ LAZY_SPARK = {
     "cli_errors",
     "demo",
     "follow",
+    "studio",
 }  # may name pyspark, but not load it when they are loaded
 
 

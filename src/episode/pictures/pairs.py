@@ -37,7 +37,7 @@ _PREFIXES = {LIVE: LIVE_PREFIX, ARCHIVE: ARCHIVE_PREFIX}
 MOST_POINTS = 600
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class PairInput(Inspected):
     """The events of both patterns as one input. archive: those of the archive pattern, where these are others."""
 
@@ -256,7 +256,9 @@ def _naming(name: str | None, columns: tuple[str, ...]) -> str:
 def look_at_pairs(live: Inspected, archive: Inspected, wish: Wish, zone: str) -> Look:
     """The key and the pair that are asked for: the live match, the archive matches that it has, and the recency."""
     pair: Any = live.placed.planned.pattern
-    given = PairInput(live.placed, live.events, live.bound, pair, archive)
+    given = PairInput(
+        placed=live.placed, events=live.events, bound=live.bound, live=live.live, pair=pair, archive=archive
+    )
     labelling = PairLabelling(given)
     column = _column(live, wish)
     found = Choosing(labelling, wish, zone, () if column is None else (column,)).found()

@@ -27,9 +27,7 @@ __all__ = [
 
 def session_of(spark: SparkSession | None, tables: Mapping[str, Any]) -> SparkSession:
     """The given session, that of a given DataFrame, the one that there is, or a local one."""
-    from episode.spark.raised import install
     from episode.spark.session import session
-    from episode.spark.stores import register_if_declared
     from episode.spark.warming import warm
 
     if spark is not None and not hasattr(spark, "createDataFrame"):
@@ -40,8 +38,12 @@ def session_of(spark: SparkSession | None, tables: Mapping[str, Any]) -> SparkSe
         )
     frames = [table for table in tables.values() if hasattr(table, "sparkSession")]
     found = session(frames[0].sparkSession if spark is None and frames else spark)
-    install(found)
     warm(found)
+    # Loaded after that: what a plan needs takes half a second, in which a worker can begin.
+    from episode.spark.raised import install
+    from episode.spark.stores import register_if_declared
+
+    install(found)
     register_if_declared(found)
     return found
 

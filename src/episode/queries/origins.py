@@ -81,3 +81,9 @@ def origin_of(frame: object) -> Origin:
             hint="Give the DataFrame that episode.sql, match or correlate returned, before any filter or select.",
         )
     return found
+
+
+def patterns_of(frame: object) -> tuple[PlacedPattern, ...]:
+    """The patterns of a DataFrame's query; none where it has none, or is not known."""
+    found = getattr(frame, "__dict__", {}).get(_NOTE)
+    return found.patterns if isinstance(found, Origin) else ()

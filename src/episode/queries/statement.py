@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
+from operator import methodcaller
 from typing import TYPE_CHECKING, Any
 
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
@@ -60,7 +61,7 @@ class StatementQuery:
     """One statement on its way to a DataFrame.
 
     tables: those that are given to it, checked; given: the same as DataFrames. frames: what stands in the text for
-    Spark as {reference}.
+    Spark as {reference}. framed: how a planned pattern becomes a DataFrame; `checking` has another way.
     """
 
     statement: Statement
@@ -72,6 +73,7 @@ class StatementQuery:
     frames: dict[str, DataFrame] = field(default_factory=dict)
     copied: set[tuple[int, int]] = field(default_factory=set)
     given: dict[str, DataFrame] = field(default_factory=dict)
+    framed: Callable[[Planned], DataFrame] = methodcaller("frame")
 
     def __post_init__(self) -> None:
         check_arguments(self.statement.source, self.statement.tokens, self.arguments)
@@ -251,7 +253,7 @@ class StatementQuery:
             run = self._options()
             planned = plan_pair(self.spark, query, live, archive, run, self._mentioned(recency))
             self.placed[position] = PlacedPattern(query, (live, archive), planned, run)
-            self.frames[name] = planned.frame()
+            self.frames[name] = self.framed(planned)
         return name, live_first
 
     def _mentioned(self, recency: Recency) -> frozenset[str] | None:
@@ -306,7 +308,7 @@ class StatementQuery:
         run = self._options()
         planned = plan_over(self.spark, query, events, run)
         self.placed[position] = PlacedPattern(query, (events,), planned, run)
-        return planned.frame()
+        return self.framed(planned)
 
     def _named_events(self, query: PatternQuery, position: int) -> Events:
         """Those of a pattern that names one table of all events (FROM), or has one per class."""

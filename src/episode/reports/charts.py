@@ -97,9 +97,9 @@ def _ticks(
 ) -> list[tuple[int, str]]:
     """Places and texts of ticks, at edges of bins, as many as there is room for."""
     if bins.logarithmic:
-        places = [place for place, number in enumerate(numbers) if number >= 0 and number % bins.width == 0]
+        edges = [place for place, number in enumerate(numbers) if number >= 0 and number % bins.width == 0]
         every = max(1, round(_TICK_SPACE / (step * bins.width)))
-        return [(place, tick(bins.low(numbers[place]))) for place in places[::every]]
+        return [(place, tick(bins.low(numbers[place]))) for place in edges[::every]]
     every = _bins_per_tick(bins, _TICK_SPACE / step, clock)
     first = -round(origin / bins.width) % every
     return [(place, tick(bins.low(numbers[0] + place))) for place in range(first, len(numbers) + 1, every)]

@@ -27,6 +27,7 @@ from episode.spark.readiness import compile_here
 from episode.spark.scan import LEAST_TASK_BYTES, ParquetScan, Split, choose_scan, in_waves
 from episode.spark.stores import StoreScan, scan_of
 from episode.spark.versions import by_number
+from episode.spark.warming import await_worker
 from episode.spark.worker import prepare_worker, spill_directory
 
 Work = Callable[[Iterable[pa.Table]], Iterator[pa.RecordBatch]]
@@ -85,6 +86,7 @@ class Batch:
         """The matches as a DataFrame; nothing runs before an action."""
         LOGGER.info("pattern over a table: %s", "; ".join(self.reasons))
         compile_here(self.spark, self.spec)
+        await_worker(self.spark)
         schema = carry.travel_schema(self.spec.output_schema)
         return carry.decode(self._worked(_matching(self.spec, self.budget_bytes), schema), self.spec.output_schema)
 

@@ -6,17 +6,32 @@ same, only later.
 
 Spark has a daemon for each kind of worker. Those that only plan (data sources: which partitions, which offset is the
 latest) match nothing, and load only what they need.
+
+Spark has its Python processes take pyspark from a zip file, which each of them compiles anew, for a second or more.
+Where that file is part of an installed pyspark, the daemon takes the installed one, whose bytecode is kept.
 """
 
 from __future__ import annotations
 
 import gc
 import sys
-
-from pyspark import daemon
+from importlib.machinery import PathFinder
+from pathlib import Path
 
 PLANNERS = ("pyspark.sql.worker.", "pyspark.sql.streaming.")
 """How the modules of workers begin that plan, and read no rows."""
+
+
+def without_archives(path: list[str]) -> list[str]:
+    """The places of modules without the zip files of pyspark and py4j, if they are those of an installed pyspark and
+    both are found elsewhere."""
+    archives = [one for one in path if one.endswith(".zip") and Path(one).name.startswith(("pyspark", "py4j"))]
+    others = [one for one in path if one not in archives]
+    found = PathFinder.find_spec("pyspark", others)
+    if found is None or found.origin is None or PathFinder.find_spec("py4j", others) is None:
+        return path
+    within = Path(found.origin).resolve().parent / "python" / "lib"
+    return others if all(Path(one).resolve().parent == within for one in archives) else path
 
 
 def load() -> None:
@@ -40,8 +55,11 @@ def load_planner() -> None:
 
 
 if __name__ == "__main__":
+    sys.path[:] = without_archives(sys.path)  # before anything of pyspark is loaded
     if any(module.startswith(PLANNERS) for module in sys.argv[1:]):
         load_planner()
     else:
         load()
+    from pyspark import daemon
+
     daemon.manager()

@@ -255,9 +255,14 @@ class LiveQuery:
 _running: WeakSet[LiveQuery] = WeakSet()
 
 
+def running_queries() -> list[LiveQuery]:
+    """The live queries of this process that have not ended."""
+    return sorted((query for query in list(_running) if query.isActive), key=lambda query: query.name or query.id)
+
+
 def running_tasks() -> int:
     """How many slots the live queries of this process have."""
-    return sum(query.tasks for query in list(_running) if query.isActive)
+    return sum(query.tasks for query in running_queries())
 
 
 def _in_short(error: Exception) -> str:

@@ -6,11 +6,15 @@ import logging
 import os
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from threading import Thread
 
 from pyspark import SparkContext
 from pyspark.errors import PySparkException, PySparkRuntimeError
 from pyspark.sql import SparkSession
 
+from episode.spark import class_archive
 from episode.spark.java import check_java, not_started
 
 LOGGER = logging.getLogger("episode.spark")
@@ -30,11 +34,17 @@ _LOCAL = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    "spark.log.level": "OFF",  # errors are raised, and need not be logged, too
     "spark.python.daemon.module": "episode.spark.daemon",
     "spark.python.authenticate.socketTimeout": "60s",  # on a busy machine a worker takes longer than 15 s to begin
     "spark.sql.streaming.triggerAvailableNowWrapper.enabled": "true",  # for stream stores, before 4.2
 }
+JAVA_OPTIONS = "spark.driver.defaultJavaOptions"
+"""Stands before the options that a user gives (`spark.driver.extraJavaOptions`), and leaves them as they are."""
+
+_SETTINGS_ELSEWHERE = ("SPARK_HOME", "SPARK_CONF_DIR", *_ELSEWHERE)
+"""With these, another Spark is started than the one that comes with pyspark, or with settings that are not known."""
+
+_SILENCE = Path(__file__).with_name("log4j2.properties")
 _GIBIBYTE = 2**30
 _PARTITIONS_PER_CORE = 2
 """Spark's default of 200 partitions is for clusters: on one machine every micro-batch of a stream waits for them."""
@@ -110,8 +120,10 @@ def local_session(name: str, settings: Mapping[str, str], cores: int | None = No
     LOGGER.info("starting a local Spark session")
     os.environ.setdefault(_PYTHON, sys.executable)  # workers must find what this interpreter finds
     builder = SparkSession.builder.master(f"local[{cores or '*'}]").appName(name)
-    for key, value in {**_LOCAL, **settings}.items():
+    for key, value in {**_LOCAL, **java_settings(), **settings}.items():
         builder = builder.config(key, value)
+    loading = Thread(target=_load_matchers, daemon=True, name="episode-loading")
+    loading.start()
     try:
         return builder.getOrCreate()
     except PySparkRuntimeError as error:
@@ -119,6 +131,25 @@ def local_session(name: str, settings: Mapping[str, str], cores: int | None = No
         if ours is None:
             raise
         raise ours from error
+    finally:
+        loading.join()
+
+
+def java_settings() -> dict[str, str]:
+    """Those of the Java process of a session that episode starts: classes from their archive, and no log."""
+    if any(name in os.environ for name in _SETTINGS_ELSEWHERE):
+        return {"spark.log.level": "OFF"}
+    silence = [] if " " in str(_SILENCE) else [f"-Dlog4j2.configurationFile={_SILENCE.as_uri()}"]
+    silent = {} if silence else {"spark.log.level": "OFF"}
+    options = [*class_archive.options(), *silence]
+    return silent | ({JAVA_OPTIONS: " ".join(options)} if options else {})
+
+
+def _load_matchers() -> None:
+    """What planning needs beside Spark, loaded while Java starts. Nothing of pyspark: that is loaded by the thread that
+    starts it, at the same time, and two threads in a cycle of modules would see half of one."""
+    with suppress(ImportError):  # the query says it
+        from episode.matchers import engines, running  # noqa: F401
 
 
 def _driver_memory() -> str:

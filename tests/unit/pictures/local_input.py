@@ -21,7 +21,7 @@ from episode.queries.origins import PlacedPattern
 from episode.queries.planning import Events
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class LocalInput(Inspected):
     table: pa.Table
 
@@ -60,4 +60,4 @@ def local_input(query: Any, table: pa.Table, **given: Any) -> LocalInput:
     frame: Any = SimpleNamespace(columns=table.column_names, isStreaming=False, count=lambda: table.num_rows)
     events = Events(frame, said)
     planned: Any = SimpleNamespace(pattern=bound)
-    return LocalInput(PlacedPattern(query, (events,), planned, run), events, bound, table)
+    return LocalInput(PlacedPattern(query, (events,), planned, run), events, bound, table=table)

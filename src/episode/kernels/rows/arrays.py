@@ -135,9 +135,6 @@ class Rules(NamedTuple):
     window. lookahead: rows that a NEXT may need. budget: steps that a start row may take. patience: steps after which
     it waits for a label that it needs and that no row offers yet. counting: are rows counted by the instructions that
     they come to? bounded: does a window or the pattern itself say how far a start row may look?
-    frames: of windows, does the match of a row begin there (INITIAL), or at the first row of its frame that matches
-    (SEEK)? Then the number of a match is the row that has it. reach: how many rows a frame has at most; lookback: how
-    many rows before a row of the match are read.
     """
 
     mode: int
@@ -151,9 +148,19 @@ class Rules(NamedTuple):
     patience: int
     counting: bool
     bounded: bool
-    frames: int = 0
-    reach: int = 0
-    lookback: int = 0
+
+
+class Frames(NamedTuple):
+    """Where row patterns stand in windows: the number of a match is the row that has it, and a match lies in the frame
+    of that row. seek: does it begin at the first row of the frame that matches (SEEK), or at the row (INITIAL)? reach:
+    how many rows a frame has at most; lookback: how many rows before a row of the match are read.
+
+    Elsewhere None stands in its place, and the kernel is compiled without what is there for frames.
+    """
+
+    seek: bool
+    reach: int
+    lookback: int
 
 
 class Rows(NamedTuple):

@@ -8,8 +8,22 @@ from numba import njit
 from episode.kernels import opcodes as oc
 from episode.kernels.aggregates import finished, finished_words, fold, fold_words
 from episode.kernels.arrays import run_arrays
+from episode.kernels.comparing import accepts, compare_floats, compare_ints
+from episode.kernels.lean import lean
 from episode.kernels.machine import run
-from episode.kernels.rows.arrays import EXTREME, PUSHED, SET_OF_LABELS
+from episode.kernels.rows.arrays import (
+    A_NAV,
+    A_VALID,
+    B_NAV,
+    B_VALID,
+    COMPARE,
+    EXTREME,
+    FLOATING,
+    PUSHED,
+    SET_OF_LABELS,
+    A,
+    B,
+)
 
 
 @njit(cache=True, nogil=True)
@@ -48,6 +62,43 @@ def navigate(first, offset, shift, label, sets, which, origin, start, row, lo, h
         if found < lo or found >= hi:
             found = -1
     return found
+
+
+@lean
+def tests_hold(
+    from_test, to_test, tests, origin, start, row, lo, hi, nav_first, nav_offset, nav_shift, nav_label, nav_set,
+    nav_plain, sets, path, label_of, first_row, last_row, cols_i, cols_f, valid,
+):  # fmt: skip
+    """Do comparisons of two values of rows hold for the row under trial?"""
+    for test in range(from_test, to_test):
+        row_a = row_b = row
+        nav = tests[test, A_NAV]
+        if nav >= 0 and nav_plain[nav]:
+            row_a = last_row[nav_label[nav]]
+        elif nav >= 0:
+            row_a = navigate(nav_first[nav], nav_offset[nav], nav_shift[nav], nav_label[nav], sets, nav_set[nav],
+                             origin, start, row, lo, hi, path, label_of, first_row, last_row)  # fmt: skip
+        nav = tests[test, B_NAV]
+        if nav >= 0 and nav_plain[nav]:
+            row_b = last_row[nav_label[nav]]
+        elif nav >= 0:
+            row_b = navigate(nav_first[nav], nav_offset[nav], nav_shift[nav], nav_label[nav], sets, nav_set[nav],
+                             origin, start, row, lo, hi, path, label_of, first_row, last_row)  # fmt: skip
+        if row_a < 0 or row_b < 0:
+            return False
+        check = tests[test, A_VALID]
+        if check >= 0 and valid[check, row_a] == 0:
+            return False
+        check = tests[test, B_VALID]
+        if check >= 0 and valid[check, row_b] == 0:
+            return False
+        if tests[test, FLOATING]:
+            order = compare_floats(cols_f[tests[test, A], row_a], cols_f[tests[test, B], row_b])
+        else:
+            order = compare_ints(cols_i[tests[test, A], row_a], cols_i[tests[test, B], row_b])
+        if not accepts(tests[test, COMPARE], order):
+            return False
+    return True
 
 
 @njit(cache=True, nogil=True)

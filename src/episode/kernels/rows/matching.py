@@ -21,26 +21,20 @@ import numpy as np
 from numba import njit
 
 from episode.kernels import opcodes as oc
-from episode.kernels.comparing import accepts, compare_floats, compare_ints
+from episode.kernels.lean import NoNegativeIndices
 from episode.kernels.outcomes import EMPTY, MATCHED, TIMED_OUT, UNMATCHED
 from episode.kernels.rows.arrays import (
-    A_NAV,
-    A_VALID,
     ALL_STEPS,
     AT_LABEL,
     AT_PARTITION,
     ATTEMPTS,
-    B_NAV,
-    B_VALID,
     BIT,
-    COMPARE,
     CRAMPED,
     CUT,
     ENTRY,
     EXCESS,
     EXTREME_AT,
     FIRST,
-    FLOATING,
     GENERATION,
     LABEL,
     LENGTH,
@@ -63,23 +57,14 @@ from episode.kernels.rows.arrays import (
     TURNS_END,
     UNLOOKED,
     UNSIFTED,
-    A,
-    B,
 )
 from episode.kernels.rows.attempts import enlarge_stack, keep_attempt, take_attempt_up
-from episode.kernels.rows.conditions import navigate, residual_holds, take_into_aggregates, walks_the_path
+from episode.kernels.rows.conditions import residual_holds, take_into_aggregates, tests_hold, walks_the_path
+from episode.kernels.rows.frames import FRAME_AT, begin_frames, next_start_in_frames, to_next_frame
 from episode.kernels.rows.numbering import hold_back, number_by_end, order_by_length, place_of_label
+from episode.kernels.rows.scratch import scratch_of
 from episode.kernels.rows.sifting import FAILS, UNDECIDED, seek_labels, sift
-from episode.kernels.rows.steady import (
-    IN_FLOATS,
-    ORDERS,
-    OTHER,
-    OTHER_LABEL,
-    OTHER_VALID,
-    OWN,
-    OWN_VALID,
-    turn_tests,
-)
+from episode.kernels.rows.steady import fix_other_sides, have_other_sides, own_sides_hold, steady_tests_hold
 from episode.kernels.rows.turns import NO_ROOM, give_matches, matches_before, with_match
 from episode.kernels.rows.ways import (
     ARRIVAL,
@@ -94,7 +79,6 @@ from episode.kernels.rows.ways import (
     LATEST_MATCH,
     MINE,
     NO_ROOM_FOR_WAYS,
-    RARE,
     RESUMED,
     RUSHED,
     TAKEN,
@@ -118,9 +102,6 @@ PAST_LAST_ROW, NEXT_ROW, FIRST_LABEL, LAST_LABEL = range(4)
 FINE, BUDGET_SPENT, SKIP_TO_FIRST_ROW, SKIP_NOT_FOUND, OUTPUT_FULL, PATHS_FULL, STACK_FULL, MEMORY_NEEDED = range(8)
 ALL_BUDGETS_SPENT, WAYS_FULL, TURNS_FULL, SIFTING_SLOW = 8, 9, 10, 11
 NO_MEMORY, ATTEMPT_MEMORY, PARTITION_MEMORY = range(3)
-NO_FRAMES, INITIAL, SEEK = range(3)
-ALL_ROWS = 2**62
-"""The reach of frames that end with the partition."""
 NO_WINDOW = -1
 
 ZERO, ONE = np.uint64(0), np.uint64(1)
@@ -138,25 +119,26 @@ SIFTED_PER_ROW, LEAST_SIFTED = 64, 1 << 20
 NOTHING, FOUND, WAITING, SPENT, FULL = range(5)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, pipeline_class=NoNegativeIndices)
 def match_partitions(
-    program, rules, test_arrays, residuals, navigations, aggregates, rows, partitions, attempts, found, work, until,
-    final,
+    program, rules, frames, test_arrays, residuals, navigations, aggregates, rows, partitions, attempts, found, work,
+    until, final,
 ):  # fmt: skip
     """Run every partition from its next start row as far as the rows allow.
 
-    The tuples are those of `kernels.rows.arrays`. until: rows with time <= until are all here; final: no more rows will
-    come. What is found and the work arrays are the caller's and never grow here, so that no loop counts references:
-    where one is too small, the attempt is given up, the state is as before it, and the status says which array to
-    enlarge before the call is made again (a kept attempt goes on then). Returns the status.
+    The tuples are those of `kernels.rows.arrays`; frames: None where there are none, and nothing is compiled for them.
+    until: rows with time <= until are all here; final: no more rows will come. What is found and the work arrays are
+    the caller's and never grow here: where one is too small, the attempt is given up, the state is as before it, and
+    the status says which array to enlarge before the call is made again (a kept attempt goes on then). Returns the
+    status.
     """
     (code, label_of, loop_from, loop_ids, slots, loops, labels,
      first_bits, follow_bits, one_row_enough, nullable, required) = program  # fmt: skip
-    (mode, skip, memory, with_unmatched, within, emit_timed_out, lookahead, budget, patience, counting, bounded,
-     frames, reach, lookback) = rules  # fmt: skip
+    (mode, skip, memory, with_unmatched, within, emit_timed_out, lookahead, budget, patience, counting,
+     bounded) = rules  # fmt: skip
     test_from, tests, sieves = test_arrays
     (program_from, program_to, program_result, nav_from, nav_ids, array_from,
-     machine_code, registers, const_i, const_f) = residuals  # fmt: skip
+     machine_code, _, const_i, const_f) = residuals  # fmt: skip
     nav_first, nav_offset, nav_shift, nav_label, nav_set, nav_plain, track, sets, label_codes = navigations
     (agg_function, agg_set, agg_column, agg_valid, agg_float, agg_from, agg_to, agg_result, agg_nav,
      agg_high) = aggregates  # fmt: skip
@@ -171,27 +153,10 @@ def match_partitions(
     used = cursor[PATHS]
     generation = cursor[GENERATION]
     attempt = cursor[ATTEMPTS]
-    first_row = np.full(labels, -1, np.int64)
-    last_row = np.full(labels, -1, np.int64)
-    loop_rows = np.full(loops + 1, -1, np.int64)
+    scratch = scratch_of(program, test_arrays, residuals, navigations, aggregates)
+    (first_row, last_row, tracked, loop_rows, arrival_loops, arrived, seek, rare, frame_place, steady, turned_tests,
+     fixed_i, fixed_f, nav_rows, nav_labels, run_i, run_f, run_n, ri, rf, rn) = scratch  # fmt: skip
     aggs = len(agg_function)
-    values = aggs + array_from[len(array_from) - 1]
-    run_i = np.zeros(values, np.int64)
-    run_f = np.zeros(values, np.float64)
-    run_n = np.zeros(values, np.uint8)
-    navs = len(nav_first)
-    nav_rows = np.full(navs, -1, np.int64)
-    nav_labels = np.full(navs, -1, np.int64)
-    ri = np.zeros((registers, 1), np.int64)
-    rf = np.zeros((registers, 1), np.float64)
-    rn = np.zeros((registers, 1), np.uint8)
-    steady, turned_tests = turn_tests(test_from, tests, program_from, program_to, aggs, nav_plain, nav_label, labels)
-    tracked = np.zeros(labels, np.bool_)
-    for nav in range(navs):
-        if nav_label[nav] >= 0:
-            tracked[nav_label[nav]] = True
-    fixed_i = np.zeros(len(tests), np.int64)
-    fixed_f = np.zeros(len(tests), np.float64)
     exhaustive = mode != PREFERRED
     windowed = within != NO_WINDOW
     by_way = kept and mode == INCREMENTAL
@@ -204,16 +169,14 @@ def match_partitions(
     goes_on = memory == PARTITION_MEMORY and loops == 0 and not track and (mode == PREFERRED or mode == MAXIMAL)
     goes_on = goes_on and not counting
     leaps = not nullable and not with_unmatched and not counting
-    seek = np.zeros(len(required), np.int64)
-    looks = len(required) > 0 and (windowed or final) and not emit_timed_out and frames == NO_FRAMES
+    looks = len(required) > 0 and (windowed or final) and not emit_timed_out and frames is None
     unsifted = UNSIFTED if len(sieves) > 0 and (windowed or final) else PASSED
     seeks_on = sought.shape[1] > 0
     all_steps = cursor[ALL_STEPS]
     walks = by_way and (counting or walks_the_path(nav_label, nav_offset, array_from, machine_code))
-    rare = np.zeros(RARE, np.int64)
-    arrived = np.zeros(len(code) if by_way else 0, np.int64)
-    arrival_loops = np.zeros(loops + 1, np.int64)
-    rows_read = (key_hi - key_lo).sum()
+    rows_read = 0
+    for k in range(len(key_lo)):
+        rows_read += key_hi[k] - key_lo[k]
     allowed = BUDGETS * budget
     if not bounded:
         allowed += STEPS_PER_ROW_READ * rows_read
@@ -252,9 +215,9 @@ def match_partitions(
                 resumes = False
         for at in range(len(required)):
             seek[at] = sought[at, k] if seeks_on else lo
-        frame_at, barren = start, lo
-        bare_from = bare_to = start
-        while start < key_hi[k]:
+        if frames is not None:
+            begin_frames(frame_place, start, lo)
+        while True:
             if by_way and rare[WAYS]:
                 # The start rows up to the last one explored have gone on, as far as they wait.
                 resumes = rare[DONE] < rare[WAYS]
@@ -262,36 +225,14 @@ def match_partitions(
                     start = ways[rare[FROM] + rare[DONE], WAY_START]
                 elif skip == NEXT_ROW:
                     start = max(start, explored_start[k] + 1)
-            if frames != NO_FRAMES:
-                available = hi = key_hi[k]
-                if frames == SEEK:
-                    # From the frames before, no row before `barren` matches where all that it reads is in the frame.
-                    if reach == ALL_ROWS and start >= frame_at + lookback:
-                        start = max(start, barren)
-                    available = hi = min(hi, frame_at + reach)
-            if leaps and not resumes:
-                if frames == SEEK and bare_from <= start < bare_to:
-                    start = min(bare_to, available)
-                leapt = start
+            if frames is not None:
+                start, hi = next_start_in_frames(frame_place, frames, start, key_hi[k], leaps, first_bits, bits)
+                available, lo = hi, frame_place[FRAME_AT]
+            elif leaps and not resumes:
                 while start < available and (bits[start] & first_bits) == ZERO:
                     start += 1
-                if frames == SEEK:
-                    # The rows from bare_from to bare_to offer no first label: no frame need look at them again.
-                    if not bare_from <= leapt <= bare_to:
-                        bare_from = bare_to = leapt
-                    bare_to = max(bare_to, start)
-            if frames == SEEK and start >= available:
-                barren = max(barren, available)
-                frame_at += 1
-                start = frame_at
-                continue
             if start >= available:
                 break
-            if frames == INITIAL:
-                frame_at = start
-                available = hi = min(hi, start + reach)
-            if frames != NO_FRAMES:
-                lo = frame_at
             dismissed = False
             if not nullable and not counting and not resumes:
                 # A start row must offer a first label, and its successor a label that may follow.
@@ -458,32 +399,10 @@ def match_partitions(
                                     first_row[label] = row
                                 last_row[label] = row
                             if steady[label]:
-                                for test in range(test_from[label], test_from[label + 1]):
-                                    fixed_row = last_row[turned_tests[test, OTHER_LABEL]]
-                                    if fixed_row < 0:
-                                        failed = True
-                                        break
-                                    check = turned_tests[test, OTHER_VALID]
-                                    if check >= 0 and valid[check, fixed_row] == 0:
-                                        failed = True
-                                        break
-                                    check = turned_tests[test, OWN_VALID]
-                                    if check >= 0 and valid[check, row] == 0:
-                                        failed = True
-                                        break
-                                    if turned_tests[test, IN_FLOATS]:
-                                        order = compare_floats(
-                                            cols_f[turned_tests[test, OWN], row],
-                                            cols_f[turned_tests[test, OTHER], fixed_row],
-                                        )
-                                    else:
-                                        order = compare_ints(
-                                            cols_i[turned_tests[test, OWN], row],
-                                            cols_i[turned_tests[test, OTHER], fixed_row],
-                                        )
-                                    if (turned_tests[test, ORDERS] >> (order + 1)) & 1 == 0:
-                                        failed = True
-                                        break
+                                failed = not steady_tests_hold(
+                                    row, test_from[label], test_from[label + 1], turned_tests, last_row, cols_i,
+                                    cols_f, valid,
+                                )  # fmt: skip
                             else:
                                 if aggs:
                                     take_into_aggregates(
@@ -493,49 +412,11 @@ def match_partitions(
                                         rn, key, cols_i, cols_f, valid, const_i, const_f, run_i, run_f, run_n,
                                     )  # fmt: skip
 
-                                for test in range(test_from[label], test_from[label + 1]):
-                                    row_a = row_b = row
-                                    nav = tests[test, A_NAV]
-                                    if nav >= 0 and nav_plain[nav]:
-                                        row_a = last_row[nav_label[nav]]
-                                    elif nav >= 0:
-                                        row_a = navigate(
-                                            nav_first[nav], nav_offset[nav], nav_shift[nav], nav_label[nav], sets,
-                                            nav_set[nav], origin, start, row, lo, hi, path, label_of, first_row,
-                                            last_row,
-                                        )  # fmt: skip
-                                    nav = tests[test, B_NAV]
-                                    if nav >= 0 and nav_plain[nav]:
-                                        row_b = last_row[nav_label[nav]]
-                                    elif nav >= 0:
-                                        row_b = navigate(
-                                            nav_first[nav], nav_offset[nav], nav_shift[nav], nav_label[nav], sets,
-                                            nav_set[nav], origin, start, row, lo, hi, path, label_of, first_row,
-                                            last_row,
-                                        )  # fmt: skip
-                                    if row_a < 0 or row_b < 0:
-                                        failed = True
-                                        break
-                                    check = tests[test, A_VALID]
-                                    if check >= 0 and valid[check, row_a] == 0:
-                                        failed = True
-                                        break
-                                    check = tests[test, B_VALID]
-                                    if check >= 0 and valid[check, row_b] == 0:
-                                        failed = True
-                                        break
-                                    if tests[test, FLOATING]:
-                                        order = compare_floats(
-                                            cols_f[tests[test, A], row_a], cols_f[tests[test, B], row_b]
-                                        )
-                                    else:
-                                        order = compare_ints(
-                                            cols_i[tests[test, A], row_a], cols_i[tests[test, B], row_b]
-                                        )
-                                    if not accepts(tests[test, COMPARE], order):
-                                        failed = True
-                                        break
-
+                                failed = not tests_hold(
+                                    test_from[label], test_from[label + 1], tests, origin, start, row, lo, hi,
+                                    nav_first, nav_offset, nav_shift, nav_label, nav_set, nav_plain, sets, path,
+                                    label_of, first_row, last_row, cols_i, cols_f, valid,
+                                )  # fmt: skip
                                 if not failed and program_from[label] < program_to[label]:
                                     failed = not residual_holds(
                                         label, origin, start, row, lo, hi, number, program_from, program_to,
@@ -584,37 +465,18 @@ def match_partitions(
                                 low = row
                                 bit = np.uint64(code[pc - 1, BIT])
                                 from_test, to_test = test_from[label], test_from[label + 1]
-                                for test in range(from_test, to_test):
-                                    if turned_tests[test, IN_FLOATS]:
-                                        fixed_f[test] = cols_f[
-                                            turned_tests[test, OTHER], last_row[turned_tests[test, OTHER_LABEL]]
-                                        ]
-                                    else:
-                                        fixed_i[test] = cols_i[
-                                            turned_tests[test, OTHER], last_row[turned_tests[test, OTHER_LABEL]]
-                                        ]
+                                fix_other_sides(
+                                    from_test, to_test, turned_tests, last_row, cols_i, cols_f, fixed_i, fixed_f
+                                )
                                 stop = available
                                 if sieve != PASSED or lacking:
                                     stop = min(available, row + (LOOKS_AFTER if sieve == UNLOOKED else patience))
                                 while row < stop and (bits[row] & bit) != ZERO:
                                     if windowed and np.uint64(time[row] - time[start]) > np.uint64(within):
                                         break
-                                    holds = True
-                                    for test in range(from_test, to_test):
-                                        if (
-                                            turned_tests[test, OWN_VALID] >= 0
-                                            and valid[turned_tests[test, OWN_VALID], row] == 0
-                                        ):
-                                            holds = False
-                                            break
-                                        if turned_tests[test, IN_FLOATS]:
-                                            order = compare_floats(cols_f[turned_tests[test, OWN], row], fixed_f[test])
-                                        else:
-                                            order = compare_ints(cols_i[turned_tests[test, OWN], row], fixed_i[test])
-                                        if (turned_tests[test, ORDERS] >> (order + 1)) & 1 == 0:
-                                            holds = False
-                                            break
-                                    if not holds:
+                                    if not own_sides_hold(
+                                        row, from_test, to_test, turned_tests, fixed_i, fixed_f, cols_i, cols_f, valid
+                                    ):
                                         break
                                     path[row - origin] = pc - 1
                                     if tracked[label]:
@@ -830,42 +692,23 @@ def match_partitions(
                             label = code[pc, LABEL]
                             looping = label_of[path[low - origin]]
                             from_test = to_test = 0
-                            if code[pc, OP] == oc.MATCH and steady[label]:
+                            if (
+                                code[pc, OP] == oc.MATCH
+                                and steady[label]
+                                and have_other_sides(
+                                    test_from[label], test_from[label + 1], turned_tests, looping, last_row, valid
+                                )
+                            ):
                                 from_test, to_test = test_from[label], test_from[label + 1]
-                                for test in range(from_test, to_test):
-                                    fixed_row = last_row[turned_tests[test, OTHER_LABEL]]
-                                    if turned_tests[test, OTHER_LABEL] == looping or fixed_row < 0:
-                                        to_test = from_test
-                                        break
-                                    check = turned_tests[test, OTHER_VALID]
-                                    if check >= 0 and valid[check, fixed_row] == 0:
-                                        to_test = from_test
-                                        break
-                                    if turned_tests[test, IN_FLOATS]:
-                                        fixed_f[test] = cols_f[turned_tests[test, OTHER], fixed_row]
-                                    else:
-                                        fixed_i[test] = cols_i[turned_tests[test, OTHER], fixed_row]
-                            while low < target:
-                                holds = (bits[target] & np.uint64(code[pc, ENTRY])) != ZERO
-                                if holds:
-                                    for test in range(from_test, to_test):
-                                        if (
-                                            turned_tests[test, OWN_VALID] >= 0
-                                            and valid[turned_tests[test, OWN_VALID], target] == 0
-                                        ):
-                                            holds = False
-                                            break
-                                        if turned_tests[test, IN_FLOATS]:
-                                            order = compare_floats(
-                                                cols_f[turned_tests[test, OWN], target], fixed_f[test]
-                                            )
-                                        else:
-                                            order = compare_ints(cols_i[turned_tests[test, OWN], target], fixed_i[test])
-                                        if (turned_tests[test, ORDERS] >> (order + 1)) & 1 == 0:
-                                            holds = False
-                                            break
-                                if holds:
-                                    break
+                                fix_other_sides(
+                                    from_test, to_test, turned_tests, last_row, cols_i, cols_f, fixed_i, fixed_f
+                                )
+                            while low < target and not (
+                                (bits[target] & np.uint64(code[pc, ENTRY])) != ZERO
+                                and own_sides_hold(
+                                    target, from_test, to_test, turned_tests, fixed_i, fixed_f, cols_i, cols_f, valid
+                                )
+                            ):
                                 target -= 1
                             steps += 1
                             if tracked[looping] and target < row:
@@ -994,7 +837,7 @@ def match_partitions(
                 out_kind[outs] = EMPTY if length == 0 else MATCHED
                 out_start[outs] = start
                 out_length[outs] = length
-                out_number[outs] = number if frames == NO_FRAMES else frame_at
+                out_number[outs] = number if frames is None else frame_place[FRAME_AT]
                 for i in range(length):
                     out_path[used + i] = path[start - origin + i]
                 if goes_on:
@@ -1005,13 +848,12 @@ def match_partitions(
 
             if length > 0:
                 cover = max(cover, start + length)
-            if frames == SEEK:
-                barren = max(barren, start)
-            if length == 0 or skip == NEXT_ROW:
-                start = frame_at + 1 if frames == SEEK else start + 1
-            elif skip == PAST_LAST_ROW:
-                start += length
-            else:
+            following = start + 1
+            if frames is not None:
+                following = frame_place[FRAME_AT] + 1
+            if length > 0 and skip == PAST_LAST_ROW:
+                following = start + length
+            elif length > 0 and skip != NEXT_ROW:
                 if mode == PREFERRED or mode == MAXIMAL:
                     rare[LABEL_PLACE] = place_of_label(
                         skip == FIRST_LABEL, path, start - origin, length, label_of, sets, skip_set
@@ -1019,8 +861,10 @@ def match_partitions(
                 if rare[LABEL_PLACE] <= 0:
                     cursor[STATUS_ROW] = start
                     return SKIP_NOT_FOUND if rare[LABEL_PLACE] < 0 else SKIP_TO_FIRST_ROW
-                start += rare[LABEL_PLACE]
-            frame_at = start
+                following = start + rare[LABEL_PLACE]
+            if frames is not None:
+                to_next_frame(frame_place, start, following)
+            start = following
 
         if full != FINE:
             if mode == INCREMENTAL:
@@ -1028,7 +872,9 @@ def match_partitions(
                 if by_way:
                     cursor[TURNS_END] = rare[TURNS_FROM]
             else:
-                next_start[k], numbers[k], covered[k] = frame_at if frames == SEEK else start, number, cover
+                if frames is not None:
+                    start = frame_place[FRAME_AT]
+                next_start[k], numbers[k], covered[k] = start, number, cover
             cursor[AT_PARTITION], cursor[OUTS], cursor[PATHS] = k, outs, used
             cursor[GENERATION], cursor[ATTEMPTS], cursor[ALL_STEPS] = generation, attempt, all_steps
             return full

@@ -23,6 +23,7 @@ from episode.kernels.rows.arrays import (
     STATUS_ROW,
     Attempts,
     Found,
+    Frames,
     Partitions,
     Program,
     Rows,
@@ -82,6 +83,9 @@ until then, it cannot end before such a row comes, or the window ends."""
 
 class RowPatternMatcher:
     """One MATCH_RECOGNIZE at work on one shard."""
+
+    frames: Frames | None = None
+    """Of a window; see there."""
 
     def __init__(self, spec: RowPatternSpec) -> None:
         self.spec = spec
@@ -281,7 +285,7 @@ class RowPatternMatcher:
         attempts_before = int(work.cursor[ATTEMPTS])
         while True:
             status = kernel.match_partitions(
-                self.program, self.rules, tests, residuals, navigations, aggregates, rows, partitions,
+                self.program, self.rules, self.frames, tests, residuals, navigations, aggregates, rows, partitions,
                 attempts, work.found, work.work, until, final,
             )  # fmt: skip
             if work.holds_many(status):

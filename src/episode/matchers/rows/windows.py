@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 
 from episode.kernels.outcomes import EMPTY, MATCHED
-from episode.kernels.rows import matching as kernel
-from episode.kernels.rows.arrays import AT_PARTITION, OUTS, Partitions, Rows, Rules
+from episode.kernels.rows.arrays import AT_PARTITION, OUTS, Frames, Partitions, Rows
+from episode.kernels.rows.frames import ALL_ROWS
 from episode.matchers.assembly import Matches, OutputAssembler, slices_of, with_keys
 from episode.matchers.columns import one_chunk
 from episode.matchers.prepare import Prepared, prepare
@@ -34,6 +34,11 @@ class WindowSpec(RowPatternSpec):
 
     plan: WindowPlan
 
+    @property
+    def kernels(self) -> tuple[str, ...]:
+        """Groups of kernels that it needs: the search is compiled once more, for frames."""
+        return ("rows-windows",)
+
     def open(self) -> WindowMatcher:
         return WindowMatcher(self)
 
@@ -51,7 +56,8 @@ class WindowMatcher(RowPatternMatcher):
 
     def __init__(self, spec: WindowSpec) -> None:
         super().__init__(spec)
-        self.rules = window_rules(spec.plan, spec.step_budget)
+        self.rules = lower_rules(spec.plan, spec.step_budget)._replace(with_unmatched=False)
+        self.frames = lower_frames(spec.plan)
 
     def feed(self, events: EventBatch, until: int) -> Iterator[pa.Table]:
         events = self.state.held.joined(events)
@@ -128,12 +134,8 @@ class WindowMatcher(RowPatternMatcher):
         return matches, out_match, out_position
 
 
-def window_rules(plan: WindowPlan, step_budget: int) -> Rules:
-    """What a window says of its matches, for the kernel."""
-    frame = plan.frame
-    return lower_rules(plan, step_budget)._replace(
-        with_unmatched=False,
-        frames=kernel.SEEK if frame.seek else kernel.INITIAL,
-        reach=kernel.ALL_ROWS if frame.following is None else min(frame.following + 1, kernel.ALL_ROWS - 1),
-        lookback=plan.lookback,
-    )
+def lower_frames(plan: WindowPlan) -> Frames:
+    """What a window says of its frames, for the kernel."""
+    following = plan.frame.following
+    reach = ALL_ROWS if following is None else min(following + 1, ALL_ROWS - 1)
+    return Frames(plan.frame.seek, reach, plan.lookback)

@@ -142,9 +142,9 @@ def _run(explained: ExplainedPattern, plan: EventPlan, reports: list[EventReport
         )
     ]
     if totals:
-        rows = tuple((name, f"{tried:,}", f"{records:,}") for name, (tried, records) in totals.items())
-        columns = (Column("join", CODE), Column("pairs tried", NUMBER), Column("records made", NUMBER))
-        blocks.append(Table("What the joins did, in all parts", columns, rows))
+        joins = tuple((name, f"{tried:,}", f"{records:,}") for name, (tried, records) in totals.items())
+        named = (Column("join", CODE), Column("pairs tried", NUMBER), Column("records made", NUMBER))
+        blocks.append(Table("What the joins did, in all parts", named, joins))
     changes = [change for one in reports for change in one.changes][:MOST_CHANGES]
     if changes:
         rows = tuple(

@@ -35,6 +35,8 @@ from episode.queries.reasons.wording import counted, listed
 
 WIDER = 4
 """How many times longer than WITHIN a match may take to be spoken of as one outside it."""
+FURTHER = 20_000
+"""Events of the range with which a match may begin that is sought outside WITHIN, or by another strategy."""
 COMPARISONS = (exp.LT, exp.LTE, exp.GT, exp.GTE, exp.EQ, exp.NEQ)
 
 
@@ -191,7 +193,7 @@ class Failures:
             return None
         wider = replace(query, within=replace(query.within, amount=query.within.amount * WIDER))
         try:
-            found = self.trials.candidates(wider)
+            found = self.trials.over(self.trials.events.beginning(FURTHER)).candidates(wider)
         except EpisodeError:
             return None
         if len(found) == 0:

@@ -187,7 +187,8 @@ class _Building:
         self.taken.add(number)
         own = names_in(self.parts[number]) - self.forbidden
         for index, condition in enumerate(self.query.conditions):
-            if variables_in(condition) and variables_in(condition) <= own - self.late:
+            about = variables_in(condition)
+            if about and about <= own - self.late and _is_of_each(condition, about):
                 self.held.add(index)
         return self._step(COMPONENT, self.parts[number])
 

@@ -70,6 +70,11 @@ class Events:
         """The same, asked for another range."""
         return replace(self, first=first, last=last)
 
+    def beginning(self, most: int) -> Events:
+        """Asked for matches that begin with so many events of the range at most."""
+        inside = np.flatnonzero(self.in_range)
+        return self if len(inside) <= most else self.asked_at(self.first, int(self.start[inside[most]]))
+
     def at(self, rows: np.ndarray) -> Events:
         """Some of them."""
         taken = pa.array(rows)
@@ -208,17 +213,20 @@ class Trials:
         if self.events.last is not None:
             keep &= start <= self.events.last
         which = np.flatnonzero(keep)
-        full = len(which) > room
-        which = which[:room]
-        values = None
+        values, full = None, False
+        if result is None or not result.conditions:
+            full, which = len(which) > room, which[:room]
         if result is not None and len(which):
             lists = _selected(offsets, rows, variables, which)
             some = FoundMatches(len(which), lambda: given_lists(*lists))
             matched = pa.concat_tables(matcher.output.tables(batch, some))
             holds = self._holds(result, matched)
             which = which[holds]
+            full = full or len(which) > room
             asked = [one for one in result.columns if one.name not in (MATCH_START, MATCH_END)]
-            values = self._evaluated(result, asked, matched.filter(pa.array(holds))) if asked else None
+            which = which[:room]
+            matched = matched.filter(pa.array(holds)).slice(0, room)
+            values = self._evaluated(result, asked, matched) if asked else None
         offsets_, rows_, variables_ = _selected(offsets, rows, variables, which)
         called = np.array([name.split(MARK)[0] for name in matcher.plan.variables], object)
         return Candidates(

@@ -25,7 +25,7 @@ from episode.plan.run_options import RunOptions
 from episode.queries.inspecting import Inspected
 from episode.queries.language import Given, Input
 from episode.queries.languages.events import BoundEventPattern, EventPatterns, strategy_of
-from episode.queries.reasons.event_failures import WIDER, Failures
+from episode.queries.reasons.event_failures import FURTHER, WIDER, Failures
 from episode.queries.reasons.event_steps import (
     COMPONENT,
     CONDITION,
@@ -42,7 +42,7 @@ from episode.queries.reasons.event_trials import Candidates, Events, Keep, Trial
 from episode.queries.reasons.event_words import Words
 from episode.queries.reasons.finding import Asked, Finding
 from episode.queries.reasons.times import earlier
-from episode.queries.reasons.wording import counted
+from episode.queries.reasons.wording import counted, no_events
 
 FOUND = 100
 """Matches that are counted where there are some."""
@@ -130,6 +130,8 @@ class Question:
     ) -> tuple[Finding, ...]:
         """table: the rows of the key, in any order. derived: columns in it that were computed for the pattern, by their
         SQL. keep: tests the conditions that only Spark evaluates."""
+        if table.num_rows == 0:
+            return (no_events(asked.key),)
         times = self.bound.plan.times
         order = InputOrder((), (OrderKey(times.end),), needs_time=True, start=times.start)
         batch = events_of(retyped(table), order, KeyCoder(()))
@@ -236,7 +238,7 @@ class Question:
             return []
         query = replace(self.query, strategy=Strategy.ANY, pattern=choosing(self.query.pattern))
         try:
-            found = trials.candidates(query)
+            found = trials.over(trials.events.beginning(FURTHER)).candidates(query)
         except EpisodeError:
             return []
         if len(found) == 0:
