@@ -78,8 +78,7 @@ def check(report: Report, expected: pd.DataFrame, start: str, end: str, key: str
         }
 
 
-@pytest.mark.parametrize("rows", ["", "ALL ROWS PER MATCH"])
-@pytest.mark.parametrize("order", ["", "DESC"])
+@pytest.mark.parametrize(("order", "rows"), [("", ""), ("", "ALL ROWS PER MATCH"), ("DESC", "")])
 def test_row_patterns(t, order: str, rows: str) -> None:
     result = episode.sql(ROWS.format(order=order, rows=rows, further=""), t=t)
     report = report_of(result)
