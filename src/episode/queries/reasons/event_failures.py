@@ -27,7 +27,7 @@ from episode.lang.events.syntax import (
 from episode.lang.spark_expression import write_expression
 from episode.lang.syntax import ReturnItem, Scalar
 from episode.plan.events.names import is_of_classes
-from episode.queries.reasons.event_steps import Step, choosing, own_conditions, parts_of, variables_in
+from episode.queries.reasons.event_steps import Step, choosing, of_one_event, own_conditions, parts_of, variables_in
 from episode.queries.reasons.event_trials import MOST, Candidates, Trials
 from episode.queries.reasons.event_words import Words
 from episode.queries.reasons.finding import Finding
@@ -35,6 +35,8 @@ from episode.queries.reasons.wording import counted, listed
 
 WIDER = 4
 """How many times longer than WITHIN a match may take to be spoken of as one outside it."""
+FURTHER = 20_000
+"""Events of the range with which a match may begin that is sought outside WITHIN, or by another strategy."""
 COMPARISONS = (exp.LT, exp.LTE, exp.GT, exp.GTE, exp.EQ, exp.NEQ)
 
 
@@ -95,10 +97,10 @@ class Failures:
             return Finding("missing", message, one.span, count=len(found), data=data), 0
         total = found
         for condition in own_conditions(query, name):
-            conditions = (*alone.conditions, _of_one_event(condition))
+            conditions = (*alone.conditions, of_one_event(condition))
             narrowed = stretch.candidates(replace(alone, conditions=conditions))
             if len(narrowed) < needed and not narrowed.more:
-                values, row = self._nearest(stretch, alone, _of_one_event(condition))
+                values, row = self._nearest(stretch, alone, of_one_event(condition))
                 there = f"{'None' if len(narrowed) == 0 else f'Only {len(narrowed)}'} of {_of(total)} {called}{where}"
                 near = f"; nearest: {listed(values)} at {self.words.moment(row)}" if values and row is not None else ""
                 return Finding(
@@ -125,7 +127,7 @@ class Failures:
         own = own_conditions(query, one.variable)
         if not own:
             return len(found), len(found), _of(found)
-        narrowed = stretch.candidates(replace(alone, conditions=tuple(map(_of_one_event, own))))
+        narrowed = stretch.candidates(replace(alone, conditions=tuple(map(of_one_event, own))))
         satisfy = f"{'at least ' if narrowed.more else ''}{len(narrowed):,} by their own conditions"
         return len(found), len(narrowed), f"{_of(found)}, {satisfy}"
 
@@ -191,7 +193,7 @@ class Failures:
             return None
         wider = replace(query, within=replace(query.within, amount=query.within.amount * WIDER))
         try:
-            found = self.trials.candidates(wider)
+            found = self.trials.over(self.trials.events.beginning(FURTHER)).candidates(wider)
         except EpisodeError:
             return None
         if len(found) == 0:
@@ -298,7 +300,7 @@ class Failures:
         assert isinstance(step.part, Negation)
         rows = set(pinned)
         query = replace(step.query, strategy=Strategy.ANY)
-        negated = [one for one in classes_of(step.part)]
+        negated = list(classes_of(step.part))
         events = self.trials.events
         reach = self.within
         least = None if reach is None else int(before.end[number]) - reach
@@ -306,7 +308,7 @@ class Failures:
         around = self.trials.over(events.asked_at(least, greatest))
         for one in negated:
             alone = replace(
-                query, pattern=one, conditions=tuple(map(_of_one_event, own_conditions(query, one.variable)))
+                query, pattern=one, conditions=tuple(map(of_one_event, own_conditions(query, one.variable)))
             )
             rows |= set(around.candidates(alone).rows.tolist())
         order = np.array(sorted(rows), np.int64)
@@ -346,15 +348,6 @@ def _positive(pattern: EventPattern, negation: Negation) -> EventPattern:
     if isinstance(pattern, (Negation, Closure)):
         return replace(pattern, part=_positive(pattern.part, negation))
     return replace(pattern, parts=tuple(_positive(part, negation) for part in pattern.parts))
-
-
-def _of_one_event(condition: Scalar) -> Scalar:
-    """`b[i].x > 3` as a condition on one event b."""
-    atoms = tuple(
-        (name, replace(atom, index=Index.PLAIN) if isinstance(atom, EventColumn) else atom)
-        for name, atom in condition.atoms
-    )
-    return replace(condition, atoms=atoms)
 
 
 def _sides(condition: Scalar) -> tuple[ReturnItem, ...]:

@@ -11,17 +11,18 @@ part. So the first step without a candidate is what keeps matches from being. Th
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import dataclass, field, replace
 
 from episode.lang.events.syntax import (
     Closure,
     Conjunction,
     Disjunction,
-    EventAggregate,
     EventClass,
+    EventColumn,
     EventPattern,
     EventQuery,
+    Index,
     Negation,
     Sequence,
     Strategy,
@@ -77,13 +78,33 @@ def variables_in(condition: Scalar) -> frozenset[str]:
 
 def own_conditions(query: EventQuery, name: str) -> list[Scalar]:
     """Conditions that one event of a variable decides by itself."""
-    return [
-        condition
-        for condition in query.conditions
-        if variables_in(condition) == {name.lower()}
-        and all(not isinstance(atom, EventAggregate) and not atom.number for atom in event_atoms(condition))
-        and all(atom.index.value in ("plain", "i") for atom in event_atoms(condition))  # type: ignore[union-attr]
-    ]
+    own = {name.lower()}
+    return [one for one in query.conditions if variables_in(one) == own and _is_of_each(one, own)]
+
+
+def of_one_event(condition: Scalar) -> Scalar:
+    """`b[i].x > 3` as a condition on one event b."""
+    atoms = tuple(
+        (name, replace(atom, index=Index.PLAIN) if isinstance(atom, EventColumn) and atom.index is Index.EACH else atom)
+        for name, atom in condition.atoms
+    )
+    return replace(condition, atoms=atoms)
+
+
+def of_one_round(query: EventQuery, closure: Closure) -> EventQuery:
+    """The query with the conditions that can be asked of a single round of a closure."""
+    names = names_in(closure)
+    kept = [one for one in query.conditions if _is_of_each(one, names)]
+    return replace(query, conditions=tuple(map(of_one_event, kept)))
+
+
+def _is_of_each(condition: Scalar, names: Set[str]) -> bool:
+    """Is it about each event of these variables by itself?"""
+    return all(
+        isinstance(atom, EventColumn) and atom.index in (Index.PLAIN, Index.EACH)
+        for atom in event_atoms(condition)
+        if atom.variable.lower() in names
+    )
 
 
 def parts_of(pattern: EventPattern) -> tuple[EventPattern, ...]:
@@ -166,7 +187,8 @@ class _Building:
         self.taken.add(number)
         own = names_in(self.parts[number]) - self.forbidden
         for index, condition in enumerate(self.query.conditions):
-            if variables_in(condition) and variables_in(condition) <= own - self.late:
+            about = variables_in(condition)
+            if about and about <= own - self.late and _is_of_each(condition, about):
                 self.held.add(index)
         return self._step(COMPONENT, self.parts[number])
 
@@ -228,11 +250,10 @@ class _Building:
     def _inside(self, kind: type) -> frozenset[str]:
         """Variables of negations, or of groups, that stand inside components."""
         found = frozenset[str]()
-        for number in self.components:
-            for node in nodes_of(self.parts[number]):
-                if isinstance(node, kind) and (kind is Negation or is_group(node, self.strategy)):
-                    if node is not self.query.pattern:
-                        found |= names_in(node)
+        for node in (node for number in self.components for node in nodes_of(self.parts[number])):
+            is_kind = isinstance(node, kind) and (kind is Negation or is_group(node, self.strategy))
+            if is_kind and node is not self.query.pattern:
+                found |= names_in(node)
         return found
 
     def _step(self, kind: str, part: EventPattern | None = None, condition: Scalar | None = None) -> Step:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 
@@ -10,21 +10,27 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from episode.errors import EpisodeDataError
-from episode.lang.events.syntax import EventClass, EventQuery, Negation, Sequence, classes_of
+from episode.errors import EpisodeDataError, EpisodeUnsupportedError
+from episode.lang.events import syntax
+from episode.lang.events.syntax import EventClass, EventQuery, Negation, classes_of
+from episode.lang.spark_expression import Unreadable
 from episode.matchers.compiled import ensure_compiled, groups_of
 from episode.matchers.events.matcher import EventPatternMatcher
 from episode.matchers.events.output import FoundMatches, given_lists
 from episode.matchers.events.search import MOST_RECORDS
 from episode.matchers.events.spec import EventPatternSpec
 from episode.matchers.protocol import END_OF_TIME, EventBatch
-from episode.matchers.scalars import Scalars
+from episode.matchers.scalars import NeedsSpark, Scalars
 from episode.matchers.spark_types import retyped
 from episode.plan.events.names import MARK
 from episode.plan.events.plan import EventPlan
+from episode.plan.events.returns import MATCH_END, MATCH_START
 from episode.plan.expressions import Current, Load
+from episode.plan.native import Mistake
+from episode.plan.output import PlannedMeasure
+from episode.plan.result import Result
 from episode.queries.languages.events import BoundEventPattern
-from episode.queries.local import LocalQuery, tree_of
+from episode.queries.local import needs_spark, tree_of
 from episode.queries.reasons.event_steps import parts_of
 
 MOST = 10_000
@@ -36,8 +42,8 @@ IN_RANGE = "__episode_in_range"
 
 @dataclass(frozen=True)
 class Events:
-    """The events of one key in their order. start, end: their times as integers; first, last: between which matches were
-    expected to begin. derived: columns that were computed for the pattern, by their SQL."""
+    """The events of one key in their order. start, end: their times as integers; first, last: between these, matches
+    were expected to begin. derived: columns that were computed for the pattern, by their SQL."""
 
     table: pa.Table
     start: np.ndarray
@@ -63,6 +69,11 @@ class Events:
     def asked_at(self, first: int | None, last: int | None) -> Events:
         """The same, asked for another range."""
         return replace(self, first=first, last=last)
+
+    def beginning(self, most: int) -> Events:
+        """Asked for matches that begin with so many events of the range at most."""
+        inside = np.flatnonzero(self.in_range)
+        return self if len(inside) <= most else self.asked_at(self.first, int(self.start[inside[most]]))
 
     def at(self, rows: np.ndarray) -> Events:
         """Some of them."""
@@ -106,22 +117,26 @@ class Candidates:
 
 
 Bind = Callable[[EventQuery], BoundEventPattern]
+Keep = Callable[[pa.Table, Sequence[str]], np.ndarray]
+"""For which rows of a matcher's output conditions hold that only Spark evaluates."""
 
 
 @dataclass(frozen=True)
 class Trials:
-    """Tries queries. bind: plans one over the input of the query that is asked about."""
+    """Tries queries. bind: plans one over the input of the query that is asked about. keep: None where there is no
+    Spark."""
 
     bind: Bind
     events: Events
     arguments: dict[str, object]
+    keep: Keep | None = None
 
     def over(self, events: Events) -> Trials:
         return replace(self, events=events)
 
     def candidates(self, query: EventQuery, most: int = MOST, exact: bool = False) -> Candidates:
-        """At most so many candidates of a query, the first ones that the engine comes to. exact: where there is too much
-        to search, that is the error that the query itself has; else there is no telling."""
+        """At most so many candidates of a query, the first ones that the engine comes to. exact: where there is too
+        much to search, that is the error that the query itself has; else there is no telling."""
         bound = self.bind(replace(query, returns=query.returns or ()))
         within = bound.plan.within
         rows = self._rows(query, within)
@@ -135,12 +150,12 @@ class Trials:
             np.ascontiguousarray(self.events.end[rows]),
         )
         matcher = spec.open()
-        returning = LocalQuery(replace(bound, plan=plan), self.arguments) if query.returns or plan.keeps else None
+        result = bound.result if query.returns or plan.keeps else None
         found: list[Candidates] = []
         count, more = 0, False
         try:
-            for lists in self._found(matcher, batch, rows.start):
-                some = self._kept(matcher, batch, lists, rows.start, returning, most - count)
+            for _, lists in matcher.matches_in(batch, END_OF_TIME):
+                some = self._kept(matcher, batch, lists, rows.start, result, most - count)
                 if len(some):
                     found.append(some)
                     count += len(some)
@@ -178,17 +193,13 @@ class Trials:
         columns = (*plan.input_columns, IN_RANGE)
         return replace(plan, local=local, input_columns=columns, types={**plan.types, IN_RANGE: "boolean"}), table
 
-    def _found(self, matcher: EventPatternMatcher, batch: EventBatch, base: int) -> Iterator[FoundMatches]:
-        for _, found in matcher.matches_in(batch, END_OF_TIME):
-            yield found
-
     def _kept(
         self,
         matcher: EventPatternMatcher,
         batch: EventBatch,
         found: FoundMatches,
         base: int,
-        returning: LocalQuery | None,
+        result: Result | None,
         room: int,
     ) -> Candidates:
         """Of some matches those that begin in the range, with what RETURN gives for them."""
@@ -202,24 +213,48 @@ class Trials:
         if self.events.last is not None:
             keep &= start <= self.events.last
         which = np.flatnonzero(keep)
-        full = len(which) > room
-        which = which[:room]
-        values = None
-        if returning is not None and len(which):
+        values, full = None, False
+        if result is None or not result.conditions:
+            full, which = len(which) > room, which[:room]
+        if result is not None and len(which):
             lists = _selected(offsets, rows, variables, which)
             some = FoundMatches(len(which), lambda: given_lists(*lists))
-            tables = list(matcher.output.tables(batch, some))
-            columns, tests = returning.values(retyped(pa.concat_tables(tables)))
-            values = pa.table({name: column for name, column in columns})
-            if tests:
-                holds = reduce(pc.and_, tests)
-                mask = np.asarray(pa.chunked_array([holds]) if isinstance(holds, pa.Array) else holds)
-                values, which = values.filter(pa.array(mask)), which[mask]
+            matched = pa.concat_tables(matcher.output.tables(batch, some))
+            holds = self._holds(result, matched)
+            which = which[holds]
+            full = full or len(which) > room
+            asked = [one for one in result.columns if one.name not in (MATCH_START, MATCH_END)]
+            which = which[:room]
+            matched = matched.filter(pa.array(holds)).slice(0, room)
+            values = self._evaluated(result, asked, matched) if asked else None
         offsets_, rows_, variables_ = _selected(offsets, rows, variables, which)
         called = np.array([name.split(MARK)[0] for name in matcher.plan.variables], object)
         return Candidates(
             offsets_, rows_.astype(np.int64) + base, called[variables_], start[which], end[which], full, values
         )
+
+    def _holds(self, result: Result, matched: pa.Table) -> np.ndarray:
+        """Where the conditions hold that are tested on whole matches."""
+        if not result.conditions:
+            return np.ones(matched.num_rows, np.bool_)
+        try:
+            tests = self._evaluated(result, result.conditions, matched)
+        except EpisodeUnsupportedError:
+            if self.keep is None:
+                raise
+            return self.keep(matched, [one.sql for one in result.conditions])
+        return np.asarray(reduce(pc.and_, [one.fill_null(False) for one in tests.columns]))
+
+    def _evaluated(self, result: Result, measures: Sequence[PlannedMeasure], matched: pa.Table) -> pa.Table:
+        """Expressions over the output of a matcher; an error where one of them needs Spark."""
+        scalars = Scalars(retyped(matched), arguments=self.arguments)
+        columns = {}
+        for one in measures:
+            try:
+                columns[one.name] = scalars.evaluate(tree_of(one.sql))
+            except (NeedsSpark, Unreadable, Mistake):
+                raise needs_spark(one.original, result.source, one.span) from None
+        return pa.table(columns)
 
 
 def _selected(
@@ -253,13 +288,13 @@ def _begins_with_an_event(query: EventQuery) -> bool:
     """Does nothing before its first event count?"""
     pattern = query.pattern
     return isinstance(pattern, EventClass) or (
-        isinstance(pattern, Sequence) and isinstance(parts_of(pattern)[0], EventClass)
+        isinstance(pattern, syntax.Sequence) and isinstance(parts_of(pattern)[0], EventClass)
     )
 
 
 def _first_event(query: EventQuery) -> str | None:
     """The variable of the event that begins every match, where there is one such variable and it has one place."""
-    if not isinstance(query.pattern, (EventClass, Sequence)):
+    if not isinstance(query.pattern, (EventClass, syntax.Sequence)):
         return None
     first = next((part for part in parts_of(query.pattern) if not isinstance(part, Negation)), None)
     if not isinstance(first, EventClass):

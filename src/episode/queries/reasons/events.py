@@ -7,7 +7,7 @@ does, whatever the pattern is made of.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -25,7 +25,7 @@ from episode.plan.run_options import RunOptions
 from episode.queries.inspecting import Inspected
 from episode.queries.language import Given, Input
 from episode.queries.languages.events import BoundEventPattern, EventPatterns, strategy_of
-from episode.queries.reasons.event_failures import WIDER, Failures
+from episode.queries.reasons.event_failures import FURTHER, WIDER, Failures
 from episode.queries.reasons.event_steps import (
     COMPONENT,
     CONDITION,
@@ -34,14 +34,15 @@ from episode.queries.reasons.event_steps import (
     alternatives_of,
     choosing,
     is_single,
+    of_one_round,
     parts_of,
     steps_of,
 )
-from episode.queries.reasons.event_trials import Candidates, Events, Trials
+from episode.queries.reasons.event_trials import Candidates, Events, Keep, Trials
 from episode.queries.reasons.event_words import Words
 from episode.queries.reasons.finding import Asked, Finding
 from episode.queries.reasons.times import earlier
-from episode.queries.reasons.wording import counted
+from episode.queries.reasons.wording import counted, no_events
 
 FOUND = 100
 """Matches that are counted where there are some."""
@@ -55,13 +56,19 @@ def reasons(inspected: Inspected, asked: Asked) -> tuple[Finding, ...]:
         query, inspected.events.input(frame.sparkSession, query, placed.run), inspected.events.given, placed.run
     )
     table = inspected.rows(asked.key, question.times_read(asked))
-    return question.findings(table, dict(inspected.bound.derived), inspected.keys, asked)
+
+    def keep(matched: pa.Table, conditions: Sequence[str]) -> np.ndarray:
+        from episode.spark.kept_matches import kept_matches
+
+        return kept_matches(frame.sparkSession, matched, conditions, placed.run.arguments)
+
+    return question.findings(table, dict(inspected.bound.derived), inspected.keys, asked, keep)
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """A pattern built up step by step. passed: the steps that have candidates, with them. failed: the first one that has
-    none."""
+    """A pattern built up step by step. passed: the steps that have candidates, with them. failed: the first one that
+    has none."""
 
     passed: tuple[tuple[Step, Candidates], ...]
     failed: Step | None
@@ -69,7 +76,7 @@ class Attempt:
 
 @dataclass(frozen=True)
 class Question:
-    """An event pattern that is asked about: bound to its input, with its strategy in the query and nothing to return."""
+    """An event pattern that is asked about, bound to its input: its strategy is in the query; nothing is returned."""
 
     query: EventQuery
     input: Input
@@ -114,10 +121,17 @@ class Question:
         return least, None if asked.last is None else earlier(asked.last, -within * WIDER)
 
     def findings(
-        self, table: pa.Table, derived: Mapping[str, str], keys: tuple[str, ...], asked: Asked
+        self,
+        table: pa.Table,
+        derived: Mapping[str, str],
+        keys: tuple[str, ...],
+        asked: Asked,
+        keep: Keep | None = None,
     ) -> tuple[Finding, ...]:
         """table: the rows of the key, in any order. derived: columns in it that were computed for the pattern, by their
-        SQL."""
+        SQL. keep: tests the conditions that only Spark evaluates."""
+        if table.num_rows == 0:
+            return (no_events(asked.key),)
         times = self.bound.plan.times
         order = InputOrder((), (OrderKey(times.end),), needs_time=True, start=times.start)
         batch = events_of(retyped(table), order, KeyCoder(()))
@@ -130,7 +144,7 @@ class Question:
         zone = getattr(asked.first if asked.first is not None else asked.last, "tzinfo", None)
         tables = {name: one.columns for name, one in self.input.tables.items()}
         words = Words(self.query, plain, times.end, times.type, tables, keys, zone)
-        return tuple(self._answer(Trials(self.bind, events, dict(self.run.arguments)), words))
+        return tuple(self._answer(Trials(self.bind, events, dict(self.run.arguments), keep), words))
 
     def _image(self, table: pa.Table, value: Any) -> int | None:
         """A time as an integer."""
@@ -199,8 +213,11 @@ class Question:
         found: list[Finding] = []
         assert step.part is not None
         inner = replace(failures, trials=stretch)
-        for alternative in alternatives_of(step.part.part if isinstance(step.part, Closure) else step.part):
-            query = replace(step.query, pattern=alternative)
+        part, query = step.part, step.query
+        if isinstance(part, Closure):
+            part, query = part.part, of_one_round(query, part)
+        for alternative in alternatives_of(part):
+            query = replace(query, pattern=alternative)
             if isinstance(alternative, EventClass):
                 lacking, _ = inner.lacking(query, alternative, stretch, 1)
                 if lacking is None:
@@ -221,7 +238,7 @@ class Question:
             return []
         query = replace(self.query, strategy=Strategy.ANY, pattern=choosing(self.query.pattern))
         try:
-            found = trials.candidates(query)
+            found = trials.over(trials.events.beginning(FURTHER)).candidates(query)
         except EpisodeError:
             return []
         if len(found) == 0:
@@ -250,7 +267,7 @@ class Question:
         return [Finding("strategy", f"{message}.", span if span.end > span.start else None, at, data=data)]
 
     def _taken_instead(self, trials: Trials, events: Mapping[str, list[int]]) -> tuple[str, int, int] | None:
-        """The first event of a match that skip-till-next-match does not take: its variable, its row, and what it takes."""
+        """The first event of a match that skip-till-next-match does not take: its variable, its row, what is taken."""
         first = min(row for rows in events.values() for row in rows)
         for step, _ in self.attempt(trials, self.query).passed:
             found = trials.candidates(step.query)

@@ -182,8 +182,8 @@ class Failures:
         ends = [f"{names[end[0]]}.{end[2:]}" for end in (miss.one, miss.other)]
         needed = "equal" if miss.how == "=" else "be before"
         message = (
-            f"{text} does not hold for any candidate; nearest: {described[0]} is in the relation {miss.actual.value} to "
-            f"{described[1]}. For {miss.nearest.value}, {ends[0]} would have to {needed} {ends[1]}; it is off by "
+            f"{text} does not hold for any candidate; nearest: {described[0]} is in the relation {miss.actual.value} "
+            f"to {described[1]}. For {miss.nearest.value}, {ends[0]} would have to {needed} {ends[1]}; it is off by "
             f"{self.words.length(miss.off)}."
         )
         data: dict[str, object] = {
@@ -205,8 +205,7 @@ class Failures:
     def _pairs(
         self, constraint: Constraint, before: Chosen | None
     ) -> tuple[tuple[np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        """Pairs of situations (start, end, does it last) that may be meant: those of the candidates that there are, with
-        those near them."""
+        """Pairs of situations (start, end, does it last) that may be meant: the candidates' with those near them."""
         known = () if before is None else before.symbols
         left, right = self._situations(constraint.left, before), self._situations(constraint.right, before)
         if constraint.left in known and constraint.right in known:

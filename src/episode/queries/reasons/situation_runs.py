@@ -13,9 +13,10 @@ from episode.plan.situations.plan import SituationPlan
 
 @dataclass(frozen=True)
 class Runs:
-    """Situations of one symbol in order, whatever their durations. start, end: times; of one that lasts at the end of the
-    events, end is the time of the last event, and `lasting` says so. first, last: the rows with which they begin and
-    end."""
+    """Situations of one symbol in order, whatever their durations.
+
+    start, end: times; of one that lasts at the end of the events, the time of the last event, and `lasting` says so.
+    first, last: the rows with which they begin and end."""
 
     start: np.ndarray
     end: np.ndarray

@@ -27,6 +27,7 @@ from episode.queries.reasons.situation_failures import Failures
 from episode.queries.reasons.situation_runs import runs_of
 from episode.queries.reasons.situation_trials import Chosen, Place, Trials
 from episode.queries.reasons.situation_words import Words
+from episode.queries.reasons.wording import no_events
 
 FOUND = 100
 """Matches that are counted where there are some."""
@@ -90,6 +91,8 @@ class Question:
     def findings(self, table: pa.Table, derived: Mapping[str, str], asked: Asked) -> tuple[Finding, ...]:
         """table: the rows of the key, in any order. derived: columns in it that were computed for the pattern, by their
         SQL."""
+        if table.num_rows == 0:
+            return (no_events(asked.key),)
         plan = self.bound.plan
         batch = events_of(retyped(table), InputOrder((), (OrderKey(plan.time),), needs_time=True), KeyCoder(()))
         named = {sql: batch.table.column(name) for sql, name in derived.items()}

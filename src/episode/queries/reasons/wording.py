@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from episode.plan.types import is_integer
+from episode.queries.reasons.finding import Finding
 from episode.queries.reasons.plain import plain
 
 UNITS = ((86_400_000_000, "d"), (3_600_000_000, "h"), (60_000_000, "min"), (1_000_000, "s"), (1_000, "ms"), (1, "µs"))
@@ -45,3 +46,8 @@ def counted(number: int, more: bool, what: str, plural: str | None = None) -> st
 
 def together(parts: Sequence[str], word: str = "and") -> str:
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} {word} {parts[-1]}"
+
+
+def no_events(key: Mapping[str, object]) -> Finding:
+    """There is nothing at the key."""
+    return Finding("missing", f"There are no events{f' with {listed(key)}' if key else ''}.", count=0)
