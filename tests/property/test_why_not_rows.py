@@ -128,12 +128,14 @@ def check_attempt(case: Case, attempt: Attempt) -> None:
     assert [case.labels(one.instructions) for one in attempt.matches] == [
         tuple(step.label for step in one.path) for one in expected
     ]
-    if expected:
-        check_others(case, attempt)
-        return
     traced = case.traced(attempt)
     incremental = case.clause.match_mode is MatchMode.INCREMENTAL
     ways = [path for path in traced.complete() if path or not incremental]
+    if expected:
+        explored = case.attempts.outcomes.explored(attempt.start, attempt.number, MANY)
+        assert case.labels(explored.accepted[0].instructions) == tuple(step.label for step in ways[0])
+        check_others(case, attempt)
+        return
     assert bool(ways) == bool(attempt.accepted)
     if ways:
         check_passed_over(case, attempt, ways)
