@@ -9,7 +9,6 @@ from episode.errors import EpisodeAnalysisError, EpisodeError
 from episode.pictures.charts.drawing import spec_of
 from episode.pictures.look import Look
 from episode.pictures.looking import WIDTH, look
-from episode.queries.origins import PlacedPattern, origin_of
 
 if TYPE_CHECKING:
     from episode.pictures.picture import Picture
@@ -22,26 +21,19 @@ def plot(result: object, *, width: int = WIDTH, height: int | None = None, **wis
     check_installed()
     if height is not None and (isinstance(height, bool) or not isinstance(height, int) or height < 40):
         raise EpisodeAnalysisError(f"height={height!r}: a number of pixels from 40 on is needed.")
-    ahead = Thread(target=_load, args=(origin_of(result).pattern(wish.get("pattern")),), daemon=True)
+    ahead = Thread(target=_load, daemon=True)
     ahead.start()
     shown = look(result, width=width, **wish)
     ahead.join()
     return chart_of(shown, width, height)
 
 
-def _load(placed: PlacedPattern) -> None:
-    """What takes its time when it is first used, while Spark reads the rows: Altair, and kernels that are compiled."""
-    from episode.matchers.compiled import groups_of, is_compiled
+def _load() -> None:
+    """What takes its time when it is first used, while Spark reads the rows."""
     from episode.matchers.loading import load
-    from episode.matchers.running import run
     from episode.pictures import picture  # noqa: F401
 
     load()
-    if placed.language.name != "row pattern":
-        return  # others have many kernels, of which a pattern needs a few
-    for spec, table in placed.language.samples():
-        if all(is_compiled(group) for group in groups_of(spec)):
-            run(spec, table)
 
 
 def chart_of(shown: Look, width: int = WIDTH, height: int | None = None) -> Picture:
