@@ -207,6 +207,14 @@ def test_limits_are_said() -> None:
     assert "1 attempts were given up after 50 steps in all, and may come farther." in findings[-1].message
 
 
+def test_a_loop_that_takes_everything_hides_nothing() -> None:
+    """The steps end before the loop does; what comes after it is tried, too."""
+    findings = ask(V.format("", "UP AS price > 99"), [1.0] * 500, 0, 0, most_steps=50)
+    assert [one.kind for one in findings] == ["condition", "limit"]
+    assert "UP failed at 2026-01-05 10:04:" in findings[0].message
+    assert "price 1.0 > 99 is false." in findings[0].message
+
+
 def test_without_an_order_rows_have_numbers() -> None:
     (finding,) = ask("MEASURES A.price AS a PATTERN (A B C) DEFINE C AS price > 9", [1, 2, 3], None, None)[:1]
     assert "C failed at row 3: price 3.0 > 9 is false. The attempt had begun at row 1 and taken A B." in finding.message

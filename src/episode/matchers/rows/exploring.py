@@ -107,16 +107,18 @@ class Explorer:
         alike: bool = False,
         windowed: bool = True,
         shortest: bool = False,
+        reluctant: bool = False,
     ) -> Explored:
         """All that can be found from a start row, until there are so many ways through the pattern.
 
         number: of the last match before it. steps: after so many the search is given up. alike: are ways of interest
         that go on as one before them did? Ways with the same labels are one. windowed: does WITHIN hold? shortest: of
-        all ways through the pattern, only those are wanted that are shorter than the ones before.
+        all ways through the pattern, only those are wanted that are shorter than the ones before. reluctant: at every
+        choice, the other side first.
         """
         found = Explored(start, number)
         known: set[tuple[int, ...]] = set()
-        for depth, path in self._ways(found, steps, windowed, remembers=self.remembers and not alike):
+        for depth, path in self._ways(found, steps, windowed, self.remembers and not alike, reluctant):
             if shortest:
                 found.accepted = [(depth, path)]
                 found.shorter_than = depth
@@ -130,7 +132,9 @@ class Explorer:
                 break
         return found
 
-    def _ways(self, found: Explored, most: int, windowed: bool, remembers: bool) -> Iterator[tuple[int, Path]]:
+    def _ways(
+        self, found: Explored, most: int, windowed: bool, remembers: bool, reluctant: bool
+    ) -> Iterator[tuple[int, Path]]:
         trial, code, start = self.trial, self.code, found.start
         trial.begin(start, found.number)
         rows, time = len(trial.events), trial.events.time
@@ -138,6 +142,7 @@ class Explorer:
         stack: list[tuple[int, int, Path, int]] = []
         loop_rows = [-1] * (trial.program.loops + 1)
         seen: set[tuple[int, int]] = set()
+        sooner, later = (SECOND, FIRST) if reluctant else (FIRST, SECOND)
         row, pc = start, 0
         path: Path = None
         while True:
@@ -172,8 +177,8 @@ class Explorer:
                     failed = (slot, row) in seen
                     seen.add((slot, row))
                 if not failed:
-                    stack.append((instruction[SECOND], row, path, -1))
-                    pc = instruction[FIRST]
+                    stack.append((instruction[later], row, path, -1))
+                    pc = instruction[sooner]
             elif operation == oc.JUMP:
                 pc = instruction[FIRST]
             elif operation in (oc.START, oc.END):

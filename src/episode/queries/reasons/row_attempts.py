@@ -71,6 +71,10 @@ class Outcomes:
         """A start row without a match: how far do the ways from it lead?"""
         incremental = self.plan.rules.mode is MatchMode.INCREMENTAL
         explored = self.explorer.explore(start, number, steps, ways=steps if incremental else 1)
+        if not explored.complete and not explored.failures:
+            # A loop that takes very many rows: what would come after it has not been tried yet.
+            spent, explored = explored.steps, self.explorer.explore(start, number, steps, reluctant=True)
+            explored = replace(explored, steps=explored.steps + spent, complete=False)
         accepted = [path for depth, path in explored.accepted if depth or not incremental]
         too_long, spent = None, explored.steps
         if not accepted and any(kind == WINDOW for kind, _ in explored.failures):
