@@ -36,7 +36,7 @@ from episode.queries.reasons.wording import counted, listed
 WIDER = 4
 """How many times longer than WITHIN a match may take to be spoken of as one outside it."""
 FURTHER = 20_000
-"""Events of the range with which a match may begin that is sought outside WITHIN, or by another strategy."""
+"""Events of the range with which a match may begin, where there is none: reasons are sought for these."""
 COMPARISONS = (exp.LT, exp.LTE, exp.GT, exp.GTE, exp.EQ, exp.NEQ)
 
 
@@ -193,7 +193,7 @@ class Failures:
             return None
         wider = replace(query, within=replace(query.within, amount=query.within.amount * WIDER))
         try:
-            found = self.trials.over(self.trials.events.beginning(FURTHER)).candidates(wider)
+            found = self.trials.candidates(wider)
         except EpisodeError:
             return None
         if len(found) == 0:
@@ -284,7 +284,7 @@ class Failures:
             message = f"{base}, for example {candidate}."
             return [Finding("negated", message, step.span, count=len(before))]
         row = max(row for rows in forbidding.values() for row in rows)
-        (name, *_), values = forbidding, {}
+        (name, *_), values = forbidding, dict[str, object]()
         for one, rows in forbidding.items():
             values |= {f"{one}.{column}": value for column, value in self.words.values(one, rows[0]).items()}
         message = f"{base}: {self.words.candidate(forbidding)} forbids {candidate}."

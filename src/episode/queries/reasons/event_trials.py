@@ -185,11 +185,11 @@ class Trials:
                 table = table.append_column(name, known.slice(rows.start, rows.stop - rows.start))
             else:
                 table = table.append_column(name, Scalars(table, arguments=self.arguments).evaluate(tree_of(sql)))
-        name = _first_event(query)
-        if name is None or name not in plan.local:
+        first = _first_event(query)
+        if first is None or first not in plan.local:
             return plan, table
         table = table.append_column(IN_RANGE, pa.array(self.events.in_range[rows]))
-        local = {**plan.local, name: (*plan.local[name], Load(IN_RANGE, Current(0), "boolean"))}
+        local = {**plan.local, first: (*plan.local[first], Load(IN_RANGE, Current(0), "boolean"))}
         columns = (*plan.input_columns, IN_RANGE)
         return replace(plan, local=local, input_columns=columns, types={**plan.types, IN_RANGE: "boolean"}), table
 

@@ -144,7 +144,15 @@ class Question:
         zone = getattr(asked.first if asked.first is not None else asked.last, "tzinfo", None)
         tables = {name: one.columns for name, one in self.input.tables.items()}
         words = Words(self.query, plain, times.end, times.type, tables, keys, zone)
-        return tuple(self._answer(Trials(self.bind, events, dict(self.run.arguments), keep), words))
+        said: list[Finding] = []
+        if first is not None and first == last and not events.in_range.any():
+            nearest = int(np.argmin(np.abs(events.start - first)))
+            events = events.asked_at(int(events.start[nearest]), int(events.start[nearest]))
+            message = (
+                f"No event begins at this time. What follows is about the nearest one, at {words.moment(nearest)}."
+            )
+            said = [Finding("no events", message, at=words.time(nearest))]
+        return (*said, *self._answer(Trials(self.bind, events, dict(self.run.arguments), keep), words))
 
     def _image(self, table: pa.Table, value: Any) -> int | None:
         """A time as an integer."""
@@ -158,6 +166,7 @@ class Question:
         found = trials.candidates(self.query, FOUND, exact=True)
         if len(found):
             return [_found(found, words)]
+        whole, trials = trials.events, trials.over(trials.events.beginning(FURTHER))
         failures = Failures(trials, self.strategy, self.bound.plan.within, words)
         answers: list[Finding] = []
         pattern = self.query.pattern
@@ -173,6 +182,10 @@ class Question:
             late = failures.outside_window(self.query, whole=True)
             answers += [] if late is None else [late]
         answers += self._by_another_strategy(trials, words)
+        if whole.last != trials.events.last:
+            answers.append(
+                Finding("bound", f"All this is about the first {FURTHER:,} events of the range that was asked for.")
+            )
         return [*answers, *tallies]
 
     def attempt(self, trials: Trials, query: EventQuery) -> Attempt:
@@ -215,7 +228,7 @@ class Question:
         inner = replace(failures, trials=stretch)
         part, query = step.part, step.query
         if isinstance(part, Closure):
-            part, query = part.part, of_one_round(query, part)
+            query, part = of_one_round(query, part), part.part
         for alternative in alternatives_of(part):
             query = replace(query, pattern=alternative)
             if isinstance(alternative, EventClass):
@@ -238,7 +251,7 @@ class Question:
             return []
         query = replace(self.query, strategy=Strategy.ANY, pattern=choosing(self.query.pattern))
         try:
-            found = trials.over(trials.events.beginning(FURTHER)).candidates(query)
+            found = trials.candidates(query)
         except EpisodeError:
             return []
         if len(found) == 0:

@@ -165,7 +165,7 @@ class Failures:
                 Finding("relation", f"{text} holds for no pair of situations.", constraint.span, count=count),
                 *near,
             ]
-        off = distances(mask, a, b)
+        off = distances(mask, a[:2], b[:2])
         off = np.where(off == 0, np.iinfo(np.int64).max, off) if (off > 0).any() else off
         nearest = int(np.argmin(off))
         one, other = ((int(side[0][nearest]), int(side[1][nearest])) for side in (a, b))
@@ -174,7 +174,7 @@ class Failures:
             self.words.situation(left, *one, bool(a[2][nearest])),
             self.words.situation(right, *other, bool(b[2][nearest])),
         )
-        if not (distances(mask, a, b) > 0).any():
+        if not (distances(mask, a[:2], b[:2]) > 0).any():
             message = f"{text} is not certain: {described[0]}, and {described[1]}."
             return [Finding("unfinished", message, constraint.span, self.words.value(one[0]), count=count), *near]
         miss = miss_of(mask, one, other)

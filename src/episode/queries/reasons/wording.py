@@ -50,4 +50,4 @@ def together(parts: Sequence[str], word: str = "and") -> str:
 
 def no_events(key: Mapping[str, object]) -> Finding:
     """There is nothing at the key."""
-    return Finding("missing", f"There are no events{f' with {listed(key)}' if key else ''}.", count=0)
+    return Finding("no events", f"There are no events{f' with {listed(key)}' if key else ''}.", count=0)
