@@ -165,7 +165,7 @@ def write_report(data: samples.SampleFiles, path: Path) -> Path:
 
     scene = next(one for one in SCENES if one.name == REPORTED)
     path.parent.mkdir(parents=True, exist_ok=True)
-    return episode.report(_result(scene, data), path, title="V-shapes in a day of stock prices", plots=6).resolve()
+    return episode.report(_result(scene, data), path, title="V-shapes in a day of stock prices", plots=4).resolve()
 
 
 def _result(scene: Scene, data: samples.SampleFiles) -> DataFrame:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from episode.errors import EpisodeError
@@ -13,6 +14,7 @@ from episode.reports.wording import Clock, counted
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from episode.pictures.look import Look
     from episode.spark.statistics import KeyCount, Match, MatchTable, Totals
 
 _SPECIAL = {
@@ -24,6 +26,8 @@ _SPECIAL = {
 }
 WIDTH = 520
 """Of a picture, in pixels: two stand side by side."""
+LONGEST_TITLE = 62
+AT_ONCE = 4
 NOT_INSTALLED = (
     "Pictures of single matches are left out: they need altair and vl-convert (pip install 'episode[plot]')."
 )
@@ -87,23 +91,34 @@ class Drawing:
             check_installed()
         except EpisodeError:
             return (), NOT_INSTALLED
-        return tuple(map(self._picture, chosen)), ""
+        with ThreadPoolExecutor(AT_ONCE) as threads:  # Spark's answers to small questions are mostly waited for
+            looks = threads.map(self._look, chosen)
+            return tuple(map(self._picture, chosen, looks)), ""
 
-    def _picture(self, chosen: TellingMatch) -> Picture:
-        from episode.pictures.looking import look
+    def _picture(self, chosen: TellingMatch, seen: Look | EpisodeError) -> Picture:
         from episode.pictures.plotting import chart_of
+
+        caption = self._caption(chosen.match)
+        if isinstance(seen, EpisodeError):
+            return Picture(chosen.why, caption, None, f"It could not be drawn: {seen.message}")
+        if len(seen.title) > LONGEST_TITLE:  # a title that is wider than the picture would make the picture smaller
+            seen = replace(seen, title=f"{seen.title[: LONGEST_TITLE - 1]}…")
+        return Picture(chosen.why, caption, chart_of(seen, WIDTH).to_svg())
+
+    def _look(self, chosen: TellingMatch) -> Look | EpisodeError:
+        """What is drawn, or why it cannot be."""
+        from episode.pictures.looking import look
 
         match = chosen.match
         length = match.end - match.start
-        around = max(0.75 * length, min(self.least, 3 * length)) if length else self.least
+        around = max(0.75 * length, min(self.least, length)) if length else self.least
         between = (self._time(match.start - around), self._time(match.end + around))
         key = dict(zip(self.keys, match.key, strict=True)) if self.keys else None
         choose = "shortest" if chosen.why == _SPECIAL["shortest"] else "longest"
         try:
-            seen = look(self.result, pattern=self.pattern, key=key, between=between, choose=choose, width=WIDTH)
-            return Picture(chosen.why, self._caption(match), chart_of(seen, WIDTH).to_svg())
+            return look(self.result, pattern=self.pattern, key=key, between=between, choose=choose, width=WIDTH)
         except EpisodeError as error:
-            return Picture(chosen.why, self._caption(match), None, f"It could not be drawn: {error.message}")
+            return error
 
     def _time(self, value: float) -> object:
         return self.clock.at(value) if self.clock.clock else value
