@@ -20,7 +20,7 @@ def main(directory: Path = HERE) -> None:
     with sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
         page = browser.new_page(viewport=SIZE)
-        page.set_default_timeout(120_000)
+        page.set_default_timeout(240_000)
         page.goto(serving.address)
         page.locator(".example[data-name=v_shape]").click()
         page.locator("#editor-text").evaluate("(area) => area.blur()")
