@@ -56,7 +56,7 @@ def test_a_table_for_each_class(spark: SparkSession) -> None:
     buy = pa.table({"ts": [1, 5], "price": [3, 4]})
     sell = pa.table({"ts": [3, 8], "price": [9, 2]})
     hold = pa.table({"ts": [2], "much": [7]})
-    found = episode.match({"buy": buy, "sell": sell, "hold": hold}, text, time="ts", spark=spark)
+    found = episode.match(text, time="ts", spark=spark, buy=buy, sell=sell, hold=hold)
     answer = episode.why_not(found, at=1)
     assert answer.findings[0].kind == "negated"
     assert answer.findings[0].values == {"hold.much": 7}

@@ -261,11 +261,9 @@ class _Building:
         if not self.whole:
             stripped = [part if isinstance(part, Negation) else without_negations(part) for part in parts]
             parts = [part for part in stripped if part is not None]
-        outer = self.query.pattern
-        if len(parts) == 1:
-            pattern = parts[0]
-        else:
-            assert isinstance(outer, (Sequence, Conjunction, Disjunction))  # others have one part
+        pattern, outer = parts[0], self.query.pattern
+        if len(parts) > 1:
+            assert isinstance(outer, (Sequence, Conjunction))
             pattern = replace(outer, parts=tuple(parts))
         conditions = tuple(one for index, one in enumerate(self.query.conditions) if index in self.held)
         return Step(kind, replace(self.query, pattern=pattern, conditions=conditions), part, condition)

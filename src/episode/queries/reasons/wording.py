@@ -15,8 +15,7 @@ def length(amount: int, time_type: str) -> str:
     """A duration: a number where time is one, else with its units."""
     if is_integer(time_type):
         return f"{amount:,}"
-    parts: list[str] = []
-    left = amount
+    parts, left = list[str](), amount
     for size, unit in UNITS:
         if left >= size and len(parts) < 2:
             parts.append(f"{left // size} {unit}")
