@@ -64,14 +64,14 @@ def series_of(table: pa.Table, name: str) -> Series:
         return Series(name, np.asarray(pc.fill_null(values, float("nan")), np.float64))
     encoded = pc.cast(column, pa.string()).combine_chunks().dictionary_encode()
     codes = np.asarray(pc.fill_null(encoded.indices, -1), np.int64)
-    names = encoded.dictionary.to_pylist()
+    names = encoded.dictionary
     counts = np.bincount(codes[codes >= 0], minlength=len(names))
     kept = sorted(np.argsort(-counts, kind="stable")[: MOST_CATEGORIES - (len(names) > MOST_CATEGORIES)])
     place = np.full(len(names) + 1, len(kept), np.float64)
     place[kept] = np.arange(len(kept))
     place[-1] = np.nan
     rest = (OTHERS,) if len(names) > len(kept) else ()
-    return Series(name, place[codes], (*(names[one] for one in kept), *rest))
+    return Series(name, place[codes], (*(names[one].as_py() for one in kept), *rest))
 
 
 def columns_in(scalars: Iterable[Scalar]) -> Iterator[str]:

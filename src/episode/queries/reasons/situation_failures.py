@@ -141,7 +141,7 @@ class Failures:
             sides = [scalars.evaluate(side.copy().transform(named)) for side in (tree.this, tree.expression)]
             one, other = (np.asarray(pa.array(side).cast(pa.float64()).to_numpy(False), float) for side in sides)
         except (NeedsSpark, Mistake, EpisodeError, pa.ArrowInvalid, pa.ArrowNotImplementedError, KeyError):
-            return {}, None
+            return {}, None  # sides that are no numbers here have no nearest row; the finding stands without an example
         distance = np.broadcast_to(np.abs(one - other), table.num_rows)
         if np.isnan(distance).all():
             return {}, None
