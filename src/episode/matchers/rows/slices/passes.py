@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 from episode.kernels.outcomes import TIMED_OUT, UNMATCHED
 from episode.kernels.rows import matching as kernel
 from episode.kernels.rows.arrays import Found
-from episode.kernels.rows.chains import adopt, join, visit
+from episode.kernels.rows.slices.chains import adopt, join, visit
 from episode.matchers.assembly import Matches, output_tables
 from episode.matchers.columns import concat, from_bytes, to_bytes
 from episode.matchers.keys import KeyCoder
