@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -11,7 +12,10 @@ from episode.matchers.fingerprint import column_types, fingerprint
 from episode.matchers.limits import STEP_BUDGET, StateLimit
 from episode.matchers.protocol import InputOrder, OrderKey, Traits
 from episode.matchers.rows.matcher import RowPatternMatcher
+from episode.matchers.rows.slices.output import OwnedOutput
+from episode.matchers.rows.slices.overlap import slicing_of
 from episode.matchers.rows.traits import traits_of
+from episode.matchers.slicing import SliceBounds, SlicePart, Slicing, Unsliced
 from episode.matchers.stages import StageClock
 from episode.plan.rows.plan import RowPatternPlan
 
@@ -52,8 +56,33 @@ class RowPatternSpec:
     def traits(self) -> Traits:
         return traits_of(self.plan)
 
+    @property
+    def slicing(self) -> Slicing | Unsliced:
+        """What `Sliceable` says."""
+        return slicing_of(self.plan, self.input_schema)
+
     def open(self) -> RowPatternMatcher:
         return RowPatternMatcher(self)
+
+    def open_slice(self, bounds: SliceBounds) -> RowPatternMatcher:
+        """What `Sliceable` says."""
+        matcher = self.open()
+        matcher.output = OwnedOutput(self.plan, matcher.program.label_of, self.output_schema, bounds)
+        return matcher
+
+    def first_pass(self, tables: Iterable[pa.Table], bounds: SliceBounds) -> Iterator[SlicePart]:
+        """What `Chained` says."""
+        from episode.matchers.rows.slices.passes import first_pass
+
+        return first_pass(self, tables, bounds)
+
+    def second_pass(
+        self, parts: Iterable[SlicePart], number: int, summaries: Mapping[int, bytes]
+    ) -> Iterator[pa.RecordBatch]:
+        """What `Chained` says."""
+        from episode.matchers.rows.slices.passes import second_pass
+
+        return second_pass(self, parts, number, summaries)
 
     def open_analyzed(self, clock: StageClock) -> RowPatternMatcher:
         """What `Analyzes` says."""
