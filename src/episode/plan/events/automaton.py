@@ -71,6 +71,12 @@ class AutomatonPlan:
     waits: bool
     repeats: bool = False
 
+    @property
+    def looks_before(self) -> bool:
+        """Does a negation stand before the first event, in some way through the pattern?"""
+        first = any(negation.place == FIRST for negation in self.negations)
+        return first or any(one.crosses for one in self.transitions if one.source in self.starts)
+
 
 Compile = Callable[[Conjunct, "str | None"], Expression]
 
