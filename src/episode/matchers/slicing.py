@@ -1,0 +1,239 @@
+"""Time slices: the events of one key are cut by time, and the slices are matched apart from each other.
+
+A slice owns the times first <= time < last, and is fed the events of these times together with those before and after
+them that its matches can need: its overlap. Of the matches that it finds, it hands out those that it owns. Which these
+are, the language says; every match is owned by exactly one slice, whose overlap is enough to find it and to know that
+it is a match. So any cuts give the same matches: *slice invariance*, the law of this file.
+
+Where matches depend on the matches before them (a chain), slices are matched in two passes: see `Chained`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+import pyarrow as pa
+
+from episode.matchers.keys import KeyCoder
+from episode.matchers.ordering import events_of
+from episode.matchers.protocol import EventBatch, InputOrder, Matcher, MatcherSpec, Traits
+from episode.matchers.running import run
+
+FIRST_TIME, LAST_TIME = np.iinfo(np.int64).min, np.iinfo(np.int64).max
+_ARRIVAL = "__episode_arrival"
+
+
+@dataclass(frozen=True)
+class Overlap:
+    """The events of other slices that a slice is fed, those of its key alone.
+
+    Before it: events of the last `before_time` before its first time, and the last `before_rows` events before these.
+    After it: events from its end on until `after_time` after it, and the first `after_rows` events after these.
+    More of them do no harm, as long as they come further away from the slice.
+    """
+
+    before_time: int = 0
+    before_rows: int = 0
+    after_time: int = 0
+    after_rows: int = 0
+
+    @property
+    def time(self) -> int:
+        """Cuts that are less than this apart would only copy events."""
+        return max(self.before_time, self.after_time)
+
+
+@dataclass(frozen=True)
+class Slicing:
+    """How the matches of a pattern can be found in slices of time.
+
+    chained: a match may depend on the matches before it: the spec is `Chained`, and a second pass follows the chain.
+    """
+
+    overlap: Overlap
+    chained: bool = False
+
+
+@dataclass(frozen=True)
+class Unsliced:
+    """Why the events of one key must be matched by one task: a clause that begins with a small letter, for explain."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class SliceBounds:
+    """The times (images, as `EventBatch.time`) that a slice owns: first <= time < last; None: no bound."""
+
+    first: int | None = None
+    last: int | None = None
+
+    def owns(self, time: np.ndarray) -> np.ndarray:
+        """bool: which of these times it owns."""
+        owned = np.ones(len(time), np.bool_)
+        if self.first is not None:
+            owned &= time >= self.first
+        if self.last is not None:
+            owned &= time < self.last
+        return owned
+
+
+@runtime_checkable
+class Sliceable(Protocol):
+    """A MatcherSpec that knows whether its matches can be found in slices of time."""
+
+    @property
+    def slicing(self) -> Slicing | Unsliced: ...
+
+    def open_slice(self, bounds: SliceBounds) -> Matcher:
+        """A new matcher that is fed a slice with its overlap, and hands out the matches alone that the slice owns.
+
+        Not for chained patterns.
+        """
+        ...
+
+
+RESULTS, SUMMARY, HEAD = range(3)
+"""Kinds of `SlicePart`: matches that may be wanted; what all slices must know of this one; rows to match once more."""
+
+
+class SlicePart(NamedTuple):
+    """A piece of what the first pass makes of a slice. order: that of the pieces of a slice."""
+
+    kind: int
+    order: int
+    blob: bytes
+
+
+@runtime_checkable
+class Chained(Sliceable, Protocol):
+    """A MatcherSpec whose matches depend on the matches before them, in slices of time.
+
+    Passes are of one slice of one key. Slices without any row need no first pass, and none of their own in the second.
+    """
+
+    def first_pass(self, tables: Iterable[pa.Table], bounds: SliceBounds) -> Iterator[SlicePart]:
+        """A slice with its overlap, matched as if the matches before it left off where it begins."""
+        ...
+
+    def second_pass(
+        self, parts: Iterable[SlicePart], number: int, summaries: Mapping[int, bytes]
+    ) -> Iterator[pa.RecordBatch]:
+        """The matches that a slice owns.
+
+        parts: all that the first pass made of it, in any order. number: which slice it is. summaries: the blobs of kind
+        SUMMARY of all slices of the key, by number of slice; slices without rows have none.
+        """
+        ...
+
+
+class SliceableSpec(Sliceable, MatcherSpec, Protocol):
+    """A MatcherSpec that is Sliceable."""
+
+
+@dataclass(frozen=True)
+class SliceSpec:
+    """A MatcherSpec for one slice: whatever runs a spec runs this one, on the rows of the slice and its overlap."""
+
+    spec: SliceableSpec
+    bounds: SliceBounds
+
+    @property
+    def kernels(self) -> tuple[str, ...]:
+        """Groups of kernels that it needs."""
+        kernels: tuple[str, ...] = getattr(self.spec, "kernels", ())
+        return kernels
+
+    @property
+    def input_order(self) -> InputOrder:
+        return self.spec.input_order
+
+    @property
+    def input_columns(self) -> tuple[str, ...]:
+        return self.spec.input_columns
+
+    @property
+    def input_schema(self) -> pa.Schema:
+        return self.spec.input_schema
+
+    @property
+    def output_schema(self) -> pa.Schema:
+        return self.spec.output_schema
+
+    @property
+    def fingerprint(self) -> str:
+        return f"{self.spec.fingerprint} from {self.bounds.first} to {self.bounds.last}"
+
+    @property
+    def traits(self) -> Traits:
+        return self.spec.traits
+
+    def open(self) -> Matcher:
+        return self.spec.open_slice(self.bounds)
+
+
+def bounds_between(cuts: Sequence[int]) -> list[SliceBounds]:
+    """The slices between cuts, which grow: one more than there are cuts."""
+    return [SliceBounds(first, last) for first, last in zip([None, *cuts], [*cuts, None], strict=True)]
+
+
+def fed_rows(time: np.ndarray, bounds: SliceBounds, overlap: Overlap) -> tuple[int, int]:
+    """The rows of a key that a slice is fed, from the first to before the last; time: of the key's rows, in order."""
+    begin, end = 0, len(time)
+    if bounds.first is not None:
+        earliest = max(FIRST_TIME, bounds.first - overlap.before_time)
+        begin = max(0, int(np.searchsorted(time, earliest, "left")) - overlap.before_rows)
+    if bounds.last is not None:
+        latest = min(LAST_TIME, bounds.last + overlap.after_time)
+        end = min(len(time), int(np.searchsorted(time, latest, "right")) + overlap.after_rows)
+    return begin, max(begin, end)
+
+
+def slices_of_key(
+    events: EventBatch, table: pa.Table, cuts: Sequence[int], overlap: Overlap
+) -> Iterator[tuple[int, SliceBounds, pa.Table]]:
+    """The rows of a table that the slices are fed, in order of arrival.
+
+    events: those of one key, which have their arrival in the table as a column. Slices that are fed nothing are not
+    among them.
+    """
+    arrival = events.table.column(_ARRIVAL).to_numpy()
+    for number, bounds in enumerate(bounds_between(cuts)):
+        begin, end = fed_rows(events.time, bounds, overlap)
+        if begin < end:
+            yield number, bounds, table.take(pa.array(np.sort(arrival[begin:end])))
+
+
+def run_sliced(spec: SliceableSpec, table: pa.Table, cuts: Sequence[int]) -> pa.Table:
+    """All matches of a table, every key cut at these times (which grow): those of `run`, in another order.
+
+    For tests of the law: all in process, one slice after the other.
+    """
+    slicing = spec.slicing
+    if isinstance(slicing, Unsliced):
+        raise ValueError(f"it cannot be sliced: {slicing.reason}")
+    numbered = table.append_column(_ARRIVAL, pa.array(np.arange(table.num_rows)))
+    events = events_of(numbered, spec.input_order, KeyCoder(spec.input_order.keys))
+    outputs = [spec.output_schema.empty_table()]
+    for begin, end in zip(events.bounds[:-1], events.bounds[1:], strict=True):
+        of_key = EventBatch(events.table.slice(begin, end - begin), events.key[begin:end], events.time[begin:end])
+        slices = slices_of_key(of_key, table, cuts, slicing.overlap)
+        if slicing.chained:
+            assert isinstance(spec, Chained)
+            outputs += _run_chained(spec, slices)
+        else:
+            outputs += [run(SliceSpec(spec, bounds), fed) for _, bounds, fed in slices]
+    return pa.concat_tables(outputs)
+
+
+def _run_chained(spec: Chained, slices: Iterable[tuple[int, SliceBounds, pa.Table]]) -> Iterator[pa.Table]:
+    """Both passes over the slices of one key."""
+    parts = {number: list(spec.first_pass([fed], bounds)) for number, bounds, fed in slices}
+    summaries = {number: part.blob for number, made in parts.items() for part in made if part.kind == SUMMARY}
+    for number, made in parts.items():
+        batches = list(spec.second_pass(made, number, summaries))
+        if batches:
+            yield pa.Table.from_batches(batches)
