@@ -407,6 +407,19 @@ def test_a_fork_into_each_alternative_ends_with_its_own_first_match() -> None:
     assert sorted(run_whole(spec, events)) == sorted([with_c, with_d])
 
 
+def test_what_a_run_passed_over_is_remembered_after_its_window() -> None:
+    """The first B is too near to C; that is asked again when C has left the window of what is still to come."""
+    spec = spec_of("PATTERN !C; A; B WITHIN 10", strategy=Strategy.NEXT)
+    events = [
+        Event(i, time, time, {"type": kind, "k": 1, "x": 1, "y": 1, "s": "a"})
+        for i, (kind, time) in enumerate([("C", 0), ("A", 5), ("B", 8), ("D", 11), ("B", 12)])
+    ]
+    found = [(("A", (1,)), ("B", (4,)))]
+    assert run_whole(spec, events) == found
+    for restore in (False, True):
+        assert run_in_pieces(spec, [events[:4], events[4:]], restore) == found
+
+
 def test_a_negation_in_a_conjunction_ends_where_a_group_begins() -> None:
     spec = spec_of("PATTERN A; A v2 & !B; B+ v4")
     events = [

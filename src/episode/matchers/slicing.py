@@ -81,6 +81,10 @@ class SliceBounds:
         return owned
 
 
+ALL_TIMES = SliceBounds()
+"""Those of a run that is not sliced."""
+
+
 @runtime_checkable
 class Sliceable(Protocol):
     """A MatcherSpec that knows whether its matches can be found in slices of time."""

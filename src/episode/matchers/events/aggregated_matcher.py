@@ -19,9 +19,11 @@ from episode.kernels.times import NEVER
 from episode.matchers.events.aggregated_arrays import aggregated_needs, prepare_aggregated
 from episode.matchers.events.aggregated_output import AggregatedOutput, bucket_of
 from episode.matchers.events.aggregated_search import search
+from episode.matchers.events.slices import decisions_of
 from episode.matchers.events.state import HeldEvents
 from episode.matchers.held import least_by_key
 from episode.matchers.protocol import END_OF_TIME, EventBatch, Snapshot, StateChunk
+from episode.matchers.slicing import ALL_TIMES, SliceBounds
 from episode.plan.events.aggregated import AggregatedPlan
 
 if TYPE_CHECKING:
@@ -45,17 +47,20 @@ class AggregatedReport:
 
 
 class AggregatedMatcher:
-    """Aggregates over all matches of one event pattern, at work on one shard."""
+    """Aggregates over all matches of one event pattern, at work on one shard, or on one slice of it."""
 
-    def __init__(self, spec: AggregatedSpec) -> None:
+    def __init__(self, spec: AggregatedSpec, bounds: SliceBounds = ALL_TIMES) -> None:
         self.spec = spec
         self.plan: AggregatedPlan = spec.plan
         self.needs = aggregated_needs(self.plan)
         self.output = AggregatedOutput(self.plan, spec.output_schema)
         self.state = HeldEvents(self.plan, spec.input_columns, spec.limit)
+        own = decisions_of(bounds)
+        self.state.done, self.last = self._decided(own.done), own.until
         self._report = AggregatedReport()
 
     def feed(self, events: EventBatch, until: int) -> Iterator[pa.Table]:
+        until = min(until, self.last)
         together = self.state.held.joined(events)
         decided = self._decided(until)
         if len(together):
@@ -81,7 +86,7 @@ class AggregatedMatcher:
 
     def _hold(self, events: EventBatch, bits: np.ndarray, decided: int, until: int) -> None:
         """Keep the events that a later match can have."""
-        if until == END_OF_TIME:
+        if until == self.last:
             self.state.held.forget()
             return
         keep = bits != 0

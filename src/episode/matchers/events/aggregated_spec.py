@@ -9,10 +9,12 @@ import pyarrow as pa
 from episode.matchers.events.aggregated_matcher import AggregatedMatcher
 from episode.matchers.events.aggregated_output import aggregated_schema
 from episode.matchers.events.aggregated_search import FEW
+from episode.matchers.events.slices import aggregated_slicing
 from episode.matchers.fingerprint import column_types, fingerprint
 from episode.matchers.limits import StateLimit
 from episode.matchers.protocol import InputOrder, OrderKey, Traits
 from episode.matchers.screen import Screen, screen_of
+from episode.matchers.slicing import SliceBounds, Slicing, Unsliced
 from episode.plan.events.aggregated import AggregatedPlan
 
 
@@ -60,5 +62,12 @@ class AggregatedSpec:
     def traits(self) -> Traits:
         return Traits(dependent="aggregates are of all matches together")
 
+    @property
+    def slicing(self) -> Slicing | Unsliced:
+        return aggregated_slicing(self.plan)
+
     def open(self) -> AggregatedMatcher:
         return AggregatedMatcher(self)
+
+    def open_slice(self, bounds: SliceBounds) -> AggregatedMatcher:
+        return AggregatedMatcher(self, bounds)

@@ -4,6 +4,8 @@ State (`state`): the events that a match to come may still have (those of the la
 anything), and up to which time matches have been handed out. Intermediate results are no state: every feed is cut into
 rounds (`rounds`), and each round builds what it needs from the events of its window (`search`). So plans can change
 between any two rounds.
+
+In a slice of time the matches that are decided before it count as handed out from the beginning.
 """
 
 from __future__ import annotations
@@ -21,11 +23,13 @@ from episode.matchers.events.output import FoundMatches, Output
 from episode.matchers.events.prepare import event_needs, prepare_events
 from episode.matchers.events.rounds import Rounds, horizon_of
 from episode.matchers.events.search import Search
+from episode.matchers.events.slices import decisions_of
 from episode.matchers.events.state import EventState
 from episode.matchers.held import least_by_key
 from episode.matchers.ordering import start_image
 from episode.matchers.prepare import Needs
 from episode.matchers.protocol import END_OF_TIME, EventBatch, Snapshot, StateChunk
+from episode.matchers.slicing import ALL_TIMES, SliceBounds
 from episode.plan.events.report import EventReport
 
 if TYPE_CHECKING:
@@ -33,9 +37,9 @@ if TYPE_CHECKING:
 
 
 class EventPatternMatcher:
-    """One event pattern at work on one shard."""
+    """One event pattern at work on one shard, or on one slice of it."""
 
-    def __init__(self, spec: EventPatternSpec) -> None:
+    def __init__(self, spec: EventPatternSpec, bounds: SliceBounds = ALL_TIMES) -> None:
         self.spec = spec
         self.plan = plan = spec.plan
         self.needs: Needs = event_needs(plan)
@@ -50,6 +54,8 @@ class EventPatternMatcher:
             self.search = ImpreciseSearch(plan, self.rounds, self.adaptation, spec.step_budget, spec.most_records)
             kept = imprecise_horizon(self.horizon, plan.times.imprecise.width)
         self.state = EventState(plan, kept, spec.input_columns, spec.limit)
+        own = decisions_of(bounds)
+        self.state.done, self.last = own.done, own.until
         self.output = Output(plan, spec.output_schema)
 
     def feed(self, events: EventBatch, until: int) -> Iterator[pa.Table]:
@@ -58,6 +64,7 @@ class EventPatternMatcher:
 
     def matches_in(self, events: EventBatch, until: int) -> Iterator[tuple[EventBatch, FoundMatches]]:
         """The matches of a feed as lists of events, round by round, each with the batch that its rows are of."""
+        until = min(until, self.last)
         together = self.state.held.joined(events)
         if len(together):
             arrays = prepare_events(self.plan, self.needs, together.table, together.key)
@@ -68,12 +75,12 @@ class EventPatternMatcher:
             if not self.horizon.waits and until != END_OF_TIME and self.state.done > NEVER:
                 touched = np.isin(together.key[together.bounds[:-1]], events.key[events.bounds[:-1]])
             # done NEVER says that nothing is out: what is decided at that very time comes with the next feed.
-            touched &= until > NEVER
+            touched &= until > self.state.done
             for round_ in self.rounds.of(together, start, arrays.bits, self.state.done, until, touched):
                 for found in self.search.matches(together, arrays, round_):
                     if len(found):
                         yield together, found
-            self.state.hold(together, start, arrays, until)
+            self.state.hold(together, start, arrays, END_OF_TIME if until == self.last else until)
         if until != END_OF_TIME:
             self.state.done = max(self.state.done, until)
 

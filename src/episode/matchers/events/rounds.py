@@ -114,7 +114,7 @@ class Horizon:
 
 def horizon_of(plan: EventPlan) -> Horizon:
     window = EVER if plan.within is None else plan.within
-    back = window if window == EVER else window * (2 if plan.waits else 1)
+    back = window if window == EVER else window * plan.windows
     bit = {name: 1 << number for number, name in enumerate(plan.variables)}
 
     def mask(names: tuple[str, ...]) -> np.uint64:

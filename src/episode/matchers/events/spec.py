@@ -12,10 +12,12 @@ from episode.matchers.events.construct import BUFFER
 from episode.matchers.events.matcher import EventPatternMatcher
 from episode.matchers.events.rounds import ROUND_ROWS
 from episode.matchers.events.search import MOST_RECORDS
+from episode.matchers.events.slices import event_slicing
 from episode.matchers.fingerprint import column_types, fingerprint
 from episode.matchers.limits import STEP_BUDGET, StateLimit
 from episode.matchers.protocol import InputOrder, OrderKey, Traits
 from episode.matchers.screen import Screen, screen_of
+from episode.matchers.slicing import SliceBounds, Slicing, Unsliced
 from episode.plan.events.cost import PhysicalPlan
 from episode.plan.events.plan import EventPlan, Strategy
 
@@ -102,5 +104,12 @@ class EventPatternSpec:
             reach=self.plan.within,
         )
 
+    @property
+    def slicing(self) -> Slicing | Unsliced:
+        return event_slicing(self.plan)
+
     def open(self) -> EventPatternMatcher:
         return EventPatternMatcher(self)
+
+    def open_slice(self, bounds: SliceBounds) -> EventPatternMatcher:
+        return EventPatternMatcher(self, bounds)

@@ -30,14 +30,14 @@ class Output:
 
     def tables(self, events: EventBatch, prepared: Prepared, work: WorkArrays, here: Here) -> Iterator[pa.Table]:
         """What the kernel has found in the rows of a feed, as rows, in tables of bounded size."""
-        matches, _ = self._in_order(work, here.lo, here.hi)
+        matches, _ = self.wanted(*self._in_order(work, here.lo, here.hi), events.time)
         if self.keyed:
             matches = replace(matches, key=events.key[matches.part_lo])
         yield from output_tables(self.plan, self.schema, self.path, events.table, prepared, matches)
 
     def tables_of_arena(self, held: OpenRows, work: WorkArrays, lo: np.ndarray, hi: np.ndarray) -> Iterator[pa.Table]:
         """What the kernel has found in the rows of an arena: of these, only what the matches may read is looked at."""
-        matches, part = self._in_order(work, lo, hi)
+        matches, part = self.wanted(*self._in_order(work, lo, hi), held.arena.time)
         if len(part) == 0:
             return
         begin, end = hi.copy(), lo.copy()
@@ -60,6 +60,10 @@ class Output:
             key=events.key[first[part]] if self.keyed else None,
         )
         yield from output_tables(self.plan, self.schema, self.path, events.table, prepared, here)
+
+    def wanted(self, matches: Matches, part: np.ndarray, time: np.ndarray) -> tuple[Matches, np.ndarray]:
+        """Those of the matches that come out, with their partitions; time: of all rows."""
+        return matches, part
 
     def _in_order(self, work: WorkArrays, lo: np.ndarray, hi: np.ndarray) -> tuple[Matches, np.ndarray]:
         """By partition, and there by start row; INCREMENTAL MATCH: by number, which is the order of end rows."""

@@ -11,7 +11,10 @@ from episode.matchers.fingerprint import column_types, fingerprint
 from episode.matchers.limits import STEP_BUDGET, StateLimit
 from episode.matchers.protocol import InputOrder, OrderKey, Traits
 from episode.matchers.rows.matcher import RowPatternMatcher
+from episode.matchers.rows.slices.output import OwnedOutput
+from episode.matchers.rows.slices.overlap import slicing_of
 from episode.matchers.rows.traits import traits_of
+from episode.matchers.slicing import SliceBounds, Slicing, Unsliced
 from episode.matchers.stages import StageClock
 from episode.plan.rows.plan import RowPatternPlan
 
@@ -52,8 +55,19 @@ class RowPatternSpec:
     def traits(self) -> Traits:
         return traits_of(self.plan)
 
+    @property
+    def slicing(self) -> Slicing | Unsliced:
+        """What `Sliceable` says."""
+        return slicing_of(self.plan, self.input_schema)
+
     def open(self) -> RowPatternMatcher:
         return RowPatternMatcher(self)
+
+    def open_slice(self, bounds: SliceBounds) -> RowPatternMatcher:
+        """What `Sliceable` says."""
+        matcher = self.open()
+        matcher.output = OwnedOutput(self.plan, matcher.program.label_of, self.output_schema, bounds)
+        return matcher
 
     def open_analyzed(self, clock: StageClock) -> RowPatternMatcher:
         """What `Analyzes` says."""

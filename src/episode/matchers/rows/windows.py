@@ -24,6 +24,7 @@ from episode.matchers.rows.matcher import RowPatternMatcher, lower_rules
 from episode.matchers.rows.prepare import lower_residuals
 from episode.matchers.rows.spec import RowPatternSpec
 from episode.matchers.rows.work import WorkArrays
+from episode.matchers.slicing import Slicing, Unsliced
 from episode.matchers.stages import StageClock
 from episode.plan.rows.windows import WindowPlan
 
@@ -38,6 +39,11 @@ class WindowSpec(RowPatternSpec):
     def kernels(self) -> tuple[str, ...]:
         """Groups of kernels that it needs: the search is compiled once more, for frames."""
         return ("rows-windows",)
+
+    @property
+    def slicing(self) -> Slicing | Unsliced:
+        """What `Sliceable` says."""
+        return Unsliced("a row pattern in a window may depend on all rows of a frame")
 
     def open(self) -> WindowMatcher:
         return WindowMatcher(self)

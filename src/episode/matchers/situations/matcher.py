@@ -21,6 +21,7 @@ from episode.matchers.situations.errors import explosion
 from episode.matchers.situations.output import Output
 from episode.matchers.situations.prepare import Feed, pattern_of, prepare_feed
 from episode.matchers.situations.state import SituationState
+from episode.matchers.slicing import ALL_TIMES, SliceBounds
 from episode.plan.situations.report import SituationReport
 
 if TYPE_CHECKING:
@@ -33,10 +34,11 @@ MOST_AT_ONCE = 1 << 25
 
 
 class SituationPatternMatcher:
-    """One situation pattern at work on one shard."""
+    """One situation pattern at work on one shard, or on one slice of it: then matches are those detected there."""
 
-    def __init__(self, spec: SituationPatternSpec) -> None:
+    def __init__(self, spec: SituationPatternSpec, bounds: SliceBounds = ALL_TIMES) -> None:
         self.spec = spec
+        self.bounds = bounds
         self.plan = plan = spec.plan
         self.orders = Orders(plan, spec.forced)
         self.state = SituationState(plan, spec.input_schema, spec.input_columns, spec.limit)
@@ -57,7 +59,12 @@ class SituationPatternMatcher:
             return
         feed = prepare_feed(self.plan, self._needs, self.spec.input_schema, self.state.symbols, together, until)
         for found, rows in self._matches(feed):
-            yield feed, found, rows
+            if self.bounds == ALL_TIMES:
+                yield feed, found, rows
+                continue
+            own = self.bounds.owns(feed.events.time[rows[:, 0]])
+            if own.any():
+                yield feed, found[own], rows[own]
         self.state.hold(feed, until)
 
     def finish(self) -> Iterator[pa.Table]:

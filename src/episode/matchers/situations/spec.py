@@ -11,6 +11,7 @@ from episode.matchers.fingerprint import column_types, fingerprint
 from episode.matchers.limits import StateLimit
 from episode.matchers.protocol import InputOrder, OrderKey, Traits
 from episode.matchers.situations.matcher import SituationPatternMatcher
+from episode.matchers.slicing import Overlap, SliceBounds, Slicing, Unsliced
 from episode.plan.situations.plan import SituationPlan
 from episode.plan.situations.returns import MatchMoment, SituationMoment
 
@@ -57,5 +58,16 @@ class SituationPatternSpec:
     def traits(self) -> Traits:
         return Traits(dependent="a situation may have begun long before")
 
+    @property
+    def slicing(self) -> Slicing | Unsliced:
+        """A slice owns what is detected in it. At a detection all situations have begun within the window; one that
+        holds at the row before that began too early, whenever it was."""
+        if self.plan.within is None:
+            return Unsliced("without WITHIN a match may have situations of any time")
+        return Slicing(Overlap(before_time=self.plan.within, before_rows=1))
+
     def open(self) -> SituationPatternMatcher:
         return SituationPatternMatcher(self)
+
+    def open_slice(self, bounds: SliceBounds) -> SituationPatternMatcher:
+        return SituationPatternMatcher(self, bounds)

@@ -71,6 +71,27 @@ class AutomatonPlan:
     waits: bool
     repeats: bool = False
 
+    @property
+    def looks_before(self) -> bool:
+        """Does a negation stand before the first event, in some way through the pattern?"""
+        first = any(negation.place == FIRST for negation in self.negations)
+        return first or any(one.crosses for one in self.transitions if one.source in self.starts)
+
+    @property
+    def longest(self) -> int | None:
+        """The most events that a match can have; None: there is no limit."""
+        following: dict[int, set[int]] = {}
+        for one in self.transitions:
+            following.setdefault(one.source, set()).add(one.target)
+        reached, taken = set(self.starts), 0
+        while True:
+            reached = {target for state in reached for target in following.get(state, ())}
+            if not reached:
+                return taken
+            taken += 1
+            if taken > self.states:
+                return None
+
 
 Compile = Callable[[Conjunct, "str | None"], Expression]
 

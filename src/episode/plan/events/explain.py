@@ -185,7 +185,7 @@ def state_words(plan: EventPlan) -> str:
         return imprecise_state(plan)
     contiguous = plan.strategy in (Strategy.STRICT, Strategy.PARTITION)
     which = "all events" if contiguous else "the events that qualify for a variable"
-    return f"{which} of the last {'two windows' if plan.waits else 'window'} per partition"
+    return f"{which} of the last {'two windows' if plan.windows > 1 else 'window'} per partition"
 
 
 def explain_reports(plan: EventPlan, reports: list[EventReport]) -> list[str]:

@@ -72,6 +72,16 @@ class EventPlan(PatternPlan):
             return late or is_open_ended(self.tree)
         return self.automaton is not None and self.automaton.waits
 
+    @property
+    def windows(self) -> int:
+        """How many windows before a time have events that matter to the matches that are decided after it.
+
+        Two where matches wait; and where a run passes over events that would end it too near to a negating event before
+        its start: which ones is asked anew of every run that began in the last window.
+        """
+        passes_over = self.strategy is Strategy.NEXT and self.automaton is not None and self.automaton.looks_before
+        return 2 if self.waits or passes_over else 1
+
 
 def plan_event_pattern(
     query: EventQuery,

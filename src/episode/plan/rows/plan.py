@@ -255,9 +255,12 @@ def memory_of(clause: MatchRecognize, conditions: dict[str, Condition], within: 
 
 def uses_match_number(plan: RowPatternPlan) -> bool:
     """Does anything depend on the count of matches?"""
-    if NumberOfMatch() in plan.measures.atoms:
-        return True
-    return any(_reads_match_number(condition) for condition in plan.conditions.values())
+    return NumberOfMatch() in plan.measures.atoms or condition_with_match_number(plan) is not None
+
+
+def condition_with_match_number(plan: RowPatternPlan) -> str | None:
+    """The first label whose condition depends on the count of matches."""
+    return next((condition.label for condition in plan.conditions.values() if _reads_match_number(condition)), None)
 
 
 def _reads_match_number(condition: Condition) -> bool:
@@ -277,6 +280,7 @@ __all__ = [
     "MatchRules",
     "RowPatternPlan",
     "SkipTo",
+    "condition_with_match_number",
     "plan_row_pattern",
     "uses_match_number",
 ]

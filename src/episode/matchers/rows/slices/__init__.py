@@ -1,0 +1,1 @@
+"""Row patterns in slices of time."""
