@@ -96,11 +96,12 @@ def choose(sketch: Sketch, overlap: Overlap, room: Room) -> Choice:
 
 
 def _counts(shares: np.ndarray, room: Room) -> list[int]:
-    """How many slices the large keys get: pieces of at most half a task's share, and as many of them for every task."""
+    """How many slices the large keys get by their shares: one or two for every task, so that all have the same work."""
     if room.wanted is not None:
         return [min(room.wanted, _MOST_SLICES)] * len(shares)
-    counts = [min(_MOST_SLICES, int(np.ceil(round(2 * share * room.tasks, 3)))) for share in shares]
-    counts[int(np.argmax(shares))] += -sum(counts) % room.tasks
+    total = min(_MOST_SLICES, room.tasks * max(1, round(2 * float(shares.sum()))))
+    counts = [max(1, int(share / shares.sum() * total)) for share in shares]
+    counts[int(np.argmax(shares))] += max(0, total - sum(counts))
     if room.bytes is not None:
         counts = [min(n, int(share * room.bytes) // LEAST_SLICE_BYTES) for n, share in zip(counts, shares, strict=True)]
     return counts
@@ -121,7 +122,7 @@ def _cuts(times: np.ndarray, weights: np.ndarray, count: int, overlap: Overlap, 
     first, last = int(times[0]), int(times[-1])
     cuts: list[int] = []
     for part in range(1, count):
-        place = int(np.searchsorted(reached, rows * part / count))
+        place = int(np.searchsorted(reached, rows * part / count, side="right"))
         cut = int(times[min(place, len(times) - 1)])
         before = cuts[-1] if cuts else first
         if cut - before >= apart and (not spare or last - cut >= apart):

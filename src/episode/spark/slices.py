@@ -1,8 +1,8 @@
 """Slices of time in the batch runtime: whether an input is sliced, and what the tasks that match do with slices.
 
 Units (shards, then slices) are shuffled to tasks by their numbers. Where matches depend on the matches before them,
-there is a second stage: the first finds what every slice would match by itself, and says in a small summary what depends on
-where the slice is entered; the second knows all summaries, and corrects.
+there is a second stage: the first finds what every slice would match by itself, and says in a small summary what
+depends on where the slice is entered; the second knows all summaries, and corrects.
 """
 
 from __future__ import annotations
