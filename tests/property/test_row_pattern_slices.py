@@ -61,3 +61,12 @@ def test_slices_do_not_matter(text: str, rows: list[dict[str, Any]], data: st.Da
     assume(not spec.slicing.chained)
     table = table_in(spec, rows)
     check(spec, table, some_cuts(data, spec, table))
+
+
+@SETTINGS
+@given(clauses(given=ORDERED), tables(max_rows=14), st.data())
+def test_slices_of_chains_do_not_matter(text: str, rows: list[dict[str, Any]], data: st.DataObject) -> None:
+    spec = sliceable(text)
+    assume(spec.slicing.chained)
+    table = table_in(spec, rows)
+    check(spec, table, some_cuts(data, spec, table))

@@ -100,8 +100,9 @@ class Sliceable(Protocol):
         ...
 
 
-RESULTS, SUMMARY, HEAD = range(3)
-"""Kinds of `SlicePart`: matches that may be wanted; what all slices must know of this one; rows to match once more."""
+RESULTS, SUMMARY, HEAD, FAILURES = range(4)
+"""Kinds of `SlicePart`: matches that may be wanted; what all slices must know of this one; rows to match once more;
+errors that may be the query's."""
 
 
 class SlicePart(NamedTuple):

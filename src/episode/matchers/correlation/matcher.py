@@ -31,6 +31,7 @@ from episode.matchers.correlation.side import Side, with_prefix, without_prefix
 from episode.matchers.correlation.strategies import unavailable
 from episode.matchers.held import by_name, chunk_of, owned
 from episode.matchers.protocol import END_OF_TIME, EventBatch, Snapshot, StateChunk
+from episode.matchers.slicing import ALL_TIMES, SliceBounds
 from episode.plan.correlation.plan import Strategy
 from episode.plan.correlation.report import CorrelationReport
 
@@ -43,9 +44,10 @@ _STATE = "correlation"
 
 
 class CorrelationMatcher:
-    """Two patterns and their join at work on one shard."""
+    """Two patterns and their join at work on one shard, or on one slice of it: then live matches are those that end
+    there."""
 
-    def __init__(self, spec: CorrelationSpec) -> None:
+    def __init__(self, spec: CorrelationSpec, bounds: SliceBounds = ALL_TIMES) -> None:
         self.spec = spec
         cached, barred = spec.plan.result_cache, unavailable(spec)
         self.live, self.archive = Side(spec, spec.live, LIVE_ROW), Side(spec, spec.archive, ARCHIVE_ROW)
@@ -53,6 +55,7 @@ class CorrelationMatcher:
             self.live = DemandedSide(spec, spec.live, LIVE_ROW, cached)
         if Strategy.LIVE_FIRST not in barred:
             self.archive = DemandedSide(spec, spec.archive, ARCHIVE_ROW, cached)
+        self.live.ending = bounds
         self.adaptation = Adaptation(spec.plan, [one for one in Strategy if one not in barred])
         self.strategy = Strategy.EAGER
         output = Output(spec.output_schema, spec.archive.start, spec.live.end)

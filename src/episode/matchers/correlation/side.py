@@ -15,6 +15,7 @@ from episode.matchers.held import arrays_in, chunk_of, least_by_key
 from episode.matchers.keys import KeyCoder
 from episode.matchers.ordering import events_of
 from episode.matchers.protocol import END_OF_TIME, EventBatch, Matcher, Snapshot, StateChunk, Traits
+from episode.matchers.slicing import ALL_TIMES
 
 if TYPE_CHECKING:
     from episode.matchers.correlation.spec import CorrelationSpec, SidePlan
@@ -96,7 +97,7 @@ class Events:
 
 
 class Side:
-    """One pattern, of which all matches are found."""
+    """One pattern, of which all matches are found. ending: those alone that end in these times."""
 
     def __init__(self, spec: CorrelationSpec, side: SidePlan, flag: int) -> None:
         self.plan = side
@@ -105,6 +106,7 @@ class Side:
         self.events = Events(spec, side, flag)
         self.matcher: Matcher = side.spec.open()
         self.matcher.keyed = True
+        self.ending = ALL_TIMES
 
     def feed(self, rows: EventBatch, until: int) -> Matches:
         """The matches that are certain with these rows of the side."""
@@ -113,6 +115,8 @@ class Side:
     def taken(self, tables: Iterable[pa.Table]) -> Matches:
         """What the matcher has put out, with keys of the correlation."""
         found = matches_of(tables, self.schema, self.plan.start, self.plan.end)
+        if self.ending != ALL_TIMES:
+            found = found.select(np.flatnonzero(self.ending.owns(found.end)))
         if self.events.shared:
             return found
         return Matches(found.table, self.events.outer_keys(found.key), found.start, found.end)

@@ -11,9 +11,11 @@ from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
 from episode.matchers.compiled import groups_of
 from episode.matchers.correlation.history import History
 from episode.matchers.correlation.matcher import ARCHIVE_ROW, LIVE_ROW, ROW_OF_BOTH, CorrelationMatcher
+from episode.matchers.correlation.slices import correlation_slicing
 from episode.matchers.correlation.strategies import unavailable
 from episode.matchers.fingerprint import column_types, fingerprint
 from episode.matchers.protocol import InputOrder, MatcherSpec, OrderKey, Traits
+from episode.matchers.slicing import SliceBounds, Slicing, Unsliced
 from episode.plan.correlation.conditions import PairTest
 from episode.plan.correlation.plan import ARCHIVE_PREFIX, LIVE_PREFIX, CorrelationPlan
 from episode.plan.output import MATCH_END, MATCH_START
@@ -118,8 +120,15 @@ class CorrelationSpec:
     def traits(self) -> Traits:
         return Traits(dependent="a pair depends on all matches of both patterns")
 
+    @property
+    def slicing(self) -> Slicing | Unsliced:
+        return correlation_slicing(self)
+
     def open(self) -> CorrelationMatcher:
         return CorrelationMatcher(self)
+
+    def open_slice(self, bounds: SliceBounds) -> CorrelationMatcher:
+        return CorrelationMatcher(self, bounds)
 
 
 __all__ = ["ARCHIVE_ROW", "LIVE_ROW", "ROW_OF_BOTH", "CorrelationSpec", "SidePlan"]

@@ -1,0 +1,85 @@
+"""Chains of matches: AFTER MATCH SKIP says at which row the search goes on, and so which start rows are tried.
+
+Places are rows counted from the first one that a slice of time owns. All arrays are by place: following int64: where
+the search goes on after a start row; counts int64: its matches; ends int64: the place after its longest match.
+"""
+
+from __future__ import annotations
+
+from numba import njit
+
+from episode.kernels.outcomes import TIMED_OUT, UNMATCHED
+from episode.kernels.rows.matching import FIRST_LABEL, PAST_LAST_ROW
+from episode.kernels.rows.numbering import place_of_label
+
+
+@njit(cache=True, nogil=True)
+def follow_matches(
+    kind, start, length, number, path_from, path, emit_timed_out, first, skip, label_of, members, following, counts,
+    ends,
+):  # fmt: skip
+    """Note where the search goes on after matches (see `kernels.rows.arrays.Found`) of start rows of a stretch.
+
+    first: the row whose place is 0. skip: PAST_LAST_ROW, FIRST_LABEL or LAST_LABEL; members uint8[1, labels]: the
+    labels to skip to. After a match without such a row after its first one, which is an error wherever the chain comes
+    to it, the search goes on at the next row.
+    """
+    for i in range(len(start)):
+        at = start[i] - first
+        if at < 0 or at >= len(following) or kind[i] == UNMATCHED or (emit_timed_out and number[i] == TIMED_OUT):
+            continue
+        counts[at] += 1
+        if length[i] == 0 or at + length[i] <= ends[at]:
+            continue
+        ends[at] = at + length[i]
+        if skip == PAST_LAST_ROW:
+            following[at] = ends[at]
+            continue
+        place = place_of_label(skip == FIRST_LABEL, path, path_from[i], length[i], label_of, members, 0)
+        following[at] = at + max(1, place)
+
+
+@njit(cache=True, nogil=True)
+def visit(following, counts, ends, clean, is_met, before):
+    """The chain from place 0 on: is_met bool: the places where another chain may join it; before int64: how many of its
+    matches start before a place. clean: only where none of its earlier matches reaches beyond the place.
+
+    Returns (where it leaves the stretch, the place after all its matches, how many they are).
+    """
+    at, cover, count = 0, 0, 0
+    while at < len(following):
+        is_met[at] = not clean or cover <= at
+        cover = max(cover, ends[at])
+        before[at] = count
+        count += counts[at]
+        for passed in range(at + 1, min(following[at], len(following))):
+            before[passed] = count
+        at = following[at]
+    return at, cover, count
+
+
+@njit(cache=True, nogil=True)
+def join(following, counts, ends, is_met, joins, matches, cover):
+    """Of chains from each place of a stretch: where they join the chain that `visit` went along, or leave the stretch
+    (joins int64, a place); how many matches they have before (matches int64), and the place after all of these (cover
+    int64). is_met may be longer than the stretch."""
+    for at in range(len(following) - 1, -1, -1):
+        if is_met[at]:
+            joins[at], matches[at], cover[at] = at, 0, 0
+            continue
+        to = following[at]
+        joins[at], matches[at], cover[at] = to, counts[at], ends[at]
+        if to < len(following):
+            joins[at] = joins[to]
+            matches[at] += matches[to]
+            cover[at] = max(cover[at], cover[to])
+
+
+@njit(cache=True, nogil=True)
+def adopt(following, counts, ends, begin, all_following, all_counts, all_ends, seen):
+    """The places that the chain from one of them comes to, put among those of other chains, up to the first one seen."""
+    at = begin
+    while at < len(following) and not seen[at]:
+        seen[at] = True
+        all_following[at], all_counts[at], all_ends[at] = following[at], counts[at], ends[at]
+        at = following[at]

@@ -1,0 +1,98 @@
+"""Slice invariance of recency correlation, for every strategy: whatever the cuts, the pairs are those of one run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, assume, given, note, settings
+from hypothesis import strategies as st
+
+from episode.errors import EpisodeDataError
+from episode.matchers.slicing import Overlap, Slicing, Unsliced
+from episode.plan.correlation.plan import CorrelationPlan
+from tests.property.test_correlation_laws import PLANS, PRICES, history_of, planned, ticks
+from tests.reference.generate_correlation import EVENTS, ROWS, SITUATIONS, Case, Row, RowSide, Side, cases
+from tests.support.correlation_cases import spec_of, table_of
+from tests.support.slices import assert_slices_do_not_matter, cuts_of, shifts
+
+SETTINGS = settings(deadline=None, suppress_health_check=list(HealthCheck))
+
+
+def with_window(side: Side, within: int) -> Side:
+    """Each pattern has a window, most often that of its own."""
+    if "WITHIN" in side.text:
+        return side
+    last = " DEFINE " if isinstance(side, RowSide) else " RETURN "
+    before, word, after = side.text.partition(last)
+    return replace(side, text=f"{before} WITHIN {within}{word}{after}")
+
+
+def longer(data: st.DataObject, rows: list[Row]) -> list[Row]:
+    """Several copies of the rows, each later than the one before."""
+    copies = [{**row, "ts": row["ts"] + by} for by in data.draw(shifts(rows[-1]["ts"], 3)) for row in rows]
+    return [{**row, "pos": position} for position, row in enumerate(copies)]
+
+
+@pytest.mark.parametrize("languages", [[ROWS], [EVENTS], [SITUATIONS], [ROWS, EVENTS, SITUATIONS]], ids="-".join)
+def test_slices_do_not_matter(languages: list[str]) -> None:
+    found = 0
+
+    @SETTINGS
+    @given(
+        cases(live=languages, archive=languages, plain=True, aligned=True),
+        st.sampled_from(PLANS),
+        st.sampled_from([2, 4, 6, 9]),
+        st.sampled_from([0, 3, 8, 14, 30]),
+        st.data(),
+    )
+    def check(case: Case, plan: CorrelationPlan, within: int, recency: int, data: st.DataObject) -> None:
+        nonlocal found
+        live, archive = with_window(case.live, within), with_window(case.archive, within)
+        case = replace(case, live=live, archive=archive, recency=recency)
+        spec = planned(case, plan)
+        assume(not isinstance(spec.slicing, Unsliced))
+        case = replace(case, rows=longer(data, case.rows))
+        cuts = data.draw(cuts_of([row["ts"] for row in case.rows]))
+        try:
+            found += assert_slices_do_not_matter(spec, table_of(case, case.rows), cuts)
+        except (NotImplementedError, ArithmeticError, EpisodeDataError) as error:
+            note(str(error))
+            assume(False)
+
+    check()
+    assert found > 20
+
+
+def paper(**changes: Any) -> Case:
+    """The query of the paper's Figure 2, with windows."""
+    case = ticks(PRICES * 20, 7)
+    return replace(case, live=with_window(case.live, 5), archive=with_window(case.archive, 6), **changes)
+
+
+@pytest.mark.parametrize("plan", PLANS, ids=lambda plan: f"{plan.strategy} {plan.result_cache}")
+@pytest.mark.parametrize("cuts", [[50], [50, 51, 90, 130, 200], list(range(0, 230, 7))], ids=["one", "some", "many"])
+def test_slices_of_the_paper_s_query(plan: CorrelationPlan, cuts: list[int]) -> None:
+    case = paper()
+    assert assert_slices_do_not_matter(spec_of(case, plan), table_of(case, case.rows), cuts) > 50
+
+
+def test_what_a_slice_is_fed() -> None:
+    """PREV reaches to one row more."""
+    assert spec_of(paper()).slicing == Slicing(Overlap(13, 1, 6, 0))
+    assert spec_of(paper(recency=2)).slicing == Slicing(Overlap(10, 1, 6, 0))
+
+
+def test_why_a_correlation_is_not_sliced() -> None:
+    bare = ticks(PRICES, 7)
+    why = "nothing bounds a match: there is no WITHIN, and the pattern may take any number of rows"
+    assert spec_of(bare).slicing == Unsliced(f"of the live pattern: {why}")
+    live = replace(bare, live=with_window(bare.live, 5))
+    assert spec_of(live).slicing == Unsliced(f"of the archive pattern: {why}")
+    assert spec_of(paper(), CorrelationPlan(ordered=True)).slicing == Unsliced("pairs of a key come in order")
+    stored = spec_of(paper(), history=history_of(paper()))
+    assert stored.slicing == Unsliced("events from before the stream are read from its archive")
+    apart = paper(apart=True, rows=[row | {"side": 3} for row in paper().rows])
+    why = "a match depends on a number of rows of its own partition, among which there are others"
+    assert spec_of(apart).slicing == Unsliced(f"of the live pattern: {why}")
