@@ -1,6 +1,6 @@
 """`make bench-slices`: slices of time against one task, from Parquet to a written result.
 
-1. One key of 20 million ticks, without PARTITION BY: cut into slices, and matched by one task (`Options(slices="off")`).
+1. One key of 20 million ticks, without PARTITION BY: in slices, and matched by one task (`Options(slices="off")`).
    AFTER MATCH SKIP TO NEXT ROW (slices do not depend on each other) and SKIP PAST LAST ROW (a chain over all slices).
 2. 1,000 keys of which one has half of all ticks, against 1,000 even keys.
 All in one Spark session on two cores, in turns. Results with and without slices are compared row by row.

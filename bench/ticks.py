@@ -52,8 +52,8 @@ def _first_keys(source: Path, keys: int) -> Iterator[pa.Table]:
 
 
 def _slices(rows: int, keys: int, of_first: float = 0.0) -> Iterator[pa.Table]:
-    """Tables of at most SLICE rows. Every slice has its own random numbers, whatever comes after it. of_first: the share
-    of the rows that are given to key 0, beside its own."""
+    """Tables of at most SLICE rows. Every slice has its own random numbers, whatever comes after it. of_first: the
+    share of the rows that are given to key 0, beside its own."""
     cents = np.random.default_rng([SEED, keys]).integers(2_000, 40_000, size=keys)
     now = OPENING
     for number, start in enumerate(range(0, rows, SLICE)):
