@@ -144,20 +144,44 @@ def trimmed(
     """The rows of a slice and its overlap as they came, without those that only the packing of other tasks sent."""
     earliest = FIRST_TIME if bounds.first is None else max(FIRST_TIME, bounds.first - overlap.before_time)
     latest = LAST_TIME if bounds.last is None else min(LAST_TIME, bounds.last + overlap.after_time)
-    held: list[pa.Table] = []
+    order = input_order.order[0]
+    counted = [_Farther(input_order, overlap.before_rows, False), _Farther(input_order, overlap.after_rows, True)]
     for table in tables:
-        times = order_image(table, input_order.order[0]).time()
+        times = order_image(table, order).time()
         if len(times) == 0 or (times.min() >= earliest and times.max() <= latest):
             yield table
             continue
-        beyond = (times < earliest) | (times > latest)
-        held.append(plain(take(table, np.flatnonzero(beyond))))
-        if not beyond.all():
-            yield take(table, np.flatnonzero(~beyond))
-    if held:
-        rows = one_chunk_each(concat(held))
-        is_after = (order_image(rows, input_order.order[0]).time() > latest).astype(np.int32)
-        for side, most in ((0, overlap.before_rows), (1, overlap.after_rows)):
-            own = take(rows, np.flatnonzero(is_after == side))
-            if own.num_rows:
-                yield take(own, kept_rows(own, input_order, np.zeros(len(own), np.int32), most, first=side == 1))
+        before, after = times < earliest, times > latest
+        for side, rows in zip(counted, (before, after), strict=True):
+            side.add(table, times, np.flatnonzero(rows))
+        within = np.flatnonzero(~(before | after))
+        if len(within):
+            yield _taken(table, within)
+    for side in counted:
+        if side.rows is not None:
+            yield side.rows
+
+
+def _taken(table: pa.Table, rows: np.ndarray) -> pa.Table:
+    """Rows of a table, in order: without copying where they follow each other."""
+    first, last = int(rows[0]), int(rows[-1])
+    return table.slice(first, len(rows)) if last - first + 1 == len(rows) else take(table, rows)
+
+
+class _Farther:
+    """The last rows before (after: the first rows after) what overlaps a slice by time, so many at most."""
+
+    def __init__(self, input_order: InputOrder, most: int, after: bool) -> None:
+        self.input_order, self.most, self.after = input_order, most, after
+        self.rows: pa.Table | None = None
+
+    def add(self, table: pa.Table, times: np.ndarray, rows: np.ndarray) -> None:
+        """Those of a table, in order of arrival."""
+        if not self.most or not len(rows):
+            return
+        values = ~times[rows] if self.after else times[rows]
+        chosen = routing.among_greatest(values, np.zeros(len(rows), np.int32), 1, self.most)
+        found = plain(take(table, rows[chosen]))
+        found = found if self.rows is None else one_chunk_each(concat([self.rows, found]))
+        together = np.zeros(len(found), np.int32)
+        self.rows = take(found, kept_rows(found, self.input_order, together, self.most, self.after))

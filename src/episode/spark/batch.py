@@ -133,12 +133,19 @@ class Batch:
     def _sliced(self, plan: SlicePlan, sliced: SlicedKeys, schema: StructType | str) -> DataFrame:
         """The matches of shards and slices; where these depend on each other, in two stages."""
         together = min(GROUP_BYTES, self.budget_bytes)
-        units = Units(self.spec, sliced, (*groups_of(self.spec), SLICES), self.budget_bytes, together)
+        kernels = (*groups_of(self.spec), SLICES)
         compile_here(self.spark, self.spec, SLICES)
-        envelopes = _by_unit(self._envelopes(sliced), plan.tasks)
+        if plan.reads is None:
+            units = Units(self.spec, sliced, kernels, self.budget_bytes, together)
+            rows = _by_unit(self._envelopes(sliced), plan.tasks)
+        else:
+            assert self.scan is not None
+            scan = replace(self.scan, splits=())
+            units = Units(self.spec, sliced, kernels, self.budget_bytes, together, scan, plan.reads)
+            rows = self.spark.range(0, plan.tasks, 1, numPartitions=plan.tasks)
         if not plan.chained:
-            return envelopes.mapInArrow(match_units(units), schema)
-        parts = by_number(envelopes.mapInArrow(match_alone(units, plan.tasks), PARTS), plan.tasks, "to")
+            return rows.mapInArrow(match_units(units), schema)
+        parts = by_number(rows.mapInArrow(match_alone(units, plan.tasks), PARTS), plan.tasks, "to")
         return parts.sortWithinPartitions("place", "unit", "piece").mapInArrow(follow_chain(units, plan.tasks), schema)
 
     def _by_shard(self) -> DataFrame:
@@ -213,7 +220,7 @@ def plan_batch(
         sample = partial(sketch_of_scan, scan, spec.input_order)
     else:
         sample = partial(sketch_of_rows, selected, schema, spec.input_order)
-    given = Input(sample, scan is not None or store is not None, size if size is not None else estimate)
+    given = Input(sample, scan is not None or store is not None, size if size is not None else estimate, scan)
     slices = plan_slices(spec, schema, given, Tasks(plan.count, _tasks(plan, size), plan.cores), run.slices)
     return Batch(spark, selected, schema, spec, scan, plan, budget, reason, store, slices)
 

@@ -12,7 +12,6 @@ from functools import partial
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -25,8 +24,8 @@ from episode.matchers.slice_choice import Sketch
 from episode.plan.schema import quote
 from episode.spark import carry
 from episode.spark.errors import translate
+from episode.spark.group_times import GroupTimes, times_of_groups
 from episode.spark.packing import Stage, as_events
-from episode.spark.parquet_columns import group_ranges
 from episode.spark.scan import ParquetScan, Split, row_bytes
 from episode.spark.storage import LOCAL
 from episode.spark.stores import StoreScan
@@ -59,8 +58,9 @@ def sketch_of_scan(scan: ParquetScan, order: InputOrder) -> Sketch | str:
     whole = read <= READ_WHOLE
     sample = partial(_sample_of_split, columns, order, width, max(1, MOST_ROWS // len(splits)), whole, scan.rows / read)
     try:
+        times = times_of_groups(columns, order.order[0], splits)
         with ThreadPoolExecutor(_AT_ONCE) as pool:
-            parts = list(pool.map(sample, splits))
+            parts = list(pool.map(sample, splits, times))
     except _NOT_READ as error:
         return f"a sample of the files cannot be read ({error})"
     rows = sum(len(part.times) for part in parts)
@@ -79,7 +79,14 @@ def _columns(order: InputOrder) -> list[str]:
 
 
 def _sample_of_split(
-    scan: ParquetScan, order: InputOrder, width: int, most: int, whole: bool, stands_for: float, split: Split
+    scan: ParquetScan,
+    order: InputOrder,
+    width: int,
+    most: int,
+    whole: bool,
+    stands_for: float,
+    split: Split,
+    times: GroupTimes | None,
 ) -> Sketch:
     """Some rows of a row group. whole: all are read, and every so many is taken; otherwise the first ones are, and
     their times are spread over those of the row group where they are only a part of them."""
@@ -92,28 +99,10 @@ def _sample_of_split(
     first = next(scan.read((split,), most), None)
     found = scan.schema.empty_table() if first is None else plain(first)
     sketch = _sketch(found, order, stands_for * rows / min(rows, most))
-    span = _span(scan, order, split)
-    if span is None or not len(sketch.times) or np.ptp(sketch.times) > _WIDE * (span[1] - span[0]):
+    if times is None or not len(sketch.times) or np.ptp(sketch.times) > _WIDE * (times.last - times.first):
         return sketch
-    spread = np.linspace(span[0], span[1], len(sketch.times)).astype(np.int64)
+    spread = np.linspace(times.first, times.last, len(sketch.times)).astype(np.int64)
     return Sketch(sketch.hashes, spread, sketch.weights, sketch.keys, sketch.words)
-
-
-def _span(scan: ParquetScan, order: InputOrder, split: Split) -> tuple[int, int] | None:
-    """The least and the greatest time of a row group, by its statistics; None where they do not say."""
-    key = order.order[0]
-    field = scan.schema.field(key.column)
-    name = scan.columns[scan.schema.get_field_index(key.column)]
-    footer = pq.read_metadata(split.path, filesystem=scan.storage.open())
-    asked = pa.schema([pa.field(name, field.type)])
-    ranges = list(group_ranges(footer, asked, scan.case_sensitive))[split.first].get(name)
-    if ranges is None or not isinstance(ranges.low, int) or not isinstance(ranges.high, int):
-        return None
-    ends = pa.array([ranges.low, ranges.high])
-    if not pa.types.is_integer(field.type):
-        ends = ends.cast(pa.int32()).view(field.type) if field.type.bit_width == 32 else ends.view(field.type)
-    low, high = sorted(order_image(pa.table({key.column: ends}), key).time().tolist())
-    return low, high
 
 
 def _sketch(table: pa.Table, order: InputOrder, weight: float) -> Sketch:

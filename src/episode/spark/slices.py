@@ -17,14 +17,16 @@ from episode.errors import EpisodeUnsupportedError
 from episode.matchers.columns import from_bytes, to_bytes
 from episode.matchers.envelope import in_groups, unpack
 from episode.matchers.ordering import has_lasting_image
-from episode.matchers.protocol import MatcherSpec
+from episode.matchers.protocol import MatcherSpec, Screens
 from episode.matchers.shard import run_shard
 from episode.matchers.slice_choice import Room, Sketch, choose
 from episode.matchers.slice_routing import trimmed
 from episode.matchers.sliced_keys import Slice, SlicedKeys
 from episode.matchers.slicing import SUMMARY, Chained, Sliceable, SlicePart, SliceSpec, Unsliced
 from episode.plan.run_options import OFF
+from episode.spark.group_times import reads_of_slices
 from episode.spark.packing import Stage
+from episode.spark.scan import ParquetScan, Split
 from episode.spark.slice_words import slice_words
 from episode.spark.worker import prepare_worker, spill_directory
 
@@ -50,22 +52,25 @@ _MATCHES = -1
 
 @dataclass(frozen=True)
 class SlicePlan:
-    """Which keys are sliced, if any. chained: is there a second stage? tasks: so many match. reasons: for explain."""
+    """Which keys are sliced, if any. chained: is there a second stage? tasks: so many match. reasons: for explain.
+    reads: where slices read their rows themselves, the row groups of each."""
 
     sliced: SlicedKeys | None
     reasons: tuple[str, ...]
     tasks: int = 1
     chained: bool = False
+    reads: tuple[tuple[Split, ...], ...] | None = None
 
 
 @dataclass(frozen=True)
 class Input:
     """What is known of an input. sample: looks at some of its rows, or says why not; direct: without a job of Spark.
-    bytes: of all events, about (None: not known)."""
+    bytes: of all events, about (None: not known). scan: its files, where they are read directly."""
 
     sample: Callable[[], Sketch | str]
     direct: bool
     bytes: int | None
+    scan: ParquetScan | None = None
 
 
 @dataclass(frozen=True)
@@ -103,7 +108,7 @@ def plan_slices(spec: MatcherSpec, schema: pa.Schema, given: Input, tasks: Tasks
     found = given.sample()
     if isinstance(found, str):
         return _none(found)
-    return _chosen(spec, schema, found, tasks, given.bytes, number)
+    return _chosen(spec, schema, found, tasks, given, number)
 
 
 def unsliced(spec: MatcherSpec, schema: pa.Schema) -> str | None:
@@ -123,13 +128,13 @@ def unsliced(spec: MatcherSpec, schema: pa.Schema) -> str | None:
 
 
 def _chosen(
-    spec: MatcherSpec, schema: pa.Schema, sketch: Sketch, tasks: Tasks, size: int | None, wanted: int | None
+    spec: MatcherSpec, schema: pa.Schema, sketch: Sketch, tasks: Tasks, given: Input, wanted: int | None
 ) -> SlicePlan:
     assert isinstance(spec, Sliceable)
     slicing = spec.slicing
     assert not isinstance(slicing, Unsliced)
     keys = spec.input_order.keys
-    room = Room(max(tasks.tasks, 2 * tasks.cores), size, wanted)
+    room = Room(max(tasks.tasks, 2 * tasks.cores), given.bytes, wanted)
     choice = choose(sketch, slicing.overlap, room)
     if not choice.keys:
         return _none(f"{choice.reason}; {sketch.words}")
@@ -138,8 +143,23 @@ def _chosen(
     reasons = slice_words(sliced, order, schema.field(order.column).type, sketch.words)
     if slicing.chained:
         reasons.append("chain: a match may depend on those before it; a second stage follows them from slice to slice")
-    wide = min(sliced.count, room.tasks)
-    return SlicePlan(sliced, tuple(reasons), max(tasks.tasks, wide) if keys else sliced.count, slicing.chained)
+    if keys:
+        return SlicePlan(sliced, tuple(reasons), max(tasks.tasks, min(sliced.count, room.tasks)), slicing.chained)
+    reads = _reads(spec, given.scan, sliced)
+    if reads is not None:
+        reasons.append("reading: files are in order of time; every slice reads its own row groups, none is shuffled")
+    return SlicePlan(sliced, tuple(reasons), sliced.count, slicing.chained, reads)
+
+
+def _reads(spec: MatcherSpec, scan: ParquetScan | None, sliced: SlicedKeys) -> tuple[tuple[Split, ...], ...] | None:
+    """What slices of the whole input read, where files are in order of time."""
+    counted = sliced.overlap.before_rows or sliced.overlap.after_rows
+    if scan is None or (counted and isinstance(spec, Screens) and spec.screen is not None):
+        return None
+    try:
+        return reads_of_slices(scan, spec.input_order.order[0], sliced)
+    except (OSError, ValueError, pa.ArrowException):
+        return None  # the tasks that pack will say what is wrong with the files
 
 
 def _none(reason: str) -> SlicePlan:
@@ -152,16 +172,34 @@ def _none(reason: str) -> SlicePlan:
 @dataclass(frozen=True)
 class Units:
     """How the units of a task are matched. budget: bytes of events that one may hold; together: small shards are
-    matched together up to this size."""
+    matched together up to this size. scan, reads: where slices read their rows themselves."""
 
     spec: MatcherSpec
     sliced: SlicedKeys
     kernels: tuple[str, ...]
     budget: int
     together: int
+    scan: ParquetScan | None = None
+    reads: tuple[tuple[Split, ...], ...] | None = None
 
     def parted(self, batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, Slice | None, Iterator[pa.Table]]]:
-        """(unit, slice, events) of each slice, and of groups of shards; each must be read to its end."""
+        """(unit, slice, events) of each slice, and of groups of shards; each must be read to its end. batches: of
+        envelopes, or of numbers of slices that read their rows themselves."""
+        return self._packed(batches) if self.reads is None else self._read(batches)
+
+    def _read(self, batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, Slice | None, Iterator[pa.Table]]]:
+        assert self.scan is not None
+        assert self.reads is not None
+        screen = self.spec.screen if isinstance(self.spec, Screens) else None
+        for batch in batches:
+            for number in batch.column(0).to_pylist():  # numbers of slices, not rows
+                tables = self.scan.read(self.reads[number])
+                part = self.sliced.slice_of(number)
+                assert part is not None
+                wanted = trimmed(tables, self.spec.input_order, part.bounds, self.sliced.overlap)
+                yield number, part, wanted if screen is None else map(screen.passing, wanted)
+
+    def _packed(self, batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, Slice | None, Iterator[pa.Table]]]:
         shards = self.sliced.first - 1
         for unit, envelopes in groupby(unpack(batches), key=lambda envelope: max(envelope[0], shards)):
             part = self.sliced.slice_of(unit)
