@@ -92,6 +92,25 @@ def test_row_patterns(spark: SparkSession, path: str, name: str) -> None:
     assert query(spark, text, path, Options(slices=5)) == found
 
 
+@pytest.fixture(scope="module")
+def in_order(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The same rows in order of time."""
+    directory = tmp_path_factory.mktemp("ordered")
+    whole = pa.concat_tables([ticks(number) for number in range(FILES)]).sort_by([("ts", "ascending")])
+    for number in range(FILES):
+        part = whole.slice(number * ROWS, ROWS)
+        pq.write_table(part, directory / f"part-{number}.parquet", row_group_size=50)
+    return str(directory)
+
+
+@pytest.mark.parametrize("name", [name for name, text in ROW_QUERIES.items() if "PARTITION BY" not in text])
+def test_files_in_order_of_time_are_not_shuffled(spark: SparkSession, path: str, in_order: str, name: str) -> None:
+    text = ROW_QUERIES[name]
+    assert "reading: files are in order of time" in explained(spark, text, in_order, Options(slices=5))
+    assert "reading:" not in explained(spark, text, path, Options(slices=5))
+    assert query(spark, text, in_order, Options(slices=5)) == query(spark, text, in_order, OFF)
+
+
 def test_more_slices_than_cores_and_shards(spark: SparkSession, path: str) -> None:
     for name in ("of keys", "past the last row"):
         found = query(spark, ROW_QUERIES[name], path, OFF)
@@ -106,7 +125,9 @@ SITUATIONS = """DEFINE High AS v > 5, Low AS v < 3
 
 @pytest.mark.parametrize("pattern", [EVENTS, SITUATIONS], ids=["events", "situations"])
 @pytest.mark.parametrize("key", [None, "k"])
-def test_event_and_situation_patterns(spark: SparkSession, path: str, pattern: str, key: str | None) -> None:
+def test_event_and_situation_patterns(
+    spark: SparkSession, path: str, in_order: str, pattern: str, key: str | None
+) -> None:
     events = spark.read.parquet(path)
     strategy = {"strategy": "skip till next match"} if pattern == EVENTS else {}
 
@@ -116,6 +137,9 @@ def test_event_and_situation_patterns(spark: SparkSession, path: str, pattern: s
     whole = found(OFF)
     assert len(whole) > 10
     assert found(Options(slices=6)) == whole
+    if key is None:
+        events = spark.read.parquet(in_order)
+        assert found(Options(slices=6)) == whole
 
 
 def test_rows_through_spark(spark: SparkSession, path: str) -> None:
