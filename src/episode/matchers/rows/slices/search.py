@@ -14,7 +14,7 @@ import numpy as np
 
 from episode.kernels.rows import matching as kernel
 from episode.kernels.rows.arrays import OUTS, PATHS, SIFTINGS, STATUS_ROW, Found, Partitions, Rows, Rules
-from episode.kernels.rows.chains import follow_matches
+from episode.kernels.rows.slices.chains import follow_matches
 from episode.matchers.prepare import membership, prepare
 from episode.matchers.protocol import END_OF_TIME, EventBatch
 from episode.matchers.rows.matcher import ALREADY_SIFTED, RowPatternMatcher
@@ -80,7 +80,7 @@ class SliceSearch:
         lanes = self.prepared.lanes
         self._rows = Rows(self.prepared.bits, events.time, events.key, lanes.ints, lanes.floats, lanes.valid)
         self._lowered = lower_residuals(spec.plan, self.prepared, self.matcher.sieves)
-        self._members = membership([spec.plan.labels.members(spec.plan.rules.skip_label)], spec.plan.labels)
+        self._members = membership([spec.plan.labels.members(spec.plan.rules.skip_label)], spec.plan.labels)[0]
         self.failure: Failure | None = None
 
     # ---- where chains lead -----------------------------------------------------------------------------
@@ -88,10 +88,11 @@ class SliceSearch:
     def follow(self, links: Links, found: Found) -> None:
         """Note where matches lead."""
         matcher = self.matcher
+        skip = matcher.rules.skip
         follow_matches(
             found.kind, found.start, found.length, found.number, found.path_from, found.path,
-            matcher.plan.output.timed_out, self.own, matcher.rules.skip, matcher.program.label_of, self._members,
-            *links.arrays,
+            matcher.plan.output.timed_out, self.own, skip in (kernel.FIRST_LABEL, kernel.LAST_LABEL),
+            skip == kernel.FIRST_LABEL, matcher.program.label_of, self._members, *links.arrays,
         )  # fmt: skip
 
     def try_all(self, links: Links, begin: int) -> None:

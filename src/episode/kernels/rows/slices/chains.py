@@ -9,20 +9,18 @@ from __future__ import annotations
 from numba import njit
 
 from episode.kernels.outcomes import TIMED_OUT, UNMATCHED
-from episode.kernels.rows.matching import FIRST_LABEL, PAST_LAST_ROW
-from episode.kernels.rows.numbering import place_of_label
 
 
 @njit(cache=True, nogil=True)
 def follow_matches(
-    kind, start, length, number, path_from, path, emit_timed_out, first, skip, label_of, members, following, counts,
-    ends,
+    kind, start, length, number, path_from, path, emit_timed_out, first, to_label, to_first, label_of, members,
+    following, counts, ends,
 ):  # fmt: skip
     """Note where the search goes on after matches (see `kernels.rows.arrays.Found`) of start rows of a stretch.
 
-    first: the row whose place is 0. skip: PAST_LAST_ROW, FIRST_LABEL or LAST_LABEL; members uint8[1, labels]: the
-    labels to skip to. After a match without such a row after its first one, which is an error wherever the chain comes
-    to it, the search goes on at the next row.
+    first: the row whose place is 0. to_label: does it go on at the first (to_first) or last row with a label, and not
+    past the last row? members uint8[labels]: is it one of these? After a match without such a row after its first one,
+    which is an error wherever the chain comes to it, it goes on at the next row.
     """
     for i in range(len(start)):
         at = start[i] - first
@@ -32,11 +30,15 @@ def follow_matches(
         if length[i] == 0 or at + length[i] <= ends[at]:
             continue
         ends[at] = at + length[i]
-        if skip == PAST_LAST_ROW:
-            following[at] = ends[at]
-            continue
-        place = place_of_label(skip == FIRST_LABEL, path, path_from[i], length[i], label_of, members, 0)
-        following[at] = at + max(1, place)
+        following[at] = ends[at]
+        if to_label:
+            place = 0
+            for row in range(length[i]):
+                if members[label_of[path[path_from[i] + row]]]:
+                    place = row
+                    if to_first:
+                        break
+            following[at] = at + max(1, place)
 
 
 @njit(cache=True, nogil=True)
@@ -77,7 +79,7 @@ def join(following, counts, ends, is_met, joins, matches, cover):
 
 @njit(cache=True, nogil=True)
 def adopt(following, counts, ends, begin, all_following, all_counts, all_ends, seen):
-    """The places that the chain from one of them comes to, put among those of other chains, up to the first one seen."""
+    """The places that the chain from one of them comes to, put among those of other chains, up to one seen before."""
     at = begin
     while at < len(following) and not seen[at]:
         seen[at] = True

@@ -1,0 +1,152 @@
+"""The first pass over a slice: its own chain of matches, and where the chains that may enter it join that one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from episode.kernels.rows import matching as kernel
+from episode.kernels.rows.slices.chains import adopt, join, visit
+from episode.matchers.columns import to_bytes
+from episode.matchers.protocol import EventBatch
+from episode.matchers.rows.errors import matching_failed
+from episode.matchers.rows.slices.found import FoundMatches
+from episode.matchers.rows.slices.overlap import is_chain
+from episode.matchers.rows.slices.search import Links, SliceSearch
+from episode.matchers.rows.slices.summary import Summary
+from episode.matchers.slicing import FAILURES, HEAD, RESULTS, SUMMARY, SliceBounds
+from episode.plan.output import RowMode
+
+if TYPE_CHECKING:
+    from episode.matchers.rows.spec import RowPatternSpec
+
+FEW_CHAINS = 8
+"""Up to so many chains are followed one by one, where they have not joined the slice's own soon."""
+LEAST_STRETCH = 64
+"""So many places further, at least, chains are followed at once."""
+PLACE, STATUS = "__episode_place", "__episode_status"
+"""Columns of failures, beside the rows at which they came."""
+_HEAD_BYTES = 1 << 25
+"""The rows of a head come in parts of about this size."""
+
+
+class OwnChain:
+    """The chain that enters a slice at its first row, and where others join it."""
+
+    def __init__(self, spec: RowPatternSpec, events: EventBatch, bounds: SliceBounds) -> None:
+        self.spec = spec
+        self.events = events
+        own = 0 if bounds.first is None else int(np.searchsorted(events.time, bounds.first, "left"))
+        end = len(events) if bounds.last is None else int(np.searchsorted(events.time, bounds.last, "left"))
+        self.search = SliceSearch(spec, events, own)
+        self.places = max(0, end - own)
+        self.entries = min(self.places, self.search.entries(bounds.first))
+        self.links = Links.of(self.places if is_chain(spec.plan) else 0)
+        self.failures: list[tuple[int, int]] = []
+        self._found = FoundMatches(self.search, end, 0, placed=is_chain(spec.plan))
+
+    def parts(self) -> Iterator[tuple[int, bytes]]:
+        """All that the first pass makes of the slice: kinds and blobs."""
+        for table in self.results():
+            yield RESULTS, to_bytes(table)
+        summary = self.summary()
+        yield SUMMARY, summary.to_bytes()
+        head = self.head(summary)
+        rows = max(1, _HEAD_BYTES * head.num_rows // max(1, head.nbytes))
+        for begin in range(0, head.num_rows, rows):
+            yield HEAD, to_bytes(head.slice(begin, rows))
+        if self.failures:
+            yield FAILURES, to_bytes(self.failed())
+
+    def results(self) -> Iterator[pa.Table]:
+        """Its matches, with their places."""
+        search, chained = self.search, is_chain(self.spec.plan)
+        start, end = (search.own if chained else 0), self._found.end
+        while self.places:
+            for found in search.matches(start, search.matcher.rules):
+                if chained:
+                    search.follow(self.links, found)
+                yield from self._found.tables(found)
+            if search.failure is None or search.failure.row >= end:
+                break
+            row, status = search.failure
+            self.failures.append((row - search.own, status))
+            if not chained or status == kernel.ALL_BUDGETS_SPENT or self._is_certain(row - search.own):
+                raise matching_failed(self.spec.plan, self.events.from_row(row), row, status, self.spec.step_budget)
+            start = row + 1
+
+    def _is_certain(self, place: int) -> bool:
+        """Has every chain that may enter the slice joined its own when that comes to a place? Looked at rarely."""
+        times = len(self.failures)
+        if times & (times - 1) or place + 1 < self.entries:
+            return False
+        met, _, _ = self._visited(place + 1)
+        joins, _, _ = self._joined(met)
+        return bool((joins < len(met)).all())
+
+    def _visited(self, places: int) -> tuple[np.ndarray, np.ndarray, tuple[int, int, int]]:
+        """Of the first places: is_met and before, and what `visit` returns."""
+        clean = self.spec.plan.output.rows is RowMode.ALL_WITH_UNMATCHED
+        met, before = np.zeros(places, np.bool_), np.zeros(places, np.int64)
+        return met, before, visit(*(array[:places] for array in self.links.arrays), clean, met, before)
+
+    def _joined(self, met: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """For each entry, where its chain joins the slice's own (or leaves its places), its matches before, and the
+        place after these."""
+        links = Links.of(0)
+        stretch = 0 if met[: self.entries].all() else self.entries
+        pending = np.zeros(0, np.int64)
+        while True:
+            links = self._extended(links, stretch, pending)
+            places = max(stretch, self.entries)
+            joins, matches, cover = np.arange(places), np.zeros(places, np.int64), np.zeros(places, np.int64)
+            join(*links.arrays, met, joins, matches, cover)
+            joins, matches, cover = (array[: self.entries] for array in (joins, matches, cover))
+            inside = joins < len(met)
+            pending = np.unique(joins[inside][~met[joins[inside]]])
+            if len(pending) == 0:
+                return joins, matches, cover
+            stretch = min(len(met), max(2 * stretch, int(pending[-1])) + LEAST_STRETCH)
+
+    def _extended(self, links: Links, places: int, pending: np.ndarray) -> Links:
+        """With further places, where they lead: all of them, or those that a few chains come to."""
+        known = len(links)
+        links = links.with_room(places)
+        if known == 0 or len(pending) > FEW_CHAINS:
+            if places:
+                self.search.try_all(links, known)
+            return links
+        seen = np.zeros(places, np.bool_)
+        for begin in pending.tolist():
+            if not seen[begin]:
+                adopt(*self.search.chain(begin, places).arrays, begin, *links.arrays, seen)
+        return links
+
+    def summary(self) -> Summary:
+        """What other slices must know."""
+        nothing = np.zeros(self.entries, np.int64)
+        if not is_chain(self.spec.plan):
+            return Summary(
+                self.places, self.search.own, self.places, self._found.count, 0, nothing, nothing, nothing, nothing
+            )
+        met, before, (leaves, cover, matches) = self._visited(self.places)
+        joins, matches_before, cover_before = self._joined(met)
+        left_out = np.append(before, 0)[np.minimum(joins, self.places)]
+        return Summary(
+            self.places, self.search.own, leaves, matches, cover, joins, matches_before, cover_before, left_out
+        )
+
+    def head(self, summary: Summary) -> pa.Table:
+        """The rows that chains need until they join: none if all join where they enter."""
+        late = summary.joins[summary.joins > np.arange(self.entries)]
+        rows = self.search.rows_for(min(int(late.max()), self.places)) if len(late) else 0
+        return self.events.table.slice(0, rows)
+
+    def failed(self) -> pa.Table:
+        """The rows where the chain came to an error."""
+        places, statuses = np.array(self.failures, np.int64).T
+        rows = self.events.table.take(pa.array(places + self.search.own))
+        return rows.append_column(PLACE, pa.array(places)).append_column(STATUS, pa.array(statuses))
