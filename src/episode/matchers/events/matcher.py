@@ -72,7 +72,7 @@ class EventPatternMatcher:
             if isinstance(self.search, ImpreciseSearch):
                 self.search.begin(together, start)
             touched = np.ones(len(together.bounds) - 1, np.bool_)
-            if not self.horizon.waits and until != END_OF_TIME and self.state.done > NEVER:
+            if not self.horizon.waits and until != self.last and self.state.done > NEVER:
                 touched = np.isin(together.key[together.bounds[:-1]], events.key[events.bounds[:-1]])
             # done NEVER says that nothing is out: what is decided at that very time comes with the next feed.
             touched &= until > self.state.done
