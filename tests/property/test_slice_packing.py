@@ -50,7 +50,7 @@ def table_of(given: list[tuple[int, int | None, str]]) -> pa.Table:
 @SETTINGS
 @given(
     rows, overlaps, cut_lists, cut_lists, orders, st.booleans(), st.lists(st.integers(0, 40), max_size=3),
-    st.integers(30, 2000),
+    st.integers(30, 2000), st.sampled_from([0, 100, 10_000]),
 )  # fmt: skip
 def test_slices_are_fed_their_rows_and_overlaps(
     given: list[tuple[int, int | None, str]],
@@ -61,6 +61,7 @@ def test_slices_are_fed_their_rows_and_overlaps(
     keyed: bool,
     splits: list[int],
     flush_bytes: int,
+    hold_bytes: int,
 ) -> None:
     table = table_of(given)
     input_order = InputOrder(("k",) if keyed else (), order)
@@ -80,7 +81,7 @@ def test_slices_are_fed_their_rows_and_overlaps(
         if part is None:
             assert {row["k"] for one in tables for row in one.to_pylist()} <= {2}
         else:
-            fed = list(trimmed(tables, input_order, part.bounds, overlap))
+            fed = list(trimmed(tables, input_order, part.bounds, overlap, hold_bytes))
             assert in_order(concat(fed), input_order) == expected(
                 table, input_order, keys[part.key], hashes, part.number, overlap
             )

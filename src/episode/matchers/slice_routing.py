@@ -139,27 +139,43 @@ def kept_rows(
 
 
 def trimmed(
-    tables: Iterable[pa.Table], input_order: InputOrder, bounds: SliceBounds, overlap: Overlap
+    tables: Iterable[pa.Table], input_order: InputOrder, bounds: SliceBounds, overlap: Overlap, hold_bytes: int
 ) -> Iterator[pa.Table]:
-    """The rows of a slice and its overlap as they came, without those that only the packing of other tasks sent."""
+    """The rows of a slice and its overlap as they came, without those that only the packing of other tasks sent.
+
+    Rows that are counted before the slice come first, so that rows in order stay so; unless more than hold_bytes of
+    others come before all are known.
+    """
+    order = input_order.order[0]
     earliest = FIRST_TIME if bounds.first is None else max(FIRST_TIME, bounds.first - overlap.before_time)
     latest = LAST_TIME if bounds.last is None else min(LAST_TIME, bounds.last + overlap.after_time)
-    order = input_order.order[0]
-    counted = [_Farther(input_order, overlap.before_rows, False), _Farther(input_order, overlap.after_rows, True)]
+    sides = [_Farther(input_order, overlap.before_rows, False), _Farther(input_order, overlap.after_rows, True)]
+    held: list[pa.Table] = []
+    size = 0
     for table in tables:
-        times = order_image(table, order).time()
-        if len(times) == 0 or (times.min() >= earliest and times.max() <= latest):
-            yield table
+        within = _within(table, order_image(table, order).time(), earliest, latest, sides)
+        if within is None:
             continue
-        before, after = times < earliest, times > latest
-        for side, rows in zip(counted, (before, after), strict=True):
-            side.add(table, times, np.flatnonzero(rows))
-        within = np.flatnonzero(~(before | after))
-        if len(within):
-            yield _taken(table, within)
-    for side in counted:
-        if side.rows is not None:
-            yield side.rows
+        held.append(within)
+        size += within.nbytes
+        while held and size > hold_bytes:
+            yield held.pop(0)
+    before, after = sides
+    yield from before.tables()
+    while held:
+        yield held.pop(0)  # let go one by one
+    yield from after.tables()
+
+
+def _within(table: pa.Table, times: np.ndarray, earliest: int, latest: int, sides: list[_Farther]) -> pa.Table | None:
+    """The rows between two times; those before and after them go to the sides."""
+    if len(times) == 0 or (times.min() >= earliest and times.max() <= latest):
+        return table
+    before, after = times < earliest, times > latest
+    for side, rows in zip(sides, (before, after), strict=True):
+        side.add(table, times, rows)
+    within = np.flatnonzero(~(before | after))
+    return _taken(table, within) if len(within) else None
 
 
 def _taken(table: pa.Table, rows: np.ndarray) -> pa.Table:
@@ -175,13 +191,20 @@ class _Farther:
         self.input_order, self.most, self.after = input_order, most, after
         self.rows: pa.Table | None = None
 
-    def add(self, table: pa.Table, times: np.ndarray, rows: np.ndarray) -> None:
-        """Those of a table, in order of arrival."""
-        if not self.most or not len(rows):
+    def add(self, table: pa.Table, times: np.ndarray, outside: np.ndarray) -> None:
+        """Those of a table, in order of arrival. outside: bool[n], which they are."""
+        rows = np.flatnonzero(outside) if self.most else ()
+        if len(rows) == 0:
             return
         values = ~times[rows] if self.after else times[rows]
-        chosen = routing.among_greatest(values, np.zeros(len(rows), np.int32), 1, self.most)
-        found = plain(take(table, rows[chosen]))
+        if len(values) > self.most:
+            least = values.max() if self.most == 1 else np.partition(values, -self.most)[-self.most]
+            rows = rows[values >= least]
+        found = plain(take(table, rows))
         found = found if self.rows is None else one_chunk_each(concat([self.rows, found]))
         together = np.zeros(len(found), np.int32)
         self.rows = take(found, kept_rows(found, self.input_order, together, self.most, self.after))
+
+    def tables(self) -> Iterator[pa.Table]:
+        if self.rows is not None:
+            yield self.rows

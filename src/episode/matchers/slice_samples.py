@@ -26,4 +26,4 @@ def slice_once() -> None:
         for unit, rows in unpack(pack([table], Packing(order, 1, sliced=sliced), 0)):
             part = sliced.slice_of(unit)
             if part is not None:
-                list(trimmed([rows], order, part.bounds, overlap))
+                list(trimmed([rows], order, part.bounds, overlap, rows.nbytes))

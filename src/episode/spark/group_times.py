@@ -18,7 +18,7 @@ from episode.spark.conditions import Range
 from episode.spark.parquet_columns import group_ranges
 from episode.spark.scan import ParquetScan, Split, row_bytes
 
-MOST_READ = 1.5
+MOST_READ = 2.5
 """Where slices would read more than so many times the rows there are, because files are not in order of time, rows are
 shuffled to them instead."""
 

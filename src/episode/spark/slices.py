@@ -196,7 +196,7 @@ class Units:
                 tables = self.scan.read(self.reads[number])
                 part = self.sliced.slice_of(number)
                 assert part is not None
-                wanted = trimmed(tables, self.spec.input_order, part.bounds, self.sliced.overlap)
+                wanted = self._trimmed(tables, part)
                 yield number, part, wanted if screen is None else map(screen.passing, wanted)
 
     def _packed(self, batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, Slice | None, Iterator[pa.Table]]]:
@@ -207,8 +207,10 @@ class Units:
                 for group in in_groups(envelopes, self.together):
                     yield unit, None, group
             else:
-                order, overlap = self.spec.input_order, self.sliced.overlap
-                yield unit, part, trimmed((table for _, table in envelopes), order, part.bounds, overlap)
+                yield unit, part, self._trimmed((table for _, table in envelopes), part)
+
+    def _trimmed(self, tables: Iterable[pa.Table], part: Slice) -> Iterator[pa.Table]:
+        return trimmed(tables, self.spec.input_order, part.bounds, self.sliced.overlap, self.budget)
 
     def matches(self, part: Slice | None, tables: Iterable[pa.Table]) -> Iterator[pa.RecordBatch]:
         spec = self.spec if part is None else SliceSpec(self.spec, part.bounds)  # type: ignore[arg-type]
