@@ -34,6 +34,11 @@ def ticks(rows: int, keys: int) -> Path:
     return made_once(DATA / f"ticks-{rows}-{keys}", _slices(rows, keys), ROW_GROUP)
 
 
+def skewed(rows: int, keys: int) -> Path:
+    """A tick set in which key 0 has half of all rows."""
+    return made_once(DATA / f"ticks-{rows}-{keys}-skewed", _slices(rows, keys, 0.5), ROW_GROUP)
+
+
 def sample(source: Path, keys: int) -> Path:
     """The ticks of the first keys of a tick set, as a set of its own with at least two files."""
     return made_once(source.with_name(f"{source.name}-first-{keys}"), _first_keys(source, keys), ROW_GROUP)
@@ -46,14 +51,17 @@ def _first_keys(source: Path, keys: int) -> Iterator[pa.Table]:
         yield table.slice(start, size)
 
 
-def _slices(rows: int, keys: int) -> Iterator[pa.Table]:
-    """Tables of at most SLICE rows. Every slice has its own random numbers, whatever comes after it."""
+def _slices(rows: int, keys: int, of_first: float = 0.0) -> Iterator[pa.Table]:
+    """Tables of at most SLICE rows. Every slice has its own random numbers, whatever comes after it. of_first: the
+    share of the rows that are given to key 0, beside its own."""
     cents = np.random.default_rng([SEED, keys]).integers(2_000, 40_000, size=keys)
     now = OPENING
     for number, start in enumerate(range(0, rows, SLICE)):
         rng = np.random.default_rng([SEED, keys, number])
         key = rng.integers(0, keys, SLICE, dtype=np.int32)
         time = now + np.cumsum(1_000 * rng.integers(1, 4, SLICE))
+        if of_first:
+            key[rng.random(SLICE) < of_first] = 0
         price = _walk(key, rng.choice(MOVES, SLICE, p=CHANCES), cents)
         now = time[-1]
         columns = [pa.array(key), pa.array(time).cast(SCHEMA.field("ts").type), pa.array(price / 100.0)]

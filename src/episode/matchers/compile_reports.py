@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 
-PACKING, JSON = "packing", "json"
-"""The groups of kernels that pack events into envelopes, and that read records of JSON."""
+PACKING, SLICES, JSON = "packing", "slices", "json"
+"""The groups of kernels that pack events into envelopes, those of large keys into slices of time, and that read records
+of JSON."""
 
 NAMES = {
     "rows": "row patterns",

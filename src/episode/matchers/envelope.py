@@ -15,15 +15,18 @@ import pyarrow as pa
 
 from episode.kernels import hashing, narrowing, partition
 from episode.matchers.columns import key_hashes, plain, take
+from episode.matchers.compile_reports import PACKING, SLICES
 from episode.matchers.ordering import has_lasting_image, order_image
 from episode.matchers.protocol import InputOrder
 from episode.matchers.screen import Screen
+from episode.matchers.slice_routing import SliceRouting
+from episode.matchers.sliced_keys import SlicedKeys
 from episode.matchers.slim import SlimTable, restore, slim, slim_slices
 from episode.matchers.spill import rechunk
 
 SCHEMA = "shard int, first_time long, last_time long, origin long, blob binary"
-"""An envelope's row. Times: the least and the greatest of its events, null where the order has no lasting image.
-Origin: grows in order of arrival."""
+"""An envelope's row. Times: the least and the greatest of its events, null where the order has no lasting image, or
+keys are sliced. Origin: grows in order of arrival."""
 
 FLUSH_BYTES = 32 * 2**20
 """Events are gathered up to this size before they are split, so that slices are worth a row each."""
@@ -45,23 +48,41 @@ _DICTIONARY_SHARE = 4
 class Packing:
     """How events are packed: in which order they will be matched, and into how many shards they are spread.
 
-    screen: leaves out rows that no match can have.
+    screen: leaves out rows that no match can have. sliced: keys whose rows go to slices of time, which have the numbers
+    after those of the shards.
     """
 
     input_order: InputOrder
     shards: int
     flush_bytes: int = FLUSH_BYTES
     screen: Screen | None = None
+    sliced: SlicedKeys | None = None
+
+    @property
+    def kernels(self) -> tuple[str, ...]:
+        """Groups of kernels that it needs."""
+        return (PACKING,) if self.sliced is None else (PACKING, SLICES)
+
+    @property
+    def units(self) -> int:
+        """How many numbers there are: of shards, and of slices."""
+        return self.shards if self.sliced is None else self.sliced.units
 
 
 def pack(tables: Iterable[pa.Table], packing: Packing, partition_index: int) -> Iterator[pa.RecordBatch]:
     """The events of one Spark partition as batches of envelopes."""
     screen = packing.screen
     wanted = tables if screen is None else (screen.passing(table) for table in tables)
-    for count, chunk in enumerate(rechunk(wanted, packing.flush_bytes)):
-        if _has_large_dictionary(chunk, packing.shards):
+    routing = None if packing.sliced is None else SliceRouting(packing.sliced, packing.input_order)
+    origin = partition_index * _PER_PARTITION
+    for chunk in rechunk(wanted, packing.flush_bytes):
+        if _has_large_dictionary(chunk, packing.units):
             chunk = plain(chunk)
-        yield _envelopes(chunk, packing, partition_index * _PER_PARTITION + count)
+        yield _by_shard(chunk, packing, origin) if routing is None else _by_unit(chunk, packing, routing, origin)
+        origin += 1
+    for rows, units in () if routing is None else routing.last():
+        yield _envelopes(rows, units, packing.units, origin)
+        origin += 1
 
 
 def _has_large_dictionary(table: pa.Table, shards: int) -> bool:
@@ -70,16 +91,40 @@ def _has_large_dictionary(table: pa.Table, shards: int) -> bool:
     return any(len(column.dictionary) * shards * _DICTIONARY_SHARE > table.num_rows for column in columns)
 
 
-def _envelopes(table: pa.Table, packing: Packing, origin: int) -> pa.RecordBatch:
+def _by_shard(table: pa.Table, packing: Packing, origin: int) -> pa.RecordBatch:
     keys = packing.input_order.keys
     numbers = hashing.shards_of(key_hashes(table, keys), packing.shards) if keys else np.zeros(len(table), np.int32)
-    first, last = _time_spans(table, packing.input_order, numbers, packing.shards)
+    spans = _time_spans(table, packing.input_order, numbers, packing.shards)
+    return _envelopes(table, numbers, packing.shards, origin, spans=spans)
+
+
+def _by_unit(table: pa.Table, packing: Packing, routing: SliceRouting, origin: int) -> pa.RecordBatch:
+    """Rows of sliced keys to their slices, all others to their shards."""
+    keys = packing.input_order.keys
+    hashes = key_hashes(table, keys) if keys else None
+    numbers = np.zeros(len(table), np.int32) if hashes is None else hashing.shards_of(hashes, packing.shards)
+    rows, units = routing.units(table, hashes, numbers)
+    return _envelopes(table, units, packing.units, origin, rows=rows)
+
+
+def _envelopes(
+    table: pa.Table,
+    numbers: np.ndarray,
+    n: int,
+    origin: int,
+    *,
+    rows: np.ndarray | None = None,
+    spans: tuple[pa.Array, pa.Array] | None = None,
+) -> pa.RecordBatch:
+    """An envelope for each of the numbers 0 .. n - 1 that is given to a row. rows: those of the table to which the
+    numbers are given, where it is not each of them once. spans: the times of each number's rows."""
     slimmed = slim(table)
-    order, starts = partition.group(numbers, packing.shards)
+    order, starts = partition.group(numbers, n)
     used = np.flatnonzero(np.diff(starts))
-    if len(used) > 1:
-        slimmed = replace(slimmed, table=take(slimmed.table, order))
-    blobs = _blobs(slimmed, np.append(starts[used], len(table)))
+    if len(used) > 1 or rows is not None:
+        slimmed = replace(slimmed, table=take(slimmed.table, order if rows is None else rows.take(order)))
+    blobs = _blobs(slimmed, np.append(starts[used], len(numbers)))
+    first, last = (pa.nulls(n, pa.int64()), pa.nulls(n, pa.int64())) if spans is None else spans
     columns = [pa.array(used.astype(np.int32)), first.take(pa.array(used)), last.take(pa.array(used))]
     columns += [pa.array(np.full(len(used), origin)), blobs]
     return pa.RecordBatch.from_arrays(columns, schema=_ARROW_SCHEMA)

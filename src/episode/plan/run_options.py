@@ -11,6 +11,7 @@ STEP_BUDGET = 10_000_000
 
 MATCHES, COLLAPSED = "matches", "collapsed"
 EXACT, DOUBLE = "exact", "double"
+AUTO, OFF = "auto", "off"
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,7 @@ class RunOptions:
     """Limits and wishes of one planned query.
 
     eager: are matches of situations reported as soon as they are certain, or when all their situations have ended?
+    slices: into how many slices of time a large key is cut; AUTO: by a sample, where that needs no job; OFF: none.
     arguments: the values of the query's parameters.
     closure: how the closures of event patterns are evaluated; 'auto': by cost.
     counters: the name under which the counters of a stream are observed.
@@ -47,6 +49,7 @@ class RunOptions:
     step_budget: int = STEP_BUDGET
     shards: int | None = None
     shard_bytes: int | None = None
+    slices: int | str = AUTO
     match_times: bool = False
     eager: bool = True
     counters: str = "episode"

@@ -58,6 +58,7 @@ _HINTS = {USE_SPARK: MICRO_BATCHES, ONE_PATTERN: SHAPE}
 _REFUSED = {
     "shards": "says how keys are spread over shards; a live query has tasks",
     "shard_bytes": "is for the shards of a table",
+    "slices": "is for large keys of a table",
     "watermark": "is for streams that declare no DELAY; those of a live query do",
     "counters": "is for micro-batches; a live query has lastProgress",
     "time_unit": "is for the clock of micro-batches; a live query counts as its event time does",

@@ -64,8 +64,8 @@ def check_local(options: Options, languages: Collection[Language[Any]]) -> None:
     """Options that have a meaning here, for patterns of these languages."""
     options.check_use(languages)
     options.check_streams([])
-    for name in ("shards", "shard_bytes"):
-        if getattr(options, name) is not None:
+    for name in ("shards", "shard_bytes", "slices"):
+        if isinstance(getattr(options, name), int):
             raise EpisodeAnalysisError(f"Options({name}={getattr(options, name)}) is for Spark; this runs in process.")
 
 

@@ -11,7 +11,7 @@ from episode.lang.cursor import closest
 from episode.plan.correlation.plan import Strategy
 from episode.plan.event_time import TIME_UNITS
 from episode.plan.events.postponed import AUTO, ENGINES
-from episode.plan.run_options import COLLAPSED, DOUBLE, EXACT, MATCHES, STEP_BUDGET, LiveOptions, RunOptions
+from episode.plan.run_options import COLLAPSED, DOUBLE, EXACT, MATCHES, OFF, STEP_BUDGET, LiveOptions, RunOptions
 from episode.plan.situations.plan import COMPLETE, EARLIEST
 from episode.queries.language import Language
 from episode.queries.languages import LANGUAGES
@@ -62,6 +62,10 @@ class Options:
     step_budget: steps of matching from one start row before an explosion is reported. For row and event patterns.
     shards: into how many shards the keys are spread (None: chosen from the size of the input).
     shard_bytes: memory that a shard may take in a worker before it is split or streamed (None: the default).
+    slices: into how many slices of time a large key, or the whole input without PARTITION BY, is cut, so that several
+        tasks match it: 'auto' (by a sample that is read from large files and stream stores without a job), a number for
+        every large key (of inputs that come through Spark, one job counts and samples the keys and times), or 'off'.
+        The result is the same. For tables: a stream is not sliced.
     match_times: two more columns, match_start and match_end: the least and the greatest event time of a match. For row
         patterns; matches of event patterns have them anyway.
     results: 'matches', or 'collapsed': one row for each intermediate match, with the number of matches that it stands
@@ -109,6 +113,7 @@ class Options:
     step_budget: int = STEP_BUDGET
     shards: int | None = None
     shard_bytes: int | None = None
+    slices: int | str = AUTO
     watermark: str | int | None = None
     end: datetime | str | int | None = None
     event_id: str | None = None
@@ -156,6 +161,7 @@ class Options:
             step_budget=self.step_budget,
             shards=self.shards,
             shard_bytes=self.shard_bytes,
+            slices=self.slices,
             match_times=self.match_times,
             eager=self.detect == EARLIEST,
             closure=self.closure,
@@ -172,7 +178,15 @@ class Options:
     def check_streams(self, planned: Iterable[Planned]) -> None:
         """Options of streams need a pattern over a stream among the planned ones: no option is accepted and ignored."""
         given = [one.name for one in fields(self) if one.name in OF_STREAMS and getattr(self, one.name) != one.default]
-        streams = [pattern for pattern in planned if pattern.is_stream]
+        patterns = list(planned)
+        streams = [pattern for pattern in patterns if pattern.is_stream]
+        if isinstance(self.slices, int) and patterns and len(streams) == len(patterns):
+            raise EpisodeAnalysisError(
+                f"Options(slices={self.slices}): slices of time are for tables, and this query is over a stream, where "
+                "the events of a key are matched as they come.",
+                hint="Leave it out. Spread a stream's load over more keys: PARTITION BY a finer key, if the pattern "
+                "allows it.",
+            )
         if streams:
             self._check_watermark(streams)
         if not given or streams:
@@ -220,6 +234,12 @@ class Options:
             value = getattr(self, name)
             if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
                 raise EpisodeAnalysisError(f"Options({name}={value!r}): a whole number of at least 1 is needed.")
+        number = isinstance(self.slices, int) and not isinstance(self.slices, bool)
+        if not (self.slices in (AUTO, OFF) or (number and int(self.slices) >= 2)):
+            raise EpisodeAnalysisError(
+                f"Options(slices={self.slices!r}): 'auto', 'off' or a whole number of at least 2 is needed.",
+                hint="It is the number of slices of time into which a large key is cut.",
+            )
         if self.when_full not in ("error", "drop"):
             raise EpisodeAnalysisError(f"Options(when_full={self.when_full!r}): 'error' or 'drop' is needed.")
         if self.when_full == "drop" and self.max_state_rows is None:

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar
 
 import pyarrow as pa
@@ -13,18 +14,32 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from episode.errors import EpisodeError
-from episode.matchers.compiled import groups_of
+from episode.matchers.compiled import SLICES, groups_of
 from episode.matchers.envelope import FLUSH_BYTES, SCHEMA, Packing, in_groups, pack, unpack
 from episode.matchers.protocol import Analyzes, InputOrder, Matcher, MatcherSpec, Reports, Screens
 from episode.matchers.running import run
 from episode.matchers.screen import Screen
 from episode.matchers.shard import DEFAULT_BUDGET, run_shard
+from episode.matchers.slice_choice import Sketch
+from episode.matchers.sliced_keys import SlicedKeys
 from episode.matchers.stages import StageClock
 from episode.plan.run_options import RunOptions
 from episode.spark import carry, classic
 from episode.spark.packing import Stage, as_events, columns_of, pack_rows
 from episode.spark.readiness import compile_here
 from episode.spark.scan import LEAST_TASK_BYTES, ParquetScan, Split, choose_scan, in_waves
+from episode.spark.sketch import sketch_of_rows, sketch_of_scan, sketch_of_store
+from episode.spark.slices import (
+    PARTS,
+    Input,
+    SlicePlan,
+    Tasks,
+    Units,
+    follow_chain,
+    match_alone,
+    match_units,
+    plan_slices,
+)
 from episode.spark.stores import StoreScan, scan_of
 from episode.spark.versions import by_number
 from episode.spark.warming import await_worker
@@ -63,14 +78,17 @@ class Batch:
     budget_bytes: int
     scan_reason: str
     store: StoreScan | None = None
+    slices: SlicePlan | None = None
 
     is_stream: ClassVar[bool] = False
 
     @property
     def reasons(self) -> list[str]:
-        """How the rows are read, which of them are moved, and the number of shards and where it comes from."""
+        """How the rows are read, which of them are moved, the number of shards and where it comes from, and which keys
+        are sliced."""
+        slices = [] if self.slices is None else self.slices.reasons
         screened = ["screen: rows that qualify for no variable are not shuffled"] if self.screen is not None else []
-        return [f"scan: {self.scan_reason}", *screened, f"shards: {self.shards.reason}"]
+        return [f"scan: {self.scan_reason}", *screened, f"shards: {self.shards.reason}", *slices]
 
     @property
     def screen(self) -> Screen | None:
@@ -88,10 +106,15 @@ class Batch:
         compile_here(self.spark, self.spec)
         await_worker(self.spark)
         schema = carry.travel_schema(self.spec.output_schema)
-        return carry.decode(self._worked(_matching(self.spec, self.budget_bytes), schema), self.spec.output_schema)
+        if self.slices is not None and self.slices.sliced is not None:
+            matched = self._sliced(self.slices, self.slices.sliced, schema)
+        else:
+            matched = self._worked(_matching(self.spec, self.budget_bytes), schema)
+        return carry.decode(matched, self.spec.output_schema)
 
     def reports(self) -> list[str]:
-        """Run it, keep no match, and ask every matcher for its report (as JSON, where it has one)."""
+        """Run it, keep no match, and ask every matcher for its report (as JSON, where it has one). Keys are not sliced:
+        what matchers count is of whole keys."""
         compile_here(self.spark, self.spec)
         reported = self._worked(_reporting(self.spec, self.budget_bytes), "report string")
         return [row.report for row in reported.collect()]
@@ -107,12 +130,29 @@ class Batch:
         number = self.spark.range(0, 1, 1, numPartitions=1)
         return number.mapInArrow(_scan_and_work(groups, work, self.scan), schema)
 
-    def _by_shard(self) -> DataFrame:
-        shuffled = by_number(self._envelopes(), self.shards.partitions, "shard")
-        return shuffled.sortWithinPartitions("shard", "origin").select("shard", "blob")
+    def _sliced(self, plan: SlicePlan, sliced: SlicedKeys, schema: StructType | str) -> DataFrame:
+        """The matches of shards and slices; where these depend on each other, in two stages."""
+        together = min(GROUP_BYTES, self.budget_bytes)
+        kernels = (*groups_of(self.spec), SLICES)
+        compile_here(self.spark, self.spec, SLICES)
+        if plan.reads is None:
+            units = Units(self.spec, sliced, kernels, self.budget_bytes, together)
+            rows = _by_unit(self._envelopes(sliced), plan.tasks)
+        else:
+            assert self.scan is not None
+            scan = replace(self.scan, splits=())
+            units = Units(self.spec, sliced, kernels, self.budget_bytes, together, scan, plan.reads)
+            rows = self.spark.range(0, plan.tasks, 1, numPartitions=plan.tasks)
+        if not plan.chained:
+            return rows.mapInArrow(match_units(units), schema)
+        parts = by_number(rows.mapInArrow(match_alone(units, plan.tasks), PARTS), plan.tasks, "to")
+        return parts.sortWithinPartitions("place", "unit", "piece").mapInArrow(follow_chain(units, plan.tasks), schema)
 
-    def _envelopes(self) -> DataFrame:
-        packing = Packing(self.spec.input_order, self.shards.count, self.shards.flush_bytes, self.screen)
+    def _by_shard(self) -> DataFrame:
+        return _by_unit(self._envelopes(), self.shards.partitions)
+
+    def _envelopes(self, sliced: SlicedKeys | None = None) -> DataFrame:
+        packing = Packing(self.spec.input_order, self.shards.count, self.shards.flush_bytes, self.screen, sliced)
         if self.store is not None:
             return self.store.envelopes(packing)
         if self.scan is None:
@@ -121,6 +161,11 @@ class Batch:
         scan = replace(self.scan, splits=())
         numbers = self.spark.range(0, len(tasks), 1, numPartitions=max(1, len(tasks)))
         return numbers.mapInArrow(_scan_and_pack(scan, tasks, packing), SCHEMA)
+
+
+def _by_unit(envelopes: DataFrame, tasks: int) -> DataFrame:
+    shuffled = by_number(envelopes, tasks, "shard")
+    return shuffled.sortWithinPartitions("shard", "origin").select("shard", "blob")
 
 
 @dataclass(frozen=True)
@@ -163,11 +208,26 @@ def plan_batch(
     else:
         scan, reason, size = None, f"envelopes of the stream store {store.name}", store.size(schema)
     cores = classic.parallelism(spark)
-    if run.shards is None and estimate is not None and estimate <= ONE_TASK_BYTES:
+    forced = run.shards is not None or isinstance(run.slices, int)
+    if not forced and estimate is not None and estimate <= ONE_TASK_BYTES:
         plan = one_shard(spec.input_order, cores)
     else:
         plan = plan_shards(spec.input_order, size, cores, budget, run.shards)
-    return Batch(spark, selected, schema, spec, scan, plan, budget, reason, store)
+    sample: Callable[[], Sketch | str]
+    if store is not None:
+        sample = partial(sketch_of_store, store, schema, spec.input_order)
+    elif scan is not None:
+        sample = partial(sketch_of_scan, scan, spec.input_order)
+    else:
+        sample = partial(sketch_of_rows, selected, schema, spec.input_order)
+    given = Input(sample, scan is not None or store is not None, size if size is not None else estimate, scan)
+    slices = plan_slices(spec, schema, given, Tasks(plan.count, _tasks(plan, size), plan.cores), run.slices)
+    return Batch(spark, selected, schema, spec, scan, plan, budget, reason, store, slices)
+
+
+def _tasks(shards: Shards, size: int | None) -> int:
+    """So many tasks as there would be if keys were many and small."""
+    return max(shards.partitions, in_waves(-(-(size or 0) // _TASK_BYTES), shards.cores))
 
 
 def one_shard(order: InputOrder, parallelism: int | None) -> Shards:
@@ -206,7 +266,7 @@ def _round_up(count: int, unit: int) -> int:
 
 def _scan_and_pack(scan: ParquetScan, tasks: list[tuple], packing: Packing) -> Stage:
     def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        prepare_worker()
+        prepare_worker(packing.kernels)
         for batch in batches:
             for task in batch.column(0).to_pylist():  # numbers of tasks, not rows
                 yield from pack(scan.read(tasks[task]), packing, task)

@@ -5,9 +5,9 @@ It is chosen only where it gives what Spark would give. Everything else goes the
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 
 import pyarrow as pa
@@ -78,8 +78,20 @@ class ParquetScan:
             before += split.bytes
         return [tuple(task) for task in tasks.values()]
 
-    def read(self, splits: tuple[Split, ...]) -> Iterator[pa.Table]:
-        """The rows of some splits, in order, in the schema of the scan."""
+    def of_columns(self, names: Sequence[str]) -> ParquetScan:
+        """The scan of some of the delivered columns."""
+        places = [self.schema.get_field_index(name) for name in names]
+        columns = tuple(self.columns[place] for place in places)
+        read = {*columns, *(columns_in(self.condition) if self.condition is not None else ())}
+        return replace(
+            self,
+            schema=pa.schema([self.schema.field(place) for place in places]),
+            inputs=pa.schema([field for field in self.inputs if field.name in read]),
+            columns=columns,
+        )
+
+    def read(self, splits: tuple[Split, ...], batch_rows: int = _BATCH_ROWS) -> Iterator[pa.Table]:
+        """The rows of some splits, in order, in the schema of the scan, in tables of at most so many rows."""
         storage = self.storage.open()
         for path, of_file in groupby(splits, key=lambda split: split.path):
             with pq.ParquetFile(
@@ -90,20 +102,20 @@ class ParquetScan:
                 read_dictionary=list(self.dictionaries),
             ) as file:
                 for split in of_file:
-                    yield from self._rows(file, split)
+                    yield from self._rows(file, split, batch_rows)
 
-    def _rows(self, file: pq.ParquetFile, split: Split) -> Iterator[pa.Table]:
+    def _rows(self, file: pq.ParquetFile, split: Split, batch_rows: int) -> Iterator[pa.Table]:
         of_file = [field for field in self.inputs if field.name not in self.partitions.column_names]
         found = file_names(file.schema_arrow.names, [field.name for field in of_file], self.case_sensitive)
         groups = list(range(split.first, split.last))
         total = sum(file.metadata.row_group(number).num_rows for number in groups)
         constants = {
-            name: _repeated(self.partitions.column(name)[split.partition], min(total, _BATCH_ROWS))
+            name: _repeated(self.partitions.column(name)[split.partition], min(total, batch_rows))
             for name in self.partitions.column_names
         }
         names = [name for name in found if name is not None]
-        size = _batch_rows(pa.schema(of_file))
-        batches = file.iter_batches(size, groups, names, use_threads=False) if names else _without_columns(total)
+        size = min(batch_rows, _batch_rows(pa.schema(of_file)))
+        batches = file.iter_batches(size, groups, names, use_threads=False) if names else _without_columns(total, size)
         for batch in batches:
             rows = {
                 field.name: pa.nulls(batch.num_rows, field.type) if name is None else delivered(batch[name], field.type)
@@ -157,10 +169,10 @@ def _repeated(value: pa.Scalar, rows: int) -> pa.Array:
     return pa.DictionaryArray.from_arrays(place, pa.array([value.as_py()] if value.is_valid else [], value.type))
 
 
-def _without_columns(rows: int) -> Iterator[pa.RecordBatch]:
+def _without_columns(rows: int, batch_rows: int) -> Iterator[pa.RecordBatch]:
     """Batches of so many rows, of which no column is read."""
-    for start in range(0, rows, _BATCH_ROWS):
-        yield pa.RecordBatch.from_arrays([pa.nulls(min(_BATCH_ROWS, rows - start))], ["nothing"])
+    for start in range(0, rows, batch_rows):
+        yield pa.RecordBatch.from_arrays([pa.nulls(min(batch_rows, rows - start))], ["nothing"])
 
 
 def in_waves(tasks: int, cores: int) -> int:

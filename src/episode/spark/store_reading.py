@@ -117,9 +117,9 @@ class _Reading:
         from episode.spark.packing import as_events
         from episode.spark.worker import prepare_worker
 
-        prepare_worker()
         assert self.envelopes is not None
         how = EnvelopeOptions.read(self.envelopes)
+        prepare_worker(how.packing.kernels)
         schema = self._event_schema(how)
         any_events = False
 

@@ -71,11 +71,13 @@ class Stream:
     def reasons(self) -> list[str]:
         """How events come in, and the number of shards."""
         late = f"kept in {self.rules.late_path}" if self.rules.late_path else "dropped"
+        sliced = "slices: none (the events of a stream are matched as they come, those of a key by one task)"
         return [
             "scan: rows of a stream"
             if self.store is None
             else f"scan: envelopes of the stream store {self.store.name}",
             f"shards: {self.rules.shards:,} (fixed for the life of a checkpoint)",
+            *([] if self.spec.input_order.keys else [sliced]),
             f"watermark: {self.delay_words}; later events are counted and {late}",
         ]
 

@@ -1,0 +1,1 @@
+"""Rows of large keys on their way to slices of time."""

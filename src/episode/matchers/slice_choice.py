@@ -1,0 +1,139 @@
+"""Which keys are worth slicing, and where they are cut: by a sample of the input's keys and times.
+
+How good the sample is matters to how evenly the work is shared out, never to the result.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from episode.matchers.sliced_keys import SlicedKey
+from episode.matchers.slicing import FIRST_TIME, LAST_TIME, Overlap
+
+LEAST_SAMPLED = 64
+"""Rows of a key in the sample, at least: fewer say little of its share and of its times."""
+
+LEAST_OVERLAPS = 10
+"""How many times as long as its overlap a slice is at least, so that little is matched twice."""
+
+LEAST_SLICE_BYTES = 4 * 2**20
+"""Smaller slices take longer to start than to match."""
+
+_MOST_SLICES = 4096
+_SHOWN_VALUE = 40
+
+
+@dataclass(frozen=True)
+class Sketch:
+    """A sample of the rows of an input.
+
+    hashes: uint64[m], of their keys. times: int64[m], as `EventBatch.time`. weights: float64[m], how many rows each of
+    them stands for. keys: the key columns of the same rows. words: how it was had, for explain.
+    """
+
+    hashes: np.ndarray
+    times: np.ndarray
+    weights: np.ndarray
+    keys: pa.Table
+    words: str
+
+    @staticmethod
+    def joined(parts: list[Sketch], words: str) -> Sketch:
+        """One sketch of what several have seen."""
+        return Sketch(
+            np.concatenate([part.hashes for part in parts]),
+            np.concatenate([part.times for part in parts]),
+            np.concatenate([part.weights for part in parts]),
+            pa.concat_tables([part.keys for part in parts]),
+            words,
+        )
+
+
+@dataclass(frozen=True)
+class Room:
+    """What slices are for. tasks: among which the keys are shared out. bytes: of all events (None: not known). wanted:
+    how many slices a key is to have (None: as many as are of use)."""
+
+    tasks: int
+    bytes: int | None
+    wanted: int | None = None
+
+
+@dataclass(frozen=True)
+class Choice:
+    """keys: those that are cut, by ascending hash. reason: where there are none, why; a clause for explain."""
+
+    keys: tuple[SlicedKey, ...]
+    reason: str = ""
+
+
+def choose(sketch: Sketch, overlap: Overlap, room: Room) -> Choice:
+    """The keys that would hold up the task that has them, cut into slices of about the same number of rows."""
+    total = float(sketch.weights.sum())
+    if not total:
+        return Choice((), "no rows were seen")
+    hashes, places, seen = np.unique(sketch.hashes, return_inverse=True, return_counts=True)
+    shares = np.bincount(places, sketch.weights) / total
+    large = np.flatnonzero(shares >= 1 / room.tasks)
+    if len(large) == 0:
+        return Choice((), f"no key is large: the largest has about {shares.max():.2g} of the rows")
+    if room.wanted is None:
+        large = large[seen[large] >= LEAST_SAMPLED]
+        if len(large) == 0:
+            return Choice((), "too few rows were sampled to say where to cut")
+    keys = []
+    for at, count in zip(large, _counts(shares[large], room), strict=True):
+        rows = np.flatnonzero(places == at)
+        cuts = _cuts(sketch.times[rows], sketch.weights[rows], count, overlap, room.wanted is None)
+        if cuts:
+            keys.append(SlicedKey(int(hashes[at]), cuts, _name(sketch.keys, int(rows[0])), float(shares[at])))
+    if not keys:
+        return Choice((), "the times of large keys are too close together for slices with their overlaps")
+    return Choice(tuple(keys))
+
+
+def _counts(shares: np.ndarray, room: Room) -> list[int]:
+    """How many slices the large keys get by their shares: one or two for every task, so that all have the same work."""
+    if room.wanted is not None:
+        return [min(room.wanted, _MOST_SLICES)] * len(shares)
+    total = min(_MOST_SLICES, room.tasks * max(1, round(2 * float(shares.sum()))))
+    counts = [max(1, int(share / shares.sum() * total)) for share in shares]
+    counts[int(np.argmax(shares))] += max(0, total - sum(counts))
+    if room.bytes is not None:
+        counts = [min(n, int(share * room.bytes) // LEAST_SLICE_BYTES) for n, share in zip(counts, shares, strict=True)]
+    return counts
+
+
+def _cuts(times: np.ndarray, weights: np.ndarray, count: int, overlap: Overlap, spare: bool) -> tuple[int, ...]:
+    """Times that cut a key's rows into so many parts or fewer. spare: overlaps must be small beside slices."""
+    known = (times != FIRST_TIME) & (times != LAST_TIME)
+    times, weights = times[known], weights[known]
+    if len(times) == 0:
+        return ()
+    apart = max(1, overlap.time * LEAST_OVERLAPS if spare else overlap.time)
+    rows = float(weights.sum())
+    if spare:
+        count = min(count, int(rows / max(1, LEAST_OVERLAPS * (overlap.before_rows + overlap.after_rows))))
+    order = np.argsort(times, kind="stable")
+    times, reached = times[order], np.cumsum(weights[order])
+    first, last = int(times[0]), int(times[-1])
+    cuts: list[int] = []
+    for part in range(1, count):
+        place = int(np.searchsorted(reached, rows * part / count, side="right"))
+        cut = int(times[min(place, len(times) - 1)])
+        before = cuts[-1] if cuts else first
+        if cut - before >= apart and (not spare or last - cut >= apart):
+            cuts.append(cut)
+    return tuple(cuts)
+
+
+def _name(keys: pa.Table, row: int) -> str:
+    """The key of a row, in words."""
+    shown = []
+    for name in keys.column_names:
+        value = repr(keys.column(name)[row].as_py())
+        shown.append(f"{name} = {value if len(value) <= _SHOWN_VALUE else value[: _SHOWN_VALUE - 1] + '…'}")
+    return ", ".join(shown)

@@ -1,0 +1,309 @@
+"""Slices of time in the batch runtime: whether an input is sliced, and what the tasks that match do with slices.
+
+Units (shards, then slices) are shuffled to tasks by their numbers. Where matches depend on the matches before them,
+there is a second stage: the first finds what every slice would match by itself, and says in a small summary what
+depends on where the slice is entered; the second knows all summaries, and corrects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import groupby
+
+import pyarrow as pa
+
+from episode.errors import EpisodeUnsupportedError
+from episode.matchers.columns import from_bytes, to_bytes
+from episode.matchers.envelope import in_groups, unpack
+from episode.matchers.ordering import has_lasting_image
+from episode.matchers.protocol import MatcherSpec, Screens
+from episode.matchers.shard import run_shard
+from episode.matchers.slice_choice import Room, Sketch, choose
+from episode.matchers.slice_routing import trimmed
+from episode.matchers.sliced_keys import Slice, SlicedKeys
+from episode.matchers.slicing import SUMMARY, Chained, Sliceable, SlicePart, SliceSpec, Unsliced
+from episode.plan.run_options import OFF
+from episode.spark.group_times import reads_of_slices
+from episode.spark.packing import Stage
+from episode.spark.scan import ParquetScan, Split
+from episode.spark.slice_words import slice_words
+from episode.spark.worker import prepare_worker, spill_directory
+
+LEAST_BYTES = 64 * 2**20
+"""Smaller inputs are not looked at, and not sliced."""
+
+PARTS = "to int, place int, unit int, kind int, piece long, blob binary"
+"""What the first stage says of a slice. to: the task of the second stage; place: summaries come first."""
+
+_PARTS = pa.schema(
+    [
+        ("to", pa.int32()),
+        ("place", pa.int32()),
+        ("unit", pa.int32()),
+        ("kind", pa.int32()),
+        ("piece", pa.int64()),
+        ("blob", pa.binary()),
+    ]
+)
+_MATCHES = -1
+"""The kind of parts that are matches already: those of shards."""
+
+
+@dataclass(frozen=True)
+class SlicePlan:
+    """Which keys are sliced, if any. chained: is there a second stage? tasks: so many match. reasons: for explain.
+    reads: where slices read their rows themselves, the row groups of each."""
+
+    sliced: SlicedKeys | None
+    reasons: tuple[str, ...]
+    tasks: int = 1
+    chained: bool = False
+    reads: tuple[tuple[Split, ...], ...] | None = None
+
+
+@dataclass(frozen=True)
+class Input:
+    """What is known of an input. sample: looks at some of its rows, or says why not; direct: without a job of Spark.
+    bytes: of all events, about (None: not known). scan: its files, where they are read directly."""
+
+    sample: Callable[[], Sketch | str]
+    direct: bool
+    bytes: int | None
+    scan: ParquetScan | None = None
+
+
+@dataclass(frozen=True)
+class Tasks:
+    """How an input that is not sliced is shared out: shards and tasks, on so many cores."""
+
+    shards: int
+    tasks: int
+    cores: int
+
+
+def plan_slices(spec: MatcherSpec, schema: pa.Schema, given: Input, tasks: Tasks, wanted: int | str) -> SlicePlan:
+    """Whether the keys of an input are sliced. wanted: as the option says."""
+    if wanted == OFF:
+        return _none("switched off by Options(slices='off')")
+    number = wanted if isinstance(wanted, int) else None
+    barred = unsliced(spec, schema)
+    if barred is not None:
+        if number is not None:
+            raise EpisodeUnsupportedError(
+                f"Options(slices={number}): the rows of a key cannot be cut into slices of time: {barred}.",
+                hint="Leave the option out: each key is matched by one task.",
+            )
+        return _none(barred)
+    if number is None:
+        if given.bytes is not None and given.bytes < LEAST_BYTES:
+            return _none("the input is small")
+        if not given.direct:
+            return _none(
+                "rows come through Spark, and are not looked at before they run; Options(slices=8), say, counts keys "
+                "by a job of its own and cuts the large ones into 8"
+            )
+        if tasks.cores < 2:
+            return _none("there is one core")
+    found = given.sample()
+    if isinstance(found, str):
+        return _none(found)
+    return _chosen(spec, schema, found, tasks, given, number)
+
+
+def unsliced(spec: MatcherSpec, schema: pa.Schema) -> str | None:
+    """Why the rows of a key are matched by one task; None where they can be sliced."""
+    if not isinstance(spec, Sliceable):
+        return "patterns of this kind are not sliced"
+    slicing = spec.slicing
+    if isinstance(slicing, Unsliced):
+        return slicing.reason
+    order = spec.input_order.order
+    if not order:
+        return "there is no ORDER BY"
+    kind = schema.field(order[0].column).type
+    return (
+        None if has_lasting_image(kind) else f"rows are ordered by {order[0].column}, of type {kind}, and not by time"
+    )
+
+
+def _chosen(
+    spec: MatcherSpec, schema: pa.Schema, sketch: Sketch, tasks: Tasks, given: Input, wanted: int | None
+) -> SlicePlan:
+    assert isinstance(spec, Sliceable)
+    slicing = spec.slicing
+    assert not isinstance(slicing, Unsliced)
+    keys = spec.input_order.keys
+    room = Room(max(tasks.tasks, 2 * tasks.cores), given.bytes, wanted)
+    choice = choose(sketch, slicing.overlap, room)
+    if not choice.keys:
+        return _none(f"{choice.reason}; {sketch.words}")
+    sliced = SlicedKeys(choice.keys, slicing.overlap, first=tasks.shards if keys else 0)
+    order = spec.input_order.order[0]
+    reasons = slice_words(sliced, order, schema.field(order.column).type, sketch.words)
+    if slicing.chained:
+        reasons.append("chain: a match may depend on those before it; a second stage follows them from slice to slice")
+    if keys:
+        return SlicePlan(sliced, tuple(reasons), max(tasks.tasks, min(sliced.count, room.tasks)), slicing.chained)
+    reads = _reads(spec, given.scan, sliced)
+    if reads is not None:
+        reasons.append("reading: files are in order of time; every slice reads its own row groups, none is shuffled")
+    return SlicePlan(sliced, tuple(reasons), sliced.count, slicing.chained, reads)
+
+
+def _reads(spec: MatcherSpec, scan: ParquetScan | None, sliced: SlicedKeys) -> tuple[tuple[Split, ...], ...] | None:
+    """What slices of the whole input read, where files are in order of time."""
+    counted = sliced.overlap.before_rows or sliced.overlap.after_rows
+    if scan is None or (counted and isinstance(spec, Screens) and spec.screen is not None):
+        return None
+    try:
+        return reads_of_slices(scan, spec.input_order.order[0], sliced)
+    except (OSError, ValueError, pa.ArrowException):
+        return None  # the tasks that pack will say what is wrong with the files
+
+
+def _none(reason: str) -> SlicePlan:
+    return SlicePlan(None, (f"slices: none ({reason})",))
+
+
+# ---- what runs in the workers ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Units:
+    """How the units of a task are matched. budget: bytes of events that one may hold; together: small shards are
+    matched together up to this size. scan, reads: where slices read their rows themselves."""
+
+    spec: MatcherSpec
+    sliced: SlicedKeys
+    kernels: tuple[str, ...]
+    budget: int
+    together: int
+    scan: ParquetScan | None = None
+    reads: tuple[tuple[Split, ...], ...] | None = None
+
+    def parted(self, batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, Slice | None, Iterator[pa.Table]]]:
+        """(unit, slice, events) of each slice, and of groups of shards; each must be read to its end. batches: of
+        envelopes, or of numbers of slices that read their rows themselves."""
+        return self._packed(batches) if self.reads is None else self._read(batches)
+
+    def _read(self, batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, Slice | None, Iterator[pa.Table]]]:
+        assert self.scan is not None
+        assert self.reads is not None
+        screen = self.spec.screen if isinstance(self.spec, Screens) else None
+        for batch in batches:
+            for number in batch.column(0).to_pylist():  # numbers of slices, not rows
+                tables = self.scan.read(self.reads[number])
+                part = self.sliced.slice_of(number)
+                assert part is not None
+                wanted = self._trimmed(tables, part)
+                yield number, part, wanted if screen is None else map(screen.passing, wanted)
+
+    def _packed(self, batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, Slice | None, Iterator[pa.Table]]]:
+        shards = self.sliced.first - 1
+        for unit, envelopes in groupby(unpack(batches), key=lambda envelope: max(envelope[0], shards)):
+            part = self.sliced.slice_of(unit)
+            if part is None:
+                for group in in_groups(envelopes, self.together):
+                    yield unit, None, group
+            else:
+                yield unit, part, self._trimmed((table for _, table in envelopes), part)
+
+    def _trimmed(self, tables: Iterable[pa.Table], part: Slice) -> Iterator[pa.Table]:
+        return trimmed(tables, self.spec.input_order, part.bounds, self.sliced.overlap, self.budget)
+
+    def matches(self, part: Slice | None, tables: Iterable[pa.Table]) -> Iterator[pa.RecordBatch]:
+        spec = self.spec if part is None else SliceSpec(self.spec, part.bounds)  # type: ignore[arg-type]
+        yield from run_shard(spec, tables, self.budget, spill_directory=spill_directory())
+
+
+def match_units(units: Units) -> Stage:
+    """Matches of shards and slices."""
+
+    def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        prepare_worker(units.kernels)
+        for _, part, tables in units.parted(batches):
+            yield from units.matches(part, tables)
+
+    return stage
+
+
+def match_alone(units: Units, tasks: int) -> Stage:
+    """The first stage of a chain: matches of shards, and what slices would match by themselves."""
+    spec, sliced = units.spec, units.sliced
+    assert isinstance(spec, Chained)
+    readers = [sorted({unit % tasks for unit in sliced.units_of(key)}) for key in range(len(sliced.keys))]
+
+    def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        prepare_worker(units.kernels)
+        for unit, part, tables in units.parted(batches):
+            to = unit % tasks
+            if part is None:
+                for piece, matches in enumerate(units.matches(None, tables)):
+                    yield _row([to], unit, SlicePart(_MATCHES, piece, to_bytes(pa.Table.from_batches([matches]))))
+            else:
+                for made in spec.first_pass(tables, part.bounds):
+                    yield _row(readers[part.key] if made.kind == SUMMARY else [to], unit, made)
+
+    return stage
+
+
+def _row(to: list[int], unit: int, part: SlicePart) -> pa.RecordBatch:
+    """A part, once for each task that is to have it."""
+    values = [0 if part.kind == SUMMARY else 1, unit, part.kind, part.order, part.blob]
+    columns = [pa.array([value] * len(to), field.type) for value, field in zip(values, list(_PARTS)[1:], strict=True)]
+    return pa.RecordBatch.from_arrays([pa.array(to, pa.int32()), *columns], schema=_PARTS)
+
+
+def follow_chain(units: Units, tasks: int) -> Stage:
+    """The second stage: the matches of shards as they are, and those of slices that the chain of matches has."""
+    spec, sliced = units.spec, units.sliced
+    assert isinstance(spec, Chained)
+
+    def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        prepare_worker(units.kernels)
+        summaries: dict[int, SlicePart] = {}
+        own: set[int] = set()
+        for unit, parts in groupby(_parts(batches, summaries, own, tasks), key=lambda part: part[0]):
+            if unit < sliced.first:
+                for _, part in parts:
+                    yield from from_bytes(part.blob).to_batches()
+            else:
+                own.discard(unit)
+                yield from corrected(unit, (part for _, part in parts), summaries)
+        for unit in sorted(own):
+            yield from corrected(unit, (), summaries)
+
+    def corrected(unit: int, parts: Iterable[SlicePart], summaries: dict[int, SlicePart]) -> Iterator[pa.RecordBatch]:
+        part = sliced.slice_of(unit)
+        assert part is not None
+        known = {
+            number: summaries[other].blob
+            for number, other in enumerate(sliced.units_of(part.key))
+            if other in summaries
+        }
+        own = [summaries[unit]] if unit in summaries else []
+        yield from spec.second_pass(_both(own, parts), part.number, known)
+
+    return stage
+
+
+def _both(first: Iterable[SlicePart], then: Iterable[SlicePart]) -> Iterator[SlicePart]:
+    yield from first
+    yield from then
+
+
+def _parts(
+    batches: Iterator[pa.RecordBatch], summaries: dict[int, SlicePart], own: set[int], tasks: int
+) -> Iterator[tuple[int, SlicePart]]:
+    """(unit, part) of all but summaries, which come first and are put into `summaries`. own: slices of this task."""
+    for batch in batches:
+        to, units, kinds, orders = (batch.column(name).to_pylist() for name in ("to", "unit", "kind", "piece"))
+        for row, blob in enumerate(batch.column("blob")):
+            part = SlicePart(kinds[row], orders[row], blob.as_buffer().to_pybytes())
+            if part.kind == SUMMARY:
+                summaries[units[row]] = part
+                if units[row] % tasks == to[row]:
+                    own.add(units[row])
+            else:
+                yield units[row], part
