@@ -8,7 +8,7 @@ rows beside theirs (PREV) are evaluated over all rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -62,6 +62,11 @@ class ClassIndex:
     def conditions(self) -> int:
         """How many distinct conditions there are."""
         return len({part for one in self._numbers for part in one})
+
+    @property
+    def by_class(self) -> Mapping[frozenset[Expression], int]:
+        """The numbers of the classes."""
+        return self._numbers
 
     def _number(self, one: RowClass) -> int:
         return self._numbers.setdefault(frozenset(one), len(self._numbers))

@@ -3,7 +3,7 @@ that type, so that there are as many columns as the widest rules need, and not a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import pyarrow as pa
 
@@ -22,11 +22,12 @@ class Pool:
         self._places: dict[tuple[pa.DataType, tuple[tuple[bytes, bytes], ...]], list[pa.Field]] = {}
         self._fields: list[pa.Field] = []
 
-    def take(self, schema: pa.Schema) -> tuple[str, ...]:
-        """The columns that hold values of this schema, in its order."""
+    def take(self, schema: pa.Schema, first: Sequence[str] = ()) -> tuple[str, ...]:
+        """The columns that hold values of this schema, in its order. first: columns that are given theirs before the
+        others, so that they are the same in many rules."""
         taken: dict[object, int] = {}
-        names = []
-        for one in schema:
+        names: dict[str, str] = {}
+        for one in [*(schema.field(name) for name in first), *(one for one in schema if one.name not in first)]:
             kind = one.type, tuple(sorted((one.metadata or {}).items()))
             places = self._places.setdefault(kind, [])
             at = taken.get(kind, 0)
@@ -34,8 +35,8 @@ class Pool:
                 places.append(one.with_name(f"{POOLED}{len(self._fields)}").with_nullable(True))
                 self._fields.append(places[-1])
             taken[kind] = at + 1
-            names.append(places[at].name)
-        return tuple(names)
+            names[one.name] = places[at].name
+        return tuple(names[one.name] for one in schema)
 
     @property
     def schema(self) -> pa.Schema:
@@ -57,9 +58,3 @@ def pooled(matches: pa.Table, number: int, columns: Sequence[str], schema: pa.Sc
 
 def _zeros(count: int) -> pa.Array:
     return pa.nulls(count, pa.int32()).fill_null(0)
-
-
-def in_pool(schemas: Iterable[pa.Schema]) -> tuple[Pool, list[tuple[str, ...]]]:
-    """A pool for several rules, and the columns of each."""
-    pool = Pool()
-    return pool, [pool.take(schema) for schema in schemas]

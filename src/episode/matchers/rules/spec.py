@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -12,12 +12,15 @@ from episode.matchers.compiled import groups_of
 from episode.matchers.fingerprint import fingerprint
 from episode.matchers.protocol import InputOrder, MatcherSpec, Screens, Traits
 from episode.matchers.rules.matcher import RuleSetMatcher
-from episode.matchers.rules.pool import in_pool
+from episode.matchers.rules.pool import Pool
 from episode.matchers.rules.shared import SharedPlan, shared_plan
 from episode.matchers.screen import Screen
 
 MOST_SCREENED = 64
 """Classes of rows that a screen tells apart."""
+
+
+GROUP_BYTES = 64 * 2**20
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,12 @@ class RuleSetSpec:
     def kernels(self) -> tuple[str, ...]:
         """Groups of kernels that they need."""
         return tuple(dict.fromkeys(group for member in self.members for group in groups_of(member.spec)))
+
+    @property
+    def group_bytes(self) -> int:
+        """Small shards are matched together up to this size: more than for one pattern, as a feed costs for every
+        rule."""
+        return GROUP_BYTES
 
     @property
     def input_columns(self) -> tuple[str, ...]:
@@ -94,9 +103,14 @@ class RuleSetSpec:
         return RuleSetMatcher(self)
 
 
-def rule_groups(rules: Sequence[tuple[str, MatcherSpec]], schema: pa.Schema) -> tuple[RuleSetSpec, ...]:
-    """Named specs over one input, by how they group and order its rows; their matches come out in the same pool."""
-    pool, columns = in_pool(spec.output_schema for _, spec in rules)
+def rule_groups(
+    rules: Sequence[tuple[str, MatcherSpec]], schema: pa.Schema, first: Mapping[str, Sequence[str]] | None = None
+) -> tuple[RuleSetSpec, ...]:
+    """Named specs over one input, by how they group and order its rows; their matches come out in the same pool.
+
+    first: by rule, the columns of its output that many rules have."""
+    pool, leading = Pool(), first or {}
+    columns = [pool.take(spec.output_schema, leading.get(name, ())) for name, spec in rules]
     groups: dict[InputOrder, list[Member]] = {}
     for number, ((name, spec), own) in enumerate(zip(rules, columns, strict=True)):
         order = replace(spec.input_order, needs_time=False)

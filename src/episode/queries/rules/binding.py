@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from sqlglot import exp
 
 from episode.errors import EpisodeAnalysisError, EpisodeError, EpisodeRulesError
+from episode.lang.lexer import Kind, tokenize
 from episode.lang.lifting import PLACEHOLDER
 from episode.lang.spark_expression import write_expression
 from episode.plan.extent import Extent
 from episode.plan.measures import substitute
+from episode.plan.output import ATOM_PREFIX, MATCHED_COLUMN
 from episode.plan.schema import InputSchema, quote
 from episode.queries.language import Given, Input
 from episode.queries.local_statement import Selection
@@ -27,6 +29,8 @@ Made = TypeVar("Made")
 RULE, MATCH_START, MATCH_END, RESULT = "rule", "match_start", "match_end", "result"
 OWN_COLUMNS = (RULE, MATCH_START, MATCH_END, RESULT)
 """Columns of the result that are of no key."""
+OWN_VALUES = (ATOM_PREFIX, MATCHED_COLUMN)
+"""How the names of a matcher's own values begin."""
 
 
 @dataclass(frozen=True)
@@ -85,11 +89,7 @@ class RuleSet:
         bound = language.bind(
             parsed.query, Input(schema, parsed.names), given, options.run(1, parsed.arguments)
         )  # fmt: skip
-        bound, extent = language.with_extent(bound)
-        columns = result_columns(bound)
-        if parsed.selection is not None:
-            columns = selected(parsed.selection, columns)
-        return BoundRule(parsed, bound, extent, columns)
+        return BoundRule(parsed, *language.with_extent(bound))
 
     def each(self, named: Iterable[tuple[str, Any]], make: Callable[[Any], Made]) -> list[Made]:
         """What is made of each rule; the errors of all of them together."""
@@ -107,51 +107,81 @@ class RuleSet:
 
 @dataclass(frozen=True)
 class BoundRule:
-    """A rule over its input. columns: of its result, (name, SQL over what its matcher delivers)."""
+    """A rule over its input."""
 
     parsed: ParsedRule
     bound: BoundPattern
     extent: Extent
-    columns: tuple[tuple[str, str], ...]
 
     @property
     def name(self) -> str:
         return self.parsed.rule.name
 
     @property
-    def conditions(self) -> tuple[str, ...]:
-        """What is tested on its finished matches, over what its matcher delivers."""
-        return tuple(one.sql for one in self.bound.result.conditions)
+    def columns(self) -> tuple[tuple[str, str], ...]:
+        """Of its result, (name, SQL over what its matcher delivers)."""
+        return self.over({}).columns
+
+    def over(self, names: Mapping[str, str]) -> Expressions:
+        """What is computed of what its matcher delivers, whose columns have other names."""
+
+        def column(name: str) -> str:
+            return quote(names.get(name, name))
+
+        result, extent = self.bound.result, self.extent
+        before, after = (tuple((name, column(name)) for name in part) for part in (result.before, result.after))
+        measures = ((one.name, renamed(one.sql, names)) for one in result.columns)
+        columns = (*before, *measures, *after)
+        if self.parsed.selection is not None:
+            columns = selected(self.parsed.selection, columns)
+        times = (None if sql is None else renamed(sql, names) for sql in (extent.start, extent.end))
+        keys = {name: renamed(sql, names, plain=True) for name, sql in extent.key.items()}
+        conditions = tuple(renamed(one.sql, names) for one in result.conditions)
+        return Expressions(columns, conditions, Extent(keys, *times, extent.time))
 
 
-def result_columns(bound: BoundPattern) -> tuple[tuple[str, str], ...]:
-    """The output of a pattern, (name, SQL over what its matcher delivers)."""
-    result = bound.result
-    before, after = (tuple((name, quote(name)) for name in names) for names in (result.before, result.after))
-    return (*before, *((one.name, one.sql) for one in result.columns), *after)
+@dataclass(frozen=True)
+class Expressions:
+    """What is computed of a rule's values: the columns of its result (name, SQL), conditions on finished matches, and
+    keys and times."""
+
+    columns: tuple[tuple[str, str], ...]
+    conditions: tuple[str, ...]
+    extent: Extent
+
+
+def renamed(sql: str, names: Mapping[str, str], plain: bool = False) -> str:
+    """An expression over other names. Those of a matcher's own values are reserved, so that nothing else has them;
+    plain: the expression is one column, which may have any name."""
+    if not names:
+        return sql
+    pieces, at = [], 0
+    for token in tokenize(sql)[:-1]:
+        known = token.kind is Kind.QUOTED and token.identifier in names
+        if known and (plain or token.identifier.startswith(OWN_VALUES)):
+            pieces += [sql[at : token.start], quote(names[token.identifier])]
+            at = token.end
+    return "".join([*pieces, sql[at:]])
 
 
 def selected(selection: Selection, columns: Sequence[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
     """SELECT's list over the columns of a pattern, with their expressions in the place of their names."""
     names = [name for name, _ in columns]
     number = {name.lower(): at for at, name in enumerate(names)}
-    found = []
-    for name, tree in selection.trees(names):
 
-        def placed(node: exp.Expression) -> exp.Expression:
-            if not isinstance(node, exp.Column):
-                return node
-            column = node.parts[0].name
-            if column.lower() not in number:
-                known = f"There are: {', '.join(names)}."
-                message = f"There is no column {column} in the output of the pattern."
-                raise selection.source.error(EpisodeAnalysisError, message, selection.span, known)
-            return exp.column(exp.to_identifier(f"{PLACEHOLDER}{number[column.lower()]}"))
+    def placed(node: exp.Expression) -> exp.Expression:
+        if not isinstance(node, exp.Column):
+            return node
+        column = node.parts[0].name
+        if column.lower() not in number:
+            known = f"There are: {', '.join(names)}."
+            message = f"There is no column {column} in the output of the pattern."
+            raise selection.source.error(EpisodeAnalysisError, message, selection.span, known)
+        return exp.column(exp.to_identifier(f"{PLACEHOLDER}{number[column.lower()]}"))
 
-        text = write_expression(tree.copy().transform(placed))
-        meant = {f"{PLACEHOLDER}{at}": f"({sql})" for at, (_, sql) in enumerate(columns)}
-        found.append((name, substitute(text, meant)))
-    return tuple(found)
+    meant = {f"{PLACEHOLDER}{at}": f"({sql})" for at, (_, sql) in enumerate(columns)}
+    trees = selection.trees(names)
+    return tuple((name, substitute(write_expression(tree.copy().transform(placed)), meant)) for name, tree in trees)
 
 
 def key_columns(rules: Sequence[BoundRule]) -> tuple[str, ...]:
