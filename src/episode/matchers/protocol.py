@@ -7,7 +7,7 @@ finished matches. Its laws (tests/property): chunk invariance, shard invariance,
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
@@ -15,6 +15,8 @@ import numpy as np
 import pyarrow as pa
 
 if TYPE_CHECKING:
+    from episode.matchers.demand import Demand
+    from episode.matchers.prepare import Known
     from episode.matchers.screen import Screen
     from episode.matchers.stages import StageClock
 
@@ -62,11 +64,13 @@ class EventBatch:
     time: int64 order-preserving image of the first order column. Timestamps and dates are microseconds
         (dates at midnight), integers are themselves; zero where there is no order column.
     Within a key, the rows of a feed come after all rows of earlier feeds.
+    known: what has been computed of these rows already, for the pattern that they are fed to.
     """
 
     table: pa.Table
     key: np.ndarray
     time: np.ndarray
+    known: Known | None = field(default=None, compare=False, repr=False)
 
     @staticmethod
     def empty(schema: pa.Schema, columns: Iterable[str]) -> EventBatch:
@@ -83,6 +87,12 @@ class EventBatch:
         if len(self.key) == 0:
             return np.zeros(1, np.int64)
         return np.concatenate([[0], np.flatnonzero(np.diff(self.key)) + 1, [len(self.key)]]).astype(np.int64)
+
+    def knowing(self, known: Known, columns: Iterable[str]) -> EventBatch:
+        """The same rows, with some of their columns and what is known of them."""
+        batch = EventBatch(self.table.select(list(columns)), self.key, self.time, known)
+        batch.__dict__["bounds"] = self.bounds
+        return batch
 
     def from_row(self, row: int) -> EventBatch:
         """The events from a row on."""
@@ -324,6 +334,16 @@ class Screens(Protocol):
     @property
     def screen(self) -> Screen | None:
         """None: any row may count."""
+        ...
+
+
+@runtime_checkable
+class Demands(Protocol):
+    """A MatcherSpec that can say what its pattern asks of single rows."""
+
+    @property
+    def demand(self) -> Demand | None:
+        """None: nothing can be said."""
         ...
 
 

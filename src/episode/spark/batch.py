@@ -98,7 +98,7 @@ class Batch:
     @property
     def tasks(self) -> list[tuple[Split, ...]]:
         """What each task of a direct scan reads."""
-        return [] if self.scan is None else self.scan.tasks(_TASK_BYTES, self.shards.cores, _TASKS_PER_CORE)
+        return [] if self.scan is None else tasks_of(self.scan, self.shards)
 
     def frame(self) -> DataFrame:
         """The matches as a DataFrame; nothing runs before an action."""
@@ -123,7 +123,8 @@ class Batch:
         """What comes of the events of every shard."""
         groups = groups_of(self.spec)
         if not self.shards.together:
-            return self._by_shard().mapInArrow(_work(groups, work, min(GROUP_BYTES, self.budget_bytes)), schema)
+            group_bytes = min(getattr(self.spec, "group_bytes", GROUP_BYTES), self.budget_bytes)
+            return self._by_shard().mapInArrow(_work(groups, work, group_bytes), schema)
         if self.scan is None:
             rows = carry.encode(self.input).coalesce(1)
             return rows.mapInArrow(_work_on_rows(groups, work, self.schema), schema)
@@ -228,6 +229,11 @@ def plan_batch(
 def _tasks(shards: Shards, size: int | None) -> int:
     """So many tasks as there would be if keys were many and small."""
     return max(shards.partitions, in_waves(-(-(size or 0) // _TASK_BYTES), shards.cores))
+
+
+def tasks_of(scan: ParquetScan, shards: Shards) -> list[tuple[Split, ...]]:
+    """What each task of a direct scan reads."""
+    return scan.tasks(_TASK_BYTES, shards.cores, _TASKS_PER_CORE)
 
 
 def one_shard(order: InputOrder, parallelism: int | None) -> Shards:

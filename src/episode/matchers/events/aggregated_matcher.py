@@ -61,10 +61,10 @@ class AggregatedMatcher:
 
     def feed(self, events: EventBatch, until: int) -> Iterator[pa.Table]:
         until = min(until, self.last)
-        together = self.state.held.joined(events)
+        together = self.state.held.joined(events, until == END_OF_TIME)
         decided = self._decided(until)
         if len(together):
-            prepared = prepare_aggregated(self.plan, self.needs, together.table, together.key)
+            prepared = prepare_aggregated(self.plan, self.needs, together.table, together.key, together.known)
             if decided > self.state.done:
                 found = search(self.plan, together, prepared, self.state.done, decided, self.spec.few)
                 self._report.passes += 1

@@ -12,7 +12,7 @@ from episode.kernels import machine
 from episode.kernels.events import joins
 from episode.matchers.encoding import Lanes, encode
 from episode.matchers.lowering import COMPARE, Assembler, is_float_lane
-from episode.matchers.prepare import Needs, compute_lane, loads_in, running_argument
+from episode.matchers.prepare import Known, Needs, compute_lane, loads_in, running_argument
 from episode.plan.events.conditions import JoinTest, event_variables
 from episode.plan.events.plan import EventPlan
 from episode.plan.expressions import (
@@ -68,8 +68,8 @@ def _at_row(expression: Expression) -> Expression:
     return expression
 
 
-def event_needs(plan: EventPlan) -> Needs:
-    """What a plan needs of a batch; computed once per plan."""
+def event_needs(plan: EventPlan, local: bool = True) -> Needs:
+    """What a plan needs of a batch; computed once per plan. local: also for conditions on single events?"""
     columns: dict[str, str] = {}
     null_tests: dict[str, None] = {}
     constants: dict[tuple[str, object], None] = {}
@@ -92,10 +92,10 @@ def event_needs(plan: EventPlan) -> Needs:
                         computed[argument] = None
                     read(argument)
 
-    for parts in plan.local.values():
+    for parts in plan.local.values() if local else ():
         for part in parts:
             read(part)
-    for expression in _conditions(plan):
+    for expression in conditions_of(plan):
         read(expression)
         comparison = comparison_of(expression)
         if comparison is not None:
@@ -105,7 +105,8 @@ def event_needs(plan: EventPlan) -> Needs:
     return Needs(columns, tuple(null_tests), tuple(constants), tuple(computed), tuple(words))
 
 
-def _conditions(plan: EventPlan) -> list[Expression]:
+def conditions_of(plan: EventPlan) -> list[Expression]:
+    """All conditions but those on single events."""
     tests: list[JoinTest] = list(plan.tests)
     for parts in (*plan.absent_tests.values(), *plan.group_tests.values()):
         tests += parts
@@ -203,27 +204,31 @@ def _side(name: str, left: tuple[str, ...], right: tuple[str, ...]) -> tuple[int
     return (0, left.index(name)) if name in left else (1, right.index(name))
 
 
-def prepare_events(plan: EventPlan, needs: Needs, table: pa.Table, key: np.ndarray) -> EventArrays:
-    """Encode the columns, evaluate what concerns single rows, and lower the rest."""
+def prepare_events(
+    plan: EventPlan, needs: Needs, table: pa.Table, key: np.ndarray, known: Known | None = None
+) -> EventArrays:  # fmt: skip
+    """Encode the columns, evaluate what concerns single rows and is not known, and lower the rest."""
     lanes = encode(table, needs.columns, needs.null_tests, needs.constants, needs.room, needs.words)
     assembler = Assembler(lanes)
-    assembler.number_runnings(_conditions(plan))
+    assembler.number_runnings(conditions_of(plan))
     computed = [(expression, assembler.program(expression)) for expression in needs.computed]
-    local = [(number, part) for number, name in enumerate(plan.variables) for part in plan.local[name]]
+    every = [(number, part) for number, name in enumerate(plan.variables) for part in plan.local[name]]
+    local = every if known is None else []
     local_program = assembler.program_of_all([part for _, part in local])
     programs = {
         expression: assembler.program(expression)
-        for expression in dict.fromkeys(_conditions(plan))
+        for expression in dict.fromkeys(conditions_of(plan))
         if comparison_of(expression) is None
     }
     for test in _tests(plan):
         for name in event_variables(test.expression):
             assembler.navigations.number(Navigated(frozenset((name,)), False, 0, 0))
     code = assembler.arrays()
+    all_bits = np.uint64(2 ** len(plan.variables) - 1)
     arrays = EventArrays(
         plan,
         lanes,
-        np.full(len(key), np.uint64(2 ** len(plan.variables) - 1), np.uint64),
+        np.full(len(key), all_bits, np.uint64) if known is None else known.bits & all_bits,
         joins.Lanes(lanes.ints, lanes.floats, lanes.valid, key),
         assembler,
         {},

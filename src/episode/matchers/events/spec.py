@@ -7,9 +7,11 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from episode.matchers.assembly import output_schema
+from episode.matchers.demand import Demand, demand_of
 from episode.matchers.events.clock import MOST_POINTS, WIDEST
 from episode.matchers.events.construct import BUFFER
 from episode.matchers.events.matcher import EventPatternMatcher
+from episode.matchers.events.prepare import conditions_of
 from episode.matchers.events.rounds import ROUND_ROWS
 from episode.matchers.events.search import MOST_RECORDS
 from episode.matchers.events.slices import event_slicing
@@ -20,6 +22,8 @@ from episode.matchers.screen import Screen, screen_of
 from episode.matchers.slicing import SliceBounds, Slicing, Unsliced
 from episode.plan.events.cost import PhysicalPlan
 from episode.plan.events.plan import EventPlan, Strategy
+from episode.plan.events.required import required_events
+from episode.plan.reading import columns_read, expressions_of
 
 
 @dataclass(frozen=True)
@@ -77,6 +81,24 @@ class EventPatternSpec:
             widest = WIDEST if imprecise.width is None else min(WIDEST, imprecise.width)
             width = min(widest, imprecise.granularity * MOST_POINTS - 1)
         return screen_of((plan.local[name] for name in plan.variables), self.input_order, width)
+
+    @property
+    def demand(self) -> Demand | None:
+        """What `Demands` says. Where time is imprecise, the matcher looks at the times of all events."""
+        plan = self.plan
+        if plan.times.imprecise is not None:
+            return None
+        sparse = plan.strategy in (Strategy.ANY, Strategy.NEXT)
+        return demand_of(plan.variables, (plan.local[name] for name in plan.variables), required_events(plan), sparse)
+
+    @property
+    def columns_beyond(self) -> tuple[str, ...]:
+        """The columns that are read of events whose variables are known."""
+        plan = self.plan
+        read = columns_read(expressions_of(conditions_of(plan), plan.measures), plan.measures)
+        times = [plan.times.end, *([plan.times.start] if plan.times.start else [])]
+        wanted = {*plan.keys, *times, *read}
+        return tuple(name for name in plan.input_columns if name in wanted)
 
     @property
     def output_schema(self) -> pa.Schema:

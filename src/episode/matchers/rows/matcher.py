@@ -113,7 +113,8 @@ class RowPatternMatcher:
             yield from self._go_on(EventBatch(events.table, owned(events.key), owned(events.time)), until)
         else:
             self._join()
-            yield from self._advance(self.state.held.joined(events), until, final=until == END_OF_TIME)
+            final = until == END_OF_TIME
+            yield from self._advance(self.state.held.joined(events, final), until, final)
 
     def finish(self) -> Iterator[pa.Table]:
         self._join()
@@ -214,7 +215,7 @@ class RowPatternMatcher:
 
     def _advance(self, events: EventBatch, until: int, final: bool) -> Iterator[pa.Table]:
         here = self.state.here(events)
-        prepared = prepare(self.plan, self.needs, events.table, events.key)
+        prepared = prepare(self.plan, self.needs, events.table, events.key, events.known)
         for work in self._work(events, prepared, here, until, final):
             yield from self.output.tables(events, prepared, work, here)
         if final:
