@@ -7,7 +7,7 @@ it anyway.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -113,6 +113,23 @@ def call(shard: int) -> pa.RecordBatch:
     values = [shard, None, None, 0, b""]
     columns = [pa.array([value], field.type) for value, field in zip(values, _ARROW_SCHEMA, strict=True)]
     return pa.RecordBatch.from_arrays(columns, schema=_ARROW_SCHEMA)
+
+
+_ORDERS = -(1 << 62)
+"""Origins of orders begin here; those of events are not negative."""
+
+
+def orders(shards: Sequence[int], number: int, blob: bytes) -> pa.RecordBatch:
+    """An order for each of these shards: what it says is in the bytes. Orders go by their numbers, before events."""
+    count = len(shards)
+    values = [list(shards), [None] * count, [None] * count, [_ORDERS + number] * count, [blob] * count]
+    columns = [pa.array(value, field.type) for value, field in zip(values, _ARROW_SCHEMA, strict=True)]
+    return pa.RecordBatch.from_arrays(columns, schema=_ARROW_SCHEMA)
+
+
+def are_orders(origins: np.ndarray) -> np.ndarray:
+    """bool: which envelopes are orders, by their origins."""
+    return origins < 0
 
 
 def unpack(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, pa.Table]]:

@@ -1,0 +1,1 @@
+"""Many rules over one input: matchers of patterns, run together."""

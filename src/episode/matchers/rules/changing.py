@@ -1,0 +1,207 @@
+"""Rules that change while they run: a Matcher of many, to which rules are added and from which they are taken between
+two feeds.
+
+A change takes effect after a time up to which all events were fed: what was added sees later events alone, and of what
+was removed the matches that were certain by then have come out; its open matches are given up, and counted. All others
+go on as they are, with the state that they have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from episode.matchers.aside import Feed
+from episode.matchers.columns import plain
+from episode.matchers.fingerprint import column_types, fingerprint
+from episode.matchers.protocol import KEY_COLUMN, EventBatch, InputOrder, MatcherSpec, Snapshot, StateChunk, Traits
+from episode.matchers.rules.changes import Failure, RuleChange
+from episode.matchers.rules.changing_rule import ActiveRule, definition_of
+from episode.matchers.rules.key_values import KeyValues
+from episode.matchers.rules.one_rule import MATCH_END, MATCH_START, RESULT
+from episode.matchers.rules.packs import Packs
+from episode.matchers.spark_types import held_as
+
+RULE = "rule"
+_EVER = np.iinfo(np.int64).min
+
+
+class RulePlanner(Protocol):
+    """Makes rules of their texts, the same ones wherever it is asked; picklable."""
+
+    def plan(self, name: str, text: str) -> MatcherSpec:
+        """A rule's spec, as `one_rule.RuleSpec` is one; an error where the text is no rule for this input."""
+        ...
+
+
+@dataclass(frozen=True)
+class ChangingSpec:
+    """A set of rules over one input, without any at first. order: of the input, which is that of every rule."""
+
+    planner: RulePlanner
+    input_schema: pa.Schema
+    input_order: InputOrder
+    kernels: tuple[str, ...] = ()
+
+    @property
+    def input_columns(self) -> tuple[str, ...]:
+        return tuple(self.input_schema.names)
+
+    @cached_property
+    def output_schema(self) -> pa.Schema:
+        """The rule, its key, its times, and its result as JSON."""
+        time = held_as(self.input_schema.field(self.input_order.order[0].column).type)
+        times = [pa.field(name, time) for name in (MATCH_START, MATCH_END)]
+        return pa.schema([pa.field(RULE, pa.string()), *self.key_fields, *times, pa.field(RESULT, pa.string())])
+
+    @property
+    def key_fields(self) -> list[pa.Field]:
+        fields = [self.input_schema.field(name) for name in self.input_order.keys]
+        return [one.with_type(held_as(one.type)) for one in fields]
+
+    @property
+    def fingerprint(self) -> str:
+        order = [f"{one.column}" for one in self.input_order.order]
+        return fingerprint("rules", *self.input_order.keys, *order, *column_types(self.input_schema, self.input_columns))
+
+    @property
+    def traits(self) -> Traits:
+        return Traits()
+
+    def open(self) -> ChangingMatcher:
+        return ChangingMatcher(self)
+
+
+class ChangingMatcher:
+    """The rules of one shard at work.
+
+    done: the time up to which all events were fed, as far as it is known.
+    """
+
+    keyed = False
+
+    def __init__(self, spec: ChangingSpec) -> None:
+        self.spec = spec
+        self.rules: dict[str, ActiveRule] = {}
+        self.done = _EVER
+        self._keys = KeyValues(pa.schema(spec.key_fields))
+        self._packs = Packs()
+        self._gone: list[ActiveRule] = []
+        self._given_up = 0
+
+    # ---- rules ---------------------------------------------------------------------------------------
+
+    def change(self, changes: Iterable[RuleChange], after: int) -> None:
+        """Rules are added, replaced and removed, for events after a time up to which all events were fed."""
+        for change in sorted(changes, key=lambda one: one.number):
+            before = self.rules.pop(change.name, None)
+            if before is not None:
+                self._given_up += before.given_up + before.open_matches
+                self._gone.append(before)
+            if change.text is not None:
+                spec = self.spec.planner.plan(change.name, change.text)
+                self.rules[change.name] = ActiveRule(change, after, spec)
+
+    def failures(self) -> list[Failure]:
+        """The rules that have failed on data since the last call."""
+        found = [failure for rule in self.rules.values() for failure in rule.failures]
+        for rule in self.rules.values():
+            rule.failures.clear()
+        return found
+
+    @property
+    def keys_aside(self) -> int:
+        """How many keys are set aside, those of one rule counted apart from those of others."""
+        return sum(len(rule.aside) for rule in self.rules.values())
+
+    # ---- matching ------------------------------------------------------------------------------------
+
+    def feed(self, events: EventBatch, until: int) -> Iterator[pa.Table]:
+        self._keys.take(events)
+        yield from self._fed(Feed(events, until, False, self.done))
+        self.done = until
+
+    def finish(self) -> Iterator[pa.Table]:
+        nothing = EventBatch.empty(self.spec.input_schema, self.spec.input_columns)
+        yield from self._fed(Feed(nothing, np.iinfo(np.int64).max, True, self.done))
+
+    def _fed(self, feed: Feed) -> Iterator[pa.Table]:
+        for rule in self.rules.values():
+            for matches in rule.fed(feed):
+                yield self._output(rule.name, matches)
+
+    def _output(self, name: str, matches: pa.Table) -> pa.Table:
+        codes = matches.column(KEY_COLUMN).to_numpy()
+        names = pa.array([name], pa.string()).take(pa.array(np.zeros(len(codes), np.int32)))
+        own = [matches.column(column) for column in (MATCH_START, MATCH_END, RESULT)]
+        return plain(pa.Table.from_arrays([names, *self._keys.of(codes), *own], schema=self.spec.output_schema))
+
+    # ---- state ---------------------------------------------------------------------------------------
+
+    def snapshot(self) -> Snapshot:
+        self._keys.keep(self.live_keys)
+        put = list(self._keys.changes())
+        removed = []
+        for gone in self._gone:
+            removed += [name for name in self._packs.chunks if name.startswith(gone.prefix)]
+        self._gone = []
+        for rule in self.rules.values():
+            changes = rule.snapshot()
+            put += changes.put
+            removed += changes.removed
+        return self._packs.changed(put, removed)
+
+    def restore(self, chunks: Sequence[StateChunk]) -> None:
+        self._packs.restore(chunks)
+        own = list(self._packs.chunks.values())
+        self._keys.restore(own)
+        defined = [definition for definition in map(definition_of, own) if definition is not None]
+        by_prefix: dict[str, list[StateChunk]] = {}
+        for chunk in own:
+            by_prefix.setdefault(_prefix(chunk.name), []).append(chunk)
+        for change, after in sorted(defined, key=lambda one: one[0].number):
+            assert change.text is not None
+            rule = ActiveRule(change, after, self.spec.planner.plan(change.name, change.text))
+            rule.restore(by_prefix[rule.prefix])
+            self.rules[rule.name] = rule
+
+    # ---- what a runtime asks -------------------------------------------------------------------------
+
+    @property
+    def state_rows(self) -> int:
+        return sum(rule.matcher.state_rows for rule in self.rules.values())
+
+    @property
+    def given_up(self) -> int:
+        return self._given_up + sum(rule.given_up for rule in self.rules.values())
+
+    @property
+    def live_keys(self) -> np.ndarray:
+        found = [rule.live_keys for rule in self.rules.values()]
+        return np.unique(np.concatenate(found)) if found else np.empty(0, np.int64)
+
+    @property
+    def wakes_at(self) -> int | None:
+        times = [rule.matcher.wakes_at for rule in self.rules.values()]
+        return min((time for time in times if time is not None), default=None)
+
+    @property
+    def open_from(self) -> tuple[np.ndarray, np.ndarray]:
+        found = [rule.matcher.open_from for rule in self.rules.values()]
+        if not found:
+            return np.empty(0, np.int64), np.empty(0, np.int64)
+        keys, inverse = np.unique(np.concatenate([key for key, _ in found]), return_inverse=True)
+        least = np.full(len(keys), np.iinfo(np.int64).max)
+        np.minimum.at(least, inverse, np.concatenate([time for _, time in found]))
+        return keys, least
+
+
+def _prefix(name: str) -> str:
+    """The part of a chunk's name that says whose it is."""
+    parts = name.split(".", 2)
+    return f"{parts[0]}.{parts[1]}." if len(parts) > 2 else name

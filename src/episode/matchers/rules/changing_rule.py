@@ -1,0 +1,135 @@
+"""One rule of a set that changes: its matcher, from when on it is active, and the keys whose data it failed on."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import pyarrow as pa
+
+from episode.errors import EpisodeDataError
+from episode.matchers.aside import Feed, KeysAside, Marked, isolate
+from episode.matchers.protocol import Matcher, MatcherSpec, Snapshot, StateChunk
+from episode.matchers.rules.changes import Failure, RuleChange
+
+RULE_VERSION = 1
+_log = logging.getLogger("episode")
+_STATE = "state."
+
+
+@dataclass
+class ActiveRule:
+    """A version of a rule at work on one shard, for events after a time.
+
+    A key whose data raise an error is set aside for this rule alone: its matches up to the time before come out, and
+    nothing of it afterwards; all other rules and keys go on (see `aside`).
+    """
+
+    change: RuleChange
+    after: int
+    spec: MatcherSpec
+    matcher: Matcher = field(init=False)
+    aside: KeysAside = field(default_factory=KeysAside)
+    failures: list[Failure] = field(default_factory=list)
+    _marked: Marked = field(default_factory=Marked)
+    _is_marked: bool = True
+    _is_new: bool = True
+    _given_up: int = 0
+
+    def __post_init__(self) -> None:
+        self.matcher = self.spec.open()
+
+    @property
+    def name(self) -> str:
+        return self.change.name
+
+    @property
+    def prefix(self) -> str:
+        """Of the names of its chunks: rules keep their state apart, by version."""
+        return f"rule.{self.change.number}."
+
+    # ---- matching ------------------------------------------------------------------------------------
+
+    def fed(self, feed: Feed) -> list[pa.Table]:
+        """The matches of a feed."""
+        events, _ = self.aside.part(feed.events)
+        feed = replace(feed, events=events, done=max(feed.done, self.after))
+        self._mark()
+        self._is_marked = False
+        given_up = self.given_up
+        try:
+            return list(feed.into(self.matcher))
+        except EpisodeDataError as error:
+            found = isolate(self._as_marked, feed, error)
+        self.matcher, self._given_up = found.matcher, given_up
+        for key, (until, reason) in found.failed.items():
+            self.aside.add(key, until, str(reason))
+        until, reason = min(found.failed.values(), key=lambda one: one[0])
+        failure = Failure(self.change.number, self.name, len(found.failed), until, str(reason))
+        self.failures.append(failure)
+        _log.warning("The rule %s is set aside for keys that it failed on (%d): %s", self.name, failure.keys, reason)
+        return found.matches
+
+    def _mark(self) -> None:
+        """The state before a feed. What the last snapshot had is it already."""
+        if not self._is_marked:
+            self._marked.take(self.matcher.snapshot())
+            self._is_marked = True
+
+    def _as_marked(self) -> Matcher:
+        matcher = self.spec.open()
+        matcher.restore(list(self._marked.chunks.values()))
+        return matcher
+
+    @property
+    def given_up(self) -> int:
+        return self._given_up + self.matcher.given_up
+
+    @property
+    def live_keys(self) -> np.ndarray:
+        return np.union1d(self.matcher.live_keys, self.aside.codes) if len(self.aside) else self.matcher.live_keys
+
+    @property
+    def open_matches(self) -> int:
+        """How many keys hold something for a match to come."""
+        return len(self.matcher.open_from[0])
+
+    # ---- state ---------------------------------------------------------------------------------------
+
+    def snapshot(self) -> Snapshot:
+        """What has changed since the last one, by names of its own."""
+        self._mark()
+        inner = self._marked.unsaved()
+        put = [replace(chunk, name=f"{self.prefix}{_STATE}{chunk.name}") for chunk in inner.put]
+        put += [replace(chunk, name=f"{self.prefix}{chunk.name}") for chunk in self.aside.changes()]
+        if self._is_new:
+            self._is_new = False
+            put.append(StateChunk(f"{self.prefix}rule", RULE_VERSION, self._definition()))
+        return Snapshot(tuple(put), tuple(f"{self.prefix}{_STATE}{name}" for name in inner.removed))
+
+    def _definition(self) -> bytes:
+        return json.dumps({"change": self.change.to_json(), "after": self.after}).encode()
+
+    def restore(self, chunks: Sequence[StateChunk]) -> None:
+        """Continue from a state: the chunks of this rule."""
+        own = [replace(chunk, name=chunk.name.removeprefix(self.prefix)) for chunk in chunks]
+        inner = [replace(chunk, name=chunk.name.removeprefix(_STATE)) for chunk in own if chunk.name.startswith(_STATE)]
+        self.aside.restore(own)
+        self.matcher.restore(inner)
+        self._marked = Marked({chunk.name: chunk for chunk in inner})
+        self._is_new = False
+
+
+def definition_of(chunk: StateChunk) -> tuple[RuleChange, int] | None:
+    """The rule that a chunk defines, and after when it is active; None: it is no definition."""
+    if not (chunk.name.startswith("rule.") and chunk.name.endswith(".rule")):
+        return None
+    if chunk.version != RULE_VERSION:
+        raise EpisodeDataError(
+            f"The state of format {chunk.version} cannot be read; this version reads format {RULE_VERSION}."
+        )
+    fields = json.loads(chunk.data)
+    return RuleChange.from_json(fields["change"]), fields["after"]
