@@ -16,7 +16,7 @@ from episode.matchers.rules.changing import ChangingSpec
 from episode.matchers.running import LocalRun
 from episode.plan.run_options import RunOptions
 from episode.queries.language import Given
-from episode.queries.rule_planning import StreamRules
+from episode.queries.rules.planning import StreamRules
 
 SCHEMA = pa.schema([("k", pa.int64()), ("ts", pa.int64()), ("v", pa.int64()), ("type", pa.string())])
 TEXTS = (

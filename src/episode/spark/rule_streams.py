@@ -15,13 +15,18 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
+from episode.errors import EpisodeUnsupportedError
 from episode.matchers.envelope import SCHEMA, are_orders, orders
 from episode.matchers.live import NO_WATERMARK, LiveShard
 from episode.matchers.rules.changes import Effect, RuleChange
 from episode.matchers.rules.changing import ChangingMatcher, ChangingSpec
+from episode.matchers.spark_types import held_as, spark_name
 from episode.plan.event_time import EventTime
 from episode.plan.run_options import RunOptions
+from episode.plan.schema import quote
+from episode.spark import carry
 from episode.spark.shard_state import ShardChunks
 from episode.spark.shards import ROLL_CALL, ShardProcessor, StreamRules, _Head, query_id
 from episode.spark.stream import Stream, plan_stream
@@ -61,6 +66,22 @@ def plan_rule_stream(
     stream = plan_stream(spark, frame, spec.input_columns, (), lambda _: spec, time, {}, run)
     own = {one.name: getattr(stream, one.name) for one in fields(stream)}
     return RuleStream(**own, log=str(RuleLog(log).place))
+
+
+def carried(frame: DataFrame) -> tuple[DataFrame, pa.Schema]:
+    """The columns of a stream that rules may read, and their types where they are matched.
+
+    Left out are those of types that do not travel as they are: a rule that reads one is refused.
+    """
+    fields = []
+    for one in frame.schema.fields:
+        try:
+            kind = carry.arrow_schema(StructType([one])).field(0)
+            if spark_name(held_as(kind.type)) == one.dataType.simpleString():
+                fields.append(kind)
+        except EpisodeUnsupportedError:
+            continue
+    return frame.select(*(quote(one.name) for one in fields)), pa.schema(fields)
 
 
 def _orders(shards: int) -> Any:
