@@ -14,7 +14,7 @@ from episode.matchers.live import LiveRules, LiveShard
 from episode.matchers.protocol import StateChunk
 from episode.matchers.rules.changes import RuleChange
 from episode.matchers.rules.changing import ChangingMatcher
-from tests.support.changing_rules import FAILING, SCHEMA, SPEC, TEXTS, Row, alone, rows_of, versions
+from tests.support.changing_rules import SCHEMA, SPEC, TEXTS, Row, alone, rows_of, versions
 
 SETTINGS = settings(deadline=None, suppress_health_check=list(HealthCheck))
 END = 1_000
@@ -49,7 +49,9 @@ class Driven:
         self.matcher.change(changes, self.shard.watermark)
         self.taken += [(change, self.shard.watermark) for change in changes]
         self.shard.snapshot().apply(self.chunks)
-        self.greatest = max([row["ts"] for row in rows] + ([] if self.greatest is None else [self.greatest]), default=None)
+        self.greatest = max(
+            [row["ts"] for row in rows] + ([] if self.greatest is None else [self.greatest]), default=None
+        )
         if self.greatest is not None:
             self.watermark = max(self.watermark, self.greatest - self.delay)
 

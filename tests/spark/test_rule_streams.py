@@ -73,7 +73,9 @@ class Running:
         for row in rules.to_pylist():
             if row["status"] in ("active", "replaced", "removed"):
                 after = -(2**62) if row["active_from"] is None else row["active_from"] - 1
-                found.update(alone(Version(row["name"], row["text"], after, row["active_until"]), table_of(self.rows), END))
+                found.update(
+                    alone(Version(row["name"], row["text"], after, row["active_until"]), table_of(self.rows), END)
+                )
         return found
 
     def found(self) -> Counter[Row]:

@@ -129,7 +129,7 @@ class RuleProcessor(ShardProcessor):
         shard.matcher.done = shard.watermark
         return shard, chunks
 
-    def _stepped(self, number: int, shard: LiveShard, head: _Head) -> None:
+    def _stepped(self, number: int, shard: LiveShard) -> None:
         """What is fed is fed: now the rules change."""
         matcher = shard.matcher
         assert isinstance(matcher, ChangingMatcher)
@@ -139,6 +139,5 @@ class RuleProcessor(ShardProcessor):
         shard.counters.given_up += matcher.given_up - before
         shard.counters.skipped_keys = matcher.keys_aside
         shard.counters.state_rows = matcher.state_rows
-        failures = matcher.failures()
-        if failures:
-            RuleLog(self.log).write_failures(query_id(), number, head.steps, failures)
+        for failure in matcher.failures():
+            RuleLog(self.log).write_failure(query_id(), number, failure)

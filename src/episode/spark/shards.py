@@ -132,7 +132,7 @@ class ShardProcessor(StatefulProcessor):
         if shard.late is not None and self.rules.late_path is not None:
             name = late_file(query_id(), self.rules.name, self.fingerprint, number, head.steps)
             _write_late(plain(shard.late), self.rules.late_path, name)
-        self._stepped(number, shard, head)
+        self._stepped(number, shard)
         self._save(shard, chunks, head, milliseconds, fired)
         yield pd.DataFrame([{"shard": number, "blob": None, **shard.counters.as_dict()}])
 
@@ -141,7 +141,7 @@ class ShardProcessor(StatefulProcessor):
         milliseconds = times.getCurrentWatermarkInMs()
         return self.rules.clock.watermark(milliseconds) if milliseconds > 0 else NO_WATERMARK
 
-    def _stepped(self, number: int, shard: LiveShard, head: _Head) -> None:
+    def _stepped(self, number: int, shard: LiveShard) -> None:
         """All matches of a step are out; its state is written next."""
 
     def _check(self, head: _Head) -> None:

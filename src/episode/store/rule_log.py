@@ -4,8 +4,9 @@ A directory that this machine and all workers reach by one path, beside the stre
 
     changes/00000001.json …    one change each, numbered, never written again: Spark reads them as a stream
     effects/<query>-….json     the event time after which a query has followed a change
-    failures/<query>-….json    rules that failed on data, by shard and step
+    failures/<query>-….json    rules that failed on data, by shard
     problems.json              texts that are no rules for the stream, as they were seen last
+    asked.json, answers/       live tasks only: how far each of them is, before it is agreed when changes take effect
 
 Who decides is the checkpoint: Spark's log of offsets says which micro-batch has seen which change, and the state which
 rules are active. Effects and failures are what people look at; a micro-batch that runs again writes the same again.
@@ -21,9 +22,10 @@ from pathlib import Path
 
 from episode.errors import EpisodeAnalysisError
 from episode.matchers.rules.changes import Effect, Failure, RuleChange
-from episode.store.files import aside, publish_new
+from episode.store.files import aside, publish_new, sync_directory
 
 CHANGES, EFFECTS, FAILURES, PROBLEMS = "changes", "effects", "failures", "problems.json"
+ASKED, ANSWERS = "asked.json", "answers"
 
 
 class RuleLog:
@@ -37,7 +39,7 @@ class RuleLog:
                 hint="Give a directory that this machine and all workers reach by one path, such as a mounted volume.",
             )
         self.place = Path(path.removeprefix("file://")).absolute()
-        for part in (CHANGES, EFFECTS, FAILURES):
+        for part in (CHANGES, EFFECTS, FAILURES, ANSWERS):
             (self.place / part).mkdir(parents=True, exist_ok=True)
 
     @property
@@ -74,15 +76,37 @@ class RuleLog:
         return [Effect(**json.loads(path.read_bytes())) for path in sorted((self.place / EFFECTS).glob("*.json"))]
 
     def failures(self) -> list[Failure]:
-        paths = sorted((self.place / FAILURES).glob("*.json"))
-        return [Failure(**one) for path in paths for one in json.loads(path.read_bytes())]
+        return [Failure(**json.loads(path.read_bytes())) for path in sorted((self.place / FAILURES).glob("*.json"))]
 
     def write_effect(self, effect: Effect) -> None:
-        _replace(self.place / EFFECTS / f"{effect.query}-{effect.number:08d}.json", json.dumps(asdict(effect)))
+        path = self.place / EFFECTS / f"{effect.query}-{effect.number:08d}.json"
+        _replace(path, json.dumps(asdict(effect)), durably=True)
 
-    def write_failures(self, query: str, shard: int, step: int, failures: list[Failure]) -> None:
-        name = f"{query}-{shard:05d}-{step:012d}.json"
-        _replace(self.place / FAILURES / name, json.dumps([asdict(one) for one in failures]))
+    def write_failure(self, query: str, shard: int, failure: Failure) -> None:
+        name = f"{query}-{shard:05d}-{failure.number:08d}.json"
+        _replace(self.place / FAILURES / name, json.dumps(asdict(failure)))
+
+    # ---- what live tasks agree on --------------------------------------------------------------------
+
+    def asked(self) -> int:
+        """The number of the last change that tasks are asked about: who has answered does nothing until it is agreed
+        when it takes effect. 0: none."""
+        try:
+            return int(json.loads((self.place / ASKED).read_bytes()))
+        except FileNotFoundError:
+            return 0
+
+    def ask(self, number: int) -> None:
+        _replace(self.place / ASKED, json.dumps(number), durably=True)
+
+    def answer(self, number: int, task: int, reached: int) -> None:
+        """A task has matched all events up to a time, and none after it."""
+        _replace(self.place / ANSWERS / f"{number:08d}-{task:05d}.json", json.dumps(reached), durably=True)
+
+    def answers(self, number: int) -> dict[int, int]:
+        """By task, what was answered."""
+        paths = (self.place / ANSWERS).glob(f"{number:08d}-*.json")
+        return {int(path.stem.partition("-")[2]): int(json.loads(path.read_bytes())) for path in paths}
 
     # ---- what is no rule -----------------------------------------------------------------------------
 
@@ -118,8 +142,14 @@ def _differences(active: Mapping[str, str], wanted: Mapping[str, str]) -> Iterat
             yield name, text
 
 
-def _replace(path: Path, text: str) -> None:
-    """A file that is there whole, or as it was before."""
+def _replace(path: Path, text: str, durably: bool = False) -> None:
+    """A file that is there whole, or as it was before. durably: it stays even if the machine is lost."""
     temporary = aside(path.parent, ".tmp")
-    temporary.write_text(text, encoding="utf-8")
+    with open(temporary, "w", encoding="utf-8") as file:
+        file.write(text)
+        if durably:
+            file.flush()
+            os.fsync(file.fileno())
     temporary.replace(path)
+    if durably:
+        sync_directory(path.parent)

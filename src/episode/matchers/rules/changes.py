@@ -49,8 +49,8 @@ class Effect:
 
 @dataclass(frozen=True)
 class Failure:
-    """A rule that data of some keys made fail, in one step of a shard. until: the last time up to which all of them
-    were matched; keys: how many; reason: what one of them raised."""
+    """A rule that has failed on data of a shard: for so many keys it is set aside there, the first of them after a time
+    until, and for this reason."""
 
     number: int
     name: str

@@ -28,6 +28,8 @@ from episode.matchers.rules.packs import Packs
 from episode.matchers.spark_types import held_as
 
 RULE = "rule"
+APPLIED_VERSION = 1
+_APPLIED = "applied"
 _EVER = np.iinfo(np.int64).min
 
 
@@ -67,7 +69,9 @@ class ChangingSpec:
     @property
     def fingerprint(self) -> str:
         order = [f"{one.column}" for one in self.input_order.order]
-        return fingerprint("rules", *self.input_order.keys, *order, *column_types(self.input_schema, self.input_columns))
+        return fingerprint(
+            "rules", *self.input_order.keys, *order, *column_types(self.input_schema, self.input_columns)
+        )
 
     @property
     def traits(self) -> Traits:
@@ -80,7 +84,7 @@ class ChangingSpec:
 class ChangingMatcher:
     """The rules of one shard at work.
 
-    done: the time up to which all events were fed, as far as it is known.
+    done: the time up to which all events were fed, as far as it is known. applied: the number of the last change.
     """
 
     keyed = False
@@ -89,6 +93,8 @@ class ChangingMatcher:
         self.spec = spec
         self.rules: dict[str, ActiveRule] = {}
         self.done = _EVER
+        self.applied = 0
+        self._is_applied_saved = True
         self._keys = KeyValues(pa.schema(spec.key_fields))
         self._packs = Packs()
         self._gone: list[ActiveRule] = []
@@ -99,6 +105,9 @@ class ChangingMatcher:
     def change(self, changes: Iterable[RuleChange], after: int) -> None:
         """Rules are added, replaced and removed, for events after a time up to which all events were fed."""
         for change in sorted(changes, key=lambda one: one.number):
+            if change.number <= self.applied:
+                continue
+            self.applied, self._is_applied_saved = change.number, False
             before = self.rules.pop(change.name, None)
             if before is not None:
                 self._given_up += before.given_up + before.open_matches
@@ -108,11 +117,8 @@ class ChangingMatcher:
                 self.rules[change.name] = ActiveRule(change, after, spec)
 
     def failures(self) -> list[Failure]:
-        """The rules that have failed on data since the last call."""
-        found = [failure for rule in self.rules.values() for failure in rule.failures]
-        for rule in self.rules.values():
-            rule.failures.clear()
-        return found
+        """Of the rules that have failed on data since the last call, all that each failed on."""
+        return [rule.failure() for rule in self.rules.values() if rule.has_failed]
 
     @property
     def keys_aside(self) -> int:
@@ -146,6 +152,9 @@ class ChangingMatcher:
     def snapshot(self) -> Snapshot:
         self._keys.keep(self.live_keys)
         put = list(self._keys.changes())
+        if not self._is_applied_saved:
+            self._is_applied_saved = True
+            put.append(StateChunk(_APPLIED, APPLIED_VERSION, str(self.applied).encode()))
         removed = []
         for gone in self._gone:
             removed += [name for name in self._packs.chunks if name.startswith(gone.prefix)]
@@ -160,6 +169,8 @@ class ChangingMatcher:
         self._packs.restore(chunks)
         own = list(self._packs.chunks.values())
         self._keys.restore(own)
+        if _APPLIED in self._packs.chunks:
+            self.applied = int(self._packs.chunks[_APPLIED].data)
         defined = [definition for definition in map(definition_of, own) if definition is not None]
         by_prefix: dict[str, list[StateChunk]] = {}
         for chunk in own:

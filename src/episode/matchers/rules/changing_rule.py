@@ -33,7 +33,7 @@ class ActiveRule:
     spec: MatcherSpec
     matcher: Matcher = field(init=False)
     aside: KeysAside = field(default_factory=KeysAside)
-    failures: list[Failure] = field(default_factory=list)
+    has_failed: bool = False
     _marked: Marked = field(default_factory=Marked)
     _is_marked: bool = True
     _is_new: bool = True
@@ -67,11 +67,17 @@ class ActiveRule:
         self.matcher, self._given_up = found.matcher, given_up
         for key, (until, reason) in found.failed.items():
             self.aside.add(key, until, str(reason))
-        until, reason = min(found.failed.values(), key=lambda one: one[0])
-        failure = Failure(self.change.number, self.name, len(found.failed), until, str(reason))
-        self.failures.append(failure)
-        _log.warning("The rule %s is set aside for keys that it failed on (%d): %s", self.name, failure.keys, reason)
+            _log.warning("The rule %s is set aside for a key that it failed on: %s", self.name, reason)
+        self.has_failed = True
         return found.matches
+
+    def failure(self) -> Failure:
+        """All that it failed on so far."""
+        self.has_failed = False
+        first = min(self.aside.until, key=lambda key: self.aside.until[key])
+        return Failure(
+            self.change.number, self.name, len(self.aside), self.aside.until[first], self.aside.reasons[first]
+        )
 
     def _mark(self) -> None:
         """The state before a feed. What the last snapshot had is it already."""

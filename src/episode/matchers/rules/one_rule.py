@@ -16,7 +16,16 @@ import pyarrow as pa
 from episode.errors import EpisodeDataError
 from episode.matchers.assembly import KEY_COLUMN
 from episode.matchers.compiled import groups_of
-from episode.matchers.protocol import EventBatch, Forgets, InputOrder, Matcher, MatcherSpec, Snapshot, StateChunk, Traits
+from episode.matchers.protocol import (
+    EventBatch,
+    Forgets,
+    InputOrder,
+    Matcher,
+    MatcherSpec,
+    Snapshot,
+    StateChunk,
+    Traits,
+)
 
 MATCH_START, MATCH_END, RESULT = "match_start", "match_end", "result"
 

@@ -69,9 +69,7 @@ class Packs:
             return Snapshot()
         for pack in written:
             pack.saved = True
-        return Snapshot(
-            (self._index(), *map(self._written, written)), tuple(pack.name for pack in gone if pack.saved)
-        )
+        return Snapshot((self._index(), *map(self._written, written)), tuple(pack.name for pack in gone if pack.saved))
 
     def restore(self, chunks: Sequence[StateChunk]) -> None:
         """Continue from a state."""

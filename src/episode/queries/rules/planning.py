@@ -39,7 +39,9 @@ from episode.queries.languages import language_of
 from episode.queries.local import LocalQuery, local_schema, tree_of
 from episode.queries.local_statement import Selection, selection_of
 
-REMEDY = "Add it to the stream as a column (df.withColumn(…)), start the stream with it, and use the column in the rule."
+REMEDY = (
+    "Add it to the stream as a column (df.withColumn(…)), start the stream with it, and use the column in the rule."
+)
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,9 @@ def read_rule(text: str) -> RuleText:
         )
     selection = selection_of(statement)
     pattern = selection.pattern
-    names = tuple(name for name in (pattern.alias or pattern.name,) if name) if isinstance(pattern, TablePattern) else ()
+    names = (
+        tuple(name for name in (pattern.alias or pattern.name,) if name) if isinstance(pattern, TablePattern) else ()
+    )
     return RuleText(pattern.query, selection, names)
 
 
@@ -113,7 +117,9 @@ class StreamRules:
             self._check_order(bound, source, spec.input_order.keys, spec.input_order.order, spec.input_order.start)
             bound.event_time(self.limit is not None)
             time = held_as(self.schema.field(self.time).type)
-            finish = Finished(RuleQuery(bound, self.run.arguments, self.utc), rule.selection, _times_of(bound, language.times), time)
+            finish = Finished(
+                RuleQuery(bound, self.run.arguments, self.utc), rule.selection, _times_of(bound, language.times), time
+            )
             nothing = spec.output_schema.empty_table().append_column(KEY_COLUMN, pa.array([], pa.int64()))
             finish(nothing)
         return RuleSpec(spec, derive, finish, time)
@@ -139,10 +145,9 @@ class StreamRules:
     ) -> None:
         """All rules see the events of one key in one order."""
         if set(keys) != set(self.keys):
-            own = f"by {', '.join(keys)}" if keys else "by nothing"
             raise source.error(
                 EpisodeAnalysisError,
-                f"The rule partitions events {own}, and the rules of this stream {_by(self.keys)}.",
+                f"The rule partitions events {_by(keys)}, and the rules of this stream {_by(self.keys)}.",
                 source.pattern,
                 "Partition by the same columns; or run rules with other keys as another set, in a query of its own.",
             )
@@ -150,7 +155,7 @@ class StreamRules:
         if names != [self.time] or not order[0].ascending or start != self.given.start:
             raise source.error(
                 EpisodeAnalysisError,
-                f"The rule orders events by {', '.join(names) or 'nothing'}, and the rules of this stream by {self.time}.",
+                f"The rule orders events {_by(names)}, and the rules of this stream by {self.time}.",
                 source.pattern,
                 f"Write ORDER BY {self.time}.",
             )

@@ -91,14 +91,18 @@ def rules_table(log: RuleLog, time: pa.DataType) -> pa.Table:
     """
     changes, effects = log.changes(), log.effects()
     queries = list(dict.fromkeys(effect.query for effect in effects)) or [None]
-    rows = [row for query in queries for row in _versions(changes, [one for one in effects if one.query == query], query)]
+    rows = [
+        row for query in queries for row in _versions(changes, [one for one in effects if one.query == query], query)
+    ]
     for failure in log.failures():
         for row in rows:
             if row["version"] == failure.number:
                 row["failed_keys"] += failure.keys
                 row["error"] = failure.reason
     for name, reason in log.problems().items():
-        rows.append({"name": name if name != UNREADABLE else None, "status": REFUSED, "failed_keys": 0, "error": reason})
+        rows.append(
+            {"name": name if name != UNREADABLE else None, "status": REFUSED, "failed_keys": 0, "error": reason}
+        )
     for row in rows:
         row["active_from"] = _moment(row.get("active_from"), time, first=True)
         row["active_until"] = _moment(row.get("active_until"), time, first=False)
@@ -151,8 +155,6 @@ def _moment(value: int | None, time: pa.DataType, first: bool) -> object:
     return moment if time.tz is not None else moment.replace(tzinfo=None)
 
 
-
-
 # ---- starting ----------------------------------------------------------------------------------------
 
 
@@ -184,8 +186,7 @@ class StreamQuery:
         rules, frame = self._rules()
         watcher = RuleWatcher(self.read, rules, log, is_local(self.spark))
         watcher.look()
-        for name, reason in log.problems().items():
-            warnings.warn(f"The rule {name} is refused: {reason}" if name else reason, EpisodeWarning, stacklevel=4)
+        warn_of_problems(log)
         texts = active_of(log.changes())
         kernels = dict.fromkeys(group for text in texts.values() for group in groups_of(rules.check(text)[0]))
         order = InputOrder(rules.keys, (OrderKey(rules.time),), needs_time=True, start=rules.given.start)
@@ -217,6 +218,12 @@ class StreamQuery:
         start = None if self.given.start is None else known.find(self.given.start)
         given = replace(self.given, time=time, key=keys, start=start)
         return StreamRules(schema, time, keys, given, self._run, limit, known.utc), frame
+
+
+def warn_of_problems(log: RuleLog) -> None:
+    """When a stream is started: the texts that are no rules. It runs with all others."""
+    for name, reason in log.problems().items():
+        warnings.warn(f"The rule {name} is refused: {reason}" if name else reason, EpisodeWarning, stacklevel=5)
 
 
 @dataclass(frozen=True)
