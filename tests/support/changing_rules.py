@@ -20,15 +20,16 @@ from episode.queries.rules.planning import StreamRules
 
 SCHEMA = pa.schema([("k", pa.int64()), ("ts", pa.int64()), ("v", pa.int64()), ("type", pa.string())])
 TEXTS = (
-    "MATCH_RECOGNIZE (PARTITION BY k ORDER BY ts MEASURES k AS key, FIRST(ts) AS first, LAST(ts) AS last, count(*) AS n "
-    "PATTERN (A B+) WITHIN 20 DEFINE B AS v > PREV(v))",
+    "MATCH_RECOGNIZE (PARTITION BY k ORDER BY ts MEASURES k AS key, FIRST(ts) AS first, LAST(ts) AS last, "
+    "count(*) AS n PATTERN (A B+) WITHIN 20 DEFINE B AS v > PREV(v))",
     "SELECT key, n + 1 AS more FROM events MATCH_RECOGNIZE (PARTITION BY k ORDER BY ts MEASURES A.k AS key, "
     "count(*) AS n PATTERN (A B C?) WITHIN 9 DEFINE A AS v > 2, B AS v < 3, C AS v > B.v)",
     "PATTERN SEQ(A a, B b) WHERE b.v > a.v WITHIN 10 RETURN a.k AS key, a.v AS av, b.v AS bv, b.v - a.v AS rise",
     "PATTERN SEQ(A a, B+ b[], C c) WITHIN 12 RETURN c.k AS key, c.v AS v",
-    "DEFINE H AS v > 2, L AS v < 2 PATTERN H before L WITHIN 25 RETURN max(H.k) AS key, count(H.v) AS n, sum(L.v) AS low",
-    "MATCH_RECOGNIZE (PARTITION BY k ORDER BY ts MEASURES k AS key, A.v AS av ALL ROWS PER MATCH AFTER MATCH SKIP TO NEXT "
-    "ROW PATTERN (A B) WITHIN 8 DEFINE B AS v = A.v)",
+    "DEFINE H AS v > 2, L AS v < 2 PATTERN H before L WITHIN 25 "
+    "RETURN max(H.k) AS key, count(H.v) AS n, sum(L.v) AS low",
+    "MATCH_RECOGNIZE (PARTITION BY k ORDER BY ts MEASURES k AS key, A.v AS av ALL ROWS PER MATCH "
+    "AFTER MATCH SKIP TO NEXT ROW PATTERN (A B) WITHIN 8 DEFINE B AS v = A.v)",
 )
 FAILING = (
     "MATCH_RECOGNIZE (PARTITION BY k ORDER BY ts MEASURES k AS key, count(*) AS n PATTERN (A B) WITHIN 20 "
@@ -69,13 +70,14 @@ def versions(changes: Iterable[tuple[RuleChange, int]]) -> list[Version]:
 def alone(version: Version, events: pa.Table, end: int) -> list[Row]:
     """What a version gives by itself over the events of its time."""
     rule = PLANNER.plan(version.name, version.text)
-    until = end - 1 if version.until is None else version.until
+    ends = version.until is None or version.until >= end - 1
+    until = end - 1 if version.until is None or ends else version.until
     rows = [row for row in events.to_pylist() if version.after < row["ts"] <= until]
     table = rule.derive(pa.Table.from_pylist(rows, schema=SCHEMA))
     running = LocalRun(rule.inner)
     running.matcher.keyed = True
     outputs = list(running.matcher.feed(running.events(table), until))
-    if version.until is None:
+    if ends:
         outputs += running.matcher.finish()
     found = [row for output in outputs for row in rule.finish(output).to_pylist()]
     return [_row(version.name, json.loads(row["result"])["key"], row) for row in found]
