@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 
     from episode.pictures.picture import Picture
     from episode.queries.live_output import Into
+    from episode.queries.rules.binding import RuleSet
+    from episode.queries.rules.local import LocalMatches
+    from episode.queries.rules.matching import Matches
+    from episode.queries.rules.rule import Rules
     from episode.queries.why_not import WhyNot
     from episode.spark.live_query import LiveQuery
 
@@ -221,6 +225,69 @@ def match(
     every = every_table(tables, named)
     query = MatchQuery(events, text, given, spark, options_of(options), every, arguments_of(args))
     return query.frame()
+
+
+def match_all(
+    events: Table,
+    rules: Rules,
+    args: Mapping[str, object] | None = None,
+    *,
+    time: str | tuple[str, str] | None = None,
+    start: str | None = None,
+    key: str | Sequence[str] = (),
+    type_column: str | None = None,
+    strategy: str | None = None,
+    detect: str | None = None,
+    granularity: Length | None = None,
+    probabilities: str | None = None,
+    width: Length | None = None,
+    spark: SparkSession | None = None,
+    options: Options | None = None,
+) -> Matches:
+    """Find many patterns in one table, which is read once; returns their matches, lazily.
+
+    rules: a folder of `.sql` and `.pattern` files, a dict of names and texts, or a table (name, text, enabled). A text is
+    what `match` takes, MATCH_RECOGNIZE ( … ) among it, or SELECT columns FROM events with one pattern.
+    The result has `frame`, one DataFrame of all matches (rule, key columns, match_start, match_end, result: a VARIANT,
+    or JSON where Spark has none); `of(rule)`, the matches of one rule, typed as the rule alone gives them; `explain()`.
+    All other arguments are those of `match`, for the rules that have a use for them; args: of all rules together.
+    What is wrong with rules is raised for all of them together, as an EpisodeRulesError.
+    """
+    from episode.queries.rules.matching import RulesQuery
+
+    given = given_of(time, start, key, type_column, strategy, detect, granularity, probabilities, width)
+    return RulesQuery(events, _rule_set(rules, given, options, args), spark).planned()
+
+
+def match_all_local(
+    events: Any,
+    rules: Rules,
+    args: Mapping[str, object] | None = None,
+    *,
+    time: str | tuple[str, str] | None = None,
+    start: str | None = None,
+    key: str | Sequence[str] = (),
+    type_column: str | None = None,
+    strategy: str | None = None,
+    detect: str | None = None,
+    granularity: Length | None = None,
+    probabilities: str | None = None,
+    width: Length | None = None,
+    options: Options | None = None,
+) -> LocalMatches:
+    """Find many patterns in a table in this process, without Spark; see `match_all` for rules, and `sql_local` for tables
+    and expressions. The result has `of(rule)`, `tables` by rule, and `counts`."""
+    from episode.queries.rules import local
+
+    given = given_of(time, start, key, type_column, strategy, detect, granularity, probabilities, width)
+    return local.match_all_local(events, _rule_set(rules, given, options, args))
+
+
+def _rule_set(rules: Rules, given: Given, options: Options | None, args: Mapping[str, object] | None) -> RuleSet:
+    from episode.queries.rules.binding import RuleSet
+    from episode.queries.rules.rule import rules_of
+
+    return RuleSet(rules_of(rules), given, options_of(options), arguments_of(args))
 
 
 def expand(

@@ -112,6 +112,24 @@ class EpisodeDataError(EpisodeError):
     kind = "data"
 
 
+class EpisodeRulesError(EpisodeAnalysisError):
+    """Rules of a set that cannot be used, all of them together. errors: the error of each, by the name of its rule."""
+
+    kind = "rules"
+
+    def __init__(self, errors: dict[str, EpisodeError], rules: int) -> None:
+        self.errors = dict(errors)
+        self.rules = rules
+        count = len(self.errors)
+        super().__init__(f"{count} of {rules} rule{'' if rules == 1 else 's'} cannot be used.")
+
+    def __reduce__(self):  # type: ignore[no-untyped-def]
+        return type(self), (self.errors, self.rules)
+
+    def __str__(self) -> str:
+        return "\n".join([self.message, *(f"Rule {name}: {error}" for name, error in self.errors.items())])
+
+
 def kind_of(error: EpisodeError) -> type[EpisodeError]:
     """The class of an error in this tree; one that Spark raised is of a class of Spark's, too."""
     return next(one for one in type(error).__mro__ if globals().get(one.__name__) is one)

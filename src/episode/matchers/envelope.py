@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from episode.kernels import hashing, narrowing, partition
 from episode.matchers.columns import key_hashes, plain, take
@@ -62,6 +63,27 @@ def pack(tables: Iterable[pa.Table], packing: Packing, partition_index: int) -> 
         if _has_large_dictionary(chunk, packing.shards):
             chunk = plain(chunk)
         yield _envelopes(chunk, packing, partition_index * _PER_PARTITION + count)
+
+
+def pack_for_all(
+    tables: Iterable[pa.Table], packings: Sequence[tuple[Packing, Sequence[str]]], partition_index: int
+) -> Iterator[pa.RecordBatch]:
+    """The events of one Spark partition packed in several ways, for matchers that read other columns in another order.
+
+    The shards of each way come after those of the ways before it."""
+    flush_bytes = max(packing.flush_bytes for packing, _ in packings)
+    for count, chunk in enumerate(rechunk(tables, flush_bytes)):
+        base = 0
+        for packing, columns in packings:
+            own = chunk.select(list(columns))
+            if packing.screen is not None:
+                own = packing.screen.passing(own)
+            if _has_large_dictionary(own, packing.shards):
+                own = plain(own)
+            if own.num_rows:
+                batch = _envelopes(own, packing, partition_index * _PER_PARTITION + count)
+                yield batch.set_column(0, _ARROW_SCHEMA.field(0), pc.add(batch.column(0), pa.scalar(base, pa.int32())))
+            base += packing.shards
 
 
 def _has_large_dictionary(table: pa.Table, shards: int) -> bool:

@@ -178,7 +178,7 @@ class HeldRows:
     def joined(self, events: EventBatch) -> EventBatch:
         """Held rows and new rows together, contiguous by key, held rows first. `keep` or `forget` must follow."""
         self.kept.extend(len(events))
-        events = EventBatch(events.table, owned(events.key), owned(events.time))
+        events = EventBatch(events.table, owned(events.key), owned(events.time), events.known)
         if len(self) == 0:
             return events
         assert self.rows is not None

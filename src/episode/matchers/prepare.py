@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -187,25 +187,45 @@ class Prepared:
         )
 
 
-def prepare(plan: PatternPlan, needs: Needs, table: pa.Table, key: np.ndarray) -> Prepared:
-    """Encode the columns, and evaluate the row-local parts."""
+@dataclass(frozen=True)
+class Known:
+    """What is known of the rows of a batch before a pattern has looked at them, because others have.
+
+    bits uint64: which of the pattern's labels, variables or symbols a row qualifies for. lanes, computed: the columns
+    that it reads, and what it computes of single rows, where these are in lanes already. Nothing here is written to.
+    """
+
+    bits: np.ndarray
+    lanes: Lanes | None = None
+    computed: dict[Expression, tuple[bool, int, int]] = field(default_factory=dict)
+
+
+def prepare(
+    plan: PatternPlan, needs: Needs, table: pa.Table, key: np.ndarray, known: Known | None = None
+) -> Prepared:  # fmt: skip
+    """Encode the columns, and evaluate the row-local parts; as far as they are not known."""
+    if known is not None and known.lanes is not None:
+        return Prepared(known.lanes, known.bits.copy(), known.computed)
     lanes = encode(table, needs.columns, needs.null_tests, needs.constants, needs.room, needs.words)
-    return evaluate(plan, needs, lanes, key)
+    return evaluate(plan, needs, lanes, key, None if known is None else known.bits)
 
 
-def evaluate(plan: PatternPlan, needs: Needs, lanes: Lanes, key: np.ndarray) -> Prepared:
-    """Evaluate the row-local parts over columns that are in lanes."""
+def evaluate(
+    plan: PatternPlan, needs: Needs, lanes: Lanes, key: np.ndarray, bits: np.ndarray | None = None
+) -> Prepared:  # fmt: skip
+    """Evaluate the row-local parts over columns that are in lanes. bits: where those of conditions are known."""
     assembler = Assembler(lanes)
     computed_programs = [(expression, assembler.program(expression)) for expression in needs.computed]
     row_local = [
         (number, part)
         for number, label in enumerate(plan.labels.names)
-        if label in plan.conditions
+        if label in plan.conditions and bits is None
         for part in plan.conditions[label].row_local
     ]
     start_all, stop_all, results = assembler.program_of_all([part for _, part in row_local])
     code, ints, reals = assembler.arrays()
-    prepared = Prepared(lanes, np.full(len(key), np.uint64(2**64 - 1), np.uint64), {})
+    every = np.full(len(key), np.uint64(2**64 - 1), np.uint64) if bits is None else bits.copy()
+    prepared = Prepared(lanes, every, {})
     shared = (assembler.registers, key, lanes.ints, lanes.floats, lanes.valid, ints, reals)
     for expression, (start, stop, result) in computed_programs:
         prepared.computed[expression] = compute_lane(lanes, expression, code, start, stop, result, shared)

@@ -7,7 +7,7 @@ finished matches. Its laws (tests/property): chunk invariance, shard invariance,
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
@@ -15,6 +15,8 @@ import numpy as np
 import pyarrow as pa
 
 if TYPE_CHECKING:
+    from episode.matchers.demand import Demand
+    from episode.matchers.prepare import Known
     from episode.matchers.screen import Screen
     from episode.matchers.stages import StageClock
 
@@ -62,11 +64,13 @@ class EventBatch:
     time: int64 order-preserving image of the first order column. Timestamps and dates are microseconds
         (dates at midnight), integers are themselves; zero where there is no order column.
     Within a key, the rows of a feed come after all rows of earlier feeds.
+    known: what has been computed of these rows already, for the pattern that they are fed to.
     """
 
     table: pa.Table
     key: np.ndarray
     time: np.ndarray
+    known: Known | None = field(default=None, compare=False, repr=False)
 
     @staticmethod
     def empty(schema: pa.Schema, columns: Iterable[str]) -> EventBatch:
@@ -324,6 +328,16 @@ class Screens(Protocol):
     @property
     def screen(self) -> Screen | None:
         """None: any row may count."""
+        ...
+
+
+@runtime_checkable
+class Demands(Protocol):
+    """A MatcherSpec that can say what its pattern asks of single rows."""
+
+    @property
+    def demand(self) -> Demand | None:
+        """None: nothing can be said."""
         ...
 
 

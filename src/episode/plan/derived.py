@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from hashlib import sha256
 
 from episode.plan.schema import InputSchema
 
 PREFIX = "__derived_"
+DIGITS = 20
+"""Of the hash of an expression that names a column of several queries."""
 
 
 @dataclass
@@ -20,8 +23,14 @@ class DerivedColumns:
         """Name and Spark type of the column for an expression over the input."""
         if sql not in self.by_sql:
             type_ = self.schema.type_of(sql)
-            self.by_sql[sql] = (f"{PREFIX}{len(self.by_sql)}", type_)
+            self.by_sql[sql] = (self._name(sql), type_)
         return self.by_sql[sql]
+
+    def _name(self, sql: str) -> str:
+        """By number; or where other queries read the column, too, by what it is."""
+        if not self.schema.shared:
+            return f"{PREFIX}{len(self.by_sql)}"
+        return f"{PREFIX}{sha256(sql.encode()).hexdigest()[:DIGITS]}"
 
     def selections(self) -> list[tuple[str, str]]:
         """(sql, name) pairs to add to the input."""

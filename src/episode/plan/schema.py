@@ -25,7 +25,8 @@ class InputSchema:
     """columns: name → Spark simple type string, in order. type_of: type of a Spark expression over them.
 
     arguments: the values of the query's parameters. time: the column that is declared to be the event time, which is
-    taken where a query names none.
+    taken where a query names none. shared: several queries read these columns together, so that what is derived of them
+    has the same name in all of them.
     """
 
     columns: dict[str, str]
@@ -34,6 +35,7 @@ class InputSchema:
     case_sensitive: bool = False
     arguments: Mapping[str, object] = field(default_factory=dict)
     time: str | None = None
+    shared: bool = False
 
     def find(self, name: str) -> str | None:
         """The column's own spelling."""

@@ -6,11 +6,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import timedelta
-from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar, Union
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, Union
 
 from episode.errors import EpisodeAnalysisError
 from episode.lang.source import Source
 from episode.lang.syntax import Span
+from episode.plan.extent import Extent
 from episode.plan.run_options import RunOptions
 from episode.plan.schema import InputSchema
 from episode.plan.tables import EventTable
@@ -101,6 +102,10 @@ class Language(ABC, Generic[Query]):
     def check_given_events(self, query: Query) -> None:
         """Where the events are given to a query (in `match`): whether it may still name a table."""
         return
+
+    def with_extent(self, bound: Any) -> tuple[BoundPattern, Extent]:
+        """A pattern of it that also delivers keys and times of matches, and where: for one among many rules."""
+        raise NotImplementedError  # asked only of a language of rules
 
     def role(self, query: Query) -> str | None:
         """Which of two correlated patterns it says it is, LIVE or ARCHIVE; None where it may be either."""

@@ -80,7 +80,7 @@ class Batch:
     @property
     def tasks(self) -> list[tuple[Split, ...]]:
         """What each task of a direct scan reads."""
-        return [] if self.scan is None else self.scan.tasks(_TASK_BYTES, self.shards.cores, _TASKS_PER_CORE)
+        return [] if self.scan is None else tasks_of(self.scan, self.shards)
 
     def frame(self) -> DataFrame:
         """The matches as a DataFrame; nothing runs before an action."""
@@ -100,7 +100,8 @@ class Batch:
         """What comes of the events of every shard."""
         groups = groups_of(self.spec)
         if not self.shards.together:
-            return self._by_shard().mapInArrow(_work(groups, work, min(GROUP_BYTES, self.budget_bytes)), schema)
+            group_bytes = min(getattr(self.spec, "group_bytes", GROUP_BYTES), self.budget_bytes)
+            return self._by_shard().mapInArrow(_work(groups, work, group_bytes), schema)
         if self.scan is None:
             rows = carry.encode(self.input).coalesce(1)
             return rows.mapInArrow(_work_on_rows(groups, work, self.schema), schema)
@@ -168,6 +169,11 @@ def plan_batch(
     else:
         plan = plan_shards(spec.input_order, size, cores, budget, run.shards)
     return Batch(spark, selected, schema, spec, scan, plan, budget, reason, store)
+
+
+def tasks_of(scan: ParquetScan, shards: Shards) -> list[tuple[Split, ...]]:
+    """What each task of a direct scan reads."""
+    return scan.tasks(_TASK_BYTES, shards.cores, _TASKS_PER_CORE)
 
 
 def one_shard(order: InputOrder, parallelism: int | None) -> Shards:

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from episode.kernels.events import trends, trends_short, trends_starts
-from episode.matchers.prepare import Needs, Prepared, prepare
+from episode.matchers.prepare import Known, Needs, Prepared, prepare
 from episode.plan.events.aggregated import AggregatedPlan, Alternative, OverMatches
 from episode.plan.expressions import Constant, Current, Expression, Load, walk
 from episode.plan.types import lane_of
@@ -58,9 +58,11 @@ def aggregated_needs(plan: AggregatedPlan) -> Needs:
     return Needs(columns, tuple(null_tests), tuple(constants), tuple(computed))
 
 
-def prepare_aggregated(plan: AggregatedPlan, needs: Needs, table: pa.Table, key: np.ndarray) -> Prepared:
-    """Encode the columns, evaluate what concerns single rows."""
-    prepared = prepare(plan, needs, table, key)
+def prepare_aggregated(
+    plan: AggregatedPlan, needs: Needs, table: pa.Table, key: np.ndarray, known: Known | None = None
+) -> Prepared:
+    """Encode the columns, evaluate what concerns single rows and is not known."""
+    prepared = prepare(plan, needs, table, key, known)
     prepared.bits[:] &= np.uint64(2 ** len(plan.variables) - 1)
     return prepared
 

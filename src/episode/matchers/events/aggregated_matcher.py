@@ -59,7 +59,7 @@ class AggregatedMatcher:
         together = self.state.held.joined(events)
         decided = self._decided(until)
         if len(together):
-            prepared = prepare_aggregated(self.plan, self.needs, together.table, together.key)
+            prepared = prepare_aggregated(self.plan, self.needs, together.table, together.key, together.known)
             if decided > self.state.done:
                 found = search(self.plan, together, prepared, self.state.done, decided, self.spec.few)
                 self._report.passes += 1

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from episode.matchers.demand import Demand, demand_of
 from episode.matchers.events.aggregated_matcher import AggregatedMatcher
 from episode.matchers.events.aggregated_output import aggregated_schema
 from episode.matchers.events.aggregated_search import FEW
@@ -43,6 +44,12 @@ class AggregatedSpec:
         """Events are skipped at will: those that qualify for no variable do not count."""
         conditions = self.plan.conditions
         return screen_of((conditions[name].row_local for name in self.plan.variables), self.input_order)
+
+    @property
+    def demand(self) -> Demand:
+        """What `Demands` says."""
+        names = self.plan.labels.names
+        return demand_of(names, (self.plan.conditions[name].row_local for name in names), (), sparse=True)
 
     @property
     def output_schema(self) -> pa.Schema:

@@ -60,7 +60,7 @@ class EventPatternMatcher:
         """The matches of a feed as lists of events, round by round, each with the batch that its rows are of."""
         together = self.state.held.joined(events)
         if len(together):
-            arrays = prepare_events(self.plan, self.needs, together.table, together.key)
+            arrays = prepare_events(self.plan, self.needs, together.table, together.key, together.known)
             start = self._starts(together)
             if isinstance(self.search, ImpreciseSearch):
                 self.search.begin(together, start)

@@ -12,7 +12,7 @@ from episode.kernels import machine
 from episode.kernels.events import joins
 from episode.matchers.encoding import Lanes, encode
 from episode.matchers.lowering import COMPARE, Assembler, is_float_lane
-from episode.matchers.prepare import Needs, compute_lane, loads_in, running_argument
+from episode.matchers.prepare import Known, Needs, compute_lane, loads_in, running_argument
 from episode.plan.events.conditions import JoinTest, event_variables
 from episode.plan.events.plan import EventPlan
 from episode.plan.expressions import (
@@ -203,13 +203,16 @@ def _side(name: str, left: tuple[str, ...], right: tuple[str, ...]) -> tuple[int
     return (0, left.index(name)) if name in left else (1, right.index(name))
 
 
-def prepare_events(plan: EventPlan, needs: Needs, table: pa.Table, key: np.ndarray) -> EventArrays:
-    """Encode the columns, evaluate what concerns single rows, and lower the rest."""
+def prepare_events(
+    plan: EventPlan, needs: Needs, table: pa.Table, key: np.ndarray, known: Known | None = None
+) -> EventArrays:  # fmt: skip
+    """Encode the columns, evaluate what concerns single rows and is not known, and lower the rest."""
     lanes = encode(table, needs.columns, needs.null_tests, needs.constants, needs.room, needs.words)
     assembler = Assembler(lanes)
     assembler.number_runnings(_conditions(plan))
     computed = [(expression, assembler.program(expression)) for expression in needs.computed]
-    local = [(number, part) for number, name in enumerate(plan.variables) for part in plan.local[name]]
+    every = [(number, part) for number, name in enumerate(plan.variables) for part in plan.local[name]]
+    local = every if known is None else []
     local_program = assembler.program_of_all([part for _, part in local])
     programs = {
         expression: assembler.program(expression)
@@ -220,10 +223,11 @@ def prepare_events(plan: EventPlan, needs: Needs, table: pa.Table, key: np.ndarr
         for name in event_variables(test.expression):
             assembler.navigations.number(Navigated(frozenset((name,)), False, 0, 0))
     code = assembler.arrays()
+    all_bits = np.uint64(2 ** len(plan.variables) - 1)
     arrays = EventArrays(
         plan,
         lanes,
-        np.full(len(key), np.uint64(2 ** len(plan.variables) - 1), np.uint64),
+        np.full(len(key), all_bits, np.uint64) if known is None else known.bits & all_bits,
         joins.Lanes(lanes.ints, lanes.floats, lanes.valid, key),
         assembler,
         {},

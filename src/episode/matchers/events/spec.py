@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from episode.matchers.assembly import output_schema
+from episode.matchers.demand import Demand, demand_of
 from episode.matchers.events.clock import MOST_POINTS, WIDEST
 from episode.matchers.events.construct import BUFFER
 from episode.matchers.events.matcher import EventPatternMatcher
@@ -18,6 +19,7 @@ from episode.matchers.protocol import InputOrder, OrderKey, Traits
 from episode.matchers.screen import Screen, screen_of
 from episode.plan.events.cost import PhysicalPlan
 from episode.plan.events.plan import EventPlan, Strategy
+from episode.plan.events.required import required_events
 
 
 @dataclass(frozen=True)
@@ -75,6 +77,15 @@ class EventPatternSpec:
             widest = WIDEST if imprecise.width is None else min(WIDEST, imprecise.width)
             width = min(widest, imprecise.granularity * MOST_POINTS - 1)
         return screen_of((plan.local[name] for name in plan.variables), self.input_order, width)
+
+    @property
+    def demand(self) -> Demand | None:
+        """What `Demands` says. Where time is imprecise, the matcher looks at the times of all events."""
+        plan = self.plan
+        if plan.times.imprecise is not None:
+            return None
+        sparse = plan.strategy in (Strategy.ANY, Strategy.NEXT)
+        return demand_of(plan.variables, (plan.local[name] for name in plan.variables), required_events(plan), sparse)
 
     @property
     def output_schema(self) -> pa.Schema:

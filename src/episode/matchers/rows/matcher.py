@@ -214,7 +214,7 @@ class RowPatternMatcher:
 
     def _advance(self, events: EventBatch, until: int, final: bool) -> Iterator[pa.Table]:
         here = self.state.here(events)
-        prepared = prepare(self.plan, self.needs, events.table, events.key)
+        prepared = prepare(self.plan, self.needs, events.table, events.key, events.known)
         for work in self._work(events, prepared, here, until, final):
             yield from self.output.tables(events, prepared, work, here)
         if final:

@@ -7,12 +7,17 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from episode.matchers.assembly import output_schema
+from episode.matchers.demand import Demand, demand_of
 from episode.matchers.fingerprint import column_types, fingerprint
 from episode.matchers.limits import STEP_BUDGET, StateLimit
+from episode.matchers.prepare import Needs, needs_of
 from episode.matchers.protocol import InputOrder, OrderKey, Traits
 from episode.matchers.rows.matcher import RowPatternMatcher
+from episode.matchers.rows.program import required_labels
+from episode.matchers.rows.sieves import sieves_of, with_sieves
 from episode.matchers.rows.traits import traits_of
 from episode.matchers.stages import StageClock
+from episode.plan.output import RowMode
 from episode.plan.rows.plan import RowPatternPlan
 
 
@@ -47,6 +52,21 @@ class RowPatternSpec:
     def fingerprint(self) -> str:
         text = self.plan.source.written(self.plan.source.span)
         return fingerprint(text, *column_types(self.input_schema, self.input_columns))
+
+    @property
+    def needs(self) -> Needs:
+        """What its matchers need of a batch."""
+        return with_sieves(needs_of(self.plan), sieves_of(self.plan))
+
+    @property
+    def demand(self) -> Demand:
+        """What `Demands` says. Rows between those of a match count. Where parts of matches come out, or rows without
+        one, no label is required."""
+        plan = self.plan
+        conditions = [plan.conditions[one].row_local if one in plan.conditions else () for one in plan.labels.names]
+        partial = plan.output.timed_out or plan.output.rows is RowMode.ALL_WITH_UNMATCHED
+        required = () if partial else required_labels(plan.program)
+        return demand_of(plan.labels.names, conditions, ((label,) for label in required))
 
     @property
     def traits(self) -> Traits:

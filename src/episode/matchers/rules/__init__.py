@@ -1,1 +1,1 @@
-"""Many rules over one input: matchers of patterns, run together."""
+"""Many patterns over the same events: one spec, one matcher, and what they share."""

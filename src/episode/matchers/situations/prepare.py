@@ -94,7 +94,7 @@ def prepare_feed(
 ) -> Feed:
     """The rows, what was known before them, and room for all situations that they can have."""
     count = len(symbols)
-    prepared = prepare(plan, needs, events.table, events.key)
+    prepared = prepare(plan, needs, events.table, events.key, events.known)
     bits = prepared.bits & np.uint64((1 << count) - 1)
     from_ = events.bounds
     keys = events.key[from_[:-1]]

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from episode.matchers.assembly import atom_field
+from episode.matchers.demand import Demand, demand_of
 from episode.matchers.fingerprint import column_types, fingerprint
 from episode.matchers.limits import StateLimit
+from episode.matchers.prepare import Needs, needs_of
 from episode.matchers.protocol import InputOrder, OrderKey, Traits
 from episode.matchers.situations.matcher import SituationPatternMatcher
 from episode.plan.situations.plan import SituationPlan
@@ -52,6 +54,18 @@ class SituationPatternSpec:
         text = plan.source.written(plan.source.span)
         columns = column_types(self.input_schema, self.input_columns)
         return fingerprint(text, plan.detect, plan.time, *plan.keys, *columns)
+
+    @property
+    def needs(self) -> Needs:
+        """What its matchers need of a batch."""
+        return needs_of(self.plan)
+
+    @property
+    def demand(self) -> Demand:
+        """What `Demands` says: rows of no situation end those before them, and every match has one of each symbol."""
+        plan = self.plan
+        conditions = (plan.conditions[symbol].row_local for symbol in plan.symbols)
+        return demand_of(plan.symbols, conditions, ((symbol,) for symbol in plan.symbols))
 
     @property
     def traits(self) -> Traits:

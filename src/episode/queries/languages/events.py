@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
@@ -13,7 +13,7 @@ from episode.lang.source import Source
 from episode.lang.syntax import Span
 from episode.plan.delays import Delays
 from episode.plan.event_time import EventTime, time_column
-from episode.plan.events.aggregated import plan_aggregated
+from episode.plan.events.aggregated import BUCKET_END, BUCKET_START, plan_aggregated
 from episode.plan.events.classes import EventClasses
 from episode.plan.events.collapsing import Collapsed
 from episode.plan.events.cost import PhysicalPlan, default_statistics, search
@@ -26,9 +26,10 @@ from episode.plan.events.report import EventReport
 from episode.plan.events.returns import KEEP, MATCH_END, MATCH_START, EventTimes, Imprecision
 from episode.plan.events.stream import event_time_of
 from episode.plan.events.tables import declared_time, one_stream_of
+from episode.plan.extent import FIRST, Extent, key_at, measure_named, with_atoms
 from episode.plan.result import Result
 from episode.plan.run_options import STEP_BUDGET, RunOptions
-from episode.plan.schema import InputSchema, key_columns
+from episode.plan.schema import InputSchema, key_columns, quote
 from episode.plan.tables import EventTable
 from episode.queries.language import Given, Input, Language
 from episode.queries.languages.aggregated import BoundAggregatedPattern
@@ -135,6 +136,16 @@ class EventPatterns(Language[EventQuery]):
                 hint="RETURN COLLAPSED and AGGREGATE count them.",
             )
         return BoundEventPattern(plan, run.step_budget)
+
+    def with_extent(self, bound: BoundEventPattern | BoundAggregatedPattern) -> tuple[BoundPattern, Extent]:
+        """A match has its times anyway. Aggregates are by key and bucket, which come out with them."""
+        if isinstance(bound, BoundAggregatedPattern):
+            keys = {name: quote(name) for name in bound.plan.keys}
+            buckets = (None, None) if bound.plan.every is None else (quote(BUCKET_START), quote(BUCKET_END))
+            return bound, Extent(keys, *buckets, bound.plan.times.type)
+        plan, places = with_atoms(bound.plan, key_at(bound.plan, FIRST))
+        start, end = (measure_named(plan, name) for name in (MATCH_START, MATCH_END))
+        return replace(bound, plan=plan), Extent(places, start, end, plan.times.type)
 
     def _check_correlated(self, query: EventQuery, times: EventTimes) -> None:
         """A correlation joins matches by their times."""

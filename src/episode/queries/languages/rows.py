@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from episode.errors import EpisodeAnalysisError
@@ -12,7 +12,8 @@ from episode.lang.rows.syntax import MatchMode, MatchRecognize, RowsPerMatch
 from episode.lang.source import Source
 from episode.plan.delays import Delays
 from episode.plan.event_time import EventTime
-from episode.plan.output import HIDDEN_END, HIDDEN_START, TIMED_OUT_COLUMN
+from episode.plan.extent import FIRST, LAST, Extent, with_atoms
+from episode.plan.output import HIDDEN_END, HIDDEN_START, TIMED_OUT_COLUMN, ColumnAtPlace
 from episode.plan.result import Result
 from episode.plan.rows.delays import row_pattern_delays
 from episode.plan.rows.explain import explain_row_pattern
@@ -26,7 +27,7 @@ from episode.plan.rows.stream import (
     with_match_times,
 )
 from episode.plan.run_options import RunOptions
-from episode.plan.schema import InputSchema
+from episode.plan.schema import InputSchema, quote
 from episode.queries.language import ARCHIVE, LIVE, Given, Input, Language
 
 if TYPE_CHECKING:
@@ -71,6 +72,18 @@ class RowPatterns(Language[MatchRecognize]):
             query = with_hidden_times(query)
         plan = plan_row_pattern(query, events.schema, events.names)
         return BoundRowPattern(plan, events.schema, run.step_budget)
+
+    def with_extent(self, bound: BoundRowPattern) -> tuple[BoundPattern, Extent]:
+        """Rows are in order of time, or against it: so the times are those of the first and the last row."""
+        plan = bound.plan
+        keys = {name: quote(name) for name in plan.keys}
+        if not plan.order:
+            return bound, Extent(keys)
+        time = plan.order[0]
+        first, last = (FIRST, LAST) if time.ascending else (LAST, FIRST)
+        atoms = {"start": ColumnAtPlace(time.column, first), "end": ColumnAtPlace(time.column, last)}
+        plan, places = with_atoms(plan, atoms)
+        return replace(bound, plan=plan), Extent(keys, places["start"], places["end"], plan.types[time.column])
 
     def role(self, query: MatchRecognize) -> str | None:
         return next((role for role, mode in MODES.items() if query.match_mode is mode), None)

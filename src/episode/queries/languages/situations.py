@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from episode.lang.situations.parser import parse_situation_query
@@ -12,6 +12,8 @@ from episode.lang.source import Source
 from episode.lang.syntax import Span
 from episode.plan.delays import Delays
 from episode.plan.event_time import EventTime, time_column
+from episode.plan.extent import Extent, key_at, measure_named, with_atoms
+from episode.plan.output import Place
 from episode.plan.result import Result
 from episode.plan.run_options import RunOptions
 from episode.plan.schema import InputSchema, key_columns
@@ -61,6 +63,13 @@ class SituationPatterns(Language[SituationQuery]):
         time = time_column(query.source, schema, given.time or query.input.time, SAY_WHICH)
         keys = key_columns(schema, given.key or query.input.partition_by)
         return BoundSituationPattern(plan_situation_pattern(query, schema, time, keys, run.eager))
+
+    def with_extent(self, bound: BoundSituationPattern) -> tuple[BoundPattern, Extent]:
+        """From the first start to the moment when the match was certain."""
+        some = Place(frozenset((bound.plan.symbols[0],)), True, 0, 0, True)
+        plan, places = with_atoms(bound.plan, key_at(bound.plan, some))
+        start, end = (measure_named(plan, name) for name in (MATCH_START, DETECTED_AT))
+        return replace(bound, plan=plan), Extent(places, start, end, plan.time_type)
 
     def samples(self) -> Iterator[tuple[MatcherSpec, pa.Table]]:
         import pyarrow as pa

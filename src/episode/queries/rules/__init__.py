@@ -1,0 +1,1 @@
+"""Sets of rules: many patterns over one input, planned and run together."""

@@ -1,0 +1,239 @@
+"""Classes of rows that many patterns ask for, each evaluated once for a batch.
+
+A class is a conjunction of row-local conditions. Conditions on one column of strings are evaluated for its distinct
+values, and rows are found by their codes; classes with the same conditions of that kind make a family. The other
+conditions of a family are evaluated together, in one program, over the rows of the family alone. Conditions that look at
+rows beside theirs (PREV) are evaluated over all rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from episode.kernels import machine
+from episode.matchers.columns import one_chunk, take
+from episode.matchers.demand import Demand, RowClass
+from episode.matchers.encoding import encode
+from episode.matchers.lowering import Assembler
+from episode.matchers.prepare import loads_in
+from episode.matchers.protocol import EventBatch
+from episode.plan.expressions import Constant, Current, Exists, Expression, Load, walk
+from episode.plan.types import lane_of
+from episode.plan.wide import is_ranked_constant
+
+BITS = 64
+"""Conditions that one word has room for."""
+
+
+@dataclass(frozen=True)
+class Family:
+    """Classes that have their conditions on strings in common.
+
+    coded: these, by column. conditions: what else their rows must satisfy, each once. classes: (number of the class,
+    which of the conditions it has, which conditions of all rows).
+    """
+
+    coded: tuple[tuple[str, tuple[Expression, ...]], ...]
+    conditions: tuple[Expression, ...]
+    classes: tuple[tuple[int, tuple[int, ...], tuple[int, ...]], ...]
+
+
+class ClassIndex:
+    """The distinct classes of some demands, numbered, and how they are evaluated."""
+
+    def __init__(self, demands: Iterable[Demand]) -> None:
+        self._numbers: dict[frozenset[Expression], int] = {}
+        self.asked = 0
+        self.numbered: list[tuple[int, ...]] = []
+        for demand in demands:
+            self.asked += sum(len(dict.fromkeys(one)) for one in demand.classes)
+            self.numbered.append(tuple(self._number(one) for one in demand.classes))
+        self.beside: tuple[Expression, ...] = ()
+        self.families = self._families()
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    @property
+    def conditions(self) -> int:
+        """How many distinct conditions there are."""
+        return len({part for one in self._numbers for part in one})
+
+    @property
+    def by_class(self) -> Mapping[frozenset[Expression], int]:
+        """The numbers of the classes."""
+        return self._numbers
+
+    def _number(self, one: RowClass) -> int:
+        return self._numbers.setdefault(frozenset(one), len(self._numbers))
+
+    def _families(self) -> tuple[Family, ...]:
+        beside: dict[Expression, int] = {}
+        found: dict[frozenset[Expression], _Members] = {}
+        for parts, number in self._numbers.items():
+            if not parts:
+                continue
+            coded = frozenset(part for part in parts if coded_column(part) is not None)
+            rest = sorted(parts - coded, key=repr)
+            members = found.setdefault(coded, _Members())
+            own = [part for part in rest if not looks_beside(part)]
+            others = [beside.setdefault(part, len(beside)) for part in rest if looks_beside(part)]
+            places = tuple(members.conditions.setdefault(part, len(members.conditions)) for part in own)
+            members.classes.append((number, places, tuple(others)))
+        self.beside = tuple(beside)
+        return tuple(
+            Family(_by_column(coded), tuple(one.conditions), tuple(one.classes)) for coded, one in found.items()
+        )
+
+    def evaluate(self, events: EventBatch) -> ClassRows:
+        """The rows of every class."""
+        return ClassRows(self, events)
+
+
+@dataclass
+class _Members:
+    conditions: dict[Expression, int] = field(default_factory=dict)
+    classes: list[tuple[int, tuple[int, ...], tuple[int, ...]]] = field(default_factory=list)
+
+
+def _by_column(coded: frozenset[Expression]) -> tuple[tuple[str, tuple[Expression, ...]], ...]:
+    columns: dict[str, list[Expression]] = {}
+    for part in sorted(coded, key=repr):
+        column = coded_column(part)
+        assert column is not None
+        columns.setdefault(column, []).append(part)
+    return tuple((name, tuple(parts)) for name, parts in columns.items())
+
+
+def looks_beside(expression: Expression) -> bool:
+    """Does it depend on other rows than its own?"""
+    return any(isinstance(node, (Load, Exists)) and node.at != Current(0) for node in walk(expression))
+
+
+def coded_column(expression: Expression) -> str | None:
+    """The column of strings that a condition is about, and nothing else; None where it is about more."""
+    loads = [node for node in walk(expression) if isinstance(node, Load)]
+    columns = {load.column for load in loads}
+    if len(columns) != 1 or any(isinstance(node, Exists) for node in walk(expression)):
+        return None
+    plain = all(load.at == Current(0) and load.missing is None and is_text(load.type) for load in loads)
+    return next(iter(columns)) if plain else None
+
+
+def is_text(type_: str) -> bool:
+    """Are values of this type held as ranks among strings?"""
+    return lane_of(type_) == "code" and not type_.startswith(("binary", "decimal"))
+
+
+class ClassRows:
+    """The rows of classes in one batch, in order; None: all rows. evaluated: how often a condition was, over how many
+    rows (of strings: over how many distinct values)."""
+
+    def __init__(self, index: ClassIndex, events: EventBatch) -> None:
+        self.events = events
+        self.evaluated = self.tested = 0
+        self._codes: dict[str, tuple[np.ndarray, pa.Table]] = {}
+        self._rows: dict[int, np.ndarray] = {}
+        self._beside = self._bits(index.beside, events.table, events.key)
+        for family in index.families if len(events) else ():
+            self._evaluate(family)
+
+    def rows(self, number: int) -> np.ndarray | None:
+        """The rows of a class."""
+        return self._rows.get(number)
+
+    def _evaluate(self, family: Family) -> None:
+        rows = self._coded(family)
+        words: list[np.ndarray] = []
+        if family.conditions:
+            table, key = self.events.table, self.events.key
+            if rows is not None:
+                read = sorted(_columns_of(family.conditions)) or table.column_names[:1]
+                table, key = take(table.select(read), rows), key[rows]
+            words = self._bits(family.conditions, table, key)
+        for number, own, beside in family.classes:
+            held = _all_hold(words, own)
+            others = _all_hold(self._beside, beside)
+            if others is not None:
+                others = others if rows is None else others[rows]
+                held = others if held is None else held & others
+            if held is None:
+                assert rows is not None  # a class without conditions is in no family
+                self._rows[number] = rows
+            else:
+                at = np.flatnonzero(held)
+                self._rows[number] = at if rows is None else rows[at]
+
+    def _coded(self, family: Family) -> np.ndarray | None:
+        """The rows that satisfy a family's conditions on strings; None where it has none."""
+        holds: np.ndarray | None = None
+        for column, parts in family.coded:
+            codes, values = self._coded_column(column)
+            of_value = _all_hold(self._bits(parts, values, np.zeros(len(values), np.int64)), range(len(parts)))
+            assert of_value is not None
+            found = of_value[codes]
+            holds = found if holds is None else holds & found
+        return None if holds is None else np.flatnonzero(holds)
+
+    def _coded_column(self, name: str) -> tuple[np.ndarray, pa.Table]:
+        """A column of strings as codes, and the table of its distinct values, of which the last is null."""
+        if name not in self._codes:
+            encoded = one_chunk(self.events.table.column(name)).dictionary_encode()
+            values = pa.concat_arrays([encoded.dictionary, pa.nulls(1, encoded.dictionary.type)])
+            codes = encoded.indices.fill_null(len(values) - 1).to_numpy(zero_copy_only=False)
+            self._codes[name] = codes, pa.table({name: values})
+        return self._codes[name]
+
+    def _bits(self, conditions: Sequence[Expression], table: pa.Table, key: np.ndarray) -> list[np.ndarray]:
+        """uint64[rows] for each 64 of the conditions: which of them hold."""
+        self.evaluated += len(conditions)
+        self.tested += len(conditions) * len(key)
+        blocks = (conditions[at : at + BITS] for at in range(0, len(conditions), BITS))
+        return [_block(block, table, key) for block in blocks]
+
+
+def _all_hold(words: list[np.ndarray], places: Iterable[int]) -> np.ndarray | None:
+    """bool[rows]: do all these conditions hold? None where there are none."""
+    masks: dict[int, int] = {}
+    for place in places:
+        masks[place // BITS] = masks.get(place // BITS, 0) | 1 << place % BITS
+    held: np.ndarray | None = None
+    for word, mask in masks.items():
+        one: np.ndarray = words[word] & np.uint64(mask) == np.uint64(mask)
+        held = one if held is None else held & one
+    return held
+
+
+def _columns_of(conditions: Iterable[Expression]) -> set[str]:
+    columns: dict[str, str] = {}
+    words: dict[str, None] = {}
+    for condition in conditions:
+        for _ in loads_in(condition, columns, words):
+            pass
+    return {*columns, *words}
+
+
+def _block(conditions: Sequence[Expression], table: pa.Table, key: np.ndarray) -> np.ndarray:
+    """uint64[rows]: which of at most 64 row-local conditions hold."""
+    columns: dict[str, str] = {}
+    words: dict[str, None] = {}
+    constants: dict[tuple[str, object], None] = {}
+    for condition in conditions:
+        for node in loads_in(condition, columns, words):
+            if isinstance(node, Constant) and is_ranked_constant(node):
+                constants[(node.type, node.value)] = None
+    lanes = encode(table, columns, (), tuple(constants), (0, 0), tuple(words))
+    assembler = Assembler(lanes)
+    start, stop, results = assembler.program_of_all(list(conditions))
+    code, ints, reals = assembler.arrays()
+    masks = np.array([1 << at for at in range(len(conditions))], np.uint64)
+    bits = np.full(len(key), np.uint64(2**64 - 1), np.uint64)
+    machine.set_bits(
+        code, start, stop, np.array(results, np.int64), masks, bits, assembler.registers, key, lanes.ints,
+        lanes.floats, lanes.valid, ints, reals,
+    )  # fmt: skip
+    return bits

@@ -1,0 +1,124 @@
+"""Planned rules over one input, shipped to the workers: those that group and order its rows in the same way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import pyarrow as pa
+
+from episode.matchers.compiled import groups_of
+from episode.matchers.fingerprint import fingerprint
+from episode.matchers.protocol import InputOrder, MatcherSpec, Screens, Traits
+from episode.matchers.rules.matcher import RuleSetMatcher
+from episode.matchers.rules.pool import Pool
+from episode.matchers.rules.shared import SharedPlan, shared_plan
+from episode.matchers.screen import Screen
+
+MOST_SCREENED = 64
+"""Classes of rows that a screen tells apart."""
+
+
+GROUP_BYTES = 64 * 2**20
+
+
+@dataclass(frozen=True)
+class Member:
+    """One rule of a set. number: of it among all rules. columns: of the pool, for its output columns in order."""
+
+    name: str
+    number: int
+    spec: MatcherSpec
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class RuleSetSpec:
+    """Rules over rows of a known Arrow schema. pool: what their matches come out in."""
+
+    members: tuple[Member, ...]
+    input_schema: pa.Schema
+    pool: pa.Schema
+
+    @property
+    def kernels(self) -> tuple[str, ...]:
+        """Groups of kernels that they need."""
+        return tuple(dict.fromkeys(group for member in self.members for group in groups_of(member.spec)))
+
+    @property
+    def group_bytes(self) -> int:
+        """Small shards are matched together up to this size: more than for one pattern, as a feed costs for every
+        rule."""
+        return GROUP_BYTES
+
+    @property
+    def input_columns(self) -> tuple[str, ...]:
+        """Of all rules together."""
+        return tuple(dict.fromkeys(name for member in self.members for name in member.spec.input_columns))
+
+    @property
+    def input_order(self) -> InputOrder:
+        orders = [member.spec.input_order for member in self.members]
+        return replace(orders[0], needs_time=any(order.needs_time for order in orders))
+
+    @property
+    def output_schema(self) -> pa.Schema:
+        return self.pool
+
+    @property
+    def screen(self) -> Screen | None:
+        """Rows that no rule can have are left out, if every rule has such."""
+        screens = [member.spec.screen if isinstance(member.spec, Screens) else None for member in self.members]
+        known = [one for one in screens if one is not None]
+        classes = tuple(dict.fromkeys(one for screen in known for one in screen.conditions))
+        if len(known) < len(screens) or len(classes) > MOST_SCREENED or any(one.width is not None for one in known):
+            return None
+        return Screen(classes, self.input_order)
+
+    @cached_property
+    def shared(self) -> SharedPlan:
+        """What the rules have in common."""
+        return shared_plan([member.spec for member in self.members])
+
+    def __getstate__(self) -> dict[str, object]:
+        """Without what is found again where it is needed."""
+        return {name: value for name, value in self.__dict__.items() if name != "shared"}
+
+    @property
+    def fingerprint(self) -> str:
+        return fingerprint(*(part for member in self.members for part in (member.name, member.spec.fingerprint)))
+
+    @property
+    def traits(self) -> Traits:
+        every = [member.spec.traits for member in self.members]
+        early = [one.early for one in every]
+        return Traits(
+            prompt=all(one.prompt for one in every),
+            early=None if None in early else max(early),  # type: ignore[type-var]
+            dependent="a set of rules has matches of several patterns",
+        )
+
+    def open(self) -> RuleSetMatcher:
+        return RuleSetMatcher(self)
+
+
+def rule_groups(
+    rules: Sequence[tuple[str, MatcherSpec]], schema: pa.Schema, first: Mapping[str, Sequence[str]] | None = None
+) -> tuple[RuleSetSpec, ...]:
+    """Named specs over one input, by how they group and order its rows; their matches come out in the same pool.
+
+    first: by rule, the columns of its output that many rules have."""
+    pool, leading = Pool(), first or {}
+    columns = [pool.take(spec.output_schema, leading.get(name, ())) for name, spec in rules]
+    groups: dict[InputOrder, list[Member]] = {}
+    for number, ((name, spec), own) in enumerate(zip(rules, columns, strict=True)):
+        order = replace(spec.input_order, needs_time=False)
+        groups.setdefault(order, []).append(Member(name, number, spec, own))
+    return tuple(RuleSetSpec(tuple(members), _read(schema, members), pool.schema) for members in groups.values())
+
+
+def _read(schema: pa.Schema, members: Iterable[Member]) -> pa.Schema:
+    """The fields that rules read."""
+    names = dict.fromkeys(name for member in members for name in member.spec.input_columns)
+    return pa.schema([schema.field(name) for name in names])

@@ -1,0 +1,196 @@
+"""Rules bound to one input: each a pattern of its own, with the columns of its result and what it says of a match."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from sqlglot import exp
+
+from episode.errors import EpisodeAnalysisError, EpisodeError, EpisodeRulesError
+from episode.lang.lexer import Kind, tokenize
+from episode.lang.lifting import PLACEHOLDER
+from episode.lang.spark_expression import write_expression
+from episode.plan.extent import Extent
+from episode.plan.measures import substitute
+from episode.plan.output import ATOM_PREFIX, MATCHED_COLUMN
+from episode.plan.schema import InputSchema, quote
+from episode.queries.language import Given, Input
+from episode.queries.local_statement import Selection
+from episode.queries.options import Options
+from episode.queries.rules.parsing import ParsedRule, check_table, parse_rule
+from episode.queries.rules.rule import Rule
+
+if TYPE_CHECKING:
+    from episode.matchers.bound import BoundPattern
+
+Made = TypeVar("Made")
+RULE, MATCH_START, MATCH_END, RESULT = "rule", "match_start", "match_end", "result"
+OWN_COLUMNS = (RULE, MATCH_START, MATCH_END, RESULT)
+"""Columns of the result that are of no key."""
+OWN_VALUES = (ATOM_PREFIX, MATCHED_COLUMN)
+"""How the names of a matcher's own values begin."""
+
+
+@dataclass(frozen=True)
+class RuleSet:
+    """The rules of one call. given, options, arguments: what was said of all of them together. table: the name of their
+    input, where it has one."""
+
+    rules: tuple[Rule, ...]
+    given: Given
+    options: Options
+    arguments: Mapping[str, object]
+    table: str | None = None
+
+    def parsed(self) -> list[ParsedRule]:
+        """The rules, read; all that is wrong with their texts is said at once."""
+        parsed = self.each([(rule.name, rule) for rule in self.rules], self._parse)
+        self._check(parsed)
+        return parsed
+
+    def _parse(self, rule: Rule) -> ParsedRule:
+        parsed = parse_rule(rule, self.given, self.arguments)
+        if self.table is not None:
+            check_table(parsed, self.table)
+        return parsed
+
+    def _check(self, parsed: Sequence[ParsedRule]) -> None:
+        """What is said of all rules must mean something for one of them."""
+        used = {name for one in parsed for name in one.arguments}
+        unused = [name for name in self.arguments if name not in used]
+        if unused:
+            raise EpisodeAnalysisError(f"No rule has a parameter :{unused[0]}.", hint="Leave it out of args.")
+        languages = [one.language for one in parsed]
+        for one in fields(Given):
+            value = getattr(self.given, one.name)
+            if value != one.default and not any(one.name in language.arguments for language in languages):
+                name = "time" if one.name == "interval" else one.name
+                raise EpisodeAnalysisError(
+                    f"{name}={value!r} has no meaning for these rules, which are all row patterns."
+                    if all(not language.arguments for language in languages)
+                    else f"{name}={value!r} has no meaning for any of these rules.",
+                    hint="MATCH_RECOGNIZE has PARTITION BY and ORDER BY inside." if name in ("time", "key") else None,
+                )
+        self.options.check_use(languages)
+
+    def bound(self, parsed: Sequence[ParsedRule], schema: InputSchema) -> list[BoundRule]:
+        """The rules over the columns of their input."""
+        shared = replace(schema, shared=True)
+        return self.each([(one.rule.name, one) for one in parsed], lambda one: self.bind(one, shared))
+
+    def bind(self, parsed: ParsedRule, schema: InputSchema) -> BoundRule:
+        """One rule over the columns of its input."""
+        language = parsed.language
+        given = Given(**{name: getattr(self.given, name) for name in language.arguments})
+        options = self.options if given.detect is None else replace(self.options, detect=given.detect)
+        schema = replace(schema, arguments=parsed.arguments)
+        bound = language.bind(
+            parsed.query, Input(schema, parsed.names), given, options.run(1, parsed.arguments)
+        )  # fmt: skip
+        return BoundRule(parsed, *language.with_extent(bound))
+
+    def each(self, named: Iterable[tuple[str, Any]], make: Callable[[Any], Made]) -> list[Made]:
+        """What is made of each rule; the errors of all of them together."""
+        found: list[Made] = []
+        errors: dict[str, EpisodeError] = {}
+        for name, one in named:
+            try:
+                found.append(make(one))
+            except EpisodeError as error:
+                errors[name] = error
+        if errors:
+            raise EpisodeRulesError(errors, len(self.rules))
+        return found
+
+
+@dataclass(frozen=True)
+class BoundRule:
+    """A rule over its input."""
+
+    parsed: ParsedRule
+    bound: BoundPattern
+    extent: Extent
+
+    @property
+    def name(self) -> str:
+        return self.parsed.rule.name
+
+    @property
+    def columns(self) -> tuple[tuple[str, str], ...]:
+        """Of its result, (name, SQL over what its matcher delivers)."""
+        return self.over({}).columns
+
+    def over(self, names: Mapping[str, str]) -> Expressions:
+        """What is computed of what its matcher delivers, whose columns have other names."""
+
+        def column(name: str) -> str:
+            return quote(names.get(name, name))
+
+        result, extent = self.bound.result, self.extent
+        before, after = (tuple((name, column(name)) for name in part) for part in (result.before, result.after))
+        measures = ((one.name, renamed(one.sql, names)) for one in result.columns)
+        columns = (*before, *measures, *after)
+        if self.parsed.selection is not None:
+            columns = selected(self.parsed.selection, columns)
+        times = (None if sql is None else renamed(sql, names) for sql in (extent.start, extent.end))
+        keys = {name: renamed(sql, names, plain=True) for name, sql in extent.key.items()}
+        conditions = tuple(renamed(one.sql, names) for one in result.conditions)
+        return Expressions(columns, conditions, Extent(keys, *times, extent.time))
+
+
+@dataclass(frozen=True)
+class Expressions:
+    """What is computed of a rule's values: the columns of its result (name, SQL), conditions on finished matches, and
+    keys and times."""
+
+    columns: tuple[tuple[str, str], ...]
+    conditions: tuple[str, ...]
+    extent: Extent
+
+
+def renamed(sql: str, names: Mapping[str, str], plain: bool = False) -> str:
+    """An expression over other names. Those of a matcher's own values are reserved, so that nothing else has them;
+    plain: the expression is one column, which may have any name."""
+    if not names:
+        return sql
+    pieces, at = [], 0
+    for token in tokenize(sql)[:-1]:
+        known = token.kind is Kind.QUOTED and token.identifier in names
+        if known and (plain or token.identifier.startswith(OWN_VALUES)):
+            pieces += [sql[at : token.start], quote(names[token.identifier])]
+            at = token.end
+    return "".join([*pieces, sql[at:]])
+
+
+def selected(selection: Selection, columns: Sequence[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+    """SELECT's list over the columns of a pattern, with their expressions in the place of their names."""
+    names = [name for name, _ in columns]
+    number = {name.lower(): at for at, name in enumerate(names)}
+
+    def placed(node: exp.Expression) -> exp.Expression:
+        if not isinstance(node, exp.Column):
+            return node
+        column = node.parts[0].name
+        if column.lower() not in number:
+            known = f"There are: {', '.join(names)}."
+            message = f"There is no column {column} in the output of the pattern."
+            raise selection.source.error(EpisodeAnalysisError, message, selection.span, known)
+        return exp.column(exp.to_identifier(f"{PLACEHOLDER}{number[column.lower()]}"))
+
+    meant = {f"{PLACEHOLDER}{at}": f"({sql})" for at, (_, sql) in enumerate(columns)}
+    trees = selection.trees(names)
+    return tuple((name, substitute(write_expression(tree.copy().transform(placed)), meant)) for name, tree in trees)
+
+
+def key_columns(rules: Sequence[BoundRule]) -> tuple[str, ...]:
+    """The key columns of all rules, in order of appearance."""
+    keys = tuple(dict.fromkeys(name for rule in rules for name in rule.extent.key))
+    for name in keys:
+        if name.lower() in OWN_COLUMNS:
+            raise EpisodeAnalysisError(
+                f"The rules are partitioned by a column {name}, and their result has a column of that name.",
+                hint="Rename the column of the input.",
+            )
+    return keys

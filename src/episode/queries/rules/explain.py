@@ -1,0 +1,84 @@
+"""What a set of rules shares, in words."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from episode.matchers.rules.report import RuleSetReport
+from episode.plan.expressions import render
+from episode.queries.rules.binding import BoundRule
+
+if TYPE_CHECKING:
+    from episode.matchers.protocol import InputOrder
+    from episode.matchers.rules.spec import RuleSetSpec
+
+SHOWN = 12
+"""Classes of rows that are listed, those that most rules ask for first."""
+NOT_PREFIXES = "prefixes of sequences: not shared; each rule searches its own rows"
+
+
+def explain_rules(
+    rules: Sequence[BoundRule],
+    groups: Sequence[RuleSetSpec],
+    reasons: Sequence[str],
+    reports: Sequence[str] | None = None,
+) -> list[str]:
+    """The plan of a set of rules: how its input is read, what is shared, then each rule. reports: of a run (JSON)."""
+    kinds = Counter(rule.parsed.language.name for rule in rules)
+    shown = ", ".join(f"{count} {name}{'' if count == 1 else 's'}" for name, count in kinds.items())
+    columns = dict.fromkeys(name for group in groups for name in group.input_columns)
+    lines = [
+        f"{len(rules)} rule{'' if len(rules) == 1 else 's'} ({shown}) over one input",
+        f"  read once: {', '.join(columns)}",
+        *(f"  {reason}" for reason in reasons),
+    ]
+    for at, group in enumerate(groups, start=1):
+        lines += [f"  {line}" for line in _group(at, group)]
+    if reports is not None:
+        lines += [f"  {line}" for line in _ran([RuleSetReport.from_json(one) for one in reports])]
+    for rule in rules:
+        lines += [f"  rule {rule.name}:", *(f"    {line}" for line in rule.bound.explain())]
+    return lines
+
+
+def _group(number: int, group: RuleSetSpec) -> Iterator[str]:
+    shared, index = group.shared, group.shared.index
+    yield f"group {number}: {len(group.members)} rules {_ordered(group.input_order)}; packed and sorted once"
+    yield (
+        f"  conditions of single rows: {index.asked} asked, {index.conditions} different, in {len(index)} classes of "
+        f"rows; each evaluated once"
+    )
+    wanted: Counter[int] = Counter(one for classes in index.numbered for one in dict.fromkeys(classes))
+    classes = {number: parts for parts, number in index.by_class.items()}
+    most = [(number, count) for number, count in wanted.most_common() if count > 1 and classes[number]]
+    for one, count in most[:SHOWN]:
+        yield f"    {' AND '.join(sorted(render(part) for part in classes[one]))}: {count} rules"
+    if len(most) > SHOWN:
+        yield f"    … and {len(most) - SHOWN} more classes of several rules"
+    sparse = sum(one.asked is not None and shared.asked[one.asked].sparse for one in shared.places)
+    required = sum(one.asked is not None and bool(shared.asked[one.asked].required) for one in shared.places)
+    yield (
+        f"  rows of rules: {len(shared.asked)} different choices; {sparse} rules are given only rows that qualify, "
+        f"{required} are left out where a row that they need is missing"
+    )
+    together = sum(one.shares for one in shared.places)
+    if together:
+        yield f"  columns in lanes: one copy for {together} rules"
+    yield f"  {NOT_PREFIXES}"
+
+
+def _ordered(order: InputOrder) -> str:
+    by = f"by {', '.join(order.keys)}" if order.keys else "in one partition"
+    columns = [f"{one.column}{'' if one.ascending else ' DESC'}" for one in order.order]
+    return f"{by}, in order of {', '.join(columns)}" if columns else f"{by}, in order of arrival"
+
+
+def _ran(reports: Sequence[RuleSetReport]) -> Iterator[str]:
+    total = RuleSetReport.summed(list(reports))
+    yield (
+        f"run: {total.events:,} events in {total.batches:,} batches; {total.conditions:,} conditions evaluated, "
+        f"{total.tested:,} tests of rows; rules were fed {total.feeds:,} times, {total.rows:,} rows in all, and left "
+        f"out {total.skipped:,} times"
+    )

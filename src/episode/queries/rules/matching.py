@@ -1,0 +1,217 @@
+"""A set of rules over one table on Spark: planned together, read once, and each result typed as the rule's own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from episode.errors import EpisodeUnsupportedError
+from episode.lang.lexer import Kind, tokenize
+from episode.queries.inputs import Table, one_table
+from episode.queries.language import Given
+from episode.queries.match import MatchQuery
+from episode.queries.origins import remember
+from episode.queries.rules.binding import BoundRule, RuleSet, key_columns
+from episode.queries.rules.explain import explain_rules
+from episode.queries.rules.local import no_rule
+from episode.queries.statement import StatementQuery
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+    from episode.matchers.rules.spec import RuleSetSpec
+    from episode.plan.schema import InputSchema
+    from episode.spark.batch import Batch
+    from episode.spark.rule_results import Finish
+    from episode.spark.rules import GroupedBatch
+
+
+@dataclass(frozen=True)
+class RulesQuery:
+    """A call of `match_all`: rules, and the events that they are over."""
+
+    events: Table
+    rules: RuleSet
+    spark: SparkSession | None = None
+
+    def planned(self) -> Matches:
+        """The rules, planned over their events; what is wrong with any of them is said for all of them together."""
+        parsed = self.rules.parsed()
+        session, frame = one_table(self.spark, self.events)
+        if frame.isStreaming:
+            raise EpisodeUnsupportedError(
+                "match_all is over a table; these events are a stream.",
+                hint="Run each rule over the stream with episode.match.",
+            )
+        self.rules.options.check_streams([])
+        from episode.spark.schema import input_schema
+
+        source, called = parsed[0].source, parsed[0].language.called
+        schema = input_schema(session, frame, source, called, self.rules.arguments)
+        return Matches(session, frame, self.rules, schema, tuple(self.rules.bound(parsed, schema)))
+
+
+@dataclass(frozen=True)
+class Matches:
+    """The matches of a set of rules. `frame` is one DataFrame of all of them: rule, key columns, match_start,
+    match_end, result. What a DataFrame can do (`show`, `write`, `where`, …) can be asked of this directly."""
+
+    spark: SparkSession
+    events: DataFrame
+    rules: RuleSet
+    schema: InputSchema
+    bound: tuple[BoundRule, ...]
+    _kept: dict[str, DataFrame] = field(default_factory=dict)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The rules, in order."""
+        return tuple(rule.name for rule in self.bound)
+
+    @cached_property
+    def frame(self) -> DataFrame:
+        """All matches, lazily."""
+        from episode.spark.rule_results import has_variant, one_result
+
+        pooled = self._pooled
+        keys = key_columns(self.bound)
+        return one_result(
+            pooled, self._finishes, keys, self._types, has_variant(pooled), self.rules.arguments
+        )  # fmt: skip
+
+    def of(self, rule: str) -> DataFrame:
+        """The matches of one rule, typed as the rule alone gives them. Only this rule is matched, unless what all rules
+        found is kept: see `persist`."""
+        from episode.spark.rule_results import of_rule
+
+        found = next((one for one in self.bound if one.name == rule), None)
+        if found is None:
+            raise no_rule(rule, self.names)
+        if not self._kept:
+            return self._alone(found)
+        finish = self._finishes[self.bound.index(found)]
+        return of_rule(self._pooled, finish, found.parsed.arguments)
+
+    def persist(self) -> Matches:
+        """Keep what all rules found, from the first action on, so that `frame` and `of` match nothing again."""
+        if not self._kept:
+            self._kept["pooled"] = self._matched().persist()
+            self.__dict__.pop("_pooled", None)
+            self.__dict__.pop("frame", None)
+        return self
+
+    def unpersist(self) -> Matches:
+        """Let go of what was kept."""
+        for frame in self._kept.values():
+            frame.unpersist()
+        self._kept.clear()
+        self.__dict__.pop("_pooled", None)
+        self.__dict__.pop("frame", None)
+        return self
+
+    def explain(self, *, analyze: bool = False) -> str:
+        """What the rules share, and how each is evaluated. analyze: run them, and say how much was shared."""
+        reports = self._run.reports() if analyze else None
+        return "\n".join(explain_rules(self.bound, self.groups, self._run.reasons, reports))
+
+    def __getattr__(self, name: str) -> Any:
+        """What a DataFrame can do, done by `frame`."""
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self.frame, name)
+
+    # ---- planning ------------------------------------------------------------------------------------
+
+    @cached_property
+    def _run(self) -> Batch | GroupedBatch:
+        from episode.spark.rules import plan_rules
+
+        columns = dict.fromkeys(name for rule in self.bound for name in rule.bound.input_columns)
+        derived = {name: sql for rule in self.bound for sql, name in rule.bound.derived}
+        run = self.rules.options.run(1, self.rules.arguments)
+        pairs = tuple((sql, name) for name, sql in derived.items())
+        return plan_rules(self.spark, self.events, tuple(columns), pairs, self._groups_over, run)
+
+    @property
+    def groups(self) -> tuple[RuleSetSpec, ...]:
+        """The rules by how they group and order rows."""
+        from episode.spark.batch import Batch
+
+        run = self._run
+        return (run.spec,) if isinstance(run, Batch) else run.groups  # type: ignore[return-value]
+
+    def _groups_over(self, schema: pa.Schema) -> tuple[RuleSetSpec, ...]:
+        from episode.matchers.rules.spec import rule_groups
+
+        specs = [(rule.name, rule.bound.spec(schema)) for rule in self.bound]
+        return rule_groups(specs, schema, {rule.name: _leading(rule) for rule in self.bound})
+
+    def _matched(self) -> DataFrame:
+        return self._run.frame()
+
+    @cached_property
+    def _pooled(self) -> DataFrame:
+        return self._kept.get("pooled") or self._matched()
+
+    @cached_property
+    def _finishes(self) -> list[Finish]:
+        """What Spark computes of each rule's values, over the columns of the pool."""
+        from episode.spark.rule_results import Finish
+
+        members = {member.name: member for group in self.groups for member in group.members}
+        found = []
+        for rule in self.bound:
+            member = members[rule.name]
+            names = dict(zip(member.spec.output_schema.names, member.columns, strict=True))
+            made = rule.over(names)
+            extent = made.extent
+            found.append(
+                Finish(
+                    member.number, rule.name, made.columns, made.conditions, extent.key, extent.start, extent.end,
+                    extent.time,
+                )
+            )  # fmt: skip
+        return found
+
+    @cached_property
+    def _types(self) -> Mapping[int, Any]:
+        """The types of the rules' columns; where Spark cannot compute one, the errors of all rules together."""
+        from episode.spark.rule_results import analysed
+
+        found = analysed(self._pooled, self._finishes, self.rules.arguments)
+        if found is None:
+            self.rules.each([(rule.name, rule) for rule in self.bound], lambda rule: self._alone(rule).schema)
+            found = analysed(self._pooled, self._finishes, self.rules.arguments)
+            assert found is not None  # what Spark computes of a rule alone, it computes of the rule among others
+        return found
+
+    def _alone(self, rule: BoundRule) -> DataFrame:
+        """The rule as `match` or `sql` runs it."""
+        parsed = rule.parsed
+        options, arguments = self.rules.options, parsed.arguments
+        if parsed.selection is None and parsed.table is None:
+            given = Given(**{name: getattr(self.rules.given, name) for name in parsed.language.arguments})
+            return MatchQuery(self.events, parsed.rule.text, given, self.spark, options, {}, arguments).frame()
+        from episode.lang.statement import parse_statement
+
+        assert parsed.table is not None
+        name = table_name(parsed.table[0])
+        query = StatementQuery(parse_statement(parsed.rule.text), self.spark, options, {name: self.events}, arguments)
+        return remember(query.result(), query.origin)
+
+
+def table_name(written: str) -> str:
+    """A table's name without its backticks."""
+    (token, *_) = tokenize(written)
+    return token.identifier if token.kind in (Kind.NAME, Kind.QUOTED) else written
+
+
+def _leading(rule: BoundRule) -> Sequence[str]:
+    """The columns of times and keys, which nearly all rules have, as far as they are columns of the matcher."""
+    extent = rule.extent
+    wanted = [sql for sql in (extent.start, extent.end, *extent.key.values()) if sql is not None]
+    tokens = [tokenize(sql)[:-1] for sql in wanted]
+    return tuple(dict.fromkeys(one[0].identifier for one in tokens if len(one) == 1 and one[0].kind is Kind.QUOTED))

@@ -1,0 +1,144 @@
+"""The results of rules as one DataFrame: what Spark computes of each rule's values, in one projection."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pyspark.errors import AnalysisException, ParseException
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import DataType, StructType
+
+from episode.matchers.rules.pool import RULE_COLUMN
+from episode.plan.schema import quote
+from episode.spark.expressions import Arguments, select, where
+from episode.spark.quiet import without_context_logs
+
+JSON_OPTIONS = "map('ignoreNullFields', 'false')"
+
+
+@dataclass(frozen=True)
+class Finish:
+    """What is computed of one rule's values. columns: (name, SQL). key: SQL by column. time: the type of both times."""
+
+    number: int
+    name: str
+    columns: tuple[tuple[str, str], ...]
+    conditions: tuple[str, ...]
+    key: Mapping[str, str]
+    start: str | None
+    end: str | None
+    time: str | None
+
+
+def has_variant(frame: DataFrame) -> bool:
+    """Can this Spark make a VARIANT of a struct?"""
+    with without_context_logs():
+        try:
+            frame.sparkSession.range(1).selectExpr("to_variant_object(named_struct('a', 1)) AS v").schema  # noqa: B018
+        except (AnalysisException, ParseException):
+            return False
+    return True
+
+
+def analysed(matched: DataFrame, rules: Sequence[Finish], arguments: Arguments) -> dict[int, StructType] | None:
+    """The types of all rules' columns, in one analysis; None where Spark cannot compute one of them."""
+    every = [(sql, f"{rule.number}_{at}") for rule in rules for at, (_, sql) in enumerate(rule.columns)]
+    with without_context_logs():
+        try:
+            fields = iter(select(matched, every, arguments).schema.fields)
+        except (AnalysisException, ParseException):
+            return None
+    found = {}
+    for rule in rules:
+        own = [next(fields) for _ in rule.columns]
+        found[rule.number] = StructType(own)
+    return found
+
+
+def kept(matched: DataFrame, rules: Sequence[Finish], arguments: Arguments) -> DataFrame:
+    """The matches for which the conditions of their rules hold."""
+    tested = [rule for rule in rules if rule.conditions]
+    if not tested:
+        return matched
+    cases = " ".join(
+        f"WHEN {rule.number} THEN {' AND '.join(f'({one})' for one in rule.conditions)}" for rule in tested
+    )
+    return where(matched, f"CASE {quote(RULE_COLUMN)} {cases} ELSE TRUE END", arguments)
+
+
+def one_result(
+    matched: DataFrame,
+    rules: Sequence[Finish],
+    keys: Sequence[str],
+    types: Mapping[int, StructType],
+    variant: bool,
+    arguments: Arguments,
+) -> DataFrame:
+    """rule, key columns, match_start, match_end, result."""
+    times = {rule.time for rule in rules if rule.time is not None and rule.start is not None}
+    as_text = len(times) > 1
+    columns = [
+        (_case({rule.number: _text(rule.name) for rule in rules}), "rule"),
+        *((_case({rule.number: rule.key.get(name) for rule in rules}), name) for name in keys),
+        (_case({rule.number: _time(rule.start, as_text) for rule in rules}), "match_start"),
+        (_case({rule.number: _time(rule.end, as_text) for rule in rules}), "match_end"),
+        (_case({rule.number: _result(rule, types[rule.number], variant) for rule in rules}), "result"),
+    ]
+    return select(kept(matched, rules, arguments), columns, arguments)
+
+
+def of_rule(matched: DataFrame, rule: Finish, arguments: Arguments) -> DataFrame:
+    """The matches of one rule, in the columns of its own result."""
+    own = matched.where(F.col(RULE_COLUMN) == rule.number)
+    for condition in rule.conditions:
+        own = where(own, condition, arguments)
+    return select(own, [(sql, name) for name, sql in rule.columns], arguments)
+
+
+def _case(values: Mapping[int, str | None]) -> str:
+    """An expression by the number of the rule; rules with the same one share a branch."""
+    numbers: dict[str | None, list[int]] = {}
+    for number, sql in values.items():
+        numbers.setdefault(sql, []).append(number)
+    if len(numbers) == 1:
+        return next(iter(numbers)) or "NULL"
+    if all(len(group) == 1 for group in numbers.values()):
+        cases = [f"WHEN {number} THEN {sql}" for number, sql in values.items() if sql is not None]
+        return f"CASE {quote(RULE_COLUMN)} {' '.join(cases)} END"
+    column = quote(RULE_COLUMN)
+    branches = [
+        f"WHEN {column} IN ({', '.join(map(str, group))}) THEN {sql}" for sql, group in numbers.items() if sql is not None
+    ]
+    return f"CASE {' '.join(branches)} END"
+
+
+def _time(sql: str | None, as_text: bool) -> str | None:
+    return f"CAST({sql} AS STRING)" if as_text and sql is not None else sql
+
+
+def _result(rule: Finish, types: StructType, variant: bool) -> str:
+    fields = [
+        f"{_text(name)}, {_in_variant(sql, field.dataType) if variant else sql}"
+        for (name, sql), field in zip(rule.columns, types.fields, strict=True)
+    ]
+    struct = f"named_struct({', '.join(fields)})"
+    return f"to_variant_object({struct})" if variant else f"to_json({struct}, {JSON_OPTIONS})"
+
+
+def _in_variant(sql: str, kind: DataType) -> str:
+    """A value as a VARIANT can hold it."""
+    name = kind.simpleString()
+    if name.startswith("interval") and not name.startswith("interval day"):
+        return f"CAST({sql} AS STRING)"
+    if name == "void":
+        return "CAST(NULL AS STRING)"
+    if any(part in name for part in ("interval year", "interval month", "map<", "interval,", "interval>")):
+        return f"parse_json(to_json({sql}, {JSON_OPTIONS}))"
+    return sql
+
+
+def _text(value: str) -> str:
+    """A string of SQL. Braces and colons need no care: see `expressions.select`."""
+    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
