@@ -15,8 +15,6 @@ from tests.support.streams import Files, counters
 
 import episode
 from episode.api import Options
-from episode.queries.language import Given
-from episode.queries.rules.streaming import StreamQuery
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("rocksdb")]
 END = 100_000
@@ -54,11 +52,10 @@ class Running:
 
     def matches(self) -> Any:
         options = Options(watermark=5, end=END, shards=3)
-        folder = self.place / "rules"
-        given = Given(time="ts", key=("k",), type_column="type")
-        read = lambda: {path.stem: path.read_text() for path in sorted(folder.iterdir())}  # noqa: E731
-        log = str(self.place / "log")
-        return StreamQuery(self.spark, self.files.stream(), read, given, options, {}, log, None).matches()
+        return episode.match_all(
+            self.files.stream(), self.place / "rules", time="ts", key="k", type_column="type",
+            log=self.place / "log", look_every=None, options=options,
+        )  # fmt: skip
 
     def run(self, rows: list[dict[str, Any]], pieces: int = 1) -> Any:
         self.files.add_in_pieces(table_of(rows), pieces)
@@ -85,7 +82,7 @@ class Running:
         rows = [row.asDict() for row in self.files.matches().collect()]
         return Counter(
             (row["rule"], row["k"], row["match_start"], row["match_end"],
-             json.dumps(json.loads(row["result"]), sort_keys=True)) for row in rows
+             json.dumps(json.loads(str(row["result"])), sort_keys=True)) for row in rows
         )  # fmt: skip
 
 

@@ -75,12 +75,11 @@ def alone(version: Version, events: pa.Table, end: int) -> list[Row]:
     rows = [row for row in events.to_pylist() if version.after < row["ts"] <= until]
     table = rule.derive(pa.Table.from_pylist(rows, schema=SCHEMA))
     running = LocalRun(rule.inner)
-    running.matcher.keyed = True
     outputs = list(running.matcher.feed(running.events(table), until))
     if ends:
         outputs += running.matcher.finish()
     found = [row for output in outputs for row in rule.finish(output).to_pylist()]
-    return [_row(version.name, json.loads(row["result"])["key"], row) for row in found]
+    return [_row(version.name, row["k"], row) for row in found]
 
 
 def _row(name: str, key: Any, row: Mapping[str, Any]) -> Row:

@@ -1,7 +1,6 @@
 """Rows of a table as JSON texts, column by column: no Python object for a value, but for those of rare types.
 
-Fields without a value are left out, as Spark's to_json leaves them out. Times are written in full (ISO 8601), numbers
-that are not finite as texts, bytes in base 64.
+Times are written in full (ISO 8601), numbers that are not finite as texts, bytes in base 64.
 """
 
 from __future__ import annotations
@@ -23,13 +22,11 @@ def json_objects(names: Sequence[str], columns: Sequence[pa.Array | pa.ChunkedAr
     """An object for each row."""
     members = []
     for name, column in zip(names, columns, strict=True):
-        texts = json_texts(one_chunk(column))
-        member = pc.binary_join_element_wise(f"{json.dumps(name, ensure_ascii=False)}:", texts, ",", "")
-        members.append(pc.fill_null(member, ""))
+        texts = pc.fill_null(json_texts(one_chunk(column)), "null")
+        members.append(pc.binary_join_element_wise(f"{json.dumps(name, ensure_ascii=False)}:", texts, ""))
     if not members:
         return pa.array(["{}"] * rows, pa.string())
-    joined = pc.utf8_rtrim(pc.binary_join_element_wise(*members, ""), ",")
-    return pc.binary_join_element_wise("{", joined, "}", "")
+    return pc.binary_join_element_wise("{", pc.binary_join_element_wise(*members, ","), "}", "")
 
 
 def json_texts(array: pa.Array) -> pa.Array:

@@ -15,18 +15,21 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from episode.errors import EpisodeUnsupportedError
 from episode.matchers.envelope import SCHEMA, are_orders, orders
 from episode.matchers.live import NO_WATERMARK, LiveShard
 from episode.matchers.rules.changes import Effect, RuleChange
-from episode.matchers.rules.changing import ChangingMatcher, ChangingSpec
+from episode.matchers.rules.changing import RULE, ChangingMatcher, ChangingSpec
+from episode.matchers.rules.one_rule import RESULT
 from episode.matchers.spark_types import held_as, spark_name
 from episode.plan.event_time import EventTime
 from episode.plan.run_options import RunOptions
 from episode.plan.schema import quote
 from episode.spark import carry
+from episode.spark.rule_results import has_variant
 from episode.spark.shard_state import ShardChunks
 from episode.spark.shards import ROLL_CALL, ShardProcessor, StreamRules, _Head, query_id
 from episode.spark.stream import Stream, plan_stream
@@ -82,6 +85,20 @@ def carried(frame: DataFrame) -> tuple[DataFrame, pa.Schema]:
         except EpisodeUnsupportedError:
             continue
     return frame.select(*(quote(one.name) for one in fields)), pa.schema(fields)
+
+
+def with_variants(matches: DataFrame) -> DataFrame:
+    """Matches of rules with their results as VARIANT, where Spark has it."""
+    if not has_variant(matches):
+        return matches
+    return matches.withColumn(RESULT, F.parse_json(RESULT))
+
+
+def of_rule(matches: DataFrame, rule: str, schema: pa.Schema) -> DataFrame:
+    """The matches of one rule as columns. schema: of its result."""
+    fields = ", ".join(f"{quote(one.name)} {spark_name(held_as(one.type))}" for one in schema)
+    own = matches.where(F.col(RULE) == rule)
+    return own.select(F.from_json(RESULT, fields).alias(RESULT)).select(f"{RESULT}.*")
 
 
 def _orders(shards: int) -> Any:

@@ -8,23 +8,25 @@ go on as they are, with the state that they have.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
 
+from episode.errors import EpisodeDataError
 from episode.matchers.aside import Feed
-from episode.matchers.columns import plain
 from episode.matchers.fingerprint import column_types, fingerprint
-from episode.matchers.protocol import KEY_COLUMN, EventBatch, InputOrder, MatcherSpec, Snapshot, StateChunk, Traits
+from episode.matchers.protocol import END_OF_TIME, EventBatch, InputOrder, Matcher, Snapshot, StateChunk, Traits
+from episode.matchers.rules.batches import RuleBatches
 from episode.matchers.rules.changes import Failure, RuleChange
 from episode.matchers.rules.changing_rule import ActiveRule, definition_of
-from episode.matchers.rules.key_values import KeyValues
-from episode.matchers.rules.one_rule import MATCH_END, MATCH_START, RESULT
+from episode.matchers.rules.one_rule import MATCH_END, MATCH_START, RESULT, RuleSpec
 from episode.matchers.rules.packs import Packs
+from episode.matchers.rules.shared import SharedPlan, shared_plan
 from episode.matchers.spark_types import held_as
 
 RULE = "rule"
@@ -36,8 +38,8 @@ _EVER = np.iinfo(np.int64).min
 class RulePlanner(Protocol):
     """Makes rules of their texts, the same ones wherever it is asked; picklable."""
 
-    def plan(self, name: str, text: str) -> MatcherSpec:
-        """A rule's spec, as `one_rule.RuleSpec` is one; an error where the text is no rule for this input."""
+    def plan(self, name: str, text: str) -> RuleSpec:
+        """A rule's spec, the same object for the same text; an error where the text is no rule for this input."""
         ...
 
 
@@ -57,14 +59,8 @@ class ChangingSpec:
     @cached_property
     def output_schema(self) -> pa.Schema:
         """The rule, its key, its times, and its result as JSON."""
-        time = held_as(self.input_schema.field(self.input_order.order[0].column).type)
-        times = [pa.field(name, time) for name in (MATCH_START, MATCH_END)]
-        return pa.schema([pa.field(RULE, pa.string()), *self.key_fields, *times, pa.field(RESULT, pa.string())])
-
-    @property
-    def key_fields(self) -> list[pa.Field]:
-        fields = [self.input_schema.field(name) for name in self.input_order.keys]
-        return [one.with_type(held_as(one.type)) for one in fields]
+        own = output_of_rules(self.input_schema, self.input_order.keys, self.input_order.order[0].column)
+        return pa.schema([pa.field(RULE, pa.string()), *own])
 
     @property
     def fingerprint(self) -> str:
@@ -81,6 +77,13 @@ class ChangingSpec:
         return ChangingMatcher(self)
 
 
+def output_of_rules(events: pa.Schema, keys: Sequence[str], time: str) -> pa.Schema:
+    """What the matcher of each rule gives."""
+    fields = [events.field(name).with_type(held_as(events.field(name).type)) for name in keys]
+    times = [pa.field(name, held_as(events.field(time).type)) for name in (MATCH_START, MATCH_END)]
+    return pa.schema([*fields, *times, pa.field(RESULT, pa.string())])
+
+
 class ChangingMatcher:
     """The rules of one shard at work.
 
@@ -95,7 +98,6 @@ class ChangingMatcher:
         self.done = _EVER
         self.applied = 0
         self._is_applied_saved = True
-        self._keys = KeyValues(pa.schema(spec.key_fields))
         self._packs = Packs()
         self._gone: list[ActiveRule] = []
         self._given_up = 0
@@ -128,30 +130,37 @@ class ChangingMatcher:
     # ---- matching ------------------------------------------------------------------------------------
 
     def feed(self, events: EventBatch, until: int) -> Iterator[pa.Table]:
-        self._keys.take(events)
         yield from self._fed(Feed(events, until, False, self.done))
         self.done = until
 
     def finish(self) -> Iterator[pa.Table]:
         nothing = EventBatch.empty(self.spec.input_schema, self.spec.input_columns)
-        yield from self._fed(Feed(nothing, np.iinfo(np.int64).max, True, self.done))
+        yield from self._fed(Feed(nothing, END_OF_TIME, True, self.done))
 
     def _fed(self, feed: Feed) -> Iterator[pa.Table]:
-        for rule in self.rules.values():
-            for matches in rule.fed(feed):
+        rules = list(self.rules.values())
+        shared = shared_by(rules)
+        batches = _batches(shared, feed.events)
+        for rule, place in zip(rules, shared.places, strict=True):
+            own: EventBatch | None = feed.events
+            if batches is not None and place.asked is not None and not rule.spec.derives:
+                final = feed.until == END_OF_TIME and rule.is_new
+                own = batches.of(place.asked, shared.asked[place.asked], final, place.shares)
+            if own is None or len(own) == 0:
+                if rule.is_new:
+                    continue
+                own = EventBatch.empty(self.spec.input_schema, self.spec.input_columns)
+            for matches in rule.fed(replace(feed, events=own)):
                 yield self._output(rule.name, matches)
 
     def _output(self, name: str, matches: pa.Table) -> pa.Table:
-        codes = matches.column(KEY_COLUMN).to_numpy()
-        names = pa.array([name], pa.string()).take(pa.array(np.zeros(len(codes), np.int32)))
-        own = [matches.column(column) for column in (MATCH_START, MATCH_END, RESULT)]
-        return plain(pa.Table.from_arrays([names, *self._keys.of(codes), *own], schema=self.spec.output_schema))
+        names = pa.array([name], pa.string()).take(pa.array(np.zeros(matches.num_rows, np.int32)))
+        return pa.Table.from_arrays([names, *matches.columns], schema=self.spec.output_schema)
 
     # ---- state ---------------------------------------------------------------------------------------
 
     def snapshot(self) -> Snapshot:
-        self._keys.keep(self.live_keys)
-        put = list(self._keys.changes())
+        put: list[StateChunk] = []
         if not self._is_applied_saved:
             self._is_applied_saved = True
             put.append(StateChunk(_APPLIED, APPLIED_VERSION, str(self.applied).encode()))
@@ -168,7 +177,6 @@ class ChangingMatcher:
     def restore(self, chunks: Sequence[StateChunk]) -> None:
         self._packs.restore(chunks)
         own = list(self._packs.chunks.values())
-        self._keys.restore(own)
         if _APPLIED in self._packs.chunks:
             self.applied = int(self._packs.chunks[_APPLIED].data)
         defined = [definition for definition in map(definition_of, own) if definition is not None]
@@ -184,8 +192,12 @@ class ChangingMatcher:
     # ---- what a runtime asks -------------------------------------------------------------------------
 
     @property
+    def _open(self) -> list[Matcher]:
+        return [rule.matcher for rule in self.rules.values() if rule.matcher is not None]
+
+    @property
     def state_rows(self) -> int:
-        return sum(rule.matcher.state_rows for rule in self.rules.values())
+        return sum(matcher.state_rows for matcher in self._open)
 
     @property
     def given_up(self) -> int:
@@ -198,18 +210,48 @@ class ChangingMatcher:
 
     @property
     def wakes_at(self) -> int | None:
-        times = [rule.matcher.wakes_at for rule in self.rules.values()]
+        times = [matcher.wakes_at for matcher in self._open]
         return min((time for time in times if time is not None), default=None)
 
     @property
     def open_from(self) -> tuple[np.ndarray, np.ndarray]:
-        found = [rule.matcher.open_from for rule in self.rules.values()]
+        found = [matcher.open_from for matcher in self._open]
         if not found:
             return np.empty(0, np.int64), np.empty(0, np.int64)
         keys, inverse = np.unique(np.concatenate([key for key, _ in found]), return_inverse=True)
         least = np.full(len(keys), np.iinfo(np.int64).max)
         np.minimum.at(least, inverse, np.concatenate([time for _, time in found]))
         return keys, least
+
+
+_shared: OrderedDict[tuple[int, ...], tuple[list[RuleSpec], SharedPlan]] = OrderedDict()
+"""What sets of rules have in common, as shards of this process ask for it."""
+_MOST_SHARED = 16
+
+
+class _Apart:
+    """In the place of a spec: one that says nothing of what it asks of rows."""
+
+
+def shared_by(rules: Sequence[ActiveRule]) -> SharedPlan:
+    """What rules have in common: the same for all shards that have them. Rules that derive columns share nothing."""
+    specs = [rule.spec for rule in rules]
+    which = tuple(map(id, specs))
+    if which not in _shared:
+        _shared[which] = specs, shared_plan([_Apart() if one.derives else one.inner for one in specs])  # type: ignore[misc]
+        while len(_shared) > _MOST_SHARED:
+            _shared.popitem(last=False)
+    return _shared[which][1]
+
+
+def _batches(shared: SharedPlan, events: EventBatch) -> RuleBatches | None:
+    """The events as rules see them; None where a condition that rules share fails on them: then each looks itself."""
+    if not len(events):
+        return None
+    try:
+        return RuleBatches(events, shared.index.evaluate(events), shared.needs)
+    except EpisodeDataError:
+        return None
 
 
 def _prefix(name: str) -> str:

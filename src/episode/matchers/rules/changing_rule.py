@@ -12,8 +12,9 @@ import pyarrow as pa
 
 from episode.errors import EpisodeDataError
 from episode.matchers.aside import Feed, KeysAside, Marked, isolate
-from episode.matchers.protocol import Matcher, MatcherSpec, Snapshot, StateChunk
+from episode.matchers.protocol import Matcher, Snapshot, StateChunk
 from episode.matchers.rules.changes import Failure, RuleChange
+from episode.matchers.rules.one_rule import RuleSpec
 
 RULE_VERSION = 1
 _log = logging.getLogger("episode")
@@ -30,17 +31,15 @@ class ActiveRule:
 
     change: RuleChange
     after: int
-    spec: MatcherSpec
-    matcher: Matcher = field(init=False)
+    spec: RuleSpec
+    matcher: Matcher | None = None
+    """None: nothing has come yet that it could match."""
     aside: KeysAside = field(default_factory=KeysAside)
     has_failed: bool = False
     _marked: Marked = field(default_factory=Marked)
     _is_marked: bool = True
     _is_new: bool = True
     _given_up: int = 0
-
-    def __post_init__(self) -> None:
-        self.matcher = self.spec.open()
 
     @property
     def name(self) -> str:
@@ -55,6 +54,8 @@ class ActiveRule:
 
     def fed(self, feed: Feed) -> list[pa.Table]:
         """The matches of a feed."""
+        if self.matcher is None:
+            self.matcher = self.spec.open()
         events, _ = self.aside.part(feed.events)
         feed = replace(feed, events=events, done=max(feed.done, self.after))
         self._mark()
@@ -81,7 +82,7 @@ class ActiveRule:
 
     def _mark(self) -> None:
         """The state before a feed. What the last snapshot had is it already."""
-        if not self._is_marked:
+        if not self._is_marked and self.matcher is not None:
             self._marked.take(self.matcher.snapshot())
             self._is_marked = True
 
@@ -91,17 +92,23 @@ class ActiveRule:
         return matcher
 
     @property
+    def is_new(self) -> bool:
+        """Does it hold nothing?"""
+        return self.matcher is None or (self.matcher.state_rows == 0 and len(self.matcher.live_keys) == 0)
+
+    @property
     def given_up(self) -> int:
-        return self._given_up + self.matcher.given_up
+        return self._given_up + (0 if self.matcher is None else self.matcher.given_up)
 
     @property
     def live_keys(self) -> np.ndarray:
-        return np.union1d(self.matcher.live_keys, self.aside.codes) if len(self.aside) else self.matcher.live_keys
+        known = np.empty(0, np.int64) if self.matcher is None else self.matcher.live_keys
+        return np.union1d(known, self.aside.codes) if len(self.aside) else known
 
     @property
     def open_matches(self) -> int:
         """How many keys hold something for a match to come."""
-        return len(self.matcher.open_from[0])
+        return 0 if self.matcher is None else len(self.matcher.open_from[0])
 
     # ---- state ---------------------------------------------------------------------------------------
 
@@ -124,7 +131,9 @@ class ActiveRule:
         own = [replace(chunk, name=chunk.name.removeprefix(self.prefix)) for chunk in chunks]
         inner = [replace(chunk, name=chunk.name.removeprefix(_STATE)) for chunk in own if chunk.name.startswith(_STATE)]
         self.aside.restore(own)
-        self.matcher.restore(inner)
+        if inner:
+            self.matcher = self.spec.open()
+            self.matcher.restore(inner)
         self._marked = Marked({chunk.name: chunk for chunk in inner})
         self._is_new = False
 

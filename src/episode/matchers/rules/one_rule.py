@@ -5,16 +5,14 @@ What Spark computes around a single query's matcher is computed here: rules come
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
 
 from episode.errors import EpisodeDataError
-from episode.matchers.assembly import KEY_COLUMN
 from episode.matchers.compiled import groups_of
 from episode.matchers.protocol import (
     EventBatch,
@@ -28,30 +26,24 @@ from episode.matchers.protocol import (
 )
 
 MATCH_START, MATCH_END, RESULT = "match_start", "match_end", "result"
-
-
-class Finishing(Protocol):
-    """Makes the rows of a rule's result from its matcher's tables; picklable."""
-
-    def __call__(self, matched: pa.Table) -> pa.Table:
-        """Of the matches: KEY_COLUMN, match_start, match_end, result; some may be left out."""
-        ...
-
-
-class Deriving(Protocol):
-    """Adds the columns that are computed before matching; picklable."""
-
-    def __call__(self, events: pa.Table) -> pa.Table: ...
+Computing = Callable[[pa.Table], pa.Table]
 
 
 @dataclass(frozen=True)
 class RuleSpec:
-    """A planned rule: the spec of its pattern, and what is computed before and after it."""
+    """A planned rule: the spec of its pattern, and what is computed before and after it.
+
+    derives: the names of columns that `derive` adds to events, for the pattern to read. finish: from the matcher's
+    tables the keys, match_start, match_end and result of matches, some of which may be left out; output_schema: of
+    these. result_schema: of what the result is made of.
+    """
 
     inner: MatcherSpec
-    derive: Deriving
-    finish: Finishing
-    time: pa.DataType
+    derives: tuple[str, ...]
+    derive: Computing
+    finish: Computing
+    output_schema: pa.Schema
+    result_schema: pa.Schema
 
     @property
     def kernels(self) -> tuple[str, ...]:
@@ -69,10 +61,6 @@ class RuleSpec:
     def input_schema(self) -> pa.Schema:
         return self.inner.input_schema
 
-    @cached_property
-    def output_schema(self) -> pa.Schema:
-        return output_of_rule(self.time)
-
     @property
     def fingerprint(self) -> str:
         return self.inner.fingerprint
@@ -85,20 +73,14 @@ class RuleSpec:
         return RuleMatcher(self)
 
 
-def output_of_rule(time: pa.DataType) -> pa.Schema:
-    """What the matcher of one rule gives; time: of event time."""
-    return pa.schema([(KEY_COLUMN, pa.int64()), (MATCH_START, time), (MATCH_END, time), (RESULT, pa.string())])
-
-
 class RuleMatcher:
     """The Matcher of a rule: that of its pattern, with what comes before and after it."""
 
-    keyed = True
+    keyed = False
 
     def __init__(self, spec: RuleSpec) -> None:
         self.spec = spec
         self.matcher: Matcher = spec.inner.open()
-        self.matcher.keyed = True
 
     def feed(self, events: EventBatch, until: int) -> Iterator[pa.Table]:
         yield from self._finished(self.matcher.feed(self._own(events), until))
@@ -109,8 +91,8 @@ class RuleMatcher:
     def _own(self, events: EventBatch) -> EventBatch:
         """The events with the columns that the pattern reads."""
         columns = list(self.spec.inner.input_columns) or events.table.column_names[:1]
-        if all(name in events.table.column_names for name in columns):
-            return EventBatch(events.table.select(columns), events.key, events.time)
+        if not self.spec.derives:
+            return EventBatch(events.table.select(columns), events.key, events.time, events.known)
         with _errors_of_data():
             return EventBatch(self.spec.derive(events.table).select(columns), events.key, events.time)
 
@@ -153,12 +135,10 @@ class RuleMatcher:
         return self.matcher.open_from
 
 
-class _errors_of_data:
+@contextmanager
+def _errors_of_data() -> Iterator[None]:
     """What Arrow refuses to compute is an error of the data."""
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: Any) -> None:
-        if isinstance(error, pa.ArrowInvalid):
-            raise EpisodeDataError(f"A value of the rule cannot be computed: {error}") from error
+    try:
+        yield
+    except pa.ArrowInvalid as error:
+        raise EpisodeDataError(f"A value of the rule cannot be computed: {error}") from None

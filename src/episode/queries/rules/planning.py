@@ -7,79 +7,42 @@ matched; what only Spark could evaluate is refused, with the column to add to th
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import lru_cache, reduce
-from typing import Any
+from functools import lru_cache
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError, EpisodeWarning
 from episode.lang.events.syntax import EventQuery
-from episode.lang.lexer import tokenize
 from episode.lang.rows.syntax import MatchRecognize
 from episode.lang.situations.syntax import SituationQuery
 from episode.lang.source import Source
-from episode.lang.statement import TablePattern, parse_statement
-from episode.lang.table_patterns import clause_of
-from episode.matchers.bound import BoundPattern
+from episode.live.computing import Columns, Finishing, value_of
 from episode.matchers.json_text import json_objects
 from episode.matchers.limits import StateLimit
-from episode.matchers.protocol import KEY_COLUMN
-from episode.matchers.rules.one_rule import MATCH_END, MATCH_START, RESULT, RuleSpec
-from episode.matchers.scalars import Scalars
-from episode.matchers.spark_types import held_as, retyped
-from episode.plan.events.aggregated import BUCKET_END, BUCKET_START
-from episode.plan.output import PlannedMeasure
+from episode.matchers.protocol import InputOrder
+from episode.matchers.rules.changing import output_of_rules
+from episode.matchers.rules.one_rule import RESULT, RuleSpec
+from episode.matchers.scalars import NeedsSpark, Scalars
+from episode.matchers.spark_types import retyped
 from episode.plan.run_options import RunOptions
 from episode.queries.language import Given, Input
-from episode.queries.languages import language_of
 from episode.queries.local import LocalQuery, local_schema, tree_of
-from episode.queries.local_statement import Selection, selection_of
+from episode.queries.rules.binding import BoundRule
+from episode.queries.rules.parsing import ParsedRule, parse_rule
+from episode.queries.rules.rule import Rule
 
-REMEDY = (
-    "Add it to the stream as a column (df.withColumn(…)), start the stream with it, and use the column in the rule."
-)
-
-
-@dataclass(frozen=True)
-class RuleText:
-    """A rule that was read. selection: what SELECT takes of the pattern's columns; None: all. names: of the table."""
-
-    query: Any
-    selection: Selection | None = None
-    names: tuple[str, ...] = ()
-
-
-def read_rule(text: str) -> RuleText:
-    """A rule is a pattern, MATCH_RECOGNIZE ( … ), or SELECT columns FROM events and one of them."""
-    if tokenize(text)[0].upper == "MATCH_RECOGNIZE":
-        return RuleText(clause_of(text))
-    statement = parse_statement(text)
-    if statement.whole is not None:
-        return RuleText(statement.whole)
-    if statement.recencies or statement.windowed:
-        raise Source(text).error(
-            EpisodeUnsupportedError,
-            "A rule of a stream is one pattern: no correlation of two, and no pattern in a window.",
-            hint="Run it as a query of its own: episode.sql on the stream.",
-        )
-    selection = selection_of(statement)
-    pattern = selection.pattern
-    names = (
-        tuple(name for name in (pattern.alias or pattern.name,) if name) if isinstance(pattern, TablePattern) else ()
-    )
-    return RuleText(pattern.query, selection, names)
+REMEDY = "Add it to the stream as a column (df.withColumn(…)), start the stream anew, and read the column in the rule."
 
 
 @dataclass(frozen=True)
 class StreamRules:
     """What all rules of a stream have in common, and how one is made of a text. What `RulePlanner` says.
 
-    schema: the columns of events, as they are fed. keys, time, start: by which all rules partition and order them.
-    utc: are times of day those of UTC? Otherwise they need Spark.
+    schema: the columns of events, as they are fed. time, keys: by which all rules order and partition them. given: what
+    is said of all rules. utc: are times of day those of UTC? Otherwise they need Spark.
     """
 
     schema: pa.Schema
@@ -105,24 +68,31 @@ class StreamRules:
         return hash((self.time, self.keys, str(self.schema)))
 
     def _plan(self, text: str) -> RuleSpec:
-        rule = read_rule(text)
-        language = language_of(rule.query)
-        source = language.source(rule.query)
+        parsed = parse_rule(Rule("rule", text), self.given, self.run.arguments)
+        source = parsed.source
         with _needing_spark(source):
-            schema = local_schema(self.schema.empty_table(), source, self.run.arguments, self.utc)
-            run = replace(self.run, correlated=isinstance(rule.query, MatchRecognize))
-            bound = language.bind(rule.query, Input(schema, rule.names), self._given(rule.query), run)
-            derive = Derived(bound.derived, self.utc, self.run.arguments)
+            rule = self._bound(parsed)
+            bound = rule.bound
+            derive = Derived(bound.derived, self.utc, parsed.arguments)
             spec = bound.spec(derive(self.schema.empty_table()).schema, self.limit)
-            self._check_order(bound, source, spec.input_order.keys, spec.input_order.order, spec.input_order.start)
+            self._check_order(source, spec.input_order)
             bound.event_time(self.limit is not None)
-            time = held_as(self.schema.field(self.time).type)
-            finish = Finished(
-                RuleQuery(bound, self.run.arguments, self.utc), rule.selection, _times_of(bound, language.times), time
-            )
-            nothing = spec.output_schema.empty_table().append_column(KEY_COLUMN, pa.array([], pa.int64()))
+            output = output_of_rules(self.schema, self.keys, self.time)
+            nothing = retyped(spec.output_schema.empty_table())
+            own = LocalQuery(bound, parsed.arguments).finished(nothing)  # what needs Spark is refused, with its place
+            if parsed.selection is not None:
+                own = parsed.selection.of(own, parsed.arguments)
+            finish = self._finish(rule, output)
             finish(nothing)
-        return RuleSpec(spec, derive, finish, time)
+        return RuleSpec(spec, tuple(name for _, name in bound.derived), derive, finish, output, own.schema)
+
+    def _bound(self, parsed: ParsedRule) -> BoundRule:
+        language = parsed.language
+        known = local_schema(self.schema.empty_table(), parsed.source, parsed.arguments, self.utc)
+        events = Input(replace(known, shared=True), parsed.names)
+        run = replace(self.run, arguments=parsed.arguments)
+        bound, extent = language.with_extent(language.bind(parsed.query, events, self._given(parsed.query), run))
+        return BoundRule(parsed, bound, extent)
 
     def _given(self, query: object) -> Given:
         """What is said for all rules, where this one does not say it itself."""
@@ -140,24 +110,44 @@ class StreamRules:
             strategy=self.given.strategy,
         )
 
-    def _check_order(
-        self, bound: BoundPattern, source: Source, keys: Sequence[str], order: Sequence[Any], start: str | None
-    ) -> None:
+    def _finish(self, rule: BoundRule, output: pa.Schema) -> Finished:
+        made = rule.over({})
+        extent = made.extent
+        assert extent.start is not None  # in a stream, events have times
+        assert extent.end is not None
+        around = [*(extent.key[name] for name in self.keys), extent.start, extent.end]
+        columns = [(f"around {at}", sql) for at, sql in enumerate(around)]
+        columns += [(f"own {at}", sql) for at, (_, sql) in enumerate(made.columns)]
+        values = tuple((name, value_of(tree_of(sql))) for name, sql in columns)
+        conditions = tuple(tree_of(sql) for sql in made.conditions)
+        step = Columns(values, conditions, dict(rule.parsed.arguments), self.utc)
+        return Finished(Finishing((step,)), tuple(name for name, _ in made.columns), output)
+
+    def _check_order(self, source: Source, order: InputOrder) -> None:
         """All rules see the events of one key in one order."""
-        if set(keys) != set(self.keys):
+        if set(order.keys) != set(self.keys):
             raise source.error(
                 EpisodeAnalysisError,
-                f"The rule partitions events {_by(keys)}, and the rules of this stream {_by(self.keys)}.",
+                f"The rule partitions events {_by(order.keys)}, and the rules of this stream {_by(self.keys)}.",
                 source.pattern,
-                "Partition by the same columns; or run rules with other keys as another set, in a query of its own.",
+                "Partition by the same columns (key=…); or run rules with other keys as another set, in a query of its "
+                "own.",
             )
-        names = [one.column for one in order]
-        if names != [self.time] or not order[0].ascending or start != self.given.start:
+        names = [one.column for one in order.order]
+        if names != [self.time] or not order.order[0].ascending:
             raise source.error(
                 EpisodeAnalysisError,
                 f"The rule orders events {_by(names)}, and the rules of this stream by {self.time}.",
                 source.pattern,
                 f"Write ORDER BY {self.time}.",
+            )
+        if order.start != self.given.start or order.imprecise:
+            raise source.error(
+                EpisodeAnalysisError,
+                f"Events of the rule begin at {order.start or self.time}, and those of this stream at "
+                f"{self.given.start or self.time}.",
+                source.pattern,
+                "Say start=… for all rules; or run rules with other times as another set, in a query of its own.",
             )
 
 
@@ -166,8 +156,8 @@ def _planned(rules: StreamRules, text: str) -> RuleSpec:
     return rules.check(text)[0]
 
 
-def _by(keys: Sequence[str]) -> str:
-    return f"by {', '.join(keys)}" if keys else "by nothing"
+def _by(columns: Sequence[str]) -> str:
+    return f"by {', '.join(columns)}" if columns else "by nothing"
 
 
 @contextmanager
@@ -175,6 +165,9 @@ def _needing_spark(source: Source) -> Iterator[None]:
     """What needs Spark is refused with a remedy that fits a stream of rules."""
     try:
         yield
+    except NeedsSpark as error:
+        message = f"{error.node.sql('spark')} needs Spark."
+        raise source.error(EpisodeUnsupportedError, message, source.span.beginning, REMEDY) from None
     except EpisodeUnsupportedError as error:
         if "needs Spark" not in error.message:
             raise
@@ -189,7 +182,7 @@ class Derived:
 
     columns: tuple[tuple[str, str], ...]
     utc: bool
-    arguments: Any
+    arguments: Mapping[str, object]
 
     def __call__(self, events: pa.Table) -> pa.Table:
         if not self.columns:
@@ -201,46 +194,19 @@ class Derived:
 
 
 @dataclass(frozen=True)
-class RuleQuery(LocalQuery):
-    """A rule's pattern, and the values around its matches."""
-
-    utc: bool = True
-
-    def _scalars(self, table: pa.Table) -> Scalars:
-        return Scalars(table, self.utc, self.arguments)
-
-    def value(self, matched: pa.Table, measure: PlannedMeasure) -> pa.Array:
-        return self._value(self._scalars(matched), measure)
-
-
-@dataclass(frozen=True)
 class Finished:
-    """The rows of a rule's result. times: the measures, or the matcher's columns, with the times of a match."""
+    """The rows of a rule's result. step: of the keys, the times, and the rule's own columns, which have these names."""
 
-    query: RuleQuery
-    selection: Selection | None
-    times: tuple[PlannedMeasure | str, PlannedMeasure | str]
-    time: pa.DataType
+    step: Finishing
+    names: tuple[str, ...]
+    output: pa.Schema
 
     def __call__(self, matched: pa.Table) -> pa.Table:
-        held = retyped(matched)
-        values, kept = self.query.values(held)
-        output = pa.Table.from_arrays([column for _, column in values], names=[name for name, _ in values])
-        if self.selection is not None:
-            output = self.selection.of(output, self.query.arguments)
-        times = [held.column(one) if isinstance(one, str) else self.query.value(held, one) for one in self.times]
-        columns = [
-            held.column(KEY_COLUMN),
-            *(column if column.type == self.time else column.cast(self.time) for column in times),
-            json_objects(output.column_names, output.columns, held.num_rows),
+        values = self.step(matched)
+        fields = [one for one in self.output if one.name != RESULT]
+        around = [
+            column if column.type == one.type else column.cast(one.type)
+            for column, one in zip(values.columns, fields, strict=False)
         ]
-        table = pa.Table.from_arrays(columns, names=[KEY_COLUMN, MATCH_START, MATCH_END, RESULT])
-        return table.filter(reduce(pc.and_, kept)) if kept else table
-
-
-def _times_of(bound: BoundPattern, times: tuple[str, str]) -> tuple[PlannedMeasure | str, PlannedMeasure | str]:
-    """What holds the times of a match: measures of these names, or for aggregates the bounds of their bucket."""
-    if BUCKET_START in bound.result.before:
-        return BUCKET_START, BUCKET_END
-    named = {measure.name: measure for measure in bound.plan.measures.measures}
-    return named[times[0]], named[times[1]]
+        result = json_objects(self.names, values.columns[len(fields) :], values.num_rows)
+        return pa.Table.from_arrays([*around, result], schema=self.output)

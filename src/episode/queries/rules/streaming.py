@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from episode.errors import EpisodeAnalysisError, EpisodeWarning
+from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError, EpisodeWarning
 from episode.lang.source import Source
 from episode.matchers.compiled import groups_of
 from episode.matchers.limits import StateLimit
@@ -19,13 +19,14 @@ from episode.matchers.protocol import InputOrder, OrderKey
 from episode.matchers.rules.changes import Effect, RuleChange
 from episode.matchers.rules.changing import ChangingSpec
 from episode.matchers.spark_types import held_as
-from episode.plan.event_time import EventTime, time_column
+from episode.plan.event_time import EventTime, duration_in_units, time_column
 from episode.plan.run_options import RunOptions
 from episode.plan.schema import key_columns
 from episode.queries.language import Given
 from episode.queries.options import Options
+from episode.queries.rules.local import no_rule
 from episode.queries.rules.planning import StreamRules
-from episode.queries.rules.watching import UNREADABLE, RuleWatcher, Watch
+from episode.queries.rules.watching import UNREADABLE, RuleWatcher, Watch, reader_of
 from episode.store.rule_log import RuleLog, active_of
 
 if TYPE_CHECKING:
@@ -41,9 +42,13 @@ WAITING, ACTIVE, REPLACED, REMOVED, REFUSED = "waiting", "active", "replaced", "
 
 @dataclass(frozen=True)
 class RuleMatches:
-    """The matches of rules over a stream: `writeStream` as of a DataFrame, and what is known of the rules."""
+    """The matches of rules over a stream: `writeStream` as of a DataFrame, and what is known of the rules.
+
+    frame: rule, key columns, match_start, match_end, result. texts: the same with the result as JSON.
+    """
 
     frame: DataFrame
+    texts: DataFrame
     watcher: RuleWatcher
     watch: Watch | None
 
@@ -74,6 +79,16 @@ class RuleMatches:
         """The rules are not looked at any more. The stream goes on."""
         if self.watch is not None:
             self.watch.stop()
+
+    def of(self, rule: str) -> DataFrame:
+        """The matches of one rule, typed as the rule alone gives them, as it is now. Those of an earlier version with
+        other columns have nulls there."""
+        from episode.spark.rule_streams import of_rule
+
+        active = active_of(self.watcher.log.changes())
+        if rule not in active:
+            raise no_rule(rule, list(active))
+        return of_rule(self.texts, rule, self.watcher.rules.plan(rule, active[rule]).result_schema)
 
     def rules(self) -> pa.Table:
         """Every version of every rule, and what became of it, as a table: see `rules_table`."""
@@ -175,7 +190,7 @@ class StreamQuery:
     def matches(self) -> RuleMatches:
         """The stream of matches, with the rules as they are now in its log."""
         from episode.spark.classic import is_local
-        from episode.spark.rule_streams import plan_rule_stream
+        from episode.spark.rule_streams import plan_rule_stream, with_variants
 
         if self.log is None:
             raise EpisodeAnalysisError(
@@ -195,7 +210,8 @@ class StreamQuery:
         planned = plan_rule_stream(self.spark, frame, spec, time, self._run, str(log.place))
         self.options.check_streams([PlannedRules(planned)])
         watch = None if self.every is None else Watch(watcher, self.every, lambda: bool(self.spark.streams.active))
-        return RuleMatches(planned.frame(), watcher, watch)
+        texts = planned.frame()
+        return RuleMatches(with_variants(texts), texts, watcher, watch)
 
     @property
     def _run(self) -> RunOptions:
@@ -218,6 +234,39 @@ class StreamQuery:
         start = None if self.given.start is None else known.find(self.given.start)
         given = replace(self.given, time=time, key=keys, start=start)
         return StreamRules(schema, time, keys, given, self._run, limit, known.utc), frame
+
+
+def over_stream(
+    frame: Any,
+    rules: Any,
+    given: Given,
+    options: Options,
+    arguments: Mapping[str, object],
+    log: str | PathLike[str] | None,
+    every: float | str | None,
+) -> RuleMatches:
+    """Rules over a streaming DataFrame."""
+    from episode.queries.inputs import session_of
+
+    spark = session_of(None, {"events": frame})
+    for name in ("detect", "interval", "granularity", "probabilities", "width"):
+        if getattr(given, name) is not None:
+            said = "time=(…, …)" if name == "interval" else f"{name}={getattr(given, name)!r}"
+            raise EpisodeUnsupportedError(
+                f"{said} is not for rules over a stream.",
+                hint="Options(detect=…) is for all situation patterns; run patterns of imprecise time on their own.",
+            )
+    seconds = None if every is None else seconds_of("look_every", every)
+    return StreamQuery(spark, frame, reader_of(rules, spark), given, options, arguments, log, seconds).matches()
+
+
+def seconds_of(name: str, value: float | str) -> float:
+    """A time of the clock, in seconds."""
+    if isinstance(value, str):
+        value = duration_in_units(value, EventTime("", "timestamp"), name) / 1e6
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0:
+        raise EpisodeAnalysisError(f"{name}={value!r}: a number of seconds is needed, or '5 seconds'.")
+    return float(value)
 
 
 def warn_of_problems(log: RuleLog) -> None:

@@ -7,21 +7,56 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from os import PathLike, fspath
+from pathlib import Path
 from time import monotonic
+from typing import TYPE_CHECKING, Any
 
 from episode.errors import EpisodeError
 from episode.matchers.compiled import ensure_compiled, groups_of
 from episode.matchers.rules.changes import RuleChange
+from episode.paths import first_file
 from episode.queries.rules.planning import StreamRules
+from episode.queries.rules.rule import SUFFIXES, Rule, all_rules
 from episode.store.rule_log import RuleLog, active_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 LOGGER = logging.getLogger("episode")
 UNREADABLE = ""
 """In the place of a rule's name: the rules themselves cannot be read."""
 GRACE = 60.0
 """Seconds in which a stream is expected to have started."""
+
+
+def reader_of(rules: Any, spark: SparkSession | None) -> Callable[[], dict[str, str]]:
+    """Reads the texts of the rules that are enabled, as they are when it is called: those of a folder, of a mapping, or
+    of a table, which may be given by its path or its name in Spark's catalog."""
+    if not isinstance(rules, (str, PathLike)) or _is_folder(fspath(rules)):
+        return lambda: _texts([] if _is_empty(rules) else all_rules(rules))
+    from episode.queries.inputs import one_table
+
+    return lambda: _texts(all_rules(one_table(spark, rules)[1]))
+
+
+def _texts(rules: Sequence[Rule]) -> dict[str, str]:
+    return {rule.name: rule.text for rule in rules if rule.enabled}
+
+
+def _is_folder(path: str) -> bool:
+    """Is it a folder of rules, or an empty one in which there will be some, and no table?"""
+    place = Path(path)
+    suffixes = {file.suffix.lower() for file in place.iterdir()} if place.is_dir() else {place.suffix.lower()}
+    return bool(suffixes & set(SUFFIXES)) or (place.is_dir() and first_file(path) is None)
+
+
+def _is_empty(rules: Any) -> bool:
+    """Is it a folder from which all rules were taken away?"""
+    place = Path(fspath(rules)) if isinstance(rules, (str, PathLike)) else None
+    return place is not None and place.is_dir() and not any(one.suffix.lower() in SUFFIXES for one in place.iterdir())
 
 
 @dataclass
@@ -80,9 +115,8 @@ class RuleWatcher:
         known = self.log.problems()
         for name, reason in problems.items():
             if known.get(name) != reason:
-                LOGGER.warning("rule %s is refused, and changes nothing: %s", name, reason) if name else LOGGER.warning(
-                    "%s", reason
-                )
+                said = f"The rule {name} is refused, and changes nothing: {reason}" if name else reason
+                LOGGER.warning("%s", said)
         self.log.write_problems(problems)
 
 
