@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from episode.errors import EpisodeDataError
 from episode.matchers.columns import from_bytes, to_bytes
 from episode.matchers.live import LiveRules, LiveShard
 from episode.matchers.protocol import StateChunk
 from episode.matchers.rules.changes import RuleChange
 from episode.matchers.rules.changing import ChangingMatcher
-from tests.support.changing_rules import SCHEMA, SPEC, TEXTS, Row, alone, rows_of, versions
+from tests.support.changing_rules import FAILING, SCHEMA, SPEC, TEXTS, Row, Version, alone, rows_of, versions
 
 SETTINGS = settings(deadline=None, suppress_health_check=list(HealthCheck))
 END = 1_000
@@ -91,3 +94,59 @@ def test_every_version_gives_what_it_gives_alone(stream: tuple[Driven, pa.Table]
     for version in versions(driven.taken):
         expected.update(alone(version, events, END))
     assert rows_of(driven.outputs) == expected
+
+
+@SETTINGS
+@given(streams((TEXTS[0], *FAILING)))
+def test_a_rule_that_fails_on_the_data_of_a_key_is_set_aside_for_it_alone(stream: tuple[Driven, pa.Table]) -> None:
+    """Each key by itself gives its matches up to the last time at which nothing fails."""
+    driven, events = stream
+    expected: Counter[Row] = Counter()
+    for version in versions(driven.taken):
+        for key in (1, 2, 3):
+            own = events.filter(pc.equal(events.column("k"), key))
+            expected.update(up_to_its_failure(version, own))
+    assert rows_of(driven.outputs) == expected
+
+
+def up_to_its_failure(version: Version, events: pa.Table) -> list[Row]:
+    try:
+        return alone(version, events, END)
+    except EpisodeDataError:
+        pass
+    last = END if version.until is None else min(version.until, END)
+    for until in range(last, version.after if version.after > 0 else 0, -1):
+        try:
+            return alone(replace(version, until=until), events, 2 * END)
+        except EpisodeDataError:
+            continue
+    return []
+
+
+def test_what_is_set_aside_is_counted_and_said() -> None:
+    driven = Driven(1)
+    driven.micro_batch([], [RuleChange(1, "fine", TEXTS[0]), RuleChange(2, "failing", FAILING[0])], False)
+    rows = [{"k": k, "ts": 10 * at + k, "v": at % 4, "type": "A"} for at in range(6) for k in (1, 2)]
+    driven.micro_batch(rows, [], False)
+    driven.micro_batch([{"k": 9, "ts": 500, "v": 0, "type": "A"}], [], False)
+    driven.micro_batch([], [], False)
+    (failure,) = driven.matcher.failures()
+    assert (failure.number, failure.name, failure.keys) == (2, "failing", 2)
+    assert "SKIP" in failure.reason
+    assert driven.matcher.keys_aside == 2
+    assert driven.matcher.failures() == []
+
+
+def test_open_matches_of_what_is_removed_are_given_up_and_its_state_is_gone() -> None:
+    driven = Driven(1)
+    driven.micro_batch([], [RuleChange(1, "one", TEXTS[0]), RuleChange(2, "two", TEXTS[2])], False)
+    rows = [{"k": k, "ts": at, "v": at, "type": "A"} for at in range(1, 6) for k in (1, 2)]
+    driven.micro_batch(rows, [], False)
+    driven.micro_batch([], [], False)
+    before = driven.matcher.given_up
+    driven.micro_batch([], [RuleChange(3, "one", None), RuleChange(4, "two", TEXTS[3])], True)
+    assert driven.matcher.given_up - before == 4  # of two keys, for two rules
+    assert [rule.name for rule in driven.matcher.rules.values()] == ["two"]
+    assert driven.matcher.state_rows == 0
+    names = driven.matcher._packs.chunks
+    assert {name.split(".")[1] for name in names if name.startswith("rule.")} == {"4"}

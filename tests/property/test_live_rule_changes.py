@@ -1,4 +1,4 @@
-"""Rules that change under live tasks: however the tasks, the driver and kills come one after the other, every version of
+"""Rules that change under live tasks: however tasks, driver and kills come one after the other, every version of
 a rule gives what it gives alone over its own time, on all tasks, and nothing comes out twice."""
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def test_whatever_happens_in_which_order(data: st.DataObject) -> None:
                 task.start()
             else:
                 task.save()
-        while any([task.step(2) for task in running]):
+        while sum(task.step(2) for task in running):
             agree(log, QUERY, tasks)
         for _ in range(3):
             agree(log, QUERY, tasks)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
-from tests.support.changing_rules import FAILING, SCHEMA, TEXTS, Row, Version, alone
+from tests.support.changing_rules import FAILING, SCHEMA, TEXTS, Row, Version, alone, as_rows
 from tests.support.streams import Files, counters
 
 import episode
@@ -79,11 +78,7 @@ class Running:
         return found
 
     def found(self) -> Counter[Row]:
-        rows = [row.asDict() for row in self.files.matches().collect()]
-        return Counter(
-            (row["rule"], row["k"], row["match_start"], row["match_end"],
-             json.dumps(json.loads(str(row["result"])), sort_keys=True)) for row in rows
-        )  # fmt: skip
+        return as_rows([row.asDict() for row in self.files.matches().collect()])
 
 
 def test_rules_change_between_micro_batches_and_restarts(spark: SparkSession, tmp_path: Path) -> None:
@@ -117,13 +112,14 @@ def test_rules_change_between_micro_batches_and_restarts(spark: SparkSession, tm
 def test_a_rule_that_fails_on_data_is_set_aside_and_counted(spark: SparkSession, tmp_path: Path) -> None:
     running = Running(spark, tmp_path)
     running.rule("rising", TEXTS[0])
-    running.rule("dividing", FAILING[0])
+    running.rule("failing", FAILING[0])
     running.run(events(60, 1), pieces=2)
     matches = running.finish()
     rules = {row["name"]: row for row in matches.rules().to_pylist()}
     assert rules["rising"]["failed_keys"] == 0
-    assert rules["dividing"]["failed_keys"] == 6
-    assert "Division by zero" in rules["dividing"]["error"]
+    assert rules["failing"]["failed_keys"] == 6
+    assert max(one.observedMetrics["episode"]["skipped_keys"] for one in running.query.recentProgress) == 6
+    assert "SKIP" in rules["failing"]["error"]
     expected = running.expected(matches.rules().filter(pa.array([name == "rising" for name in rules])))
     assert Counter({row: n for row, n in running.found().items() if row[0] == "rising"}) == expected
     assert counters(running.query)["late"] == 0
