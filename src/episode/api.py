@@ -173,6 +173,43 @@ def start(
     return start_live(text, session_of(spark, {}), into, options_of(options), arguments, wishes)
 
 
+def start_rules(
+    stream: str,
+    rules: Rules,
+    args: Mapping[str, object] | None = None,
+    *,
+    into: Into,
+    key: str | Sequence[str] = (),
+    type_column: str | None = None,
+    strategy: str | None = None,
+    spark: SparkSession | None = None,
+    input: str = "adaptive",
+    checkpoint: str | PathLike[str] | None = None,
+    tasks: int | None = None,
+    name: str | None = None,
+    options: Options | None = None,
+    look_every: float | str | None = "1 second",
+    snapshot_every: float | str | None = None,
+    metrics_port: int | None = None,
+) -> LiveQuery:
+    """Start rules over a declared stream in live tasks; they may change while these run.
+
+    Returns the handle that `start` returns; its `rules()` is a table of the rules' versions, with the event times from
+    which each is active. rules: as in `match_all`, looked at every `look_every`. key, type_column, strategy: of
+    all rules (default: the stream's KEY). All other arguments: as in `start`. When a change takes effect is agreed by
+    all tasks, and written into the checkpoint, before one of them is beyond that time.
+    """
+    from episode.queries.rules.live import start_rules as started
+    from episode.queries.starting import Wishes
+
+    wishes = Wishes(input, checkpoint, tasks, name, None, None, snapshot_every, metrics_port)
+    given = Given(None, None, keys_of(key), type_column, strategy)
+    session = session_of(spark, {})
+    return started(
+        text_of(stream), rules, given, session, into, options_of(options), arguments_of(args), wishes, look_every
+    )  # fmt: skip
+
+
 def _statement(
     text: str,
     args: Mapping[str, object] | None,

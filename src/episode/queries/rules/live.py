@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from os import PathLike, fspath
 from threading import Event
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ import pyarrow as pa
 
 from episode.errors import EpisodeAnalysisError
 from episode.lang.source import Source
+from episode.live.checkpoint import tasks_of
 from episode.live.computing import Copied, Finishing
 from episode.live.rule_changes import agree
 from episode.matchers.fingerprint import fingerprint
@@ -30,8 +32,8 @@ from episode.queries.live_plan import LivePlan, Matched, Read, end_of, lanes_of
 from episode.queries.local import local_schema
 from episode.queries.options import Options
 from episode.queries.rules.planning import StreamRules
-from episode.queries.rules.streaming import rules_table, warn_of_problems
-from episode.queries.rules.watching import RuleWatcher
+from episode.queries.rules.streaming import rules_table, seconds_of, warn_of_problems
+from episode.queries.rules.watching import RuleWatcher, reader_of
 from episode.queries.starting import Wishes, checkpoint_of, described, input_of, tasks_for, with_partitions
 from episode.store.catalog import Catalog
 from episode.store.rule_log import RuleLog
@@ -74,17 +76,16 @@ class DriverRules:
 
 def start_rules(
     stream: str,
-    read: Callable[[], Mapping[str, str]],
-    what: str,
+    given_rules: Any,
     given: Given,
     spark: SparkSession,
     into: Any,
     options: Options,
     arguments: Mapping[str, object],
     wishes: Wishes,
-    every: float | None,
+    look_every: float | str | None,
 ) -> LiveQuery:
-    """Plan rules over a stream, and start them. read: their texts as they are now. what: where they are from."""
+    """Plan rules over a stream, and start them."""
     from episode.spark.classic import is_local
     from episode.spark.live_query import LiveQuery, LiveRun, running_tasks
     from episode.spark.live_tasks import slots
@@ -95,16 +96,16 @@ def start_rules(
     catalog = catalog_of(spark)
     zone = spark.conf.get("spark.sql.session.timeZone") or "UTC"
     planned = plan_rules(stream, catalog, given, options, arguments, zone in UTC_NAMES)
+    every = None if look_every is None else seconds_of("look_every", look_every)
+    what = fspath(given_rules) if isinstance(given_rules, (str, PathLike)) else "given"
     checkpoint = checkpoint_of(f"rules {what} over {stream}", into, arguments, wishes.checkpoint, catalog)
     plan = planned.plan
     output = output_of(into, plan, catalog, checkpoint)
     plan, input_ = with_partitions(plan), input_of(plan, zone)
-    from episode.live.checkpoint import tasks_of
-
     tasks = tasks_for(plan, wishes.tasks, tasks_of(checkpoint), slots(spark), running_tasks())
     how = wishes.options(plan)
     log = RuleLog(f"{checkpoint}/rules")
-    watcher = RuleWatcher(read, planned.rules, log, is_local(spark))
+    watcher = RuleWatcher(reader_of(given_rules, spark), planned.rules, log, is_local(spark))
     watcher.look()
     warn_of_problems(log)
     compile_here(spark, plan.spec)
