@@ -238,6 +238,7 @@ test-kill: setup  ## kill a query twenty times, rules that change and all proces
 
 test-live-kills: setup  ## kill the tasks of a live query, and its producer, two hundred times; every match is out once
 	$(RUN) $(BIN)/python -m tests.kill.live --kills 200
+	$(RUN) $(BIN)/python -m tests.kill.live_rules --kills 100
 
 clean:  ## remove .venv, caches, taken jars, benchmark inputs and what Spark leaves
 	rm -rf .venv .venv-sparks bench/.flink-venv bench/.trino bench/.esper bench/data build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis tests/kafka/jars tests/lakehouse/jars tests/s3/jars spark-warehouse metastore_db derby.log
