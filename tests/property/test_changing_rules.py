@@ -110,17 +110,23 @@ def test_a_rule_that_fails_on_the_data_of_a_key_is_set_aside_for_it_alone(stream
 
 
 def up_to_its_failure(version: Version, events: pa.Table) -> list[Row]:
+    """What fails up to a time fails up to every later one."""
+
+    def up_to(until: int) -> list[Row] | None:
+        try:
+            return alone(replace(version, until=until), events, 2 * END)
+        except EpisodeDataError:
+            return None
+
     try:
         return alone(version, events, END)
     except EpisodeDataError:
         pass
-    last = END if version.until is None else min(version.until, END)
-    for until in range(last, version.after if version.after > 0 else 0, -1):
-        try:
-            return alone(replace(version, until=until), events, 2 * END)
-        except EpisodeDataError:
-            continue
-    return []
+    fine, fails = max(version.after, 0), END if version.until is None else min(version.until, END)
+    while fails - fine > 1:
+        middle = (fine + fails) // 2
+        fine, fails = (middle, fails) if up_to(middle) is not None else (fine, middle)
+    return up_to(fine) or []
 
 
 def test_what_is_set_aside_is_counted_and_said() -> None:

@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 from tests.support.changing_rules import FAILING, SCHEMA, TEXTS, Row, Version, alone, as_rows
 from tests.support.streams import Files, counters
 
@@ -123,3 +125,58 @@ def test_a_rule_that_fails_on_data_is_set_aside_and_counted(spark: SparkSession,
     expected = running.expected(matches.rules().filter(pa.array([name == "rising" for name in rules])))
     assert Counter({row: n for row, n in running.found().items() if row[0] == "rising"}) == expected
     assert counters(running.query)["late"] == 0
+
+
+def test_rules_of_a_table_over_a_stream_with_its_own_watermark(spark: SparkSession, tmp_path: Path) -> None:
+    """Event time is a timestamp, the rules are in Parquet, and one rule's matches come typed."""
+    files = Files(spark, tmp_path, DDL)
+    files.add_in_pieces(table_of(events(60, 1)), 3)
+    files.add(table_of([{"k": 99, "ts": 5_000, "v": 0, "type": "A"}]))
+    times = files.stream().withColumn("ts", F.timestamp_millis("ts")).withWatermark("ts", "5 milliseconds")
+    texts = {"pair": "PATTERN SEQ(A a, B b) WHERE b.v > a.v WITHIN 10 milliseconds RETURN a.ts AS first, b.v AS v"}
+    rules = pa.table({"name": ["pair", "off"], "text": [texts["pair"], "PATTERN"], "enabled": [True, False]})
+    pq.write_table(rules, tmp_path / "rules.parquet")
+    matches = episode.match_all(
+        times, str(tmp_path / "rules.parquet"), time="ts", key="k", type_column="type", log=tmp_path / "log",
+        look_every=None, options=Options(shards=2),
+    )  # fmt: skip
+    assert dict(matches.frame.dtypes)["match_start"] == "timestamp"
+    typed = matches.of("pair")
+    assert typed.dtypes == [("first", "timestamp"), ("v", "bigint")]
+    files.run(typed)
+    table = spark.createDataFrame([tuple(row.values()) for row in events(60, 1)], DDL)
+    alone_ = episode.match(
+        table.withColumn("ts", F.timestamp_millis("ts")), texts["pair"], time="ts", key="k", type_column="type"
+    )
+    found = sorted(tuple(row) for row in files.matches().select("first", "v").collect())
+    assert found == sorted(tuple(row)[:2] for row in alone_.select("first", "v").collect())
+    assert found
+    with pytest.raises(episode.EpisodeError, match="There is no rule other"):
+        matches.of("other")
+
+
+def test_what_is_said_where_rules_over_a_stream_cannot_be_planned(spark: SparkSession, tmp_path: Path) -> None:
+    files = Files(spark, tmp_path, DDL)
+    files.add(table_of(events(3)))
+    given: dict[str, Any] = {"time": "ts", "key": "k", "options": Options(watermark=5)}
+    with pytest.raises(episode.EpisodeError, match="need a rule log"):
+        episode.match_all(files.stream(), {"one": TEXTS[0]}, **given)
+    with pytest.raises(episode.EpisodeError, match="is for rules over a stream"):
+        episode.match_all(table_of(events(3)), {"one": TEXTS[0]}, log=tmp_path / "log", spark=spark)
+    with pytest.raises(episode.EpisodeError, match="is not for rules over a stream"):
+        episode.match_all(files.stream(), {"one": TEXTS[0]}, log=tmp_path / "log", **{**given, "time": ("ts", "v")})
+    with pytest.raises(episode.EpisodeError, match="look_every"):
+        episode.match_all(files.stream(), {"one": TEXTS[0]}, log=tmp_path / "log", look_every="soon", **given)
+
+
+def test_another_stream_does_not_go_on_with_the_checkpoint(spark: SparkSession, tmp_path: Path) -> None:
+    running = Running(spark, tmp_path)
+    running.rule("rising", TEXTS[0])
+    running.run(events(20, 1))
+    other = episode.match_all(
+        running.files.stream().drop("type"), tmp_path / "rules", time="ts", key="k", log=tmp_path / "log",
+        look_every=None, options=Options(watermark=5, end=END, shards=3),
+    )  # fmt: skip
+    running.files.add(table_of(events(20, 2, first=21)))
+    with pytest.raises(Exception, match="belongs to another query"):
+        running.files.run(other)
