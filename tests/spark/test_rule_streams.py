@@ -141,6 +141,7 @@ def test_rules_of_a_table_over_a_stream_with_its_own_watermark(spark: SparkSessi
         look_every=None, options=Options(shards=2),
     )  # fmt: skip
     assert dict(matches.frame.dtypes)["match_start"] == "timestamp"
+    assert "1 rule (1 event pattern) over one input" in matches.explain()
     typed = matches.of("pair")
     assert typed.dtypes == [("first", "timestamp"), ("v", "bigint")]
     files.run(typed)

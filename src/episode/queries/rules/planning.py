@@ -64,6 +64,10 @@ class StreamRules:
             spec = self._plan(text)
         return spec, [str(one.message) for one in caught]
 
+    def bound(self, name: str, text: str) -> BoundRule:
+        """A rule as it is explained."""
+        return self._bound(parse_rule(Rule(name, text), self.given, self.run.arguments))
+
     def __hash__(self) -> int:
         return hash((self.time, self.keys, str(self.schema)))
 

@@ -18,12 +18,14 @@ from episode.matchers.limits import StateLimit
 from episode.matchers.protocol import InputOrder, OrderKey
 from episode.matchers.rules.changes import Effect, RuleChange
 from episode.matchers.rules.changing import ChangingSpec
+from episode.matchers.rules.spec import rule_groups
 from episode.matchers.spark_types import held_as
 from episode.plan.event_time import EventTime, duration_in_units, time_column
 from episode.plan.run_options import RunOptions
 from episode.plan.schema import key_columns
 from episode.queries.language import Given
 from episode.queries.options import Options
+from episode.queries.rules.explain import explain_rules
 from episode.queries.rules.local import no_rule
 from episode.queries.rules.planning import StreamRules
 from episode.queries.rules.watching import UNREADABLE, RuleWatcher, Watch, reader_of
@@ -51,6 +53,7 @@ class RuleMatches:
     texts: DataFrame
     watcher: RuleWatcher
     watch: Watch | None
+    reasons: tuple[str, ...]
 
     @property
     def writeStream(self) -> DataStreamWriter:
@@ -89,6 +92,17 @@ class RuleMatches:
         if rule not in active:
             raise no_rule(rule, list(active))
         return of_rule(self.texts, rule, self.watcher.rules.plan(rule, active[rule]).result_schema)
+
+    def explain(self) -> str:
+        """How the stream runs the rules as they are now: what they share, and how each is evaluated."""
+        rules = self.watcher.rules
+        active = active_of(self.watcher.log.changes())
+        specs = [(name, rules.plan(name, text).inner) for name, text in active.items()]
+        fields = {
+            one.name: one for schema in (rules.schema, *(spec.input_schema for _, spec in specs)) for one in schema
+        }
+        groups = rule_groups(specs, pa.schema(list(fields.values())))
+        return "\n".join(explain_rules([rules.bound(*one) for one in active.items()], groups, self.reasons))
 
     def rules(self) -> pa.Table:
         """Every version of every rule, and what became of it, as a table: see `rules_table`."""
@@ -211,7 +225,7 @@ class StreamQuery:
         self.options.check_streams([PlannedRules(planned)])
         watch = None if self.every is None else Watch(watcher, self.every, lambda: bool(self.spark.streams.active))
         texts = planned.frame()
-        return RuleMatches(with_variants(texts), texts, watcher, watch)
+        return RuleMatches(with_variants(texts), texts, watcher, watch, tuple(planned.reasons))
 
     @property
     def _run(self) -> RunOptions:
