@@ -175,10 +175,16 @@ class HeldRows:
     def key(self) -> np.ndarray:
         return np.zeros(0, np.int64) if self.rows is None else self.rows.key
 
-    def joined(self, events: EventBatch) -> EventBatch:
-        """Held rows and new rows together, contiguous by key, held rows first. `keep` or `forget` must follow."""
-        self.kept.extend(len(events))
-        events = EventBatch(events.table, owned(events.key), owned(events.time), events.known)
+    def joined(self, events: EventBatch, last: bool = False) -> EventBatch:
+        """Held rows and new rows together, contiguous by key, held rows first. `keep` or `forget` must follow; last:
+        `forget`."""
+        if len(self) == 0 and last:
+            self.kept.select(np.zeros(0, np.int64))
+        else:
+            self.kept.extend(len(events))
+        key, time = owned(events.key), owned(events.time)
+        if key is not events.key or time is not events.time:
+            events = EventBatch(events.table, key, time, events.known)
         if len(self) == 0:
             return events
         assert self.rows is not None

@@ -56,7 +56,7 @@ class AggregatedMatcher:
         self._report = AggregatedReport()
 
     def feed(self, events: EventBatch, until: int) -> Iterator[pa.Table]:
-        together = self.state.held.joined(events)
+        together = self.state.held.joined(events, until == END_OF_TIME)
         decided = self._decided(until)
         if len(together):
             prepared = prepare_aggregated(self.plan, self.needs, together.table, together.key, together.known)

@@ -9,6 +9,7 @@ between any two rounds.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -58,9 +59,10 @@ class EventPatternMatcher:
 
     def matches_in(self, events: EventBatch, until: int) -> Iterator[tuple[EventBatch, FoundMatches]]:
         """The matches of a feed as lists of events, round by round, each with the batch that its rows are of."""
-        together = self.state.held.joined(events)
+        together = self.state.held.joined(events, until == END_OF_TIME)
         if len(together):
-            arrays = prepare_events(self.plan, self.needs, together.table, together.key, together.known)
+            needs = self.needs if together.known is None else self._needs_of_known
+            arrays = prepare_events(self.plan, needs, together.table, together.key, together.known)
             start = self._starts(together)
             if isinstance(self.search, ImpreciseSearch):
                 self.search.begin(together, start)
@@ -76,6 +78,11 @@ class EventPatternMatcher:
             self.state.hold(together, start, arrays, until)
         if until != END_OF_TIME:
             self.state.done = max(self.state.done, until)
+
+    @cached_property
+    def _needs_of_known(self) -> Needs:
+        """Where it is known which variables events qualify for."""
+        return event_needs(self.plan, local=False)
 
     def finish(self) -> Iterator[pa.Table]:
         yield from self.feed(EventBatch.empty(self.spec.input_schema, self.spec.input_columns), END_OF_TIME)

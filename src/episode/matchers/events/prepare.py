@@ -68,8 +68,8 @@ def _at_row(expression: Expression) -> Expression:
     return expression
 
 
-def event_needs(plan: EventPlan) -> Needs:
-    """What a plan needs of a batch; computed once per plan."""
+def event_needs(plan: EventPlan, local: bool = True) -> Needs:
+    """What a plan needs of a batch; computed once per plan. local: also for conditions on single events?"""
     columns: dict[str, str] = {}
     null_tests: dict[str, None] = {}
     constants: dict[tuple[str, object], None] = {}
@@ -92,10 +92,10 @@ def event_needs(plan: EventPlan) -> Needs:
                         computed[argument] = None
                     read(argument)
 
-    for parts in plan.local.values():
+    for parts in plan.local.values() if local else ():
         for part in parts:
             read(part)
-    for expression in _conditions(plan):
+    for expression in conditions_of(plan):
         read(expression)
         comparison = comparison_of(expression)
         if comparison is not None:
@@ -105,7 +105,8 @@ def event_needs(plan: EventPlan) -> Needs:
     return Needs(columns, tuple(null_tests), tuple(constants), tuple(computed), tuple(words))
 
 
-def _conditions(plan: EventPlan) -> list[Expression]:
+def conditions_of(plan: EventPlan) -> list[Expression]:
+    """All conditions but those on single events."""
     tests: list[JoinTest] = list(plan.tests)
     for parts in (*plan.absent_tests.values(), *plan.group_tests.values()):
         tests += parts
@@ -209,14 +210,14 @@ def prepare_events(
     """Encode the columns, evaluate what concerns single rows and is not known, and lower the rest."""
     lanes = encode(table, needs.columns, needs.null_tests, needs.constants, needs.room, needs.words)
     assembler = Assembler(lanes)
-    assembler.number_runnings(_conditions(plan))
+    assembler.number_runnings(conditions_of(plan))
     computed = [(expression, assembler.program(expression)) for expression in needs.computed]
     every = [(number, part) for number, name in enumerate(plan.variables) for part in plan.local[name]]
     local = every if known is None else []
     local_program = assembler.program_of_all([part for _, part in local])
     programs = {
         expression: assembler.program(expression)
-        for expression in dict.fromkeys(_conditions(plan))
+        for expression in dict.fromkeys(conditions_of(plan))
         if comparison_of(expression) is None
     }
     for test in _tests(plan):

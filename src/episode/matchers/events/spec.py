@@ -11,6 +11,7 @@ from episode.matchers.demand import Demand, demand_of
 from episode.matchers.events.clock import MOST_POINTS, WIDEST
 from episode.matchers.events.construct import BUFFER
 from episode.matchers.events.matcher import EventPatternMatcher
+from episode.matchers.events.prepare import conditions_of
 from episode.matchers.events.rounds import ROUND_ROWS
 from episode.matchers.events.search import MOST_RECORDS
 from episode.matchers.fingerprint import column_types, fingerprint
@@ -20,6 +21,7 @@ from episode.matchers.screen import Screen, screen_of
 from episode.plan.events.cost import PhysicalPlan
 from episode.plan.events.plan import EventPlan, Strategy
 from episode.plan.events.required import required_events
+from episode.plan.reading import columns_read, expressions_of
 
 
 @dataclass(frozen=True)
@@ -86,6 +88,15 @@ class EventPatternSpec:
             return None
         sparse = plan.strategy in (Strategy.ANY, Strategy.NEXT)
         return demand_of(plan.variables, (plan.local[name] for name in plan.variables), required_events(plan), sparse)
+
+    @property
+    def columns_beyond(self) -> tuple[str, ...]:
+        """The columns that are read of events whose variables are known."""
+        plan = self.plan
+        read = columns_read(expressions_of(conditions_of(plan), plan.measures), plan.measures)
+        times = [plan.times.end, *([plan.times.start] if plan.times.start else [])]
+        wanted = {*plan.keys, *times, *read}
+        return tuple(name for name in plan.input_columns if name in wanted)
 
     @property
     def output_schema(self) -> pa.Schema:

@@ -113,7 +113,8 @@ class RowPatternMatcher:
             yield from self._go_on(EventBatch(events.table, owned(events.key), owned(events.time)), until)
         else:
             self._join()
-            yield from self._advance(self.state.held.joined(events), until, final=until == END_OF_TIME)
+            final = until == END_OF_TIME
+            yield from self._advance(self.state.held.joined(events, final), until, final)
 
     def finish(self) -> Iterator[pa.Table]:
         self._join()

@@ -28,13 +28,15 @@ _EVERY = np.uint64(2**64 - 1)
 
 @dataclass(frozen=True)
 class Asked:
-    """A demand whose classes are numbered among those of all patterns. columns: those that its patterns read."""
+    """A demand whose classes are numbered among those of all patterns. columns: those that its patterns read; beyond:
+    those that they read beyond the conditions of classes, which is enough where nothing is held."""
 
     classes: tuple[int, ...]
     conditional: tuple[bool, ...]
     required: tuple[tuple[int, ...], ...]
     sparse: bool
     columns: tuple[str, ...]
+    beyond: tuple[str, ...]
 
 
 class RuleBatches:
@@ -64,10 +66,10 @@ class RuleBatches:
         if rows is None:
             bits = self._bits(asked, None)
             lanes, computed = self._shared() if shares else (None, {})
-            return EventBatch(events.table, events.key, events.time, Known(bits, lanes, computed))
+            return events.knowing(Known(bits, lanes, computed), asked.columns)
         if len(rows) == 0:
             return None
-        table = take(events.table.select(asked.columns), rows)
+        table = take(events.table.select(asked.beyond if whole else asked.columns), rows)
         return EventBatch(table, events.key[rows], events.time[rows], Known(self._bits(asked, rows)))
 
     def _rows(self, asked: Asked, whole: bool) -> np.ndarray | None:

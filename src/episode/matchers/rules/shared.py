@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from episode.matchers.demand import Demand
@@ -61,7 +61,7 @@ def _numbered(
     specs: Sequence[MatcherSpec], demands: Sequence[Demand | None], index: ClassIndex
 ) -> tuple[tuple[Asked, ...], list[int | None]]:
     """The distinct demands, and the number of each rule's own."""
-    found: dict[Any, tuple[int, Demand, dict[str, None]]] = {}
+    found: dict[Any, _Demanded] = {}
     numbers: list[int | None] = []
     numbered = iter(index.numbered)
     for spec, demand in zip(specs, demands, strict=True):
@@ -69,11 +69,20 @@ def _numbered(
             numbers.append(None)
             continue
         which = next(numbered), demand.required, demand.sparse
-        number, _, columns = found.setdefault(which, (len(found), demand, {}))
-        columns.update(dict.fromkeys(spec.input_columns))
-        numbers.append(number)
+        one = found.setdefault(which, _Demanded(len(found), demand))
+        one.columns.update(dict.fromkeys(spec.input_columns))
+        one.beyond.update(dict.fromkeys(getattr(spec, "columns_beyond", spec.input_columns)))
+        numbers.append(one.number)
     asked = [
-        Asked(classes, tuple(map(bool, demand.classes)), required, sparse, tuple(columns))
-        for (classes, required, sparse), (_, demand, columns) in found.items()
+        Asked(classes, tuple(map(bool, one.demand.classes)), required, sparse, tuple(one.columns), tuple(one.beyond))
+        for (classes, required, sparse), one in found.items()
     ]
     return tuple(asked), numbers
+
+
+@dataclass
+class _Demanded:
+    number: int
+    demand: Demand
+    columns: dict[str, None] = field(default_factory=dict)
+    beyond: dict[str, None] = field(default_factory=dict)

@@ -52,7 +52,7 @@ class SituationPatternMatcher:
 
     def matches_in(self, events: EventBatch, until: int) -> Iterator[tuple[Feed, np.ndarray, np.ndarray]]:
         """The matches of a feed, as `Output.table` takes them."""
-        together = self.state.pending.joined(events)
+        together = self.state.pending.joined(events, until == END_OF_TIME)
         if len(together) == 0:
             return
         feed = prepare_feed(self.plan, self._needs, self.spec.input_schema, self.state.symbols, together, until)

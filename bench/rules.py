@@ -1,0 +1,179 @@
+"""`make bench-rules`: 1, 10, 100 and 500 rules over one table, together and as separate queries.
+
+1. Rules together: `episode.match_all`, from Parquet to noop, with the results of all rules as VARIANT.
+2. Separate queries, one after the other in the same session: some of the 100 rules, each over the whole table; the time
+   of all of them is extrapolated from these, and measured whole on a smaller table.
+3. On a small table every rule gives what it gives alone.
+All in one Spark session on two cores.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import episode
+from bench.harness import Report, Taken, local_session, say, seconds_of, verdict
+from bench.payments import GIVEN, payments, rules
+
+ROWS, ACCOUNTS_PER_ROW = 20_000_000, 1_000
+COUNTS = (1, 10, 100, 500)
+AT_MOST_TIMES_ONE = 12
+RUNS = {1: 3, 10: 2, 100: 2, 500: 1}
+ALONE = 10
+"""Rules that are also run alone over the whole table, of every shape."""
+SMALL = 20
+"""The smaller table has so many times fewer rows."""
+PACKAGES = ("pyspark", "pyarrow", "numpy", "numba")
+
+
+def main() -> None:
+    arguments = _arguments()
+    spark = local_session()
+    path = _table(arguments.rows)
+    small_rows = max(100_000, arguments.rows // SMALL)
+    small = _table(small_rows)
+    say(f"the same matches on {small_rows:,} rows")
+    checked = _compare(spark, small)
+    say(f"{arguments.rows:,} rows")
+    _together(spark, path, 10)  # the first run starts workers, and reads the files
+    together: dict[int, Taken] = {}
+    ones: list[float] = []
+    for count in COUNTS:
+        together[count] = Taken()
+        for _ in range(RUNS[count]):
+            wall, cores = seconds_of(lambda count=count: _together(spark, path, count))
+            say(f"{count} rules: {wall:.2f} s, {cores:.2f} s of cores")
+            together[count].wall.append(wall)
+            together[count].cores.append(cores)
+    alone = _alone(spark, path, _spread(rules(100), ALONE))
+    ones = sorted(alone.wall)
+    say(f"100 rules over {small_rows:,} rows, together and apart")
+    small_together, _ = seconds_of(lambda: _together(spark, small, 100))
+    small_apart = _alone(spark, small, rules(100))
+    matches = _counted(spark, path, 100)
+    plan = episode.match_all(str(path), rules(100), spark=spark, **GIVEN).explain()
+    _report(arguments, together, ones, (small_rows, small_together, sum(small_apart.wall)), checked, matches, plan)
+    spark.stop()
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rows", type=int, default=ROWS)
+    parser.add_argument("--name", default="rules", help="of the report")
+    return parser.parse_args()
+
+
+def _table(rows: int) -> Path:
+    return payments(rows, max(10, rows // ACCOUNTS_PER_ROW))
+
+
+def _together(spark: Any, path: Path, count: int) -> None:
+    chosen = rules(count)
+    given = GIVEN
+    matches = episode.match_all(str(path), chosen, spark=spark, **given)
+    matches.frame.write.format("noop").mode("overwrite").save()
+
+
+def _alone(spark: Any, path: Path, chosen: dict[str, str]) -> Taken:
+    """Each rule as a query of its own."""
+    taken = Taken()
+    for name, text in chosen.items():
+        wall, cores = seconds_of(lambda text=text: _one(spark, path, text).write.format("noop").mode("overwrite").save())
+        say(f"{name} alone: {wall:.2f} s")
+        taken.wall.append(wall)
+        taken.cores.append(cores)
+    return taken
+
+
+def _one(spark: Any, path: Path, text: str) -> Any:
+    given: dict[str, str] = {}
+    if text.startswith("PATTERN"):
+        given = GIVEN
+    elif text.startswith("DEFINE"):
+        given = {name: GIVEN[name] for name in ("time", "key")}
+    return episode.match(str(path), text, spark=spark, **given)
+
+
+def _spread(chosen: dict[str, str], count: int) -> dict[str, str]:
+    """Some of the rules, of every shape."""
+    names = list(chosen)
+    step = len(names) // count
+    return {names[at * step + at % step]: chosen[names[at * step + at % step]] for at in range(count)}
+
+
+def _compare(spark: Any, path: Path) -> int:
+    """How many matches 24 rules have; fails where one of them gives something else among the others than alone."""
+    chosen = rules(24)
+    matches = episode.match_all(str(path), chosen, spark=spark, **GIVEN).persist()
+    total = 0
+    for name, text in chosen.items():
+        among, alone = (sorted(map(str, one.collect())) for one in (matches.of(name), _one(spark, path, text)))
+        if among != alone:
+            raise SystemExit(f"{name} gives {len(among):,} matches among others, and {len(alone):,} alone.")
+        total += len(alone)
+    matches.unpersist()
+    return total
+
+
+def _counted(spark: Any, path: Path, count: int) -> int:
+    return episode.match_all(str(path), rules(count), spark=spark, **GIVEN).frame.count()
+
+
+def _report(
+    arguments: argparse.Namespace,
+    together: dict[int, Taken],
+    ones: list[float],
+    small: tuple[int, float, float],
+    checked: int,
+    matches: int,
+    plan: str,
+) -> None:
+    one = together[1].median
+    ratio = together[100].median / one
+    small_rows, small_together, small_apart = small
+    page = Report(arguments.name, "Many rules over one table")
+    page.text(
+        f"{arguments.rows:,} events of {arguments.rows // ACCOUNTS_PER_ROW:,} accounts in Parquet, in order of time: 16 "
+        "kinds of events, amounts, countries. Rules of six shapes take turns (sequences of two and three kinds with "
+        "thresholds, with a negation; row patterns over amounts and kinds; situations), each with kinds, thresholds and "
+        f"windows of its own. 100 rules have {matches:,} matches. From Parquet to noop, Spark on local[2]; medians of "
+        f"{', '.join(f'{RUNS[count]} runs of {count}' for count in COUNTS)}; planning is included.",
+        f"On {small_rows:,} rows, 24 rules were compared: each gives the same among the others as alone ({checked:,} "
+        "matches).",
+    )
+    page.heading("Together")
+    page.table(
+        ["rules", "time", "of all cores", "of the time of one", "for each rule"],
+        [
+            [
+                count,
+                str(taken),
+                f"{taken.median_cores:.1f} s",
+                f"{taken.median / one:.1f}×",
+                f"{taken.median / count:.2f} s",
+            ]
+            for count, taken in together.items()
+        ],
+    )
+    met = verdict(ratio <= AT_MOST_TIMES_ONE)
+    page.text(f"100 rules take {ratio:.1f} times the time of one; the target is at most {AT_MOST_TIMES_ONE}: {met}.")
+    page.heading("As separate queries")
+    mean = sum(ones) / len(ones)
+    page.text(
+        f"{len(ones)} of the 100 rules, of every shape, each over the whole table: {ones[0]:.2f} – {ones[-1]:.2f} s, "
+        f"{mean:.2f} s on average. **Extrapolated** to 100 of them: {100 * mean:,.0f} s, "
+        f"{100 * mean / together[100].median:.1f} times the time of the 100 rules together.",
+        f"Measured, on {small_rows:,} rows: 100 separate queries take {small_apart:.1f} s, together {small_together:.1f} "
+        f"s ({small_apart / small_together:.1f} times).",
+    )
+    page.heading("What is shared")
+    shown = [line for line in plan.splitlines() if not line.startswith("    ") or line.startswith("      (")]
+    head = plan.splitlines()[: next((at for at, line in enumerate(plan.splitlines()) if line.startswith("  rule ")), 0)]
+    page.text("`explain()` of 100 rules begins with:", "\n".join(["```", *(head or shown), "```"]))
+    page.write(packages=PACKAGES)
+
+
+if __name__ == "__main__":
+    main()
