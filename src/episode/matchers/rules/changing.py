@@ -144,8 +144,7 @@ class ChangingMatcher:
         for rule, place in zip(rules, shared.places, strict=True):
             own: EventBatch | None = feed.events
             if batches is not None and place.asked is not None and not rule.spec.derives:
-                final = feed.until == END_OF_TIME and rule.is_new
-                own = batches.of(place.asked, shared.asked[place.asked], final, place.shares)
+                own = batches.of(place.asked, shared.asked[place.asked], False, place.shares)
             if own is None or len(own) == 0:
                 if rule.is_new:
                     continue
