@@ -3,7 +3,7 @@
 
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: bench-live bench-live-input bench-pcq bench-pcq-buffer bench-pcq-recency bench-pcq-cache bench-pcq-order bench-pcq-ticks bench-pcq-spark bench-pcq-stream help setup demo demo-live test test-live test-see coverage test-long test-kafka test-s3 docs lint types unit bench-rows bench-slices bench-scans bench-kernel bench-local bench-plots bench-startup bench-flink bench-trino bench-esper bench-growth bench-stream bench-zstream bench-zstream-selectivity bench-zstream-rates bench-zstream-plans bench-zstream-adaptation bench-zstream-negation bench-zstream-web bench-zstream-speed bench-sase bench-sase-selectivity bench-sase-window bench-sase-classes bench-sase-breakdown bench-sase-collapsed bench-sase-aggregates bench-sase-imprecise bench-sase-confidence bench-sase-study bench-sase-spark bench-tpstream bench-tpstream-drivers bench-tpstream-window bench-tpstream-patterns bench-tpstream-latency bench-tpstream-plans bench-tpstream-adaptation bench-tpstream-speed bench-tpstream-spark bench-store bench-store-spark test-sparks test-lakehouse test-kill test-live-kills clean
+.PHONY: bench-live bench-live-input bench-pcq bench-pcq-buffer bench-pcq-recency bench-pcq-cache bench-pcq-order bench-pcq-ticks bench-pcq-spark bench-pcq-stream help setup demo demo-live test test-live test-see coverage test-long test-kafka test-s3 docs lint types unit bench-rows bench-slices bench-scans bench-kernel bench-local bench-plots bench-startup bench-flink bench-trino bench-esper bench-growth bench-stream bench-zstream bench-zstream-selectivity bench-zstream-rates bench-zstream-plans bench-zstream-adaptation bench-zstream-negation bench-zstream-web bench-zstream-speed bench-sase bench-sase-selectivity bench-sase-window bench-sase-classes bench-sase-breakdown bench-sase-collapsed bench-sase-aggregates bench-sase-imprecise bench-sase-confidence bench-sase-study bench-sase-spark bench-tpstream bench-tpstream-drivers bench-tpstream-window bench-tpstream-patterns bench-tpstream-latency bench-tpstream-plans bench-tpstream-adaptation bench-tpstream-speed bench-tpstream-spark bench-store bench-store-spark test-sparks test-lakehouse test-kill test-live-kills clean bench-rules-stream
 
 BIN := .venv/bin
 # Spark's workers use the interpreter of .venv, and Java is found where it usually lives.
@@ -109,6 +109,9 @@ bench-growth: setup  ## how cost grows with rows and keys
 
 bench-stream: setup  ## micro-batches: throughput, latency, windows, state
 	$(RUN) $(BIN)/python -m bench.stream
+
+bench-rules-stream: setup  ## rules that are added, replaced and removed while a stream of 100 runs
+	$(RUN) $(BIN)/python -m bench.rules_stream
 
 bench-store-spark: setup  ## stream stores: envelopes packed by readers against rows
 	$(RUN) $(BIN)/python -m bench.store_spark
@@ -230,13 +233,15 @@ bench-tpstream-spark: setup  ## 20 million reports of cars against Spark's sort
 bench-store: setup  ## stream stores: appending, archiving, reading, against plain Parquet files
 	$(RUN) $(BIN)/python -m bench.store
 
-test-kill: setup  ## kill a query twenty times, and all processes of a stream store ten times; nothing is lost or repeated
+test-kill: setup  ## kill a query twenty times, rules that change and all processes of a stream store ten times; nothing is lost or repeated
 	$(RUN) $(BIN)/python -m tests.kill.run
+	$(RUN) $(BIN)/python -m tests.kill.rules
 	$(RUN) $(BIN)/python -m tests.kill.store_and_query
 	$(RUN) $(BIN)/python -m tests.kill.store --seconds 60
 
 test-live-kills: setup  ## kill the tasks of a live query, and its producer, two hundred times; every match is out once
 	$(RUN) $(BIN)/python -m tests.kill.live --kills 200
+	$(RUN) $(BIN)/python -m tests.kill.live_rules --kills 100
 
 clean:  ## remove .venv, caches, taken jars, benchmark inputs and what Spark leaves
 	rm -rf .venv .venv-sparks bench/.flink-venv bench/.trino bench/.esper bench/data build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis tests/kafka/jars tests/lakehouse/jars tests/s3/jars spark-warehouse metastore_db derby.log

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         sql,
         sql_local,
         start,
+        start_rules,
         why_not,
     )
     from episode.methods import install, matching
@@ -76,6 +77,7 @@ __all__ = [
     "sql",
     "sql_local",
     "start",
+    "start_rules",
     "streams",
     "why_not",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from os import PathLike
+from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from episode.queries.live_output import Into
     from episode.queries.rules.binding import RuleSet
     from episode.queries.rules.local import LocalMatches
-    from episode.queries.rules.matching import Matches
     from episode.queries.rules.rule import Rules
     from episode.queries.why_not import WhyNot
     from episode.spark.live_query import LiveQuery
@@ -174,6 +173,43 @@ def start(
     return start_live(text, session_of(spark, {}), into, options_of(options), arguments, wishes)
 
 
+def start_rules(
+    stream: str,
+    rules: Rules,
+    args: Mapping[str, object] | None = None,
+    *,
+    into: Into,
+    key: str | Sequence[str] = (),
+    type_column: str | None = None,
+    strategy: str | None = None,
+    spark: SparkSession | None = None,
+    input: str = "adaptive",
+    checkpoint: str | PathLike[str] | None = None,
+    tasks: int | None = None,
+    name: str | None = None,
+    options: Options | None = None,
+    look_every: float | str | None = "1 second",
+    snapshot_every: float | str | None = None,
+    metrics_port: int | None = None,
+) -> LiveQuery:
+    """Start rules over a declared stream in live tasks; they may change while these run.
+
+    Returns the handle that `start` returns; its `rules()` is a table of the rules' versions, with the event times from
+    which each is active. rules: as in `match_all`, looked at every `look_every`. key, type_column, strategy: of
+    all rules (default: the stream's KEY). All other arguments: as in `start`. When a change takes effect is agreed by
+    all tasks, and written into the checkpoint, before one of them is beyond that time.
+    """
+    from episode.queries.rules.live import start_rules as started
+    from episode.queries.starting import Wishes
+
+    wishes = Wishes(input, checkpoint, tasks, name, None, None, snapshot_every, metrics_port)
+    given = Given(None, None, keys_of(key), type_column, strategy)
+    session = session_of(spark, {})
+    return started(
+        text_of(stream), rules, given, session, into, options_of(options), arguments_of(args), wishes, look_every
+    )  # fmt: skip
+
+
 def _statement(
     text: str,
     args: Mapping[str, object] | None,
@@ -243,8 +279,10 @@ def match_all(
     width: Length | None = None,
     spark: SparkSession | None = None,
     options: Options | None = None,
-) -> Matches:
-    """Find many patterns in one table, which is read once; returns their matches, lazily.
+    log: str | PathLike[str] | None = None,
+    look_every: float | str | None = "1 second",
+) -> Any:
+    """Find many patterns in one table or stream, which is read once; returns their matches, lazily.
 
     rules: a folder of `.sql` and `.pattern` files, a dict of names and texts, or a table (name, text, enabled). A text is
     what `match` takes, MATCH_RECOGNIZE ( … ) among it, or SELECT columns FROM events with one pattern.
@@ -252,9 +290,24 @@ def match_all(
     or JSON where Spark has none); `of(rule)`, the matches of one rule, typed as the rule alone gives them; `explain()`.
     All other arguments are those of `match`, for the rules that have a use for them; args: of all rules together.
     What is wrong with rules is raised for all of them together, as an EpisodeRulesError.
+
+    Over a stream (a streaming DataFrame) rules may change while it runs: they are looked at every `look_every` (None:
+    only by `look()`), and what has changed takes effect with the next micro-batch. The result then has `writeStream`,
+    `frame`, `of(rule)` and `rules()`, a table of the rules' versions with the event times from which each is active.
+    All rules are partitioned by `key` and ordered by `time`. log: a directory for the versions of rules, beside the
+    stream's checkpoint. A text that is no rule is reported, and leaves the others running.
     """
     from episode.queries.rules.matching import RulesQuery
 
+    if getattr(events, "isStreaming", False):
+        from episode.queries.rules.streaming import over_stream
+
+        given = given_of(time, start, key, type_column, strategy, detect, granularity, probabilities, width)
+        return over_stream(events, rules, given, options_of(options), arguments_of(args), log, look_every)
+    if log is not None:
+        raise EpisodeAnalysisError(
+            f"log={fspath(log)!r} is for rules over a stream; these are over a table.", hint="Leave it out."
+        )
     given = given_of(time, start, key, type_column, strategy, detect, granularity, probabilities, width)
     return RulesQuery(events, _rule_set(rules, given, options, args), spark).planned()
 

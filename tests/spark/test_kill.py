@@ -18,6 +18,16 @@ def test_a_killed_query_loses_and_repeats_nothing() -> None:
 
 
 @pytest.mark.live
+def test_rules_that_change_while_their_stream_is_killed_lose_and_repeat_nothing() -> None:
+    """`make test-kill` does it ten times."""
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.kill.rules", "--kills", "2"], stdout=subprocess.PIPE, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout
+    assert "0 lost, 0 wrong or repeated" in done.stdout
+
+
+@pytest.mark.live
 def test_a_stream_store_whose_processes_are_killed_loses_and_repeats_nothing() -> None:
     """`make test-kill` does it ten times."""
     done = subprocess.run(

@@ -143,6 +143,7 @@ class TaskDescription:
     finish: the result's columns from the matcher's; None: they are the same.
     checkpoint: a directory that all tasks reach. query: the id of the live query, kept in the checkpoint.
     fingerprint: what the checkpoint belongs to: the query, the values of its parameters, its streams.
+    rule_log: where the rules are that the spec runs, if it runs rules that change.
     """
 
     spec: MatcherSpec
@@ -156,3 +157,4 @@ class TaskDescription:
     task: int
     tasks: int
     options: TaskOptions = TaskOptions()
+    rule_log: str | None = None

@@ -24,11 +24,14 @@ from episode.live.handling import InputSource, open_source
 from episode.live.outgoing import Found, Outgoing
 from episode.live.progress import Progress, progress_path, write_progress
 from episode.live.protocol import LiveInput, LiveSink, Position, Slice, TaskDescription, has_reached
+from episode.live.rule_changes import TaskRules
 from episode.matchers.columns import from_bytes, plain
-from episode.matchers.live import NO_WATERMARK, Arrived, LiveShard
+from episode.matchers.live import NO_WATERMARK, Arrived, Envelope, LiveShard
 
 LOOKS = 0.04
 """Seconds after which a task looks whether it shall stop."""
+AGREES = 0.005
+"""Seconds between two looks while it is open when a change of rules takes effect."""
 SAYS = 0.5
 """Seconds between two words on its progress."""
 SWITCHES = 0.0005
@@ -58,12 +61,15 @@ class LiveTask:
         self.progress = Progress(description.task)
         rules = replace(description.rules, of_matches=True, keep_late=self.options.late_path is not None)
         self.shard = LiveShard(description.spec, rules)
+        log = description.rule_log
+        self.rules = None if log is None else TaskRules(log, description.query, description.task)
         self.position: Position = {}
         self._late: list[pa.Table] = []
         self._snapshot = 0
         self._saving: Future[None] | None = None
         self._is_first = True
         self._looked = self._said = self._kept = 0.0
+        self._ruled, self._may_go_on = 0.0, False
 
     # ---- life ----------------------------------------------------------------------------------------
 
@@ -91,6 +97,8 @@ class LiveTask:
             self._kept = self.clock.now()
             if not self.shard.ended:
                 yield from self._loop(input, outgoing, writer)
+            if self.rules is not None and self.shard.ended:
+                self.rules.end(self.shard)
             self._say(input, None)
             yield self.progress.as_dict()
 
@@ -98,7 +106,7 @@ class LiveTask:
         source = open_source(input, self.position, self.options, self.shard)
         try:
             while not self.shard.ended and not self._should_stop():
-                found = source.next(LOOKS)
+                found = source.next(LOOKS) if self._has_rules() else self._pause()
                 if found is not None:
                     self._step(found, outgoing)
                     source.window = self.progress.state_rows + self.progress.waiting_events
@@ -142,7 +150,7 @@ class LiveTask:
         size = 0
         any_staged = False
         envelopes = [Arrived(None, found.table, found.reached, found.source)] if found.rows else []
-        for table in self.shard.advance(envelopes, found.watermark):
+        for table in self._advanced(envelopes, found.watermark):
             if outgoing is None or not table.num_rows:
                 continue
             held.append(self._finished(table))
@@ -158,6 +166,23 @@ class LiveTask:
         matches = pa.concat_tables(held) if len(held) > 1 else held[0]
         return matches if matches.num_rows or any_staged else None
 
+    def _advanced(self, envelopes: list[Envelope], watermark: int) -> Iterator[pa.Table]:
+        if self.rules is None:
+            return self.shard.advance(envelopes, watermark)
+        return self.rules.advance(self.shard, envelopes, watermark)
+
+    def _has_rules(self) -> bool:
+        """May the task go on? Not while it is open when a change of its rules takes effect."""
+        now = self.clock.now()
+        if self.rules is None or (self._may_go_on and now - self._ruled < LOOKS):
+            return True
+        self._ruled = now
+        self._may_go_on = self.rules.look(self.shard)
+        return self._may_go_on
+
+    def _pause(self) -> None:
+        time.sleep(AGREES)
+
     def _finished(self, matched: pa.Table) -> pa.Table:
         finish = self.description.finish
         return matched if finish is None else finish(matched)
@@ -171,6 +196,8 @@ class LiveTask:
         self.progress.checkpoint_bytes = self.checkpoint.size
         if state.snapshot:
             self.shard.restore(state.chunks, state.watermark, state.ended, from_bytes)
+        if self.rules is not None:
+            self.rules.learn()
         return state
 
     def _replay(self, state: TaskState, input: LiveInput, sink: LiveSink) -> Position | None:

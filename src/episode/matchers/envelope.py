@@ -182,6 +182,23 @@ def call(shard: int) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=_ARROW_SCHEMA)
 
 
+_ORDERS = -(1 << 62)
+"""Origins of orders begin here; those of events are not negative."""
+
+
+def orders(shards: Sequence[int], number: int, blob: bytes) -> pa.RecordBatch:
+    """An order for each of these shards: what it says is in the bytes. Orders go by their numbers, before events."""
+    count = len(shards)
+    values = [list(shards), [None] * count, [None] * count, [_ORDERS + number] * count, [blob] * count]
+    columns = [pa.array(value, field.type) for value, field in zip(values, _ARROW_SCHEMA, strict=True)]
+    return pa.RecordBatch.from_arrays(columns, schema=_ARROW_SCHEMA)
+
+
+def are_orders(origins: np.ndarray) -> np.ndarray:
+    """bool: which envelopes are orders, by their origins."""
+    return origins < 0
+
+
 def unpack(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, pa.Table]]:
     """(shard, events) of each envelope."""
     for batch in batches:

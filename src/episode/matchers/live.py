@@ -75,6 +75,15 @@ class Counters:
     def as_dict(self) -> dict[str, int]:
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
+    def then(self, later: Counters) -> Counters:
+        """Of two steps, one after the other."""
+        both = {name: value + getattr(later, name) for name, value in self.as_dict().items()}
+        return Counters(**(both | {name: getattr(later, name) for name in STANDING}))
+
+
+STANDING = ("state_rows", "waiting_events", "live_keys", "skipped_keys")
+"""Counters that say how things stand, and do not add up."""
+
 
 @dataclass(frozen=True)
 class Step:

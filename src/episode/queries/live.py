@@ -76,6 +76,16 @@ def plan_live(
         return Planner(statement, catalog, options, arguments, utc).plan()
 
 
+def check_options(options: Options, languages: Sequence[Language[Any]]) -> None:
+    """Options that have a meaning for live tasks, and for patterns of these languages."""
+    default = Options()
+    for name, what in _REFUSED.items():
+        value = getattr(options, name)
+        if value != getattr(default, name):
+            raise EpisodeAnalysisError(f"Options({name}={value!r}) {what}.", hint="Leave it out.")
+    options.check_use(languages)
+
+
 @contextmanager
 def _hints_for_live() -> Iterator[None]:
     """What is said of runs in process, said of live tasks."""
@@ -323,12 +333,7 @@ class Planner:
 
     def check_options(self, languages: Sequence[Language[Any]]) -> None:
         """Options that have a meaning for live tasks, and for patterns of these languages."""
-        default = Options()
-        for name, what in _REFUSED.items():
-            value = getattr(self.options, name)
-            if value != getattr(default, name):
-                raise EpisodeAnalysisError(f"Options({name}={value!r}) {what}.", hint="Leave it out.")
-        self.options.check_use(languages)
+        check_options(self.options, languages)
 
     def stream(self, name: str, span: Span, archived: bool = False) -> Declaration:
         """The declared stream of a name. archived: or that whose archive has the name."""

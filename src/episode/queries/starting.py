@@ -92,7 +92,7 @@ def start_live(
     plan = plan_live(text, catalog, options, arguments, zone in UTC_NAMES)
     checkpoint = checkpoint_of(text, into, arguments, wishes.checkpoint, catalog)
     output = output_of(into, plan, catalog, checkpoint)
-    plan, input_ = with_partitions(plan), _input(plan, zone)
+    plan, input_ = with_partitions(plan), input_of(plan, zone)
     tasks = tasks_for(plan, wishes.tasks, tasks_of(checkpoint), slots(spark), running_tasks())
     how = wishes.options(plan)
     compile_here(spark, plan.spec, *([JSON] if isinstance(input_, KafkaInputs) else []))
@@ -110,6 +110,7 @@ def described(
     checkpoint: str,
     tasks: int,
     options: TaskOptions,
+    rule_log: str | None = None,
 ) -> tuple[TaskDescription, ...]:
     """All tasks of a query; the checkpoint is made, or checked."""
     identity = fingerprint(plan.fingerprint, output.words)
@@ -127,6 +128,7 @@ def described(
             task=number,
             tasks=tasks,
             options=options,
+            rule_log=rule_log,
         )
         for number in range(tasks)
     )
@@ -160,7 +162,7 @@ def with_partitions(plan: LivePlan) -> LivePlan:
         reader.close()
 
 
-def _input(plan: LivePlan, zone: str) -> InputDescription:
+def input_of(plan: LivePlan, zone: str) -> InputDescription:
     topics = [stream for stream in plan.streams if stream.declaration.using == "kafka"]
     if not topics:
         return StoreInputs(plan.streams)

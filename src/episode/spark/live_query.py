@@ -11,12 +11,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from threading import Event, Lock, Thread
-from typing import Any
+from typing import Any, Protocol
 from weakref import WeakSet
 
+import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from episode.errors import EpisodeDataError
+from episode.errors import EpisodeAnalysisError, EpisodeDataError
 from episode.live.checkpoint import held_alone, request_stop, withdraw_stop
 from episode.live.delivery import Delivery
 from episode.live.metrics import MetricsServer
@@ -36,11 +37,28 @@ RECENT = 100
 """Seconds between two progresses that are kept, and how many are."""
 
 
+class DrivenRules(Protocol):
+    """Rules of a live query, at the driver."""
+
+    def run(self, finished: Event) -> None:
+        """Look at them, and agree with the tasks on changes, until the query has ended."""
+        ...
+
+    def table(self) -> pa.Table:
+        """Every version of every rule, and what became of it."""
+        ...
+
+    def look(self) -> object:
+        """Look at them now."""
+        ...
+
+
 @dataclass(frozen=True)
 class LiveRun:
     """What a live query is started from.
 
     into: in words. numeric_time: whether event times are numbers. receiver: where the driver hands matches over.
+    rules: where the query runs rules that change, what the driver does about them.
     """
 
     descriptions: Sequence[TaskDescription]
@@ -49,6 +67,7 @@ class LiveRun:
     numeric_time: bool
     receiver: Delivery | None = None
     metrics_port: int | None = None
+    rules: DrivenRules | None = None
 
     @property
     def checkpoint(self) -> str:
@@ -121,6 +140,12 @@ class LiveQuery:
         """The port of 127.0.0.1 at which Prometheus finds the figures, if asked for."""
         return None if self._metrics is None else self._metrics.port
 
+    def rules(self) -> pa.Table:
+        """Of a query that runs rules: every version of every rule, and what became of it."""
+        if self._run.rules is None:
+            raise EpisodeAnalysisError("This live query runs one pattern, and no rules.")
+        return self._run.rules.table()
+
     def exception(self) -> Exception | None:
         """What ended the query, if that was an error."""
         return self._error
@@ -155,6 +180,8 @@ class LiveQuery:
         helpers = [Thread(target=self._watch, args=(finished,), daemon=True)]
         if self._run.receiver is not None:
             helpers.append(Thread(target=self._deliver, args=(finished,), daemon=True))
+        if self._run.rules is not None:
+            helpers.append(Thread(target=self._rule, args=(finished,), daemon=True))
         for helper in helpers:
             helper.start()
         LOGGER.info("%s runs in %d tasks, from %s", self._words, len(self._run.descriptions), self.checkpoint)
@@ -203,6 +230,15 @@ class LiveQuery:
         try:
             self._run.receiver.run(finished)
         except Exception as error:  # noqa: BLE001  # of a function of the user
+            self._fail(error)
+            self._stopping.set()
+            request_stop(self.checkpoint)
+
+    def _rule(self, finished: Event) -> None:
+        assert self._run.rules is not None
+        try:
+            self._run.rules.run(finished)
+        except Exception as error:  # noqa: BLE001  # tasks would wait for ever
             self._fail(error)
             self._stopping.set()
             request_stop(self.checkpoint)

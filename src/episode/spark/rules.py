@@ -58,9 +58,7 @@ def plan_rules(
     few = run.shards is None and estimate is not None and estimate <= ONE_TASK_BYTES
     budget = run.shard_bytes or DEFAULT_BUDGET
     shards = tuple(
-        one_shard(group.input_order, cores)
-        if few
-        else plan_shards(group.input_order, size, cores, budget, run.shards)
+        one_shard(group.input_order, cores) if few else plan_shards(group.input_order, size, cores, budget, run.shards)
         for group in groups
     )
     return GroupedBatch(spark, selected, schema, groups, scan, shards, budget, reason)

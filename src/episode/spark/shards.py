@@ -127,14 +127,22 @@ class ShardProcessor(StatefulProcessor):
         self._check(head)
         shard, chunks = self._shard(head)
         milliseconds = times.getCurrentWatermarkInMs()
-        watermark = self.rules.clock.watermark(milliseconds) if milliseconds > 0 else NO_WATERMARK
-        for matches in shard.advance([(blob, self.opened(blob)) for blob in blobs], watermark):
+        for matches in shard.advance([(blob, self.opened(blob)) for blob in blobs], self._watermark(times)):
             yield from _blobs(number, matches)
         if shard.late is not None and self.rules.late_path is not None:
-            name = late_file(_query_id(), self.rules.name, self.fingerprint, number, head.steps)
+            name = late_file(query_id(), self.rules.name, self.fingerprint, number, head.steps)
             _write_late(plain(shard.late), self.rules.late_path, name)
+        self._stepped(number, shard)
         self._save(shard, chunks, head, milliseconds, fired)
         yield pd.DataFrame([{"shard": number, "blob": None, **shard.counters.as_dict()}])
+
+    def _watermark(self, times: TimerValues) -> int:
+        """In units of event time."""
+        milliseconds = times.getCurrentWatermarkInMs()
+        return self.rules.clock.watermark(milliseconds) if milliseconds > 0 else NO_WATERMARK
+
+    def _stepped(self, number: int, shard: LiveShard) -> None:
+        """All matches of a step are out; its state is written next."""
 
     def _check(self, head: _Head) -> None:
         if head.format != HEAD_VERSION:
@@ -223,7 +231,7 @@ def late_file(query: str, pattern: str, fingerprint: str, shard: int, step: int)
     return f"late-{query}-{which}-{shard:05d}-{step:012d}.parquet"
 
 
-def _query_id() -> str:
+def query_id() -> str:
     """Spark's id of the streaming query that this task belongs to."""
     task = TaskContext.get()
     query = None if task is None else task.getLocalProperty(_QUERY_ID)

@@ -92,7 +92,7 @@ class Stream:
         matched = (
             envelopes.select("shard", "origin", "blob")
             .groupBy("shard")
-            .transformWithStateInPandas(ShardProcessor(self.spec, self.rules), OUTPUT, "append", "EventTime")
+            .transformWithStateInPandas(self._processor(), OUTPUT, "append", "EventTime")
         )
         observed = matched.observe(
             self.metrics,
@@ -101,6 +101,9 @@ class Stream:
         schema = carry.travel_schema(self.spec.output_schema)
         blobs = observed.select(F.col("blob").alias(mark(self._reported_within, self._settled)))
         return carry.decode(blobs.mapInArrow(open_matches, schema), self.spec.output_schema)
+
+    def _processor(self) -> ShardProcessor:
+        return ShardProcessor(self.spec, self.rules)
 
     def _envelopes(self) -> DataFrame:
         packing = Packing(self.spec.input_order, self.rules.shards)

@@ -44,7 +44,7 @@ class RulesQuery:
         if frame.isStreaming:
             raise EpisodeUnsupportedError(
                 "match_all is over a table; these events are a stream.",
-                hint="Run each rule over the stream with episode.match.",
+                hint="Give the stream to match_all itself.",
             )
         self.rules.options.check_streams([])
         from episode.spark.schema import input_schema

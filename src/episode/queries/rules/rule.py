@@ -33,6 +33,16 @@ class Rule:
 
 def rules_of(given: Rules) -> tuple[Rule, ...]:
     """The rules that are enabled, in order."""
+    found = all_rules(given)
+    enabled = tuple(rule for rule in found if rule.enabled)
+    if not enabled:
+        none = "There are no rules." if not found else f"None of the {len(found)} rules is enabled."
+        raise EpisodeAnalysisError(none, hint=FORMS)
+    return enabled
+
+
+def all_rules(given: Rules) -> list[Rule]:
+    """All rules, in order; there may be none."""
     if isinstance(given, (str, PathLike)):
         found = _in_folder(Path(fspath(given)))
     elif isinstance(given, Mapping):
@@ -42,11 +52,7 @@ def rules_of(given: Rules) -> tuple[Rule, ...]:
     else:
         found = _in_table(given)
     _check_names(found)
-    enabled = tuple(rule for rule in found if rule.enabled)
-    if not enabled:
-        none = "There are no rules." if not found else f"None of the {len(found)} rules is enabled."
-        raise EpisodeAnalysisError(none, hint=FORMS)
-    return enabled
+    return found
 
 
 def _rule(name: object, text: object, enabled: object = True, origin: str | None = None) -> Rule:

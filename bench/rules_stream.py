@@ -1,0 +1,151 @@
+"""`make bench-rules-stream`: rules over a stream of micro-batches; rules are added, replaced and removed while it runs.
+
+1. A stream of 100 rules: how long its micro-batches take, and how long those in which a rule is added, replaced or
+   removed; no micro-batch may take longer than 1.5 times the median.
+2. What that is made of: the state of the rules, and the matches.
+All in one Spark session on two cores, one file of events for each micro-batch.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import statistics
+import tempfile
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+
+import episode
+from bench.harness import Report, local_session, say, verdict
+from bench.payments import GIVEN, payments, rules
+from episode.spark.session import ROCKSDB, STATE_STORE
+
+RULES, ROWS, ACCOUNTS, BATCHES, WARM = 100, 40_000, 1_000, 40, 10
+SHARDS = 8
+DDL = "account int, ts timestamp, kind string, amount double, country string"
+AT_MOST = 1.5
+PACKAGES = ("pyspark", "pyarrow", "numpy", "numba")
+WHEN = {16: "added", 23: "replaced", 30: "removed", 35: "ten added"}
+"""After which micro-batch rules change, and how."""
+
+
+def main() -> None:
+    arguments = _arguments()
+    warnings.simplefilter("ignore", episode.EpisodeWarning)
+    spark = local_session()
+    spark.conf.set(STATE_STORE, ROCKSDB)
+    spark.conf.set("spark.sql.shuffle.partitions", "2")
+    with tempfile.TemporaryDirectory(prefix="episode-rules-") as place:
+        taken = run(spark, Path(place), arguments)
+    report(arguments, *taken)
+    spark.stop()
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rules", type=int, default=RULES)
+    parser.add_argument("--rows", type=int, default=ROWS, help="of a micro-batch")
+    parser.add_argument("--name", default="rules-stream", help="of the report")
+    return parser.parse_args()
+
+
+def run(spark: Any, place: Path, arguments: argparse.Namespace) -> tuple[list[dict[str, Any]], dict[int, str]]:
+    """The progress of every micro-batch, and what happened to the rules with which of them."""
+    table = ds.dataset(payments(arguments.rows * BATCHES, ACCOUNTS)).to_table()
+    (place / "in").mkdir()
+    (place / "rules").mkdir()
+    known = rules(arguments.rules + 12)
+    names = list(known)
+    for name in names[: arguments.rules]:
+        (place / "rules" / f"{name}.pattern").write_text(known[name])
+    reader = spark.readStream.schema(DDL).option("maxFilesPerTrigger", 1)
+    matches = episode.match_all(
+        reader.parquet(str(place / "in")), place / "rules", log=place / "log", look_every=None,
+        options=episode.Options(watermark="1 second", shards=SHARDS), **GIVEN,
+    )  # fmt: skip
+    query = (
+        matches.writeStream.format("parquet").option("path", str(place / "out"))
+        .option("checkpointLocation", str(place / "checkpoint")).start()
+    )  # fmt: skip
+    done: list[dict[str, Any]] = []
+    marked: dict[int, str] = {}
+    try:
+        for number in range(BATCHES):
+            what = WHEN.get(number)
+            if what is not None:
+                change(place / "rules", known, names, arguments.rules, what)
+                matches.look()
+                marked[number] = what
+            path = place / f"{number:05}.parquet"
+            pq.write_table(table.slice(number * arguments.rows, arguments.rows), path)
+            os.utime(path, (number + 1, number + 1))
+            shutil.move(path, place / "in" / path.name)
+            done += _processed(query, len(done))
+            say(f"micro-batch {number}: {done[-1]['seconds']:.2f} s{', a rule ' + what if what else ''}")
+    finally:
+        query.stop()
+        matches.close()
+    statuses = matches.rules().column("status").to_pylist()
+    say(", ".join(f"{statuses.count(status)} {status}" for status in dict.fromkeys(statuses)))
+    return done, marked
+
+
+def change(folder: Path, known: dict[str, str], names: list[str], first: int, what: str) -> None:
+    """Rules in the folder change."""
+    if what == "added":
+        (folder / f"{names[first]}.pattern").write_text(known[names[first]])
+    elif what == "replaced":
+        (folder / f"{names[2]}.pattern").write_text(known[names[first + 1]])
+    elif what == "removed":
+        (folder / f"{names[7]}.pattern").unlink()
+    else:
+        for name in names[first + 2 : first + 12]:
+            (folder / f"{name}.pattern").write_text(known[name])
+
+
+def _processed(query: Any, count: int) -> list[dict[str, Any]]:
+    """Wait for the next micro-batch with events."""
+    while True:
+        if query.exception() is not None:
+            raise query.exception()
+        found = [one for one in query.recentProgress if one.numInputRows and "episode" in one.observedMetrics]
+        with_events = [one for one in found if one.observedMetrics["episode"]["events"]]
+        if len(with_events) > count:
+            one = with_events[-1]
+            seconds = one.durationMs["triggerExecution"] / 1e3
+            return [{"seconds": seconds, **one.observedMetrics["episode"].asDict()}]
+        time.sleep(0.02)
+
+
+def report(arguments: argparse.Namespace, done: list[dict[str, Any]], marked: dict[int, str]) -> None:
+    steady = [one["seconds"] for number, one in enumerate(done) if number >= WARM and number not in marked]
+    median = statistics.median(steady)
+    page = Report(arguments.name, "Rules that change while a stream runs")
+    page.text(
+        f"{arguments.rules} rules over a stream, {arguments.rows:,} events in each micro-batch, {ACCOUNTS:,} keys, "
+        f"{SHARDS} shards. The first {WARM} micro-batches are not counted.",
+    )
+    rows = [("as usual", f"{median:.2f} s", f"{max(steady):.2f} s", f"{max(steady) / median:.2f}")]
+    worst = max(steady) / median
+    for number, what in marked.items():
+        ratio = done[number]["seconds"] / median
+        worst = max(worst, ratio)
+        words = "ten rules added" if what == "ten added" else f"a rule {what}"
+        rows.append((words, "", f"{done[number]['seconds']:.2f} s", f"{ratio:.2f}"))
+    page.table(("micro-batches", "median", "longest", "times the median"), rows)
+    page.text(
+        f"{sum(one['matches'] for one in done):,} matches; {done[-1]['state_rows']:,} rows in the state of all rules "
+        "after the last micro-batch.",
+        f"No micro-batch longer than {AT_MOST} times the median: {verdict(worst <= AT_MOST)} ({worst:.2f}).",
+    )
+    page.write(packages=PACKAGES)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,114 @@
+"""Rules that change under live tasks: when a change takes effect is agreed before any task is beyond that time.
+
+1. The driver asks (`RuleLog.ask`). A task that sees it stops between two steps, and answers up to which time it has
+   matched all events.
+2. When all tasks have answered, the greatest of these times is the agreed one. It is written down (`Effect`), durably.
+3. Each task goes on: up to the agreed time with the rules as they were, after it with the changed ones.
+
+What a task has found at a position of its input is so a function of the position and of what was agreed: a task that
+starts again reads on from its snapshot, and changes its rules at the same times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from episode.matchers.live import Counters, Envelope, LiveShard
+from episode.matchers.rules.changes import Effect, RuleChange
+from episode.matchers.rules.changing import ChangingMatcher
+from episode.store.rule_log import RuleLog
+
+NEVER = -(2**63)
+ENDED = 99_999_999
+"""In the place of a change's number: the answer of a task whose input has ended."""
+
+
+class TaskRules:
+    """The rules of one task, and what is still to be done to them."""
+
+    def __init__(self, log: str, query: str, task: int) -> None:
+        self.log, self.query, self.task = RuleLog(log), query, task
+        self._pending: list[tuple[int, RuleChange]] = []
+        self._known = 0
+        """The number of the last change of which the effect is known."""
+        self._answered = 0
+
+    def look(self, shard: LiveShard) -> bool:
+        """Look at what is asked and agreed; whether the task may go on."""
+        asked = self.log.asked()
+        if asked > self._known or not self._known:
+            self.learn()
+        self.settle(shard)
+        if asked <= self._known:
+            return True
+        if self._answered < asked:
+            self.log.answer(asked, self.task, int(shard.watermark))
+            self._answered = asked
+        return False
+
+    def end(self, shard: LiveShard) -> None:
+        """The input has ended: no further change has an effect here."""
+        self.log.answer(ENDED, self.task, int(shard.watermark))
+
+    def learn(self) -> None:
+        """The changes whose effects are agreed."""
+        agreed = {one.number: one.after for one in self.log.effects() if one.query == self.query}
+        new = [change for change in self.log.changes() if change.number in agreed and change.number > self._known]
+        for change in new:
+            after = agreed[change.number]
+            self._pending.append((NEVER if after is None else after, change))
+            self._known = change.number
+
+    def settle(self, shard: LiveShard) -> None:
+        """Change the rules, as far as the shard has come."""
+        matcher = shard.matcher
+        assert isinstance(matcher, ChangingMatcher)
+        matcher.done = shard.watermark
+        while self._pending and self._pending[0][0] <= shard.watermark:
+            after, change = self._pending.pop(0)
+            matcher.change([change], after)
+
+    def advance(self, shard: LiveShard, envelopes: list[Envelope], watermark: int) -> Iterator[pa.Table]:
+        """A step of the shard, up to each agreed time in turn."""
+        total, late, given_up = Counters(), None, shard.matcher.given_up
+        while True:
+            self.settle(shard)
+            stop = min([watermark, *(after for after, _ in self._pending[:1])])
+            yield from shard.advance(envelopes, stop)
+            total, late = total.then(shard.counters), shard.late if late is None else late
+            if stop >= watermark:
+                break
+            envelopes = []
+        self.settle(shard)
+        matcher = shard.matcher
+        assert isinstance(matcher, ChangingMatcher)
+        total.given_up, total.skipped_keys = matcher.given_up - given_up, matcher.keys_aside
+        shard.counters, shard.late = total, late
+        for failure in matcher.failures():
+            self.log.write_failure(self.query, self.task, failure)
+
+
+def agree(log: RuleLog, query: str, tasks: int) -> bool:
+    """The driver's part: ask about new changes, and write down what is agreed. Whether nothing is open."""
+    known = {one.number for one in log.effects() if one.query == query}
+    open_ = [change for change in log.changes() if change.number not in known]
+    if not open_:
+        return True
+    if not known:  # no task has begun: these are the rules from the beginning on
+        for change in open_:
+            log.write_effect(Effect(change.number, None, query))
+        return True
+    asked = log.asked()
+    if asked not in {change.number for change in open_}:
+        asked = open_[-1].number
+        log.ask(asked)
+    answers = {**log.answers(ENDED), **log.answers(asked)}
+    if len(answers) < tasks:
+        return False
+    reached = max(answers.values())
+    for change in open_:
+        if change.number <= asked:
+            log.write_effect(Effect(change.number, None if reached == NEVER else reached, query))
+    return False

@@ -1,0 +1,178 @@
+"""Rules over a declared stream in live tasks, added, replaced and removed while they run."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from os import PathLike, fspath
+from threading import Event
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from episode.errors import EpisodeAnalysisError
+from episode.lang.source import Source
+from episode.live.checkpoint import tasks_of
+from episode.live.computing import Copied, Finishing
+from episode.live.rule_changes import agree
+from episode.matchers.fingerprint import fingerprint
+from episode.matchers.limits import StateLimit
+from episode.matchers.live import LiveRules
+from episode.matchers.protocol import InputOrder, OrderKey
+from episode.matchers.rules.changing import ChangingSpec
+from episode.matchers.rules.one_rule import MATCH_END, MATCH_START
+from episode.matchers.spark_types import held_as
+from episode.plan.schema import key_columns
+from episode.queries.language import Given
+from episode.queries.live import check_options
+from episode.queries.live_output import output_of
+from episode.queries.live_plan import LivePlan, Matched, Read, end_of, lanes_of
+from episode.queries.local import local_schema
+from episode.queries.options import Options
+from episode.queries.rules.planning import StreamRules
+from episode.queries.rules.streaming import rules_table, seconds_of, warn_of_problems
+from episode.queries.rules.watching import RuleWatcher, reader_of
+from episode.queries.starting import Wishes, checkpoint_of, described, input_of, tasks_for, with_partitions
+from episode.store.catalog import Catalog
+from episode.store.rule_log import RuleLog
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from episode.spark.live_query import LiveQuery
+
+LOGGER = logging.getLogger("episode.live")
+AGREES = 0.02
+"""Seconds between two looks at the answers of tasks."""
+
+
+@dataclass(frozen=True)
+class DriverRules:
+    """What the driver of a live query does about its rules. What `DrivenRules` says."""
+
+    watcher: RuleWatcher
+    query: str
+    tasks: int
+    every: float | None
+
+    def run(self, finished: Event) -> None:
+        looked = monotonic()
+        is_settled = True
+        while not finished.wait(AGREES if not is_settled or self.every is None else min(AGREES * 10, self.every)):
+            if self.every is not None and is_settled and monotonic() - looked >= self.every:
+                looked = monotonic()
+                self.watcher.look()
+            is_settled = agree(self.watcher.log, self.query, self.tasks)
+
+    def look(self) -> object:
+        return self.watcher.look()
+
+    def table(self) -> pa.Table:
+        field = self.watcher.rules.schema.field(self.watcher.rules.time)
+        return rules_table(self.watcher.log, held_as(field.type))
+
+
+def start_rules(
+    stream: str,
+    given_rules: Any,
+    given: Given,
+    spark: SparkSession,
+    into: Any,
+    options: Options,
+    arguments: Mapping[str, object],
+    wishes: Wishes,
+    look_every: float | str | None,
+) -> LiveQuery:
+    """Plan rules over a stream, and start them."""
+    from episode.spark.classic import is_local
+    from episode.spark.live_query import LiveQuery, LiveRun, running_tasks
+    from episode.spark.live_tasks import slots
+    from episode.spark.readiness import compile_here
+    from episode.spark.schema import UTC_NAMES
+    from episode.spark.stores import catalog_of
+
+    catalog = catalog_of(spark)
+    zone = spark.conf.get("spark.sql.session.timeZone") or "UTC"
+    planned = plan_rules(stream, catalog, given, options, arguments, zone in UTC_NAMES)
+    every = None if look_every is None else seconds_of("look_every", look_every)
+    what = fspath(given_rules) if isinstance(given_rules, (str, PathLike)) else "given"
+    checkpoint = checkpoint_of(f"rules {what} over {stream}", into, arguments, wishes.checkpoint, catalog)
+    plan = planned.plan
+    output = output_of(into, plan, catalog, checkpoint)
+    plan, input_ = with_partitions(plan), input_of(plan, zone)
+    tasks = tasks_for(plan, wishes.tasks, tasks_of(checkpoint), slots(spark), running_tasks())
+    how = wishes.options(plan)
+    log = RuleLog(f"{checkpoint}/rules")
+    watcher = RuleWatcher(reader_of(given_rules, spark), planned.rules, log, is_local(spark))
+    watcher.look()
+    warn_of_problems(log)
+    compile_here(spark, plan.spec)
+    output = output.prepare(catalog)  # all is checked
+    descriptions = described(plan, output, input_, checkpoint, tasks, how, str(log.place))
+    driven = DriverRules(watcher, descriptions[0].query, tasks, every)
+    agree(log, driven.query, tasks)
+    numeric = plan.time.units_per_millisecond == 1
+    run = LiveRun(descriptions, wishes.name, output.words, numeric, output.receiver, wishes.metrics_port, driven)
+    return LiveQuery(spark, run)
+
+
+@dataclass(frozen=True)
+class PlannedRules:
+    """What all rules have in common, and the query that runs them."""
+
+    rules: StreamRules
+    plan: LivePlan
+
+
+def plan_rules(
+    stream: str, catalog: Catalog, given: Given, options: Options, arguments: Mapping[str, object], utc: bool = True
+) -> PlannedRules:
+    """Rules over a declared stream of a catalog. utc: is UTC the session's time zone?"""
+    check_options(options, [])
+    declaration = catalog.lookup(stream)
+    if declaration is None or declaration.name.lower() != stream.lower():
+        names = ", ".join(catalog.names())
+        raise EpisodeAnalysisError(
+            f"There is no stream {stream}: live tasks read declared streams.",
+            hint=f"Streams: {names}." if names else "CREATE STREAM declares one.",
+        )
+    if given.time not in (None, declaration.time):
+        raise EpisodeAnalysisError(
+            f"time={given.time!r}: the event time of the stream {declaration.name} is {declaration.time}.",
+            hint="Leave time out; or run the rules in micro-batches: match_all on the stream.",
+        )
+    source = Source(declaration.name)
+    schema = declaration.schema
+    known = local_schema(schema.empty_table(), source, arguments, utc)
+    keys = key_columns(known, given.key or declaration.key)
+    run = options.run(1, arguments)
+    limit = StateLimit(options.max_state_rows, options.when_full == "drop") if options.max_state_rows else None
+    said = replace(given, time=declaration.time, key=keys)
+    rules = StreamRules(schema, declaration.time, keys, said, run, limit, utc)
+    order = InputOrder(keys, (OrderKey(declaration.time),), needs_time=True, start=given.start)
+    spec = ChangingSpec(rules, schema, order)
+    own = {name: name for name in schema.names}
+    reading = Read(declaration, tuple((name, Copied(name)) for name in own), own)
+    matched = Matched(None, (reading,), schema, (), source, source.span)  # type: ignore[arg-type]
+    lanes, reason = lanes_of(matched, spec)
+    live = LiveRules(end_of(options.end, declaration.event_time, utc), options.event_id, options.late == "keep", True)
+    finish = Finishing(())
+    plan = LivePlan(
+        streams=(reading.stream(utc, arguments),),
+        spec=spec,
+        rules=live,
+        finish=finish,
+        output=finish(spec.output_schema.empty_table()).schema,
+        time=declaration.event_time,
+        times={MATCH_START: None, MATCH_END: None},
+        keys=keys,
+        lanes=lanes,
+        reason=reason,
+        fingerprint=fingerprint(
+            spec.fingerprint, repr((live.end, live.event_id)), f"{declaration.name} {declaration.location}"
+        ),
+        late_path=options.late_path,
+    )
+    return PlannedRules(rules, plan)

@@ -1,0 +1,216 @@
+"""A rule's text as a rule of a stream, planned without Spark: the same in the driver and in every worker.
+
+Rules come while a stream runs and Spark's plan stays as it is. So all that a rule computes is computed where it is
+matched; what only Spark could evaluate is refused, with the column to add to the stream as the remedy.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import pyarrow as pa
+
+from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError, EpisodeWarning
+from episode.lang.events.syntax import EventQuery
+from episode.lang.rows.syntax import MatchRecognize
+from episode.lang.situations.syntax import SituationQuery
+from episode.lang.source import Source
+from episode.live.computing import Columns, Finishing, value_of
+from episode.matchers.json_text import json_objects
+from episode.matchers.limits import StateLimit
+from episode.matchers.protocol import InputOrder
+from episode.matchers.rules.changing import output_of_rules
+from episode.matchers.rules.one_rule import RESULT, RuleSpec
+from episode.matchers.scalars import NeedsSpark, Scalars
+from episode.matchers.spark_types import retyped
+from episode.plan.run_options import RunOptions
+from episode.queries.language import Given, Input
+from episode.queries.local import LocalQuery, local_schema, tree_of
+from episode.queries.rules.binding import BoundRule
+from episode.queries.rules.parsing import ParsedRule, parse_rule
+from episode.queries.rules.rule import Rule
+
+REMEDY = "Add it to the stream as a column (df.withColumn(…)), start the stream anew, and read the column in the rule."
+
+
+@dataclass(frozen=True)
+class StreamRules:
+    """What all rules of a stream have in common, and how one is made of a text. What `RulePlanner` says.
+
+    schema: the columns of events, as they are fed. time, keys: by which all rules order and partition them. given: what
+    is said of all rules. utc: are times of day those of UTC? Otherwise they need Spark.
+    """
+
+    schema: pa.Schema
+    time: str
+    keys: tuple[str, ...]
+    given: Given
+    run: RunOptions
+    limit: StateLimit | None = None
+    utc: bool = True
+
+    def plan(self, name: str, text: str) -> RuleSpec:
+        """The same object for the same text: what rules share is found once for them."""
+        return _planned(self, text)
+
+    def check(self, text: str) -> tuple[RuleSpec, list[str]]:
+        """A rule, and what is to be said of it."""
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", EpisodeWarning)
+            spec = self._plan(text)
+        return spec, [str(one.message) for one in caught]
+
+    def bound(self, name: str, text: str) -> BoundRule:
+        """A rule as it is explained."""
+        return self._bound(parse_rule(Rule(name, text), self.given, self.run.arguments))
+
+    def __hash__(self) -> int:
+        return hash((self.time, self.keys, str(self.schema)))
+
+    def _plan(self, text: str) -> RuleSpec:
+        parsed = parse_rule(Rule("rule", text), self.given, self.run.arguments)
+        source = parsed.source
+        with _needing_spark(source):
+            rule = self._bound(parsed)
+            bound = rule.bound
+            derive = Derived(bound.derived, self.utc, parsed.arguments)
+            spec = bound.spec(derive(self.schema.empty_table()).schema, self.limit)
+            self._check_order(source, spec.input_order)
+            bound.event_time(self.limit is not None)
+            output = output_of_rules(self.schema, self.keys, self.time)
+            nothing = retyped(spec.output_schema.empty_table())
+            own = LocalQuery(bound, parsed.arguments).finished(nothing)  # what needs Spark is refused, with its place
+            if parsed.selection is not None:
+                own = parsed.selection.of(own, parsed.arguments)
+            finish = self._finish(rule, output)
+            finish(nothing)
+        return RuleSpec(spec, tuple(name for _, name in bound.derived), derive, finish, output, own.schema)
+
+    def _bound(self, parsed: ParsedRule) -> BoundRule:
+        language = parsed.language
+        known = local_schema(self.schema.empty_table(), parsed.source, parsed.arguments, self.utc)
+        events = Input(replace(known, shared=True), parsed.names)
+        run = replace(self.run, arguments=parsed.arguments)
+        bound, extent = language.with_extent(language.bind(parsed.query, events, self._given(parsed.query), run))
+        return BoundRule(parsed, bound, extent)
+
+    def _given(self, query: object) -> Given:
+        """What is said for all rules, where this one does not say it itself."""
+        if isinstance(query, MatchRecognize):
+            return Given()
+        assert isinstance(query, (EventQuery, SituationQuery))
+        own = query.input
+        given = Given(time=None if own.time is not None else self.time, key=() if own.partition_by else self.keys)
+        if isinstance(query, SituationQuery):
+            return given
+        return replace(
+            given,
+            type_column=None if query.input.type_column is not None else self.given.type_column,
+            start=None if query.input.start is not None else self.given.start,
+            strategy=self.given.strategy,
+        )
+
+    def _finish(self, rule: BoundRule, output: pa.Schema) -> Finished:
+        made = rule.over({})
+        extent = made.extent
+        assert extent.start is not None  # in a stream, events have times
+        assert extent.end is not None
+        around = [*(extent.key[name] for name in self.keys), extent.start, extent.end]
+        columns = [(f"around {at}", sql) for at, sql in enumerate(around)]
+        columns += [(f"own {at}", sql) for at, (_, sql) in enumerate(made.columns)]
+        values = tuple((name, value_of(tree_of(sql))) for name, sql in columns)
+        conditions = tuple(tree_of(sql) for sql in made.conditions)
+        step = Columns(values, conditions, dict(rule.parsed.arguments), self.utc)
+        return Finished(Finishing((step,)), tuple(name for name, _ in made.columns), output)
+
+    def _check_order(self, source: Source, order: InputOrder) -> None:
+        """All rules see the events of one key in one order."""
+        if set(order.keys) != set(self.keys):
+            raise source.error(
+                EpisodeAnalysisError,
+                f"The rule partitions events {_by(order.keys)}, and the rules of this stream {_by(self.keys)}.",
+                source.pattern,
+                "Partition by the same columns (key=…); or run rules with other keys as another set, in a query of its "
+                "own.",
+            )
+        names = [one.column for one in order.order]
+        if names != [self.time] or not order.order[0].ascending:
+            raise source.error(
+                EpisodeAnalysisError,
+                f"The rule orders events {_by(names)}, and the rules of this stream by {self.time}.",
+                source.pattern,
+                f"Write ORDER BY {self.time}.",
+            )
+        if order.start != self.given.start or order.imprecise:
+            raise source.error(
+                EpisodeAnalysisError,
+                f"Events of the rule begin at {order.start or self.time}, and those of this stream at "
+                f"{self.given.start or self.time}.",
+                source.pattern,
+                "Say start=… for all rules; or run rules with other times as another set, in a query of its own.",
+            )
+
+
+@lru_cache(maxsize=4096)
+def _planned(rules: StreamRules, text: str) -> RuleSpec:
+    return rules.check(text)[0]
+
+
+def _by(columns: Sequence[str]) -> str:
+    return f"by {', '.join(columns)}" if columns else "by nothing"
+
+
+@contextmanager
+def _needing_spark(source: Source) -> Iterator[None]:
+    """What needs Spark is refused with a remedy that fits a stream of rules."""
+    try:
+        yield
+    except NeedsSpark as error:
+        message = f"{error.node.sql('spark')} needs Spark."
+        raise source.error(EpisodeUnsupportedError, message, source.span.beginning, REMEDY) from None
+    except EpisodeUnsupportedError as error:
+        if "needs Spark" not in error.message:
+            raise
+        raise EpisodeUnsupportedError(
+            error.message, source=error.source, position=error.position, length=error.length, hint=REMEDY
+        ) from None
+
+
+@dataclass(frozen=True)
+class Derived:
+    """The columns that a pattern has computed before it is matched."""
+
+    columns: tuple[tuple[str, str], ...]
+    utc: bool
+    arguments: Mapping[str, object]
+
+    def __call__(self, events: pa.Table) -> pa.Table:
+        if not self.columns:
+            return events
+        scalars = Scalars(retyped(events), self.utc, self.arguments)
+        for sql, name in self.columns:
+            events = events.append_column(name, scalars.evaluate(tree_of(sql)))
+        return events
+
+
+@dataclass(frozen=True)
+class Finished:
+    """The rows of a rule's result. step: of the keys, the times, and the rule's own columns, which have these names."""
+
+    step: Finishing
+    names: tuple[str, ...]
+    output: pa.Schema
+
+    def __call__(self, matched: pa.Table) -> pa.Table:
+        values = self.step(matched)
+        fields = [one for one in self.output if one.name != RESULT]
+        around = [
+            column if column.type == one.type else column.cast(one.type)
+            for column, one in zip(values.columns, fields, strict=False)
+        ]
+        result = json_objects(self.names, values.columns[len(fields) :], values.num_rows)
+        return pa.Table.from_arrays([*around, result], schema=self.output)

@@ -1,0 +1,308 @@
+"""Rules over a stream, added, replaced and removed while it runs."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import date, datetime, timedelta, timezone
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError, EpisodeWarning
+from episode.lang.source import Source
+from episode.matchers.compiled import groups_of
+from episode.matchers.limits import StateLimit
+from episode.matchers.protocol import InputOrder, OrderKey
+from episode.matchers.rules.changes import Effect, RuleChange
+from episode.matchers.rules.changing import ChangingSpec
+from episode.matchers.rules.spec import rule_groups
+from episode.matchers.spark_types import held_as
+from episode.plan.event_time import EventTime, duration_in_units, time_column
+from episode.plan.run_options import RunOptions
+from episode.plan.schema import key_columns
+from episode.queries.language import Given
+from episode.queries.options import Options
+from episode.queries.rules.explain import explain_rules
+from episode.queries.rules.local import no_rule
+from episode.queries.rules.planning import StreamRules
+from episode.queries.rules.watching import UNREADABLE, RuleWatcher, Watch, reader_of
+from episode.store.rule_log import RuleLog, active_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
+    from pyspark.sql.types import StructType
+
+    from episode.spark.rule_streams import RuleStream
+
+_DAY = 86_400_000_000
+WAITING, ACTIVE, REPLACED, REMOVED, REFUSED = "waiting", "active", "replaced", "removed", "refused"
+
+
+@dataclass(frozen=True)
+class RuleMatches:
+    """The matches of rules over a stream: `writeStream` as of a DataFrame, and what is known of the rules.
+
+    frame: rule, key columns, match_start, match_end, result. texts: the same with the result as JSON.
+    """
+
+    frame: DataFrame
+    texts: DataFrame
+    watcher: RuleWatcher
+    watch: Watch | None
+    reasons: tuple[str, ...]
+
+    @property
+    def writeStream(self) -> DataStreamWriter:
+        """Starts as that of a DataFrame does. From now on the rules are looked at, until no stream runs any more."""
+        if self.watch is not None:
+            self.watch.start()
+        return self.frame.writeStream
+
+    @property
+    def isStreaming(self) -> bool:
+        return True
+
+    @property
+    def columns(self) -> list[str]:
+        return list(self.frame.columns)
+
+    @property
+    def schema(self) -> StructType:
+        return self.frame.schema
+
+    def look(self) -> list[RuleChange]:
+        """Look at the rules now; the changes that the stream will take up with its next micro-batch."""
+        return self.watcher.look()
+
+    def close(self) -> None:
+        """The rules are not looked at any more. The stream goes on."""
+        if self.watch is not None:
+            self.watch.stop()
+
+    def of(self, rule: str) -> DataFrame:
+        """The matches of one rule, typed as the rule alone gives them, as it is now. Those of an earlier version with
+        other columns have nulls there."""
+        from episode.spark.rule_streams import of_rule
+
+        active = active_of(self.watcher.log.changes())
+        if rule not in active:
+            raise no_rule(rule, list(active))
+        return of_rule(self.texts, rule, self.watcher.rules.plan(rule, active[rule]).result_schema)
+
+    def explain(self) -> str:
+        """How the stream runs the rules as they are now: what they share, and how each is evaluated."""
+        rules = self.watcher.rules
+        active = active_of(self.watcher.log.changes())
+        specs = [(name, rules.plan(name, text).inner) for name, text in active.items()]
+        fields = {
+            one.name: one for schema in (rules.schema, *(spec.input_schema for _, spec in specs)) for one in schema
+        }
+        groups = rule_groups(specs, pa.schema(list(fields.values())))
+        return "\n".join(explain_rules([rules.bound(*one) for one in active.items()], groups, self.reasons))
+
+    def rules(self) -> pa.Table:
+        """Every version of every rule, and what became of it, as a table: see `rules_table`."""
+        field = self.watcher.rules.schema.field(self.watcher.rules.time)
+        return rules_table(self.watcher.log, held_as(field.type))
+
+
+def rules_table(log: RuleLog, time: pa.DataType) -> pa.Table:
+    """What a rule log says.
+
+    version: the number of the change. status: waiting (no micro-batch has taken it up), active, replaced, removed, or
+    refused (it is no rule; error says why). active_from, active_until: the first and the last event time that count for
+    it (null: the stream's first event; it is still active). failed_keys: how many keys it was set aside for, because it
+    failed on their data; error: what one of them raised. query: Spark's id of the query that took it up.
+    """
+    changes, effects = log.changes(), log.effects()
+    queries = list(dict.fromkeys(effect.query for effect in effects)) or [None]
+    rows = [
+        row for query in queries for row in _versions(changes, [one for one in effects if one.query == query], query)
+    ]
+    for failure in log.failures():
+        for row in rows:
+            if row["version"] == failure.number:
+                row["failed_keys"] += failure.keys
+                row["error"] = failure.reason
+    for name, reason in log.problems().items():
+        rows.append(
+            {"name": name if name != UNREADABLE else None, "status": REFUSED, "failed_keys": 0, "error": reason}
+        )
+    for row in rows:
+        row["active_from"] = _moment(row.get("active_from"), time, first=True)
+        row["active_until"] = _moment(row.get("active_until"), time, first=False)
+    return pa.Table.from_pylist(rows, schema=_schema(time))
+
+
+def _schema(time: pa.DataType) -> pa.Schema:
+    return pa.schema(
+        [
+            ("name", pa.string()), ("version", pa.int64()), ("status", pa.string()), ("active_from", time),
+            ("active_until", time), ("failed_keys", pa.int64()), ("error", pa.string()), ("text", pa.string()),
+            ("query", pa.string()),
+        ]
+    )  # fmt: skip
+
+
+def _versions(changes: list[RuleChange], effects: list[Effect], query: str | None) -> list[dict[str, Any]]:
+    """The versions of rules as one query has seen them."""
+    taken = {effect.number: effect.after for effect in effects}
+    rows: list[dict[str, Any]] = []
+    latest: dict[str, dict[str, Any]] = {}
+    for change in changes:
+        is_taken = change.number in taken
+        before = latest.pop(change.name, None)
+        if before is not None and is_taken:
+            before["status"] = REMOVED if change.text is None else REPLACED
+            before["active_until"] = taken[change.number]
+        elif before is not None:
+            latest[change.name] = before
+        if change.text is None:
+            continue
+        row: dict[str, Any] = {"name": change.name, "version": change.number, "text": change.text, "query": query}
+        row |= {"status": ACTIVE if is_taken else WAITING, "failed_keys": 0}
+        if is_taken and taken[change.number] is not None:
+            row["active_from"] = taken[change.number] + 1
+        rows.append(row)
+        if is_taken:
+            latest[change.name] = row
+    return rows
+
+
+def _moment(value: int | None, time: pa.DataType, first: bool) -> object:
+    """A time in units of event time, as a value of its type: the first that is not before it, or the last one."""
+    if value is None or pa.types.is_integer(time):
+        return value
+    if pa.types.is_date(time):
+        days = -(-value // _DAY) if first else value // _DAY
+        return date(1970, 1, 1) + timedelta(days=days)
+    moment = datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(microseconds=value)
+    return moment if time.tz is not None else moment.replace(tzinfo=None)
+
+
+# ---- starting ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class StreamQuery:
+    """A call of `match_all` over a stream. read: the texts of the rules as they are now. every: seconds between two
+    looks at them; None: nobody looks, unless asked to."""
+
+    spark: SparkSession
+    frame: DataFrame
+    read: Callable[[], Mapping[str, str]]
+    given: Given
+    options: Options
+    arguments: Mapping[str, object]
+    log: str | PathLike[str] | None
+    every: float | None
+
+    def matches(self) -> RuleMatches:
+        """The stream of matches, with the rules as they are now in its log."""
+        from episode.spark.classic import is_local
+        from episode.spark.rule_streams import plan_rule_stream, with_variants
+
+        if self.log is None:
+            raise EpisodeAnalysisError(
+                "Rules over a stream need a rule log: a directory in which their versions are kept.",
+                hint="Give log='…', a directory of its own beside the stream's checkpoint.",
+            )
+        log = RuleLog(self.log)
+        rules, frame = self._rules()
+        watcher = RuleWatcher(self.read, rules, log, is_local(self.spark))
+        watcher.look()
+        warn_of_problems(log)
+        texts = active_of(log.changes())
+        kernels = dict.fromkeys(group for text in texts.values() for group in groups_of(rules.check(text)[0]))
+        order = InputOrder(rules.keys, (OrderKey(rules.time),), needs_time=True, start=rules.given.start)
+        spec = ChangingSpec(rules, rules.schema, order, tuple(kernels))
+        time = EventTime(rules.time, self.frame.schema[rules.time].dataType.simpleString())
+        planned = plan_rule_stream(self.spark, frame, spec, time, self._run, str(log.place))
+        self.options.check_streams([PlannedRules(planned)])
+        watch = None if self.every is None else Watch(watcher, self.every, lambda: bool(self.spark.streams.active))
+        texts = planned.frame()
+        return RuleMatches(with_variants(texts), texts, watcher, watch, tuple(planned.reasons))
+
+    @property
+    def _run(self) -> RunOptions:
+        """A rule is set aside for a key that it fails on, whatever is said for single patterns."""
+        run = self.options.run(1, self.arguments)
+        return replace(run, live=replace(run.live, skips_keys=False))
+
+    def _rules(self) -> tuple[StreamRules, DataFrame]:
+        """What all rules have in common, and the events with the columns that rules may read."""
+        from episode.spark.rule_streams import carried
+        from episode.spark.schema import input_schema
+
+        source = Source("")
+        known = input_schema(self.spark, self.frame, source, "the rules", self.arguments)
+        time = time_column(source, known, self.given.time, "Say time='ts'.")
+        keys = key_columns(known, self.given.key)
+        frame, schema = carried(self.frame)
+        live = self._run.live
+        limit = StateLimit(live.max_state_rows, live.gives_up) if live.max_state_rows else None
+        start = None if self.given.start is None else known.find(self.given.start)
+        given = replace(self.given, time=time, key=keys, start=start)
+        return StreamRules(schema, time, keys, given, self._run, limit, known.utc), frame
+
+
+def over_stream(
+    frame: Any,
+    rules: Any,
+    given: Given,
+    options: Options,
+    arguments: Mapping[str, object],
+    log: str | PathLike[str] | None,
+    every: float | str | None,
+) -> RuleMatches:
+    """Rules over a streaming DataFrame."""
+    from episode.queries.inputs import session_of
+
+    spark = session_of(None, {"events": frame})
+    for name in ("detect", "interval", "granularity", "probabilities", "width"):
+        if getattr(given, name) is not None:
+            said = "time=(…, …)" if name == "interval" else f"{name}={getattr(given, name)!r}"
+            raise EpisodeUnsupportedError(
+                f"{said} is not for rules over a stream.",
+                hint="Options(detect=…) is for all situation patterns; run patterns of imprecise time on their own.",
+            )
+    seconds = None if every is None else seconds_of("look_every", every)
+    return StreamQuery(spark, frame, reader_of(rules, spark), given, options, arguments, log, seconds).matches()
+
+
+def seconds_of(name: str, value: float | str) -> float:
+    """A time of the clock, in seconds."""
+    if isinstance(value, str):
+        value = duration_in_units(value, EventTime("", "timestamp"), name) / 1e6
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0:
+        raise EpisodeAnalysisError(f"{name}={value!r}: a number of seconds is needed, or '5 seconds'.")
+    return float(value)
+
+
+def warn_of_problems(log: RuleLog) -> None:
+    """When a stream is started: the texts that are no rules. It runs with all others."""
+    for name, reason in log.problems().items():
+        warnings.warn(f"The rule {name} is refused: {reason}" if name else reason, EpisodeWarning, stacklevel=5)
+
+
+@dataclass(frozen=True)
+class PlannedRules:
+    """What options are checked against."""
+
+    run: RuleStream
+
+    @property
+    def is_stream(self) -> bool:
+        return True
+
+    @property
+    def takes_watermark(self) -> bool:
+        return self.run.takes_watermark
+
+    @property
+    def of_matches(self) -> bool:
+        return self.run.rules.live.of_matches

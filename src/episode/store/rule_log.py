@@ -1,0 +1,155 @@
+"""The rule log of a stream: which rules there were, in which order they changed, and when each change took effect.
+
+A directory that this machine and all workers reach by one path, beside the stream's checkpoint:
+
+    changes/00000001.json …    one change each, numbered, never written again: Spark reads them as a stream
+    effects/<query>-….json     the event time after which a query has followed a change
+    failures/<query>-….json    rules that failed on data, by shard
+    problems.json              texts that are no rules for the stream, as they were seen last
+    asked.json, answers/       live tasks only: how far each of them is, before it is agreed when changes take effect
+
+Who decides is the checkpoint: Spark's log of offsets says which micro-batch has seen which change, and the state which
+rules are active. Effects and failures are what people look at; a micro-batch that runs again writes the same again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from pathlib import Path
+
+from episode.errors import EpisodeAnalysisError
+from episode.matchers.rules.changes import Effect, Failure, RuleChange
+from episode.store.files import aside, publish_new, sync_directory
+
+CHANGES, EFFECTS, FAILURES, PROBLEMS = "changes", "effects", "failures", "problems.json"
+ASKED, ANSWERS = "asked.json", "answers"
+
+
+class RuleLog:
+    """The log in a directory, which is made where there is none."""
+
+    def __init__(self, place: str | os.PathLike[str]) -> None:
+        path = os.fspath(place)
+        if "://" in path and not path.startswith("file://"):
+            raise EpisodeAnalysisError(
+                f"The rule log {path} is not in a file system of this machine.",
+                hint="Give a directory that this machine and all workers reach by one path, such as a mounted volume.",
+            )
+        self.place = Path(path.removeprefix("file://")).absolute()
+        for part in (CHANGES, EFFECTS, FAILURES, ANSWERS):
+            (self.place / part).mkdir(parents=True, exist_ok=True)
+
+    @property
+    def changes_path(self) -> str:
+        return str(self.place / CHANGES)
+
+    # ---- what changed --------------------------------------------------------------------------------
+
+    def changes(self) -> list[RuleChange]:
+        """All changes, in order."""
+        found = sorted((self.place / CHANGES).glob("*.json"))
+        return [RuleChange.from_json(path.read_text(encoding="utf-8")) for path in found]
+
+    def follow(self, wanted: Mapping[str, str]) -> list[RuleChange]:
+        """Enter what leads from the rules of the log to those that are wanted (text by name); the new changes.
+
+        Others may write at the same time: then what they entered counts.
+        """
+        entered: list[RuleChange] = []
+        while True:
+            known = self.changes()
+            last = known[-1].number if known else 0
+            change = next(_differences(active_of(known), wanted), None)
+            if change is None:
+                return entered
+            next_one = RuleChange(last + 1, *change)
+            path = self.place / CHANGES / f"{next_one.number:08d}.json"
+            if publish_new(path, next_one.to_json().encode()):
+                entered.append(next_one)
+
+    # ---- what became of it ---------------------------------------------------------------------------
+
+    def effects(self) -> list[Effect]:
+        return [Effect(**json.loads(path.read_bytes())) for path in sorted((self.place / EFFECTS).glob("*.json"))]
+
+    def failures(self) -> list[Failure]:
+        return [Failure(**json.loads(path.read_bytes())) for path in sorted((self.place / FAILURES).glob("*.json"))]
+
+    def write_effect(self, effect: Effect) -> None:
+        path = self.place / EFFECTS / f"{effect.query}-{effect.number:08d}.json"
+        _replace(path, json.dumps(asdict(effect)), durably=True)
+
+    def write_failure(self, query: str, shard: int, failure: Failure) -> None:
+        name = f"{query}-{shard:05d}-{failure.number:08d}.json"
+        _replace(self.place / FAILURES / name, json.dumps(asdict(failure)))
+
+    # ---- what live tasks agree on --------------------------------------------------------------------
+
+    def asked(self) -> int:
+        """The number of the last change that tasks are asked about: who has answered does nothing until it is agreed
+        when it takes effect. 0: none."""
+        try:
+            return int(json.loads((self.place / ASKED).read_bytes()))
+        except FileNotFoundError:
+            return 0
+
+    def ask(self, number: int) -> None:
+        _replace(self.place / ASKED, json.dumps(number), durably=True)
+
+    def answer(self, number: int, task: int, reached: int) -> None:
+        """A task has matched all events up to a time, and none after it."""
+        _replace(self.place / ANSWERS / f"{number:08d}-{task:05d}.json", json.dumps(reached), durably=True)
+
+    def answers(self, number: int) -> dict[int, int]:
+        """By task, what was answered."""
+        paths = (self.place / ANSWERS).glob(f"{number:08d}-*.json")
+        return {int(path.stem.partition("-")[2]): int(json.loads(path.read_bytes())) for path in paths}
+
+    # ---- what is no rule -----------------------------------------------------------------------------
+
+    def problems(self) -> dict[str, str]:
+        """Names whose texts are no rules for the stream, and why."""
+        try:
+            return dict(json.loads((self.place / PROBLEMS).read_bytes()))
+        except FileNotFoundError:
+            return {}
+
+    def write_problems(self, problems: Mapping[str, str]) -> None:
+        if dict(problems) != self.problems():
+            _replace(self.place / PROBLEMS, json.dumps(dict(problems)))
+
+
+def active_of(changes: list[RuleChange]) -> dict[str, str]:
+    """The rules (text by name) after some changes."""
+    active: dict[str, str] = {}
+    for change in changes:
+        active.pop(change.name, None)
+        if change.text is not None:
+            active[change.name] = change.text
+    return active
+
+
+def _differences(active: Mapping[str, str], wanted: Mapping[str, str]) -> Iterator[tuple[str, str | None]]:
+    """(name, text) of each change; text None: the rule is removed."""
+    for name in active:
+        if name not in wanted:
+            yield name, None
+    for name, text in wanted.items():
+        if active.get(name) != text:
+            yield name, text
+
+
+def _replace(path: Path, text: str, durably: bool = False) -> None:
+    """A file that is there whole, or as it was before. durably: it stays even if the machine is lost."""
+    temporary = aside(path.parent, ".tmp")
+    with open(temporary, "w", encoding="utf-8") as file:
+        file.write(text)
+        if durably:
+            file.flush()
+            os.fsync(file.fileno())
+    temporary.replace(path)
+    if durably:
+        sync_directory(path.parent)
