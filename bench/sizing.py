@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import runpy
 import subprocess
 import sys
 from datetime import date
@@ -26,6 +27,7 @@ from bench.live_events import Walks
 from bench.queries import TICK, select
 from bench.sizing_runs import (
     EVENT,
+    FEW_ROWS,
     FEW_TASKS,
     KEYS,
     LIVE_RATE,
@@ -43,10 +45,10 @@ from episode.sizing.bound import bound_to, read_pattern
 from episode.sizing.constants import STORED, UNITS, Constant, Constants, stored
 from episode.sizing.measuring import measured, snapshot_cost
 from episode.sizing.model import contention_at, predict_batch, work_of
-from episode.sizing.profile import QueryProfile
-from episode.sizing.scenarios import micro_batch_costs
-from episode.sizing.simulation import Cluster, Load, simulate_micro_batches
-from episode.sizing.streams import micro_batch_work
+from episode.sizing.profile import QueryProfile, assumed_profile
+from episode.sizing.scenarios import live_costs, micro_batch_costs
+from episode.sizing.simulation import Cluster, Faults, Load, simulate_live, simulate_micro_batches
+from episode.sizing.streams import live_tasks, micro_batch_work, micro_batches
 
 CALIBRATION_SIZES, SAMPLE_ROWS = (2_500_000, 10_000_000), 1_250_000
 SIZES, RUNS = (5_000_000, 10_000_000, 20_000_000, 40_000_000), (3, 3, 2, 1)
@@ -57,6 +59,14 @@ SELECT * FROM ticks MATCH_RECOGNIZE (
   PARTITION BY key ORDER BY ts MEASURES A.price AS p
   PATTERN (A B*? C) WITHIN 10 minutes DEFINE C AS C.price < -1000)"""
 """Every row waits for its whole window."""
+SIMULATED_RATES, SIMULATED_KEYS, SIMULATED_SECONDS, NODE_CORES = (1e5, 1e6, 1e7), 1_000_000, 300.0, 4
+SCENARIOS = (
+    ("all well", Faults(), 0.0),
+    ("stragglers", Faults(stragglers=0.05), 0.0),
+    ("lost", Faults(lost=(60.0,)), 0.0),
+    ("busiest key 1%", Faults(), 0.01),
+    ("busiest key 20%", Faults(), 0.2),
+)
 COMMAND = "python -m bench.sizing calibrate"
 PACKAGES = ("pyspark", "pyarrow", "numpy", "numba")
 NANO = 1e9
@@ -64,7 +74,7 @@ NANO = 1e9
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", nargs="?", choices=["check", "calibrate"], default="check")
+    parser.add_argument("what", nargs="?", choices=["check", "calibrate", "simulate"], default="check")
     parser.add_argument("--scale", type=float, default=1.0, help="of all row counts, for a trial")
     parser.add_argument("--runs", type=int, default=3, help="of the calibration")
     parser.add_argument("--name", default="sizing", help="of the report")
@@ -73,6 +83,9 @@ def main() -> None:
         found = calibrate(arguments.scale, arguments.runs)
         STORED.write_text(found.to_json(), encoding="utf-8")
         say(f"written: {STORED.relative_to(ROOT)}")
+        simulate()
+    elif arguments.what == "simulate":
+        simulate()
     else:
         check(arguments)
 
@@ -114,7 +127,7 @@ def price_falls(rows: int) -> pa.Table:
 def calibrate(scale: float, runs: int) -> Constants:
     machine, today = calibrating.machine_name(), date.today().isoformat()
     sizes = [int(rows * scale) for rows in CALIBRATION_SIZES]
-    for rows in (20_000, *sizes):
+    for rows in (FEW_ROWS, *sizes):
         ticks(rows, KEYS)
     own = in_process(sizes[0])
     two = on_spark("calibrate", 2, sizes=sizes, runs=runs, streams=True)
@@ -171,23 +184,23 @@ def fitted(own: Found, two: dict[str, Any], one: dict[str, Any], sizes: list[int
     table = sample(sizes[0])
     slower = own["contention"][0]
     none, many = profile_of(NONE, table), profile_of(MANY, table)
-    clock, cores = line_of(two["none"], 0), line_of(two["none"], 1)
+    clock, cores = line_of(two, sizes, 0), line_of(two, sizes, 1)
     inside = none.scan + none.pack + none.order + none.match
     transport = max(0.0, cores[1] * NANO / slower - inside) / none.envelope_bytes
-    alone_clock, alone_cores = line_of(one["none"], 0), line_of(one["none"], 1)
+    alone_clock, alone_cores = line_of(one, sizes, 0), line_of(one, sizes, 1)
+    least = two[f"none|{sizes[0]}"][1]
     matches = many.matches * sizes[0]
     of_spark = NANO / slower / matches
     more = (many.match - none.match) * sizes[0] / NANO * slower
-    fixed = two["tasks"]
-    task = (fixed[str(MANY_TASKS)][0] - fixed[str(FEW_TASKS)][0]) / (MANY_TASKS - FEW_TASKS) * 2
-    jvm = (two["through"][1] - two["none"][str(sizes[0])][1]) / sizes[0] * NANO / slower
+    task = (two[f"tasks|{MANY_TASKS}"][0] - two[f"tasks|{FEW_TASKS}"][0]) / (MANY_TASKS - FEW_TASKS) * 2
+    jvm = (two["through"][1] - least) / sizes[0] * NANO / slower
     dispatch = 0.0005
     launched = 2 * 4 * (dispatch + task / 2)
     on_two = f"local[2], {sizes[0]:,} and {sizes[1]:,} ticks without a match, to noop"
     found: Found = {
         "transport": (transport, f"{on_two}: cores' seconds by the row, less the parts in process, by the byte"),
         "hand_over": (
-            (two["many"][1] - two["none"][str(sizes[0])][1] - more) * of_spark,
+            (two["many"][1] - least - more) * of_spark,
             "local[2], a match for every two rows against none, to noop, less the matching in process",
         ),
         "write": ((two["written"][1] - two["many"][1]) * of_spark, "the same, written as Parquet against noop"),
@@ -242,12 +255,66 @@ def of_streams(own: Found, two: dict[str, Any], found: Found) -> Found:
     }
 
 
-def line_of(points: dict[str, list[float]], which: int) -> tuple[float, float]:
-    """(where it begins, by the row) of the straight line through measured runs."""
-    rows = np.array([float(n) for n in points])
-    taken = np.array([value[which] for value in points.values()])
-    slope, begin = np.polyfit(rows, taken, 1)
+def line_of(found: dict[str, Any], sizes: list[int], which: int) -> tuple[float, float]:
+    """(where it begins, by the row) of the straight line through runs without a match. which: the clock, or cores."""
+    rows = [FEW_ROWS, *sizes]
+    slope, begin = np.polyfit(rows, [found[f"none|{n}"][which] for n in rows], 1)
     return float(begin), float(slope)
+
+
+# ---- a simulated cluster -----------------------------------------------------------------------------------------
+
+
+def simulate() -> None:
+    """What the simulated cluster does, as a page and as the pictures of docs/scale.md."""
+    runpy.run_path(str(ROOT / "docs" / "images" / "draw_scale.py"))["main"]()
+    constants = stored()
+    query = assumed_profile("row pattern", constants, "the tick query")
+    page = Report("scale", "A simulated cluster")
+    page.text(
+        "Nothing here was run on a cluster: `src/episode/sizing/simulation.py`, with the stored constants "
+        f"({constants.date}, {constants.machine}), the tick query over {SIMULATED_KEYS:,} keys, nodes of "
+        f"{NODE_CORES} cores, as many as `episode size` asks for (two at least), {SIMULATED_SECONDS:.0f} s. "
+        "*stragglers*: one task in twenty takes four times as long. *lost*: a node is lost after a minute and is back "
+        "30 s later; live tasks replay what came since their last checkpoint, every 10 s. *busiest key*: one key has "
+        "this share of all events.",
+    )
+    lines = []
+    for rate in SIMULATED_RATES:
+        needed = (
+            ("micro-batches", micro_batches(rate, SIMULATED_KEYS, query, constants).cores),
+            ("live tasks", live_tasks(rate, SIMULATED_KEYS, query, constants).cores),
+        )
+        for kind, cores in needed:
+            cluster = Cluster(max(2, -(-cores // NODE_CORES)), NODE_CORES)
+            for name, faults, hottest in SCENARIOS:
+                load = Load(rate, SIMULATED_SECONDS, SIMULATED_KEYS, hottest)
+                if kind == "micro-batches":
+                    found = simulate_micro_batches(
+                        cluster, load, micro_batch_costs(query, constants, cluster.slots), faults
+                    )
+                else:
+                    found = simulate_live(cluster, load, live_costs(query, constants), faults)
+                recovery = found.recovery(faults.lost[0], 0.1) if faults.lost else None
+                lines.append(
+                    [
+                        f"{rate:,.0f}", kind, f"{cluster.nodes} × {cluster.cores}", name, f"{found.throughput:,.0f}",
+                        f"{found.busy:.0%}", *(_seconds(found.at(quantile)) for quantile in (0.5, 0.9, 0.99)),
+                        f"{found.backlog[-1]:,.0f}", "" if recovery is None else _seconds(recovery),
+                    ]
+                )  # fmt: skip
+    page.table(
+        ["events/s", "way", "nodes × cores", "scenario", "throughput", "busy", "50%", "90%", "99%",
+         "backlog in the end", "recovered after"],
+        lines,
+    )  # fmt: skip
+    page.write(packages=("numpy",))
+
+
+def _seconds(value: float) -> str:
+    if not np.isfinite(value):
+        return "not"
+    return f"{value:.1f} s" if value >= 1 else f"{value * 1000:.0f} ms"
 
 
 # ---- checking ------------------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from typing import Any
 import episode
 from bench import live, stream
 from bench.data_sets import DATA
-from bench.harness import busy_seconds, local_session, say, seconds_of
+from bench.harness import local_session, say, seconds_of, side_by_side
 from bench.memory import WorkerMemory
 from bench.queries import TICK, select
 from bench.ticks import ticks
@@ -48,8 +48,8 @@ QUERIES = {"row pattern": select(TICK), "event pattern": EVENT}
 STREAM_SIZES, STREAM_BATCHES = (20_000, 1_000_000), 5
 LIVE_EVENTS, LIVE_RATE = 5_000_000, 10_000
 FEW_TASKS, MANY_TASKS = 8, 72
-
-Taken = dict[str, list[float]]
+FEW_ROWS, WARM = 20_000, 4
+"""Rows of a run that is nothing but fixed costs; so many such runs before anything counts."""
 
 
 def main() -> None:
@@ -81,36 +81,35 @@ def run_of(spark: Any, text: str, rows: int, *, into: str | None = None, read: A
     return run
 
 
-def medians(work: Callable[[], None], runs: int, name: str) -> list[float]:
-    """Seconds by the clock, and of all cores: medians after a run that is not counted."""
-    taken = [seconds_of(work) for _ in range(runs + 1)][1:]
-    wall, cores = (statistics.median(values) for values in zip(*taken, strict=True))
-    say(f"{name}: {wall:.2f} s, {cores:.2f} s of cores")
-    return [wall, cores]
-
-
 # ---- calibrating ---------------------------------------------------------------------------------------------
 
 
 def calibration(spark: Any, cores: int, sizes: list[int], runs: int, streams: bool) -> dict[str, Any]:
+    """Medians of [seconds by the clock, seconds of all cores] by what was run, all in turns."""
     out = str(DATA / "out-sizing")
-    found: dict[str, Any] = {"none": {}}
-    for rows in (20_000, *sizes):
-        with WorkerMemory() as watch:
-            found["none"][rows] = medians(run_of(spark, NONE, rows), runs, f"local[{cores}], no match, {rows:,} rows")
-        found["worker"] = watch.largest
-    if not streams:
-        return found
-    small = sizes[0]
-    found["many"] = medians(run_of(spark, MANY, small), runs, "many matches")
-    found["written"] = medians(run_of(spark, MANY, small, into=out), runs, "many matches, written")
-    through = run_of(spark, NONE, small, read=lambda path: spark.read.option("ignoreMissingFiles", True).parquet(path))
-    found["through"] = medians(through, runs, "rows through the JVM")
-    found["tasks"] = {n: medians(_tasks(spark, n), runs, f"{n} tasks that do nothing") for n in (FEW_TASKS, MANY_TASKS)}
+    works = {f"none|{rows}": run_of(spark, NONE, rows) for rows in (FEW_ROWS, *sizes)}
+    if streams:
+        small = sizes[0]
+        works["many"] = run_of(spark, MANY, small)
+        works["written"] = run_of(spark, MANY, small, into=out)
+        works["through"] = run_of(spark, NONE, small, read=lambda path: _not_direct(spark, path))
+        works |= {f"tasks|{count}": _tasks(spark, count) for count in (FEW_TASKS, MANY_TASKS)}
+    for _ in range(WARM):
+        works[f"none|{FEW_ROWS}"]()
+    with WorkerMemory() as watch:
+        taken = side_by_side(works, runs)
     shutil.rmtree(out, ignore_errors=True)
-    found["micro"] = micro_batches(spark, STREAM_SIZES)
-    found["live"] = live_tasks(spark)
+    found: dict[str, Any] = {name: [one.median, one.median_cores] for name, one in taken.items()}
+    found["worker"] = watch.largest
+    if streams:
+        found["micro"] = micro_batches(spark, STREAM_SIZES)
+        found["live"] = live_tasks(spark)
     return found
+
+
+def _not_direct(spark: Any, path: str) -> Any:
+    """The same files as rows through Spark."""
+    return spark.read.option("ignoreMissingFiles", True).parquet(path)
 
 
 def _tasks(spark: Any, count: int) -> Callable[[], None]:
@@ -153,14 +152,12 @@ def checked(spark: Any, sizes: list[int], runs: list[int], micro: list[int]) -> 
     out = str(DATA / "out-sizing")
     taken: dict[str, list[list[float]]] = {}
     for name, text in QUERIES.items():
-        run_of(spark, text, sizes[0], into=out)()
-        run_of(spark, text, sizes[0], into=out)()
+        for _ in range(WARM):
+            run_of(spark, text, sizes[0], into=out)()
         for turn in range(max(runs)):
             for rows, times in zip(sizes, runs, strict=True):
                 if turn < times:
-                    begin, busy = time.perf_counter(), busy_seconds()
-                    run_of(spark, text, rows, into=out)()
-                    both = [time.perf_counter() - begin, busy_seconds() - busy]
+                    both = list(seconds_of(run_of(spark, text, rows, into=out)))
                     taken.setdefault(f"{name}|{rows}", []).append(both)
                     say(f"{name}, {rows:,} rows: {both[0]:.2f} s, {both[1]:.2f} s of cores")
     shutil.rmtree(out, ignore_errors=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 
 from episode.errors import EpisodeAnalysisError
 from episode.sizing import model
@@ -129,16 +130,16 @@ def _hottest(demand: Demand, profile: QueryProfile, keys: float) -> float:
 def _batch(demand: Demand, keys: float, profile: QueryProfile, constants: Constants, hottest: float) -> Way:
     work = model.work_of(profile, constants)
     rows = demand.batch_rows
-    shared = {"row_bytes": profile.row_bytes, "keys": keys}
-    if not profile.keyed and not profile.bounded:
-        cores = 1
-    else:
-        cores = model.cores_for_batch(rows, work, constants, demand.finish, **shared)
-    run = model.predict_batch(rows, work, constants, cores, **shared)
+    spread = keys if profile.keyed else math.inf  # slices of time are alike
+    shape = {"row_bytes": profile.row_bytes, "keys": spread}
+    alone = not (profile.keyed or profile.bounded)
+    cores = 1 if alone else model.cores_for_batch(rows, work, constants, demand.finish, **shape)
+    predicted = partial(model.predict_batch, rows, work, constants, cores, row_bytes=profile.row_bytes, keys=spread)
+    run = predicted()
     cut = profile.bounded
-    of_key = model.predict_batch(rows, work, constants, cores, hottest=hottest, **shared)
+    of_key = predicted(hottest=hottest)
     shown = run if cut else of_key
-    alone = of_key.bound_by_key or not (profile.keyed or cut)
+    alone = alone or of_key.bound_by_key
     tasks = model.match_tasks(rows * profile.row_bytes, cores)
     shard = min(SHARD_BYTES, rows * profile.row_bytes * profile.passing / max(tasks, 1))
     moved = rows * profile.passing * profile.envelope_bytes * profile.wire_share / shown.seconds

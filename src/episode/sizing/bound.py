@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from episode.errors import EpisodeUnsupportedError
 from episode.lang.statement import TablePattern, parse_statement
+from episode.lang.table_patterns import TableQuery
 from episode.matchers.compiled import PACKING, ensure_compiled, groups_of
 from episode.matchers.protocol import MatcherSpec
 from episode.matchers.scalars import Scalars
@@ -56,7 +57,7 @@ def read_pattern(text: str) -> SizedQuery:
     statement = parse_statement(text)
     if statement.whole is not None:
         return SizedQuery(statement.whole)
-    every = [*statement.patterns, *statement.tables]
+    every: list[TablePattern | TableQuery] = [*statement.patterns, *statement.tables]
     if len(every) != 1 or statement.windowed:
         found = "a correlation" if statement.recencies else "row patterns in windows" if statement.windowed else None
         number = found or ("no pattern" if not every else f"{len(every)} patterns")
