@@ -35,6 +35,7 @@ from bench.sizing_runs import (
     MANY_TASKS,
     NONE,
     QUERIES,
+    SCREENED,
     STREAM_SIZES,
 )
 from bench.stream import BEGIN, PRICE_FALL
@@ -185,7 +186,9 @@ def fitted(own: Found, two: dict[str, Any], one: dict[str, Any], sizes: list[int
     slower = own["contention"][0]
     none, many = profile_of(NONE, table), profile_of(MANY, table)
     clock, cores = line_of(two, sizes, 0), line_of(two, sizes, 1)
-    inside = none.scan + none.pack + none.order + none.match
+    screened = profile_of(SCREENED, table)
+    of_row = max(0.0, line_of(two, sizes, 1, "screened")[1] * NANO / slower - screened.scan - screened.pack)
+    inside = of_row + none.scan + none.pack + none.order + none.match
     transport = max(0.0, cores[1] * NANO / slower - inside) / none.envelope_bytes
     alone_clock, alone_cores = line_of(one, sizes, 0), line_of(one, sizes, 1)
     least = two[f"none|{sizes[0]}"][1]
@@ -198,6 +201,10 @@ def fitted(own: Found, two: dict[str, Any], one: dict[str, Any], sizes: list[int
     launched = 2 * 4 * (dispatch + task / 2)
     on_two = f"local[2], {sizes[0]:,} and {sizes[1]:,} ticks without a match, to noop"
     found: Found = {
+        "spark_row": (
+            of_row,
+            "local[2], ticks of which none passes the screen: cores' seconds by the row, less reading and screening",
+        ),
         "transport": (transport, f"{on_two}: cores' seconds by the row, less the parts in process, by the byte"),
         "hand_over": (
             (two["many"][1] - least - more) * of_spark,
@@ -209,9 +216,9 @@ def fitted(own: Found, two: dict[str, Any], one: dict[str, Any], sizes: list[int
         "query": (max(0.05, clock[0] - launched), f"{on_two} and 20,000: where the straight line begins, by the clock"),
         "task": (task, f"{MANY_TASKS} and {FEW_TASKS} tasks that do nothing, local[2], by the clock"),
         "dispatch": (dispatch, "assumed: what the driver takes for a task, one after the other"),
-        "overlap": (
-            min(0.9, max(0.0, 1 - alone_clock[1] / alone_cores[1])),
-            "local[1] on two cores, the same runs: how much of the cores' seconds passes beside the clock's",
+        "busy_slot": (
+            alone_cores[1] / alone_clock[1],
+            "local[1] on two cores, the same runs: cores' seconds by the row against the clock's",
         ),
         "worker": (
             max(0.0, two["worker"] - 4 * 16 * 2**20),
@@ -233,8 +240,8 @@ def of_streams(own: Found, two: dict[str, Any], found: Found) -> Found:
     small, large = (two["micro"][str(rows)] for rows in STREAM_SIZES)
     each = (large - small) / (STREAM_SIZES[1] - STREAM_SIZES[0])
     of_batch = (
-        fall.scan + found["jvm_row"][0] + fall.pack + fall.envelope_bytes * found["transport"][0]
-        + fall.order + fall.match
+        fall.scan + found["spark_row"][0] + found["jvm_row"][0] + fall.pack
+        + fall.envelope_bytes * found["transport"][0] + fall.order + fall.match
         + fall.matches * (found["hand_over"][0] + found["write"][0])
     )  # fmt: skip
     read = profile_of(LIVE_QUERY.replace("PARTITION BY key", "PARTITION BY key ORDER BY ts"), price_falls(500_000))
@@ -255,10 +262,10 @@ def of_streams(own: Found, two: dict[str, Any], found: Found) -> Found:
     }
 
 
-def line_of(found: dict[str, Any], sizes: list[int], which: int) -> tuple[float, float]:
-    """(where it begins, by the row) of the straight line through runs without a match. which: the clock, or cores."""
+def line_of(found: dict[str, Any], sizes: list[int], which: int, what: str = "none") -> tuple[float, float]:
+    """(where it begins, by the row) of the straight line through runs of a query. which: the clock, or cores."""
     rows = [FEW_ROWS, *sizes]
-    slope, begin = np.polyfit(rows, [found[f"none|{n}"][which] for n in rows], 1)
+    slope, begin = np.polyfit(rows, [found[f"{what}|{n}"][which] for n in rows], 1)
     return float(begin), float(slope)
 
 

@@ -33,6 +33,11 @@ SELECT * FROM ticks MATCH_RECOGNIZE (
   PARTITION BY key ORDER BY ts MEASURES A.price AS init_price, B.price AS next_price
   AFTER MATCH SKIP PAST LAST ROW PATTERN (A B) DEFINE A AS A.price < -1)"""
 """No row begins a match: what is left is reading, packing, moving and ordering."""
+SCREENED = """\
+FROM ticks PARTITION BY key ORDER BY ts
+PATTERN T1; T2 WHERE T1.price < -1 AND T2.price < -1 WITHIN 20 seconds
+RETURN T1.price AS low, T2.price AS high"""
+"""No row passes the screen: what is left is reading and screening."""
 MANY = """\
 SELECT * FROM ticks MATCH_RECOGNIZE (
   PARTITION BY key ORDER BY ts MEASURES A.price AS init_price, B.price AS next_price
@@ -90,6 +95,7 @@ def calibration(spark: Any, cores: int, sizes: list[int], runs: int, streams: bo
     works = {f"none|{rows}": run_of(spark, NONE, rows) for rows in (FEW_ROWS, *sizes)}
     if streams:
         small = sizes[0]
+        works |= {f"screened|{rows}": run_of(spark, SCREENED, rows) for rows in (FEW_ROWS, *sizes)}
         works["many"] = run_of(spark, MANY, small)
         works["written"] = run_of(spark, MANY, small, into=out)
         works["through"] = run_of(spark, NONE, small, read=lambda path: _not_direct(spark, path))

@@ -2,7 +2,8 @@
 
 A run is two stages. In the first, tasks scan and pack; in the second they order, match and write; between them
 envelopes are shuffled. A task is a Python worker and a thread of the JVM, which work at the same time as far as there
-are cores for both (`overlap`); where all cores are busy, each is slower (`contention`).
+are cores for both, and wait for each other: together they keep `busy_slot` cores busy. Where all cores are busy, each
+is slower (`contention`).
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ class Work:
 
 def work_of(profile: QueryProfile, constants: Constants, scan: str = DIRECT, *, written: bool = True) -> Work:
     """What each row costs. written: matches are written as Parquet, and not only handed to Spark."""
-    through = constants["jvm_row"] if scan == THROUGH_JVM else 0.0
+    through = constants["spark_row"] + (constants["jvm_row"] if scan == THROUGH_JVM else 0.0)
     of_match = constants["hand_over"] + (constants["write"] if written else 0.0)
     return Work(
         {
@@ -98,14 +99,14 @@ def predict_batch(
     the share of one key, which one task must match."""
     cores = slots if cores is None else cores
     tasks = tasks_of(rows * row_bytes, slots) + match_tasks(rows * row_bytes, slots)
-    lanes = min(slots / (1 - constants["overlap"]), cores)
+    lanes = min(slots * constants["busy_slot"], float(cores))
     slower = contention_at(lanes, cores, constants)
     core_seconds = rows * work.total * NANO * slower
     launching = tasks * (constants["dispatch"] + constants["task"] / slots)
     fixed = constants["query"] + launching
     first = rows * work.first * NANO * slower / lanes
     second = rows * work.second * NANO * slower / lanes * imbalance(keys, slots)
-    of_key = rows * hottest * work.of_one_key * NANO * slower * (1 - constants["overlap"])
+    of_key = rows * hottest * work.of_one_key * NANO * slower / min(constants["busy_slot"], float(cores))
     return Run(fixed + first + max(second, of_key), core_seconds, tasks, fixed, of_key > second)
 
 

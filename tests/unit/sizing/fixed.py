@@ -6,7 +6,7 @@ from episode.sizing.constants import UNITS, Constant, Constants
 from episode.sizing.profile import ROWS, QueryProfile, assumed_profile
 
 VALUES = {
-    "scan": 1.0,
+    "scan": 0.5,
     "pack": 40.0,
     "order": 30.0,
     "match_rows": 60.0,
@@ -16,6 +16,7 @@ VALUES = {
     "envelope_bytes": 10.0,
     "wire_share": 0.5,
     "matches": 0.1,
+    "spark_row": 10.0,
     "transport": 5.0,
     "hand_over": 100.0,
     "write": 100.0,
@@ -24,7 +25,7 @@ VALUES = {
     "query": 0.5,
     "task": 0.01,
     "dispatch": 0.001,
-    "overlap": 0.2,
+    "busy_slot": 1.25,
     "contention": 1.2,
     "batch_floor": 0.6,
     "batch_event": 500.0,

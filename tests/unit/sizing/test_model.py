@@ -52,7 +52,7 @@ def test_the_language_decides_where_nothing_is_measured() -> None:
 
 
 def test_a_batch_is_fixed_costs_and_work_by_cores() -> None:
-    plain = constants(overlap=0.0, contention=1.0)
+    plain = constants(busy_slot=1.0, contention=1.0)
     work = work_of(profile(), plain)
     for cores in (1, 2, 8):
         tasks = tasks_of(1e8 * 20, cores)
