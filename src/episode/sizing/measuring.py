@@ -111,6 +111,8 @@ def passed_through(spec: MatcherSpec, table: pa.Table) -> Passed:
     clock = Clock(dict.fromkeys(("pack", "unpack", "order", "match"), 0.0))
     packing = Packing(spec.input_order, shards, screen=screen)
     batches = clock.timed("pack", lambda: list(pack([table], packing, 0)))
+    if not batches:
+        return Passed(clock.seconds, 0, 0, 0, 0)
     envelopes = pa.Table.from_batches(batches).sort_by([("shard", "ascending"), ("origin", "ascending")])
     moved = matches = 0
     for group in in_groups(unpack(envelopes.to_batches(max_chunksize=1)), GROUP_BYTES):

@@ -69,6 +69,11 @@ def test_a_screen_leaves_rows_out() -> None:
     assert found.passing == pytest.approx(kept, abs=0.01)
 
 
+def test_a_screen_may_leave_out_all_rows() -> None:
+    found = profile_of(EVENT.replace("< 100", "< -1000").replace("> 101", "< -1000"), ticks())
+    assert (found.passing, found.matches, found.envelope_bytes, found.held.rows) == (0, 0, 0, 0)
+
+
 def test_what_waits_for_its_window_grows_with_the_rate() -> None:
     table = ticks(40_000)  # of 4 s
     waits = held_rows(bound_to(read_pattern(WAITS), table, Given()), 2.0)
