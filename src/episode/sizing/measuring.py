@@ -32,6 +32,7 @@ _SHARDS = 4
 _PIECES = 8
 _BATCH_ROWS = 1 << 20
 _WARM_ROWS = 4_096
+_MANY_HELD, _MOST_COPIES = 1_000, 4
 
 Value = TypeVar("Value")
 
@@ -185,15 +186,21 @@ def _fed(query: BoundQuery, window: float, slower: int) -> tuple[float, int, flo
             pass
         held.append(running.matcher.state_rows)
         within.append(int(until - np.searchsorted(time[:until], time[until - 1] - window)))
-    size = sum(len(chunk.data) for chunk in running.matcher.snapshot().put) / max(1, held[-1])
     keys = max(1, len(np.unique(running.events(table).key)))
     half = _PIECES // 2
-    return (
-        float(np.mean(held[half:])),
-        keys,
-        float(np.mean(within[half:])),
-        size if held[-1] else table.nbytes / len(time),
+    size = _held_bytes(running, held[-1], table.nbytes / len(time))
+    return float(np.mean(held[half:])), keys, float(np.mean(within[half:])), size
+
+
+def _held_bytes(running: LocalRun, held: int, row: float) -> float:
+    """Bytes of a held row in a snapshot, beyond what a matcher without rows has. row: of an event. What is held for a
+    few rows says little: then a held row is an event."""
+    if held < _MANY_HELD:
+        return row
+    taken, nothing = (
+        sum(len(chunk.data) for chunk in matcher.snapshot().put) for matcher in (running.matcher, running.spec.open())
     )
+    return min((taken - nothing) / held, _MOST_COPIES * row)
 
 
 def _slowed(query: BoundQuery, slower: int) -> tuple[pa.Table, np.ndarray]:
