@@ -192,9 +192,10 @@ def fitted(own: Found, two: dict[str, Any], one: dict[str, Any], sizes: list[int
     transport = max(0.0, cores[1] * NANO / slower - inside) / none.envelope_bytes
     alone_clock, alone_cores = line_of(one, sizes, 0), line_of(one, sizes, 1)
     least = two[f"none|{sizes[0]}"][1]
-    matches = many.matches * sizes[0]
-    of_spark = NANO / slower / matches
-    more = (many.match - none.match) * sizes[0] / NANO * slower
+    further = sizes[0] - FEW_ROWS
+    of_spark = NANO / slower / (many.matches * further)
+    more = (many.match - none.match) * further / NANO * slower
+    grown = {what: two[f"{what}|{sizes[0]}"][1] - two[f"{what}|{FEW_ROWS}"][1] for what in ("none", "many", "written")}
     task = (two[f"tasks|{MANY_TASKS}"][0] - two[f"tasks|{FEW_TASKS}"][0]) / (MANY_TASKS - FEW_TASKS) * 2
     jvm = (two["through"][1] - least) / sizes[0] * NANO / slower
     dispatch = 0.0005
@@ -207,10 +208,15 @@ def fitted(own: Found, two: dict[str, Any], one: dict[str, Any], sizes: list[int
         ),
         "transport": (transport, f"{on_two}: cores' seconds by the row, less the parts in process, by the byte"),
         "hand_over": (
-            (two["many"][1] - least - more) * of_spark,
+            (grown["many"] - grown["none"] - more) * of_spark,
             "local[2], a match for every two rows against none, to noop, less the matching in process",
         ),
-        "write": ((two["written"][1] - two["many"][1]) * of_spark, "the same, written as Parquet against noop"),
+        "write": ((grown["written"] - grown["many"]) * of_spark, "the same, written as Parquet against noop"),
+        "commit": (
+            two[f"written|{FEW_ROWS}"][0] - two[f"many|{FEW_ROWS}"][0],
+            f"the same with {FEW_ROWS:,} rows: what is left of writing without rows, by the clock",
+        ),
+        "query_cores": (cores[0], f"{on_two} and {FEW_ROWS:,}: where the straight line begins, cores' seconds"),
         "jvm_row": (jvm, "local[2], rows through Spark against a direct scan"),
         "session": (two["session"], "local[2], from nothing to the first job done, by the clock"),
         "query": (max(0.05, clock[0] - launched), f"{on_two} and 20,000: where the straight line begins, by the clock"),
@@ -376,11 +382,22 @@ def report(
                 lines.append(
                     [
                         f"local[{cores}]", f"{rows:,}", f"{wall:.2f} s", f"{run.seconds:.2f} s", f"{error:+.0%}",
-                        f"{busy:.1f} s", f"{run.core_seconds:.1f} s", verdict(abs(error) <= WITHIN),
+                        f"{busy:.1f} s", f"{run.core_seconds:.1f} s", f"{run.core_seconds / busy - 1:+.0%}",
+                        verdict(abs(error) <= WITHIN),
                     ]
                 )  # fmt: skip
         page.table(
-            ["cores", "rows", "measured", "predicted", "error", "cores' seconds", "predicted", f"within {WITHIN:.0%}"],
+            [
+                "cores",
+                "rows",
+                "time",
+                "predicted",
+                "error",
+                "cores' seconds",
+                "predicted",
+                "error",
+                f"time within {WITHIN:.0%}",
+            ],
             lines,
         )
         parts = ", ".join(f"{part} {value:.1f}" for part, value in work.parts.items())

@@ -96,8 +96,8 @@ def calibration(spark: Any, cores: int, sizes: list[int], runs: int, streams: bo
     if streams:
         small = sizes[0]
         works |= {f"screened|{rows}": run_of(spark, SCREENED, rows) for rows in (FEW_ROWS, *sizes)}
-        works["many"] = run_of(spark, MANY, small)
-        works["written"] = run_of(spark, MANY, small, into=out)
+        works |= {f"many|{rows}": run_of(spark, MANY, rows) for rows in (FEW_ROWS, small)}
+        works |= {f"written|{rows}": run_of(spark, MANY, rows, into=out) for rows in (FEW_ROWS, small)}
         works["through"] = run_of(spark, NONE, small, read=lambda path: _not_direct(spark, path))
         works |= {f"tasks|{count}": _tasks(spark, count) for count in (FEW_TASKS, MANY_TASKS)}
     for _ in range(WARM):

@@ -34,6 +34,8 @@ UNITS = {
     "jvm_row": "ns/row",
     "session": "s",
     "query": "s",
+    "query_cores": "s",
+    "commit": "s",
     "task": "s",
     "dispatch": "s",
     "busy_slot": "cores",

@@ -75,7 +75,8 @@ def work_of(profile: QueryProfile, constants: Constants, scan: str = DIRECT, *, 
 
 @dataclass(frozen=True)
 class Run:
-    """A batch, as predicted. seconds: by the clock; core_seconds: of all cores. bound_by_key: does one key decide?"""
+    """A batch, as predicted. seconds: by the clock; core_seconds: of all cores; fixed: of the clock's, whatever the
+    rows. bound_by_key: does one key decide?"""
 
     seconds: float
     core_seconds: float
@@ -101,9 +102,9 @@ def predict_batch(
     tasks = tasks_of(rows * row_bytes, slots) + match_tasks(rows * row_bytes, slots)
     lanes = min(slots * constants["busy_slot"], float(cores))
     slower = contention_at(lanes, cores, constants)
-    core_seconds = rows * work.total * NANO * slower
+    core_seconds = constants["query_cores"] + rows * work.total * NANO * slower
     launching = tasks * (constants["dispatch"] + constants["task"] / slots)
-    fixed = constants["query"] + launching
+    fixed = constants["query"] + constants["commit"] + launching
     first = rows * work.first * NANO * slower / lanes
     second = rows * work.second * NANO * slower / lanes * imbalance(keys, slots)
     of_key = rows * hottest * work.of_one_key * NANO * slower / min(constants["busy_slot"], float(cores))

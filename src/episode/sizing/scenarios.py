@@ -12,7 +12,7 @@ OF_KEY = (ORDER, MATCH, WRITE, STATE)
 
 
 def batch_costs(profile: QueryProfile, constants: Constants) -> Costs:
-    return _costs(work_of(profile, constants), constants, constants["query"])
+    return _costs(work_of(profile, constants), constants, constants["query"] + constants["commit"])
 
 
 def micro_batch_costs(profile: QueryProfile, constants: Constants, slots: int) -> Costs:

@@ -60,7 +60,7 @@ def test_a_batch_is_fixed_costs_and_work_by_cores() -> None:
         assert run.fixed == pytest.approx(0.5 + 2 * tasks * (0.001 + 0.01 / cores))
         assert run.tasks == 2 * tasks
         assert run.seconds == pytest.approx(run.fixed + 1e8 * 220e-9 / cores, rel=1e-3)
-        assert run.core_seconds == pytest.approx(22.0)
+        assert run.core_seconds == pytest.approx(1 + 22.0)
 
 
 def test_one_task_at_a_time_uses_part_of_a_second_core() -> None:
