@@ -49,7 +49,8 @@ def _python_workers(root: int) -> list[int]:
 
 def _is_daemon(process: int) -> bool:
     try:
-        return b"pyspark.daemon" in Path(f"/proc/{process}/cmdline").read_bytes()
+        command = Path(f"/proc/{process}/cmdline").read_bytes()
+        return b"pyspark.daemon" in command or b"episode.spark.daemon" in command
     except OSError:
         return False
 

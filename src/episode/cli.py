@@ -1,4 +1,4 @@
-"""The command line: episode run, explain, studio, demo, samples, compile; push, tail, archive, streams.
+"""The command line: episode run, explain, size, studio, demo, samples, compile; push, tail, archive, streams.
 
 Results go to standard output, everything else to standard error. Exit codes: 0 done, 1 failed, 2 the query or the
 arguments are wrong, 130 interrupted. pyspark is imported only when a query is about to run, so that help is quick.
@@ -24,6 +24,7 @@ from episode import (
     cli_report,
     cli_results,
     cli_session,
+    cli_size,
     cli_streams,
     cli_studio,
     cli_tables,
@@ -267,6 +268,78 @@ def explain(
     else:
         cli_plans.write_plan(plan, output)
         notes.print(Text(f"Written to {output} ({shown.value})."))
+
+
+@app.command()
+def size(
+    events_per_second: Annotated[
+        str, typer.Option("--events-per-second", "-e", metavar="N", help="How many events come: 1e7, for example.")
+    ],
+    keys: Annotated[str, typer.Option("--keys", "-k", metavar="N", help="How many partition keys there are.")],
+    window: Annotated[
+        str | None,
+        typer.Option(
+            "--window", "-w", metavar="DURATION", help="How long a match may take. Default: the query's WITHIN."
+        ),
+    ] = None,
+    query: Annotated[
+        str | None, typer.Option("--query", "-q", metavar="QUERY", help="A file with the query, - or the query itself.")
+    ] = None,
+    sample: Annotated[
+        str | None,
+        typer.Option(
+            "--sample", metavar="PATH", help="Data to measure the query on, in this process: Parquet, CSV, JSON."
+        ),
+    ] = None,
+    columns: Annotated[
+        str | None,
+        typer.Option(
+            "--columns", metavar="LIST", help="Measure the query on made-up rows: 'user bigint, ts timestamp'."
+        ),
+    ] = None,
+    arg: ArgumentOption = None,
+    key: Annotated[
+        list[str] | None,
+        typer.Option("--key", metavar="COLUMN", help="Of a pattern without a table: its key. May be repeated."),
+    ] = None,
+    time: Annotated[
+        str | None, typer.Option("--time", metavar="COLUMN", help="Of a pattern without a table: its event time.")
+    ] = None,
+    type_column: Annotated[
+        str | None, typer.Option("--type-column", metavar="COLUMN", help="Of an event pattern: the classes of events.")
+    ] = None,
+    hot_key: Annotated[
+        str | None,
+        typer.Option("--hot-key", metavar="SHARE", help="The busiest key's share of all events. Default: all alike."),
+    ] = None,
+    delay: Annotated[
+        str, typer.Option("--delay", metavar="DURATION", help="Of streams: how late events may come.")
+    ] = "0 seconds",
+    batch: Annotated[
+        str, typer.Option("--batch", metavar="DURATION", help="Of a batch: the events of how long it has.")
+    ] = "1 day",
+    finish: Annotated[
+        str, typer.Option("--finish", metavar="DURATION", help="Of a batch: in what time it is to be done.")
+    ] = "1 hour",
+    executor_cores: Annotated[
+        int, typer.Option("--executor-cores", min=1, metavar="N", help="Cores of an executor.")
+    ] = 8,
+    executor_memory: Annotated[
+        int, typer.Option("--executor-memory", min=1, metavar="GIB", help="Memory of an executor, at most.")
+    ] = 64,
+    calibrate: Annotated[
+        bool, typer.Option("--calibrate", help="Scale the constants to this machine, by a measurement of some seconds.")
+    ] = False,
+    json: Annotated[bool, typer.Option("--json", help="All figures as JSON.")] = False,
+) -> None:
+    """Say how many cores, how much memory, network and state a query needs at a rate. Spark is not started."""
+    notes = Console(stderr=True)
+    given = cli_size.SizeArguments(
+        events_per_second, keys, window, query, sample, columns, arg or [], key or [], time, type_column, hot_key,
+        delay, batch, finish, executor_cores, executor_memory, calibrate, json,
+    )  # fmt: skip
+    with errors_reported(notes):
+        cli_size.run(given, notes)
 
 
 @app.command()

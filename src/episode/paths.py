@@ -45,8 +45,13 @@ def kind_of_files(path: str) -> str:
 
 def first_file(path: str) -> Path | None:
     """One of the files at a local path that Spark would read: not hidden, nor below a directory that is."""
+    return next(files_of(path), None)
+
+
+def files_of(path: str) -> Iterator[Path]:
+    """The files at a local path that Spark would read."""
     roots = [local(path)] if Path(local(path)).exists() else sorted(glob.glob(local(path)))
-    return next((file for root in roots for file in _files(Path(root))), None)
+    return (file for root in roots for file in _files(Path(root)))
 
 
 def _files(root: Path) -> Iterator[Path]:

@@ -37,6 +37,14 @@ ALLOWED = {
     "paths": set(),
     "pictures": {"episode.errors", "episode.lang", "episode.plan", "episode.matchers", "episode.queries"},
     "reports": {"episode.errors", "episode.lang", "episode.queries"},
+    "sizing": {
+        "episode.errors",
+        "episode.paths",
+        "episode.lang",
+        "episode.plan",
+        "episode.matchers",
+        "episode.queries",
+    },
     "api": {"episode.errors", "episode.lang", "episode.queries"},
     "methods": {"episode.errors", "episode.lang", "episode.queries"},
     "streams": {"episode.errors", "episode.plan", "episode.queries", "episode.store"},
@@ -65,6 +73,7 @@ ALLOWED = {
     "cli_tables": PUBLIC | {"episode.cli_inputs"},
     "cli_plans": PUBLIC,
     "cli_report": PUBLIC | {"episode.terminal"},
+    "cli_size": PUBLIC | {"episode.cli_inputs", "episode.terminal"},
     "cli_results": PUBLIC | {"episode.cli_inputs", "episode.terminal"},
     "cli_follow": PUBLIC
     | {
@@ -92,6 +101,7 @@ ALLOWED = {
         "episode.cli_report",
         "episode.cli_results",
         "episode.cli_session",
+        "episode.cli_size",
         "episode.cli_streams",
         "episode.cli_studio",
         "episode.cli_tables",
@@ -108,11 +118,13 @@ ALLOWED_LAZILY = {
     "reports": {"episode.spark", "episode.pictures"},
     "notebook": {"episode.api", "episode.spark"},
     "pictures": {"episode.spark"},
+    "sizing": {"episode.spark"},
     "api": {"episode.spark.live_query", "episode.reports", "episode.pictures"},
     "terminal": {"episode.matchers.compile_reports"},
     "cli_errors": {"episode.spark.errors"},
     "cli_report": {"episode.queries.origins", "episode.reports", "episode.spark.statistics"},
     "cli_session": {"episode.spark.class_archive", "episode.spark.launching"},
+    "cli_size": {"episode.queries", "episode.sizing"},
     "cli_tables": {"episode.spark.session", "episode.spark.sources"},
 }
 

@@ -1,0 +1,241 @@
+"""From a demand and a query's profile to a cluster: cores, memory, network, state, settings, and what holds it up."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import partial
+
+from episode.errors import EpisodeAnalysisError
+from episode.sizing import model
+from episode.sizing.constants import Constants
+from episode.sizing.demand import Demand
+from episode.sizing.model import Work
+from episode.sizing.profile import QueryProfile
+from episode.sizing.streams import MICRO_BATCHES, State, Stream, live_tasks, micro_batches, state_of
+
+BATCH = "batch"
+SHARD_BYTES = 256 * 2**20
+FAR_ABOVE = 5
+"""A key with so many times the rows of an average one is busier than the others."""
+NETWORK_BUSY = 0.7
+SETTINGS = ("spark.python.daemon.module", "episode.spark.daemon")
+ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+
+
+@dataclass(frozen=True)
+class Machines:
+    """heap, workers: bytes of one executor, Java's and the Python workers'. network: bytes/s between all executors.
+    by_work: how many executors the work alone would need; there are more where the state needs their memory."""
+
+    cores: int
+    executors: int
+    executor_cores: int
+    heap: float
+    workers: float
+    network: float
+    by_work: int
+
+    @property
+    def memory(self) -> float:
+        return self.heap + self.workers
+
+    @property
+    def together(self) -> float:
+        return self.memory * self.executors
+
+
+@dataclass(frozen=True)
+class Way:
+    """One way to run the query. partitions: of the shuffle; None: there is none. seconds: of a batch; length: of a
+    micro-batch; median, most: from an event to its match in a stream. one_key: events/s (in a batch: the share of rows)
+    that one key can have before it decides. too_hot: does the busiest key have more? bottleneck: the part that costs
+    most, or what decides instead."""
+
+    kind: str
+    machines: Machines
+    work: Work
+    busy: float
+    partitions: int | None
+    seconds: float | None
+    length: float | None
+    median: float | None
+    most: float | None
+    one_key: float
+    too_hot: bool
+    bottleneck: str
+    settings: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """All that `episode size` says. hottest: the share of the busiest key. state: of micro-batches; live_state: of live
+    tasks; None: nothing bounds it."""
+
+    demand: Demand
+    window: float | None
+    profile: QueryProfile
+    constants: Constants
+    hottest: float
+    batch: Way
+    micro: Way
+    live: Way
+    state: State | None
+    live_state: State | None
+
+
+def size(demand: Demand, profile: QueryProfile, constants: Constants) -> Answer:
+    """The cluster for a demand."""
+    window = profile.within if demand.window is None else demand.window
+    keys = demand.keys if profile.keyed else 1.0
+    hottest = _hottest(demand, profile, keys)
+    micro = micro_batches(demand.rate, keys, profile, constants, delay=demand.delay)
+    live = live_tasks(demand.rate, keys, profile, constants, delay=demand.delay)
+    state = live_state = None
+    if window is not None:
+        state = state_of(demand.rate, keys, window, profile, demand.delay + _finite(2 * (micro.length or 0.0)))
+        live_state = state_of(demand.rate, keys, window, profile, _finite(live.median))
+    return Answer(
+        demand,
+        window,
+        profile,
+        constants,
+        hottest,
+        _batch(demand, keys, profile, constants, hottest),
+        _stream(micro, demand, profile, constants, hottest, state),
+        _stream(live, demand, profile, constants, hottest, live_state),
+        state,
+        live_state,
+    )
+
+
+def _finite(seconds: float) -> float:
+    """A stream that cannot keep up has no usual waiting time."""
+    return seconds if math.isfinite(seconds) else 0.0
+
+
+def _hottest(demand: Demand, profile: QueryProfile, keys: float) -> float:
+    """The share of the busiest key: as given, or as in a sample where one key has far more than others there."""
+    if not profile.keyed:
+        return 1.0
+    if demand.hottest is not None:
+        return demand.hottest
+    uneven = profile.hottest is not None and profile.hottest > FAR_ABOVE / profile.keys
+    return profile.hottest if uneven and profile.hottest is not None else 1 / keys
+
+
+# ---- a batch -----------------------------------------------------------------------------------------------
+
+
+def _batch(demand: Demand, keys: float, profile: QueryProfile, constants: Constants, hottest: float) -> Way:
+    work = model.work_of(profile, constants)
+    rows = demand.batch_rows
+    spread = keys if profile.keyed else math.inf  # slices of time are alike
+    shape = {"row_bytes": profile.row_bytes, "keys": spread}
+    alone = not (profile.keyed or profile.bounded)
+    cores = 1 if alone else model.cores_for_batch(rows, work, constants, demand.finish, **shape)
+    predicted = partial(model.predict_batch, rows, work, constants, cores, row_bytes=profile.row_bytes, keys=spread)
+    run = predicted()
+    cut = profile.bounded
+    of_key = predicted(hottest=hottest)
+    shown = run if cut else of_key
+    alone = alone or of_key.bound_by_key
+    tasks = model.match_tasks(rows * profile.row_bytes, cores)
+    shard = min(SHARD_BYTES, rows * profile.row_bytes * profile.passing / max(tasks, 1))
+    moved = rows * profile.passing * profile.envelope_bytes * profile.wire_share / shown.seconds
+    worker = constants["worker"] + constants["worker_factor"] * max(model.TASK_BYTES / 8, shard)
+    machines = _machines(cores, demand, constants, worker, moved)
+    costs_most = _bottleneck(work, run.fixed / run.seconds, machines, constants)
+    return Way(
+        kind=BATCH,
+        machines=machines,
+        work=work,
+        busy=run.core_seconds / (cores * run.seconds),
+        partitions=tasks,
+        seconds=shown.seconds,
+        length=None,
+        median=None,
+        most=None,
+        one_key=work.second / (work.of_one_key * cores),
+        too_hot=alone,
+        bottleneck="one key" if alone and not cut else costs_most,
+        settings=_settings(machines, {}),
+    )
+
+
+# ---- streams -----------------------------------------------------------------------------------------------
+
+
+def _stream(
+    stream: Stream, demand: Demand, profile: QueryProfile, constants: Constants, hottest: float, state: State | None
+) -> Way:
+    held = 0.0 if state is None else state.bytes
+    micro = stream.kind == MICRO_BATCHES
+    moved = demand.rate * profile.passing * profile.envelope_bytes * profile.wire_share if micro else 0.0
+    machines = _machines(stream.cores, demand, constants, constants["worker"], moved, held)
+    floor = 1 - stream.utilisation if micro else 0.0
+    too_hot = demand.rate * hottest > stream.one_key or not math.isfinite(stream.median)
+    bottleneck = "one key" if too_hot else _bottleneck(stream.work, floor, machines, constants)
+    own = (
+        {"spark.sql.shuffle.partitions": str(machines.cores), "spark.sql.streaming.stateStore.providerClass": ROCKSDB}
+        if micro
+        else {"episode.start(tasks=…)": str(machines.cores)}
+    )
+    return Way(
+        kind=stream.kind,
+        machines=machines,
+        work=stream.work,
+        busy=stream.utilisation,
+        partitions=machines.cores if micro else None,
+        seconds=None,
+        length=stream.length,
+        median=stream.median,
+        most=stream.most,
+        one_key=stream.one_key,
+        too_hot=too_hot,
+        bottleneck=bottleneck,
+        settings=_settings(machines, own),
+    )
+
+
+def _machines(
+    cores: int, demand: Demand, constants: Constants, worker: float, moved: float, held: float = 0.0
+) -> Machines:
+    """Executors of the asked size, more of them if the state needs their memory. worker: bytes of a core's worker.
+    moved: bytes/s of the shuffle, of which what stays on a machine crosses no network. held: bytes of the state."""
+    each = min(cores, demand.executor_cores)
+    heap = constants["heap"] + each * constants["heap_core"]
+    state = held * constants["state_factor"]
+    room = demand.executor_memory - heap - each * worker
+    if room <= 0:
+        raise EpisodeAnalysisError(
+            f"--executor-memory {demand.executor_memory / 2**30:g}: an executor of {each} cores needs "
+            f"{(heap + each * worker) / 2**30:.1f} GiB before it holds any state.",
+            hint="Give executors more memory or, with --executor-cores, fewer cores.",
+        )
+    executors = max(-(-cores // each), math.ceil(state / room))
+    workers = each * worker + state / executors
+    return Machines(executors * each, executors, each, heap, workers, moved * (1 - 1 / executors), -(-cores // each))
+
+
+def _bottleneck(work: Work, fixed: float, machines: Machines, constants: Constants) -> str:
+    """What takes most: the network, what a run costs whatever its size, or a part of the work. fixed: its share."""
+    if machines.network / machines.executors > NETWORK_BUSY * constants["network"]:
+        return "network"
+    if machines.executors > machines.by_work:
+        return "memory of the state"
+    return "fixed costs" if fixed > 0.5 else work.largest
+
+
+def _settings(machines: Machines, own: dict[str, str]) -> dict[str, str]:
+    def mebibytes(size: float) -> str:
+        return f"{math.ceil(size / 2**20 / 256) * 256}m"
+
+    return {
+        "spark.executor.instances": str(machines.executors),
+        "spark.executor.cores": str(machines.executor_cores),
+        "spark.executor.memory": mebibytes(machines.heap),
+        "spark.executor.memoryOverhead": mebibytes(machines.workers),
+        SETTINGS[0]: SETTINGS[1],
+        **own,
+    }

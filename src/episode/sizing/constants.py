@@ -1,0 +1,133 @@
+"""Measured constants: what each part of a run costs, on which machine that was measured, and how.
+
+They are data, in `constants.json`, which `python -m bench.sizing calibrate` writes. Seconds of a core unless the unit
+says otherwise. What was not measured says so: its `how` begins with "assumed".
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from episode.errors import EpisodeError
+
+STORED = Path(__file__).with_name("constants.json")
+ASSUMED = "assumed"
+
+UNITS = {
+    "scan": "ns/byte",
+    "pack": "ns/row",
+    "order": "ns/row",
+    "match_rows": "ns/row",
+    "match_events": "ns/row",
+    "match_situations": "ns/row",
+    "row_bytes": "bytes/row",
+    "envelope_bytes": "bytes/row",
+    "wire_share": "share",
+    "matches": "matches/row",
+    "spark_row": "ns/row",
+    "transport": "ns/byte",
+    "hand_over": "ns/match",
+    "write": "ns/match",
+    "jvm_row": "ns/row",
+    "session": "s",
+    "query": "s",
+    "query_cores": "s",
+    "commit": "s",
+    "task": "s",
+    "dispatch": "s",
+    "busy_slot": "cores",
+    "contention": "times",
+    "batch_floor": "s",
+    "batch_event": "ns/event",
+    "live_event": "ns/event",
+    "live_median": "s",
+    "live_99": "s",
+    "snapshot": "ns/byte",
+    "state_bytes": "bytes/row",
+    "worker": "bytes",
+    "worker_factor": "times",
+    "state_factor": "times",
+    "heap": "bytes",
+    "heap_core": "bytes",
+    "network": "bytes/s",
+    "restart": "s",
+}
+"""Every constant that the model needs, and its unit."""
+
+OF_PROCESSOR = ("ns/byte", "ns/row", "ns/match", "ns/event")
+"""Units of what a faster core does sooner, in proportion."""
+
+
+@dataclass(frozen=True)
+class Constant:
+    """One measured value. how: the command, and what was taken from it, or the page it is from."""
+
+    value: float
+    unit: str
+    how: str
+    machine: str
+    date: str
+
+    @property
+    def is_assumed(self) -> bool:
+        return self.how.startswith(ASSUMED)
+
+
+@dataclass(frozen=True)
+class Constants(Mapping[str, float]):
+    """All constants by name. scaled: what they were multiplied by for another machine; None: as they are stored."""
+
+    known: Mapping[str, Constant]
+    scaled: float | None = None
+
+    def __post_init__(self) -> None:
+        for name, unit in UNITS.items():
+            one = self.known.get(name)
+            if one is None or one.unit != unit or not one.value >= 0:
+                raise EpisodeError(
+                    f"The constants of sizing lack {name} in {unit}.",
+                    hint="Measure them again: python -m bench.sizing calibrate, in a clone of the repository.",
+                )
+
+    def __getitem__(self, name: str) -> float:
+        return self.known[name].value
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.known)
+
+    def __len__(self) -> int:
+        return len(self.known)
+
+    @property
+    def machine(self) -> str:
+        """Where most of them were measured."""
+        return self.known["transport"].machine
+
+    @property
+    def date(self) -> str:
+        return self.known["transport"].date
+
+    def scaled_by(self, times: float, contention: float, machine: str, date: str) -> Constants:
+        """The constants for a machine whose cores take so many times as long."""
+
+        def one(name: str, constant: Constant) -> Constant:
+            if name == "contention":
+                return Constant(contention, constant.unit, "episode size --calibrate", machine, date)
+            if constant.unit not in OF_PROCESSOR:
+                return constant
+            how = f"{constant.how}; times {times:.2f} by episode size --calibrate"
+            return replace(constant, value=constant.value * times, how=how)
+
+        return Constants({name: one(name, constant) for name, constant in self.known.items()}, times)
+
+    def to_json(self) -> str:
+        return json.dumps({name: asdict(constant) for name, constant in self.known.items()}, indent=2) + "\n"
+
+
+def stored(path: Path = STORED) -> Constants:
+    """The constants that are kept with the package."""
+    found = json.loads(path.read_text(encoding="utf-8"))
+    return Constants({name: Constant(**constant) for name, constant in found.items()})
