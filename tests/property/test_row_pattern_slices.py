@@ -92,7 +92,7 @@ def chained_clauses(draw: st.DrawFn) -> str:
         draw(st.sampled_from(["MEASURES FIRST(ts) AS a, LAST(ts) AS b, MATCH_NUMBER() AS n",
                               "MEASURES FIRST(ts) AS a, PREV(FIRST(v), 2) AS b, NEXT(LAST(v)) AS n"])),
         draw(st.sampled_from(ROWS)),
-        f"AFTER MATCH SKIP {draw(st.sampled_from(SKIPS))}",
+        f"AFTER MATCH SKIP {draw(st.sampled_from([skip for skip in SKIPS if skip[-1] in ['W', *labels]]))}",
         draw(st.sampled_from(MODES)),
         f"PATTERN ({pattern})",
         "" if within is None else f"WITHIN {within}",

@@ -43,7 +43,8 @@ class OwnChain:
         end = len(events) if bounds.last is None else int(np.searchsorted(events.time, bounds.last, "left"))
         self.search = SliceSearch(spec, events, own)
         self.places = max(0, end - own)
-        self.entries = min(self.places, self.search.entries(bounds.first))
+        self._reached = self.search.entries(bounds.first)
+        self.entries = min(self.places, self._reached)
         self.links = Links.of(self.places if is_chain(spec.plan) else 0)
         self.failures: list[tuple[int, int]] = []
         self._found = FoundMatches(self.search, end, 0, placed=is_chain(spec.plan))
@@ -72,20 +73,25 @@ class OwnChain:
                 yield from self._found.tables(found)
             if search.failure is None or search.failure.row >= end:
                 break
-            row, status = search.failure
-            self.failures.append((row - search.own, status))
-            if not chained or status == kernel.ALL_BUDGETS_SPENT or self._is_certain(row - search.own):
-                raise matching_failed(self.spec.plan, self.events.from_row(row), row, status, self.spec.step_budget)
-            start = row + 1
+            start = search.failure.row + 1
+            self.failures.append((search.failure.row - search.own, search.failure.status))
+            failure = self._certain_failure() if chained else self.failures[-1]
+            if failure is not None:
+                row = search.own + failure[0]
+                plan, budget = self.spec.plan, self.spec.step_budget
+                raise matching_failed(plan, self.events.from_row(row), row, failure[1], budget)
 
-    def _is_certain(self, place: int) -> bool:
-        """Has every chain that may enter the slice joined its own when that comes to a place? Looked at rarely."""
-        times = len(self.failures)
-        if times & (times - 1) or place + 1 < self.entries:
-            return False
+    def _certain_failure(self) -> tuple[int, int] | None:
+        """The first one that every chain which may enter the slice comes to, having joined its own; looked at rarely,
+        so that some may be missed."""
+        (place, status), times = self.failures[-1], len(self.failures)
+        if status == kernel.ALL_BUDGETS_SPENT:
+            return place, status
+        if times & (times - 1) or place + 1 < self._reached:
+            return None
         met, _, _ = self._visited(place + 1)
         joins, _, _ = self._joined(met)
-        return bool((joins < len(met)).all())
+        return next((failure for failure in self.failures if failure[0] >= joins.max()), None)
 
     def _visited(self, places: int) -> tuple[np.ndarray, np.ndarray, tuple[int, int, int]]:
         """Of the first places: is_met and before, and what `visit` returns."""
