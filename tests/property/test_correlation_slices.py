@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from random import Random
 from typing import Any
 
 import pytest
@@ -13,17 +14,33 @@ from episode.errors import EpisodeDataError
 from episode.matchers.slicing import Overlap, Slicing, Unsliced
 from episode.plan.correlation.plan import CorrelationPlan
 from tests.property.test_correlation_laws import PLANS, PRICES, history_of, planned, ticks
-from tests.reference.generate_correlation import EVENTS, ROWS, SITUATIONS, Case, Row, RowSide, Side, cases
+from tests.property.test_situation_slices import long_stream
+from tests.reference.generate_correlation import (
+    EVENTS,
+    ROWS,
+    SITUATIONS,
+    Case,
+    Row,
+    RowSide,
+    Side,
+    SituationSide,
+    cases,
+)
+from tests.reference.situations import Pattern
 from tests.support.correlation_cases import spec_of, table_of
 from tests.support.slices import assert_slices_do_not_matter, cuts_of, shifts
 
-SETTINGS = settings(deadline=None, suppress_health_check=list(HealthCheck))
+SETTINGS = settings(
+    deadline=None, suppress_health_check=list(HealthCheck), max_examples=max(1, settings.default.max_examples // 2)
+)
 
 
 def with_window(side: Side, within: int) -> Side:
     """Each pattern has a window, most often that of its own."""
     if "WITHIN" in side.text:
         return side
+    if isinstance(side, SituationSide):  # as long as each situation must last
+        within = max(within, *(int(one.at_least or 0) for one in side.pattern.definitions))
     last = " DEFINE " if isinstance(side, RowSide) else " RETURN "
     before, word, after = side.text.partition(last)
     return replace(side, text=f"{before} WITHIN {within}{word}{after}")
@@ -35,7 +52,7 @@ def longer(data: st.DataObject, rows: list[Row]) -> list[Row]:
     return [{**row, "pos": position} for position, row in enumerate(copies)]
 
 
-@pytest.mark.parametrize("languages", [[ROWS], [EVENTS], [SITUATIONS], [ROWS, EVENTS, SITUATIONS]], ids="-".join)
+@pytest.mark.parametrize("languages", [[ROWS], [EVENTS], [ROWS, EVENTS, SITUATIONS]], ids="-".join)
 def test_slices_do_not_matter(languages: list[str]) -> None:
     found = 0
 
@@ -60,6 +77,37 @@ def test_slices_do_not_matter(languages: list[str]) -> None:
         except (NotImplementedError, ArithmeticError, EpisodeDataError) as error:
             note(str(error))
             assume(False)
+
+    check()
+    assert found > 5
+
+
+def test_slices_of_situations_do_not_matter() -> None:
+    """Situations cross the cuts, and begin long before the overlap."""
+    found = 0
+    pattern = "A {} B; A overlaps B; A contains B WITHIN {}"
+    text = "FROM t DEFINE A AS {}, B AS {} PATTERN " + pattern + " RETURN count(A.x) AS n, A.start AS s"
+    plain = Pattern((), (), None, ())
+
+    @SETTINGS
+    @given(
+        st.sampled_from(["before", "meets", "starts"]),
+        st.sampled_from([12, 6, 18]),
+        st.sampled_from([30, 12, 60, 3]),
+        st.data(),
+    )
+    def check(relation: str, within: int, recency: int, data: st.DataObject) -> None:
+        nonlocal found
+        events = long_stream(Random(data.draw(st.integers(0, 2**32))))
+        rows = [
+            {"k": 1, "ts": one.time, "pos": n} | {f"live_{name}": one.values[name] for name in one.values}
+            for n, one in enumerate(events)
+        ]
+        live = SituationSide(text.format("a", "b", relation, within), plain, False)
+        archive = SituationSide(text.format("b", "a", relation, 20 - within), plain, False)
+        case = Case(live, archive, recency, (), rows, shared=True, apart=False)
+        cuts = data.draw(cuts_of([row["ts"] for row in rows]))
+        found += assert_slices_do_not_matter(spec_of(case), table_of(case, rows), cuts)
 
     check()
     assert found > 20

@@ -4,6 +4,7 @@ their detection and their values as of then."""
 from __future__ import annotations
 
 from dataclasses import replace
+from random import Random
 
 import pyarrow as pa
 import pytest
@@ -20,6 +21,7 @@ from tests.support.situations import spec_of, table_of
 from tests.support.slices import assert_slices_do_not_matter, cuts_of, rows_of, shifts
 
 SETTINGS = settings(deadline=None, suppress_health_check=list(HealthCheck))
+FEWER = settings(SETTINGS, max_examples=max(1, settings.default.max_examples // 2))
 WITHIN = st.sampled_from([3, 5, 8, 12])
 
 
@@ -33,7 +35,7 @@ def longer(data: st.DataObject, events: list[Event]) -> list[Event]:
 def test_slices_do_not_matter(detect: str) -> None:
     found = 0
 
-    @SETTINGS
+    @FEWER
     @given(cases(detect=detect, max_keys=2), WITHIN, st.data())
     def check(case: Case, within: int, data: st.DataObject) -> None:
         """Every pattern has a window, most often that of its own."""
@@ -59,30 +61,35 @@ RELATIONS = [
 ]  # fmt: skip
 
 
+def long_stream(random: Random) -> list[Event]:
+    """Conditions that hold for one event or for many, now and then at the same time, with ties and gaps."""
+    events, at, holds = [], 0, 0
+    for _ in range(random.choice([60, 40, 3])):
+        holds ^= random.choice([1, 1, 2, 2, 3])
+        for _ in range(random.choice([1, 1, 1, 2, 9])):
+            at += random.choice([0, 1, 1, 1, 1, 1, 2, 6])
+            values = {"a": bool(holds & 1), "b": bool(holds & 2), "c": None, "d": None}
+            events.append(Event(at, {**values, "x": float(len(events)), "n": at, "s": "s"}, None))
+    return events
+
+
 @pytest.mark.parametrize("detect", ["earliest", "complete"])
 def test_slices_of_long_streams_do_not_matter(detect: str) -> None:
     """Situations much longer than the window, which cross several cuts; gaps; some that never end."""
     found = 0
 
-    @SETTINGS
+    @FEWER
     @given(
         st.sampled_from(LIMITS),
         st.sampled_from(LIMITS),
         st.sampled_from(RELATIONS),
         st.sampled_from([5, 6, 9, 14]),
-        st.lists(st.tuples(st.integers(0, 3), st.sampled_from([0, 1, 1, 1, 2, 8]), st.integers(1, 6)), max_size=25),
+        st.integers(0, 2**32),
         st.data(),
     )
-    def check(
-        a: str, b: str, relation: str, within: int, runs: list[tuple[int, int, int]], data: st.DataObject
-    ) -> None:
+    def check(a: str, b: str, relation: str, within: int, seed: int, data: st.DataObject) -> None:
         nonlocal found
-        events, at = [], 0
-        for holds, gap, length in runs:
-            for _ in range(length):
-                at += gap
-                values = {"a": bool(holds & 1), "b": bool(holds & 2), "c": None, "d": None}
-                events.append(Event(at, {**values, "x": float(len(events)), "n": at, "s": "s"}, None))
+        events = long_stream(Random(seed))
         spec = spec_of(DEFINED.format(a, b, relation, within), detect)
         found += assert_slices_do_not_matter(spec, table_of(events), data.draw(cuts_of([one.time for one in events])))
 

@@ -13,13 +13,16 @@ from episode.errors import EpisodeDataError
 from episode.matchers.running import run
 from episode.matchers.slicing import Unsliced, run_sliced
 
+MOST_CUTS = 30
+
 
 @st.composite
 def cuts_of(draw: st.DrawFn, times: Sequence[int]) -> list[int]:
-    """At times of events, through ties and in gaps, before and after all of them; or at every time."""
+    """At times of events, through ties and in gaps, before and after all of them; or at every time, as far as these are
+    few, else at times that are equally far apart."""
     low, high = min(times, default=0), max(times, default=0)
     if draw(st.integers(0, 4)) == 0:
-        return list(range(low, high + 2))
+        return list(range(low, high + 2, 1 + (high - low) // MOST_CUTS))
     return sorted(draw(st.sets(st.integers(low - 3, high + 12), max_size=5)))
 
 
