@@ -168,7 +168,7 @@ def test_what_is_said_where_rules_over_a_stream_cannot_be_planned(spark: SparkSe
     with pytest.raises(episode.EpisodeError, match="is not for rules over a stream"):
         episode.match_all(files.stream(), {"one": TEXTS[0]}, log=tmp_path / "log", **{**given, "time": ("ts", "v")})
     with pytest.raises(episode.EpisodeError, match="look_every"):
-        episode.match_all(files.stream(), {"one": TEXTS[0]}, log=tmp_path / "log", look_every="soon", **given)
+        episode.match_all(files.stream(), {"one": TEXTS[0]}, log=tmp_path / "log", look_every=0, **given)
 
 
 def test_another_stream_does_not_go_on_with_the_checkpoint(spark: SparkSession, tmp_path: Path) -> None:
