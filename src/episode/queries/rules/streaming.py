@@ -218,6 +218,7 @@ class StreamQuery:
         watcher.look()
         warn_of_problems(log)
         texts = active_of(log.changes())
+        self.options.check_use([rules.bound(*one).parsed.language for one in texts.items()])
         kernels = dict.fromkeys(group for text in texts.values() for group in groups_of(rules.check(text)[0]))
         order = InputOrder(rules.keys, (OrderKey(rules.time),), needs_time=True, start=rules.given.start)
         spec = ChangingSpec(rules, rules.schema, order, tuple(kernels))
