@@ -132,18 +132,19 @@ def test_rules_of_a_table_over_a_stream_with_its_own_watermark(spark: SparkSessi
     files = Files(spark, tmp_path, DDL)
     files.add_in_pieces(table_of(events(60, 1)), 3)
     files.add(table_of([{"k": 99, "ts": 5_000, "v": 0, "type": "A"}]))
-    times = files.stream().withColumn("ts", F.timestamp_millis("ts")).withWatermark("ts", "5 milliseconds")
+    stream = files.stream().withColumn("ts", F.timestamp_millis("ts")).withWatermark("ts", "5 milliseconds")
     texts = {"pair": "PATTERN SEQ(A a, B b) WHERE b.v > a.v WITHIN 10 milliseconds RETURN a.ts AS first, b.v AS v"}
     rules = pa.table({"name": ["pair", "off"], "text": [texts["pair"], "PATTERN"], "enabled": [True, False]})
     pq.write_table(rules, tmp_path / "rules.parquet")
     matches = episode.match_all(
-        times, str(tmp_path / "rules.parquet"), time="ts", key="k", type_column="type", log=tmp_path / "log",
+        stream, str(tmp_path / "rules.parquet"), time="ts", key="k", type_column="type", log=tmp_path / "log",
         look_every=None, options=Options(shards=2),
     )  # fmt: skip
     assert dict(matches.frame.dtypes)["match_start"] == "timestamp"
     assert "1 rule (1 event pattern) over one input" in matches.explain()
     typed = matches.of("pair")
-    assert typed.dtypes == [("first", "timestamp"), ("v", "bigint")]
+    times = [("match_start", "timestamp"), ("match_end", "timestamp")]
+    assert typed.dtypes == [("first", "timestamp"), ("v", "bigint"), *times]
     files.run(typed)
     table = spark.createDataFrame([tuple(row.values()) for row in events(60, 1)], DDL)
     alone_ = episode.match(
@@ -167,7 +168,7 @@ def test_what_is_said_where_rules_over_a_stream_cannot_be_planned(spark: SparkSe
     with pytest.raises(episode.EpisodeError, match="is not for rules over a stream"):
         episode.match_all(files.stream(), {"one": TEXTS[0]}, log=tmp_path / "log", **{**given, "time": ("ts", "v")})
     with pytest.raises(episode.EpisodeError, match="look_every"):
-        episode.match_all(files.stream(), {"one": TEXTS[0]}, log=tmp_path / "log", look_every="soon", **given)
+        episode.match_all(files.stream(), {"one": TEXTS[0]}, log=tmp_path / "log", look_every=0, **given)
 
 
 def test_another_stream_does_not_go_on_with_the_checkpoint(spark: SparkSession, tmp_path: Path) -> None:

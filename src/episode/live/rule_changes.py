@@ -11,7 +11,7 @@ starts again reads on from its snapshot, and changes its rules at the same times
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
@@ -70,7 +70,7 @@ class TaskRules:
             after, change = self._pending.pop(0)
             matcher.change([change], after)
 
-    def advance(self, shard: LiveShard, envelopes: list[Envelope], watermark: int) -> Iterator[pa.Table]:
+    def advance(self, shard: LiveShard, envelopes: Sequence[Envelope], watermark: int) -> Iterator[pa.Table]:
         """A step of the shard, up to each agreed time in turn."""
         total, late, given_up = Counters(), None, shard.matcher.given_up
         while True:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -166,7 +166,7 @@ class LiveTask:
         matches = pa.concat_tables(held) if len(held) > 1 else held[0]
         return matches if matches.num_rows or any_staged else None
 
-    def _advanced(self, envelopes: list[Envelope], watermark: int) -> Iterator[pa.Table]:
+    def _advanced(self, envelopes: Sequence[Envelope], watermark: int) -> Iterator[pa.Table]:
         if self.rules is None:
             return self.shard.advance(envelopes, watermark)
         return self.rules.advance(self.shard, envelopes, watermark)
@@ -180,8 +180,9 @@ class LiveTask:
         self._may_go_on = self.rules.look(self.shard)
         return self._may_go_on
 
-    def _pause(self) -> None:
+    def _pause(self) -> Slice | None:
         time.sleep(AGREES)
+        return None
 
     def _finished(self, matched: pa.Table) -> pa.Table:
         finish = self.description.finish

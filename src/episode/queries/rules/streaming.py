@@ -165,8 +165,9 @@ def _versions(changes: list[RuleChange], effects: list[Effect], query: str | Non
             continue
         row: dict[str, Any] = {"name": change.name, "version": change.number, "text": change.text, "query": query}
         row |= {"status": ACTIVE if is_taken else WAITING, "failed_keys": 0}
-        if is_taken and taken[change.number] is not None:
-            row["active_from"] = taken[change.number] + 1
+        after = taken.get(change.number)
+        if after is not None:
+            row["active_from"] = after + 1
         rows.append(row)
         if is_taken:
             latest[change.name] = row
@@ -217,6 +218,7 @@ class StreamQuery:
         watcher.look()
         warn_of_problems(log)
         texts = active_of(log.changes())
+        self.options.check_use([rules.bound(*one).parsed.language for one in texts.items()])
         kernels = dict.fromkeys(group for text in texts.values() for group in groups_of(rules.check(text)[0]))
         order = InputOrder(rules.keys, (OrderKey(rules.time),), needs_time=True, start=rules.given.start)
         spec = ChangingSpec(rules, rules.schema, order, tuple(kernels))
