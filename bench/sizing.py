@@ -37,6 +37,8 @@ from bench.sizing_runs import (
     QUERIES,
     SCREENED,
     STREAM_SIZES,
+    WIDE,
+    wide,
 )
 from bench.stream import BEGIN, PRICE_FALL
 from bench.ticks import ticks
@@ -130,6 +132,7 @@ def calibrate(scale: float, runs: int) -> Constants:
     sizes = [int(rows * scale) for rows in CALIBRATION_SIZES]
     for rows in (FEW_ROWS, *sizes):
         ticks(rows, KEYS)
+    wide(sizes[1])
     own = in_process(sizes[0])
     two = on_spark("calibrate", 2, sizes=sizes, runs=runs, streams=True)
     one = on_spark("calibrate", 1, sizes=sizes, runs=runs, streams=False)
@@ -188,8 +191,12 @@ def fitted(own: Found, two: dict[str, Any], one: dict[str, Any], sizes: list[int
     clock, cores = line_of(two, sizes, 0), line_of(two, sizes, 1)
     screened = profile_of(SCREENED, table)
     of_row = max(0.0, line_of(two, sizes, 1, "screened")[1] * NANO / slower - screened.scan - screened.pack)
-    inside = of_row + none.scan + none.pack + none.order + none.match
-    transport = max(0.0, cores[1] * NANO / slower - inside) / none.envelope_bytes
+    wider = profile_of(WIDE, pq.read_table(sorted(wide(sizes[1]).glob("*.parquet"))[0]).slice(0, SAMPLE_ROWS))
+    rest = max(0.0, cores[1] * NANO / slower - of_row - in_a_batch(none))
+    more_of_wide = (two["wide"][1] - two[f"none|{sizes[1]}"][1]) / sizes[1] * NANO / slower
+    more_bytes = wider.envelope_bytes - none.envelope_bytes
+    transport = max(0.0, more_of_wide - (in_a_batch(wider) - in_a_batch(none))) / more_bytes
+    transport = min(transport, rest / none.envelope_bytes)
     alone_clock, alone_cores = line_of(one, sizes, 0), line_of(one, sizes, 1)
     least = two[f"none|{sizes[0]}"][1]
     further = sizes[0] - FEW_ROWS
@@ -206,7 +213,11 @@ def fitted(own: Found, two: dict[str, Any], one: dict[str, Any], sizes: list[int
             of_row,
             "local[2], ticks of which none passes the screen: cores' seconds by the row, less reading and screening",
         ),
-        "transport": (transport, f"{on_two}: cores' seconds by the row, less the parts in process, by the byte"),
+        "transport": (transport, f"local[2], {sizes[1]:,} ticks with two more columns against those without"),
+        "moved_row": (
+            rest - transport * none.envelope_bytes,
+            f"{on_two}: cores' seconds by the row, less the parts in process and the bytes moved",
+        ),
         "hand_over": (
             (grown["many"] - grown["none"] - more) * of_spark,
             "local[2], a match for every two rows against none, to noop, less the matching in process",
@@ -240,6 +251,11 @@ def fitted(own: Found, two: dict[str, Any], one: dict[str, Any], sizes: list[int
     return {**found, **of_streams(own, two, found)}
 
 
+def in_a_batch(profile: QueryProfile) -> float:
+    """The parts in process of a query all of whose rows are moved."""
+    return profile.scan + profile.pack + profile.order + profile.match
+
+
 def of_streams(own: Found, two: dict[str, Any], found: Found) -> Found:
     slower = own["contention"][0]
     fall = profile_of(PRICE_FALL.format(window="1 minute"), price_falls(500_000).drop_columns(["sent"]))
@@ -247,7 +263,7 @@ def of_streams(own: Found, two: dict[str, Any], found: Found) -> Found:
     each = (large - small) / (STREAM_SIZES[1] - STREAM_SIZES[0])
     of_batch = (
         fall.scan + found["spark_row"][0] + found["jvm_row"][0] + fall.pack
-        + fall.envelope_bytes * found["transport"][0] + fall.order + fall.match
+        + found["moved_row"][0] + fall.envelope_bytes * found["transport"][0] + fall.order + fall.match
         + fall.matches * (found["hand_over"][0] + found["write"][0])
     )  # fmt: skip
     read = profile_of(LIVE_QUERY.replace("PARTITION BY key", "PARTITION BY key ORDER BY ts"), price_falls(500_000))

@@ -12,17 +12,21 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 import episode
 from bench import live, stream
-from bench.data_sets import DATA
+from bench.data_sets import DATA, made_once
 from bench.harness import local_session, say, seconds_of, side_by_side
 from bench.memory import WorkerMemory
 from bench.queries import TICK, select
-from bench.ticks import ticks
+from bench.ticks import ROW_GROUP, ticks
 from episode import Options
 from episode.spark.session import ROCKSDB, STATE_STORE
 from episode.spark.stores import register
@@ -33,6 +37,11 @@ SELECT * FROM ticks MATCH_RECOGNIZE (
   PARTITION BY key ORDER BY ts MEASURES A.price AS init_price, B.price AS next_price
   AFTER MATCH SKIP PAST LAST ROW PATTERN (A B) DEFINE A AS A.price < -1)"""
 """No row begins a match: what is left is reading, packing, moving and ordering."""
+WIDE = """\
+SELECT * FROM ticks MATCH_RECOGNIZE (
+  PARTITION BY key ORDER BY ts MEASURES A.price AS init_price, A.x AS x, B.y AS y
+  AFTER MATCH SKIP PAST LAST ROW PATTERN (A B) DEFINE A AS A.price < -1)"""
+"""The same with two more columns to move, of random numbers."""
 SCREENED = """\
 FROM ticks PARTITION BY key ORDER BY ts
 PATTERN T1; T2 WHERE T1.price < -1 AND T2.price < -1 WITHIN 20 seconds
@@ -71,9 +80,25 @@ def main() -> None:
     print(json.dumps({"session": session, **found}))
 
 
-def run_of(spark: Any, text: str, rows: int, *, into: str | None = None, read: Any = None) -> Callable[[], None]:
-    """A query over ticks, to written Parquet or to noop."""
-    table = str(ticks(rows, KEYS))
+def wide(rows: int) -> Path:
+    """The ticks with two columns of random numbers."""
+    return made_once(DATA / f"wide-{rows}-{KEYS}", _widened(ticks(rows, KEYS)), ROW_GROUP)
+
+
+def _widened(place: Path) -> Iterator[pa.Table]:
+    draw = np.random.default_rng(1)
+    for path in sorted(place.glob("*.parquet")):
+        table = pq.read_table(path)
+        for name in ("x", "y"):
+            table = table.append_column(name, pa.array(draw.random(table.num_rows)))
+        yield table
+
+
+def run_of(
+    spark: Any, text: str, rows: int, *, into: str | None = None, read: Any = None, of: Any = None
+) -> Callable[[], None]:
+    """A query over ticks (or over another table of so many), to written Parquet or to noop."""
+    table = str(ticks(rows, KEYS) if of is None else of(rows))
 
     def run() -> None:
         options = Options(shards=4) if rows < 100_000 else Options()  # few rows, but all stages
@@ -95,6 +120,7 @@ def calibration(spark: Any, cores: int, sizes: list[int], runs: int, streams: bo
     works = {f"none|{rows}": run_of(spark, NONE, rows) for rows in (FEW_ROWS, *sizes)}
     if streams:
         small = sizes[0]
+        works["wide"] = run_of(spark, WIDE, sizes[1], of=wide)
         works |= {f"screened|{rows}": run_of(spark, SCREENED, rows) for rows in (FEW_ROWS, *sizes)}
         works |= {f"many|{rows}": run_of(spark, MANY, rows) for rows in (FEW_ROWS, small)}
         works |= {f"written|{rows}": run_of(spark, MANY, rows, into=out) for rows in (FEW_ROWS, small)}

@@ -28,6 +28,7 @@ UNITS = {
     "wire_share": "share",
     "matches": "matches/row",
     "spark_row": "ns/row",
+    "moved_row": "ns/row",
     "transport": "ns/byte",
     "hand_over": "ns/match",
     "write": "ns/match",

@@ -65,7 +65,7 @@ def work_of(profile: QueryProfile, constants: Constants, scan: str = DIRECT, *, 
         {
             SCAN: profile.scan + through,
             PACK: profile.pack,
-            SHUFFLE: profile.passing * profile.envelope_bytes * constants["transport"],
+            SHUFFLE: profile.passing * (constants["moved_row"] + profile.envelope_bytes * constants["transport"]),
             ORDER: profile.passing * profile.order,
             MATCH: profile.passing * profile.match,
             WRITE: profile.matches * of_match,
