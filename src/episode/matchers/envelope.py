@@ -102,7 +102,7 @@ def pack_for_all(
             if _has_large_dictionary(own, packing.shards):
                 own = plain(own)
             if own.num_rows:
-                batch = _envelopes(own, packing, partition_index * _PER_PARTITION + count)
+                batch = _by_shard(own, packing, partition_index * _PER_PARTITION + count)
                 yield batch.set_column(0, _ARROW_SCHEMA.field(0), pc.add(batch.column(0), pa.scalar(base, pa.int32())))
             base += packing.shards
 

@@ -14,10 +14,10 @@ from episode.matchers.limits import STEP_BUDGET, StateLimit
 from episode.matchers.prepare import Needs, needs_of
 from episode.matchers.protocol import InputOrder, OrderKey, Traits
 from episode.matchers.rows.matcher import RowPatternMatcher
-from episode.matchers.rows.slices.output import OwnedOutput
-from episode.matchers.rows.slices.overlap import slicing_of
 from episode.matchers.rows.program import required_labels
 from episode.matchers.rows.sieves import sieves_of, with_sieves
+from episode.matchers.rows.slices.output import OwnedOutput
+from episode.matchers.rows.slices.overlap import slicing_of
 from episode.matchers.rows.traits import traits_of
 from episode.matchers.slicing import SliceBounds, SlicePart, Slicing, Unsliced
 from episode.matchers.stages import StageClock
