@@ -13,18 +13,20 @@ from episode.kernels.outcomes import TIMED_OUT, UNMATCHED
 
 @njit(cache=True, nogil=True)
 def follow_matches(
-    kind, start, length, number, path_from, path, emit_timed_out, first, to_label, to_first, label_of, members,
+    kind, start, length, number, path_from, path, emit_timed_out, first, to_label, to_first, label_of, members, wanted,
     following, counts, ends,
 ):  # fmt: skip
-    """Note where the search goes on after matches (see `kernels.rows.arrays.Found`) of start rows of a stretch.
+    """Note where the search goes on after matches (see `kernels.rows.arrays.Found`) of wanted start rows of a stretch.
 
-    first: the row whose place is 0. to_label: does it go on at the first (to_first) or last row with a label, and not
-    past the last row? members uint8[labels]: is it one of these? After a match without such a row after its first one,
-    which is an error wherever the chain comes to it, it goes on at the next row.
+    wanted bool: by place. first: the row whose place is 0. to_label: does it go on at the first (to_first) or last row
+    with a label, and not past the last row? members uint8[labels]: is it one of these? After a match without such a row
+    after its first one, which is an error wherever the chain comes to it, it goes on at the next row.
     """
     for i in range(len(start)):
         at = start[i] - first
-        if at < 0 or at >= len(following) or kind[i] == UNMATCHED or (emit_timed_out and number[i] == TIMED_OUT):
+        if at < 0 or at >= len(following) or not wanted[at]:
+            continue
+        if kind[i] == UNMATCHED or (emit_timed_out and number[i] == TIMED_OUT):
             continue
         counts[at] += 1
         if length[i] == 0 or at + length[i] <= ends[at]:
@@ -61,13 +63,16 @@ def visit(following, counts, ends, clean, is_met, before):
 
 
 @njit(cache=True, nogil=True)
-def join(following, counts, ends, is_met, joins, matches, cover):
-    """Of chains from each place of a stretch: where they join the chain that `visit` went along, or leave the stretch
-    (joins int64, a place); how many matches they have before (matches int64), and the place after all of these (cover
-    int64). is_met may be longer than the stretch."""
+def join(following, counts, ends, tried, is_met, joins, matches, cover):
+    """Of chains from each place of a stretch: how far they are known (joins int64, a place), how many matches they have
+    until there (matches int64), and the place after all of these (cover int64).
+
+    A chain is known up to where it joins the one that `visit` went along, leaves the stretch, or comes to a place that
+    was not tried (bool) as a start.
+    """
     for at in range(len(following) - 1, -1, -1):
-        if is_met[at]:
-            joins[at], matches[at], cover[at] = at, 0, 0
+        joins[at], matches[at], cover[at] = at, 0, 0
+        if is_met[at] or not tried[at]:
             continue
         to = following[at]
         joins[at], matches[at], cover[at] = to, counts[at], ends[at]
@@ -78,10 +83,10 @@ def join(following, counts, ends, is_met, joins, matches, cover):
 
 
 @njit(cache=True, nogil=True)
-def adopt(following, counts, ends, begin, all_following, all_counts, all_ends, seen):
-    """The places that the chain from one of them comes to, put among those of other chains, up to one seen before."""
+def adopt(following, counts, ends, begin, all_following, all_counts, all_ends, tried):
+    """The places that the chain from one of them comes to, put among those of other chains, up to one tried before."""
     at = begin
-    while at < len(following) and not seen[at]:
-        seen[at] = True
+    while at < len(following) and not tried[at]:
+        tried[at] = True
         all_following[at], all_counts[at], all_ends[at] = following[at], counts[at], ends[at]
         at = following[at]

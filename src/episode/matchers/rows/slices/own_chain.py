@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import count
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,8 +24,10 @@ from episode.plan.output import RowMode
 if TYPE_CHECKING:
     from episode.matchers.rows.spec import RowPatternSpec
 
+FEW_TURNS = 8
+"""So many matches of chains are tried one by one, before those that are left are followed along a stretch of rows."""
 FEW_CHAINS = 8
-"""Up to so many chains are followed one by one, where they have not joined the slice's own soon."""
+"""Up to so many chains are followed along a stretch each; where there are more, all start rows of it are tried."""
 LEAST_STRETCH = 64
 """So many places further, at least, chains are followed at once."""
 PLACE, STATUS = "__episode_place", "__episode_status"
@@ -66,10 +69,11 @@ class OwnChain:
         """Its matches, with their places."""
         search, chained = self.search, is_chain(self.spec.plan)
         start, end = (search.own if chained else 0), self._found.end
+        wanted = np.ones(self.places, np.bool_)
         while self.places:
             for found in search.matches(start, search.matcher.rules):
                 if chained:
-                    search.follow(self.links, found)
+                    search.follow(self.links, found, wanted)
                 yield from self._found.tables(found)
             if search.failure is None or search.failure.row >= end:
                 break
@@ -101,35 +105,43 @@ class OwnChain:
 
     def _joined(self, met: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """For each entry, where its chain joins the slice's own (or leaves its places), its matches before, and the
-        place after these."""
-        links = Links.of(0)
-        stretch = 0 if met[: self.entries].all() else self.entries
-        pending = np.zeros(0, np.int64)
-        while True:
-            links = self._extended(links, stretch, pending)
-            places = max(stretch, self.entries)
-            joins, matches, cover = np.arange(places), np.zeros(places, np.int64), np.zeros(places, np.int64)
-            join(*links.arrays, met, joins, matches, cover)
+        place after these. -1: nothing enters there."""
+        entered = self.search.possible(self.entries)
+        pending = np.flatnonzero(entered & ~met[: self.entries])
+        links, tried = Links.of(self.entries), np.zeros(self.entries, np.bool_)
+        for turn in count():
+            if len(pending):
+                links, tried = self._followed(links, tried, pending, len(met), turn)
+            joins, matches, cover = (np.empty(len(links), np.int64) for _ in range(3))
+            join(*links.arrays, tried, met, joins, matches, cover)
             joins, matches, cover = (array[: self.entries] for array in (joins, matches, cover))
-            inside = joins < len(met)
-            pending = np.unique(joins[inside][~met[joins[inside]]])
+            ends = joins[entered]
+            ends = ends[ends < len(met)]
+            pending = np.unique(ends[~met[ends]])
             if len(pending) == 0:
-                return joins, matches, cover
-            stretch = min(len(met), max(2 * stretch, int(pending[-1])) + LEAST_STRETCH)
+                return np.where(entered | met[: self.entries], joins, -1), matches, cover
+        raise AssertionError
 
-    def _extended(self, links: Links, places: int, pending: np.ndarray) -> Links:
-        """With further places, where they lead: all of them, or those that a few chains come to."""
-        known = len(links)
-        links = links.with_room(places)
-        if known == 0 or len(pending) > FEW_CHAINS:
-            if places:
-                self.search.try_all(links, known)
-            return links
-        seen = np.zeros(places, np.bool_)
-        for begin in pending.tolist():
-            if not seen[begin]:
-                adopt(*self.search.chain(begin, places).arrays, begin, *links.arrays, seen)
-        return links
+    def _followed(
+        self, links: Links, tried: np.ndarray, pending: np.ndarray, places: int, turn: int
+    ) -> tuple[Links, np.ndarray]:
+        """Chains that have come to some places, followed further: match by match; after a few turns, along a stretch
+        that grows: each, or all that may be in it."""
+        last = int(pending[-1])
+        if turn >= FEW_TURNS:
+            last = min(places, max(2 * len(links), last) + LEAST_STRETCH) - 1
+        room = max(len(links), last + 1)
+        links, tried = links.with_room(room), np.append(tried, np.zeros(room - len(tried), np.bool_))
+        if turn >= FEW_TURNS and len(pending) <= FEW_CHAINS:
+            for begin in pending.tolist():
+                if not tried[begin]:
+                    adopt(*self.search.chain(begin, room).arrays, begin, *links.arrays, tried)
+            return links, tried
+        if turn >= FEW_TURNS:
+            pending = np.flatnonzero(~tried[pending[0] :]) + pending[0]
+        self.search.try_each(links, pending)
+        tried[pending] = True
+        return links, tried
 
     def summary(self) -> Summary:
         """What other slices must know."""
