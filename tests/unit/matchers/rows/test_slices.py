@@ -233,8 +233,8 @@ def test_attempts_beside_the_chain_are_few(monkeypatch: pytest.MonkeyPatch) -> N
     tried.clear()
     parts_of(spec, "1" * 500, [5])
     assert tried[:2] == [[1, 2, 3], [5, 6, 7]]
-    assert len(tried) == FEW_TURNS
-    assert len(followed) < 20
+    assert len(tried) < 4 * FEW_TURNS
+    assert len(followed) < 30
     tried.clear()
     ends = spec_of(clause("A B{0,8} C", "A AS v > 0, B AS v > 0, C AS v = 2"))
     parts_of(ends, "1111111211111211111", [5])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import count
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -36,6 +36,15 @@ _HEAD_BYTES = 1 << 25
 """The rows of a head come in parts of about this size."""
 
 
+class Joined(NamedTuple):
+    """By entry, as in `Summary`."""
+
+    joins: np.ndarray
+    matches_before: np.ndarray
+    cover_before: np.ndarray
+    left_out: np.ndarray
+
+
 class OwnChain:
     """The chain that enters a slice at its first row, and where others join it."""
 
@@ -48,7 +57,7 @@ class OwnChain:
         self.places = max(0, end - own)
         self._reached = self.search.entries(bounds.first)
         self.entries = min(self.places, self._reached)
-        self.links = Links.of(self.places if is_chain(spec.plan) else 0)
+        self._links: list[tuple[np.ndarray, Links]] = []
         self.failures: list[tuple[int, int]] = []
         self._found = FoundMatches(self.search, end, 0, placed=is_chain(spec.plan))
 
@@ -69,11 +78,10 @@ class OwnChain:
         """Its matches, with their places."""
         search, chained = self.search, is_chain(self.spec.plan)
         start, end = (search.own if chained else 0), self._found.end
-        wanted = np.ones(self.places, np.bool_)
         while self.places:
             for found in search.matches(start, search.matcher.rules):
                 if chained:
-                    search.follow(self.links, found, wanted)
+                    self._links.append(search.links(found, self.places))
                 yield from self._found.tables(found)
             if search.failure is None or search.failure.row >= end:
                 break
@@ -93,54 +101,71 @@ class OwnChain:
             return place, status
         if times & (times - 1) or place + 1 < self._reached:
             return None
-        met, _, _ = self._visited(place + 1)
-        joins, _, _ = self._joined(met)
+        joins = self._joined(place + 1).joins
         return next((failure for failure in self.failures if failure[0] >= joins.max()), None)
 
-    def _visited(self, places: int) -> tuple[np.ndarray, np.ndarray, tuple[int, int, int]]:
-        """Of the first places: is_met and before, and what `visit` returns."""
-        clean = self.spec.plan.output.rows is RowMode.ALL_WITH_UNMATCHED
+    def _visited(self, places: int) -> tuple[np.ndarray, np.ndarray]:
+        """Of the first places: is_met and before, of `visit`."""
+        links = Links.of(places)
+        for place, some in self._links:
+            inside = int(np.searchsorted(place, places))
+            links.put(place[:inside], Links(*(array[:inside] for array in some.arrays)))
         met, before = np.zeros(places, np.bool_), np.zeros(places, np.int64)
-        return met, before, visit(*(array[:places] for array in self.links.arrays), clean, met, before)
+        visit(*links.arrays, self.spec.plan.output.rows is RowMode.ALL_WITH_UNMATCHED, met, before)
+        return met, before
 
-    def _joined(self, met: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """For each entry, where its chain joins the slice's own (or leaves its places), its matches before, and the
-        place after these. -1: nothing enters there."""
+    def _joined(self, places: int) -> Joined:
+        """Where chains join the slice's own in the first places: in a stretch of them, which grows if it must."""
+        stretch = 2 * self.entries + LEAST_STRETCH
+        while stretch < places:
+            joined = self._joined_in(stretch)
+            if joined.joins.max(initial=-1) < stretch:
+                return joined
+            stretch *= 4
+        return self._joined_in(places)
+
+    def _joined_in(self, stretch: int) -> Joined:
+        """Where chains join the slice's own in a stretch of places, or leave that."""
+        met, before = self._visited(stretch)
         entered = self.search.possible(self.entries)
         pending = np.flatnonzero(entered & ~met[: self.entries])
-        links, tried = Links.of(self.entries), np.zeros(self.entries, np.bool_)
+        links, tried = Links.of(self.entries), self.search.hopeless(0, self.entries)
         for turn in count():
             if len(pending):
-                links, tried = self._followed(links, tried, pending, len(met), turn)
+                links, tried = self._followed(links, tried, pending, met, turn)
             joins, matches, cover = (np.empty(len(links), np.int64) for _ in range(3))
             join(*links.arrays, tried, met, joins, matches, cover)
             joins, matches, cover = (array[: self.entries] for array in (joins, matches, cover))
             ends = joins[entered]
-            ends = ends[ends < len(met)]
+            ends = ends[ends < stretch]
             pending = np.unique(ends[~met[ends]])
             if len(pending) == 0:
-                return np.where(entered | met[: self.entries], joins, -1), matches, cover
-        raise AssertionError
+                break
+        joins = np.where(entered | met[: self.entries], joins, -1)
+        return Joined(joins, matches, cover, np.append(before, 0)[np.minimum(joins, stretch)])
 
     def _followed(
-        self, links: Links, tried: np.ndarray, pending: np.ndarray, places: int, turn: int
+        self, links: Links, tried: np.ndarray, pending: np.ndarray, met: np.ndarray, turn: int
     ) -> tuple[Links, np.ndarray]:
-        """Chains that have come to some places, followed further: match by match; after a few turns, along a stretch
-        that grows: each, or all that may be in it."""
-        last = int(pending[-1])
-        if turn >= FEW_TURNS:
-            last = min(places, max(2 * len(links), last) + LEAST_STRETCH) - 1
-        room = max(len(links), last + 1)
-        links, tried = links.with_room(room), np.append(tried, np.zeros(room - len(tried), np.bool_))
+        """Chains that have come to some places, followed further: match by match, and in each turn over more places
+        without a match; after a few turns, along a stretch that grows: each, or all that may be in it."""
+        ahead = 4**turn if turn < FEW_TURNS else len(links) + LEAST_STRETCH
+        room = min(len(met), max(len(links), int(pending[-1]) + ahead))
+        tried = np.append(tried, self.search.hopeless(len(links), room))
+        links = links.with_room(room)
         if turn >= FEW_TURNS and len(pending) <= FEW_CHAINS:
             for begin in pending.tolist():
                 if not tried[begin]:
                     adopt(*self.search.chain(begin, room).arrays, begin, *links.arrays, tried)
             return links, tried
-        if turn >= FEW_TURNS:
-            pending = np.flatnonzero(~tried[pending[0] :]) + pending[0]
-        self.search.try_each(links, pending)
-        tried[pending] = True
+        edges = np.zeros(room + 1, np.int64)
+        edges[pending] = 1
+        joined = np.append(np.flatnonzero(met[:room]), room)
+        np.subtract.at(edges, np.minimum(pending + ahead, joined[np.searchsorted(joined, pending)]), 1)
+        places = np.flatnonzero((np.cumsum(edges[:-1]) > 0) & ~tried)
+        if len(places):
+            self.search.try_each(links, places)
+            tried[places] = True
         return links, tried
 
     def summary(self) -> Summary:
@@ -150,12 +175,10 @@ class OwnChain:
             return Summary(
                 self.places, self.search.own, self.places, self._found.count, 0, nothing, nothing, nothing, nothing
             )
-        met, before, (leaves, cover, matches) = self._visited(self.places)
-        joins, matches_before, cover_before = self._joined(met)
-        left_out = np.append(before, 0)[np.minimum(joins, self.places)]
-        return Summary(
-            self.places, self.search.own, leaves, matches, cover, joins, matches_before, cover_before, left_out
-        )
+        leaves = max([self.places, *(int(some.following[-1]) for _, some in self._links if len(some))])
+        cover = max([0, *(int(some.ends.max(initial=0)) for _, some in self._links)])
+        matches = sum(int(some.counts.sum()) for _, some in self._links)
+        return Summary(self.places, self.search.own, leaves, matches, cover, *self._joined(self.places))
 
     def head(self, summary: Summary) -> pa.Table:
         """The rows that chains need until they join: none if all join where they enter."""

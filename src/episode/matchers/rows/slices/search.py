@@ -19,7 +19,7 @@ import numpy as np
 
 from episode.kernels.rows import matching as kernel
 from episode.kernels.rows.arrays import OUTS, PATHS, SIFTINGS, STATUS_ROW, Found, Partitions, Rows, Rules
-from episode.kernels.rows.slices.chains import follow_matches
+from episode.kernels.rows.slices.chains import links_of
 from episode.matchers.prepare import membership, prepare
 from episode.matchers.protocol import END_OF_TIME, EventBatch
 from episode.matchers.rows.matcher import ALREADY_SIFTED, RowPatternMatcher
@@ -72,6 +72,11 @@ class Links:
     def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         return self.following, self.counts, self.ends
 
+    def put(self, place: np.ndarray, some: Links) -> None:
+        """Where some places lead."""
+        for mine, theirs in zip(self.arrays, some.arrays, strict=True):
+            mine[place] = theirs
+
 
 class SliceSearch:
     """Searches over the rows of one key that a slice is fed. own: the first row that it owns."""
@@ -93,15 +98,17 @@ class SliceSearch:
 
     # ---- where chains lead -----------------------------------------------------------------------------
 
-    def follow(self, links: Links, found: Found, wanted: np.ndarray) -> None:
-        """Note where matches lead that start at wanted places (bool)."""
+    def links(self, found: Found, places: int) -> tuple[np.ndarray, Links]:
+        """The places (ascending, of so many from 0 on) at which matches start, and where these lead."""
         matcher = self.matcher
         skip = matcher.rules.skip
-        follow_matches(
+        place, following, counts, ends = (np.empty(len(found.start), np.int64) for _ in range(4))
+        filled = links_of(
             found.kind, found.start, found.length, found.number, found.path_from, found.path,
-            matcher.plan.output.timed_out, self.own, skip in (kernel.FIRST_LABEL, kernel.LAST_LABEL),
-            skip == kernel.FIRST_LABEL, matcher.program.label_of, self._members, wanted, *links.arrays,
+            matcher.plan.output.timed_out, self.own, places, skip in (kernel.FIRST_LABEL, kernel.LAST_LABEL),
+            skip == kernel.FIRST_LABEL, matcher.program.label_of, self._members, place, following, counts, ends,
         )  # fmt: skip
+        return place[:filled], Links(following[:filled], counts[:filled], ends[:filled])
 
     def try_each(self, links: Links, places: np.ndarray) -> None:
         """Note where some places (ascending) lead."""
@@ -129,7 +136,9 @@ class SliceSearch:
         lo, hi = max(0, row - self._overlap.before_rows), self.rows_for(places)
         while row < stop:
             for found in self.matches(row, rules, starts=starts, lo=lo, hi=hi):
-                self.follow(links, found, wanted)
+                place, some = self.links(found, places)
+                which = wanted[place]
+                links.put(place[which], Links(*(array[which] for array in some.arrays)))
             if self.failure is None:
                 break
             row = self.failure.row + 1
@@ -166,6 +175,17 @@ class SliceSearch:
         if entries > 1:
             possible[1:] = bits[first + 1 : first + entries] & offered != 0
         return possible
+
+    def hopeless(self, begin: int, end: int) -> np.ndarray:
+        """bool: from places begin:end, those of which the rows themselves show that no match starts there."""
+        program, bits = self.matcher.program, self._rows.bits
+        if program.nullable:
+            return np.zeros(end - begin, np.bool_)
+        hopeless: np.ndarray = bits[self.own + begin : self.own + end] & program.first_bits == 0
+        if not program.one_row_enough:
+            after = bits[self.own + begin + 1 : self.own + end + 1]
+            hopeless[: len(after)] |= after & program.follow_bits == 0
+        return hopeless
 
     @cached_property
     def _marked(self) -> np.ndarray:
