@@ -100,8 +100,9 @@ class Sliceable(Protocol):
         ...
 
 
-RESULTS, SUMMARY, HEAD = range(3)
-"""Kinds of `SlicePart`: matches that may be wanted; what all slices must know of this one; rows to match once more."""
+RESULTS, SUMMARY, HEAD, FAILURES = range(4)
+"""Kinds of `SlicePart`: matches that may be wanted; what all slices must know of this one; rows to match once more;
+errors that may be the query's."""
 
 
 class SlicePart(NamedTuple):
@@ -211,10 +212,10 @@ def slices_of_key(
             yield number, bounds, table.take(pa.array(np.sort(arrival[begin:end])))
 
 
-def run_sliced(spec: SliceableSpec, table: pa.Table, cuts: Sequence[int]) -> pa.Table:
+def run_sliced(spec: SliceableSpec, table: pa.Table, cuts: Sequence[int], overlap: Overlap | None = None) -> pa.Table:
     """All matches of a table, every key cut at these times (which grow): those of `run`, in another order.
 
-    For tests of the law: all in process, one slice after the other.
+    For tests of the law: all in process, one slice after the other. overlap: more of it than the spec asks for.
     """
     slicing = spec.slicing
     if isinstance(slicing, Unsliced):
@@ -224,7 +225,7 @@ def run_sliced(spec: SliceableSpec, table: pa.Table, cuts: Sequence[int]) -> pa.
     outputs = [spec.output_schema.empty_table()]
     for begin, end in zip(events.bounds[:-1], events.bounds[1:], strict=True):
         of_key = EventBatch(events.table.slice(begin, end - begin), events.key[begin:end], events.time[begin:end])
-        slices = slices_of_key(of_key, table, cuts, slicing.overlap)
+        slices = slices_of_key(of_key, table, cuts, overlap or slicing.overlap)
         if slicing.chained:
             assert isinstance(spec, Chained)
             outputs += _run_chained(spec, slices)

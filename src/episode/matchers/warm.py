@@ -14,9 +14,10 @@ from episode.kernels.stamps import empty_stale_caches, mark_ready
 from episode.matchers.envelope import Packing, pack, unpack
 from episode.matchers.json_columns import JsonColumns
 from episode.matchers.keys import KeyCoder
-from episode.matchers.ordering import events_of
+from episode.matchers.ordering import events_of, times_of
 from episode.matchers.protocol import InputOrder, MatcherSpec, OrderKey
 from episode.matchers.running import run
+from episode.matchers.slicing import Sliceable, Slicing, run_sliced
 
 _SPREADS = (1 << 4, 1 << 12, 1 << 24, 1 << 40)
 """Of values that travel in one, two, four and eight bytes."""
@@ -38,9 +39,11 @@ def compile_kernels_of(
 
 
 def run_once(spec: MatcherSpec, table: pa.Table) -> None:
-    """Run a query over a few events, in order of time: in pieces, and packed as workers do."""
+    """Run a query over a few events, in order of time: in pieces, in slices of time, and packed as workers do."""
     half = len(table) // 2
     run(spec, [table.slice(0, half), table.slice(half)])
+    if isinstance(spec, Sliceable) and isinstance(spec.slicing, Slicing):
+        run_sliced(spec, table, [int(np.sort(times_of(table, spec.input_order))[len(table) // 4])])
     chosen = table.select(list(spec.input_columns))
     for _, packed in unpack(pack([chosen], Packing(spec.input_order, shards=2), 0)):
         run(spec, packed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -14,7 +15,7 @@ from episode.matchers.rows.matcher import RowPatternMatcher
 from episode.matchers.rows.slices.output import OwnedOutput
 from episode.matchers.rows.slices.overlap import slicing_of
 from episode.matchers.rows.traits import traits_of
-from episode.matchers.slicing import SliceBounds, Slicing, Unsliced
+from episode.matchers.slicing import SliceBounds, SlicePart, Slicing, Unsliced
 from episode.matchers.stages import StageClock
 from episode.plan.rows.plan import RowPatternPlan
 
@@ -68,6 +69,20 @@ class RowPatternSpec:
         matcher = self.open()
         matcher.output = OwnedOutput(self.plan, matcher.program.label_of, self.output_schema, bounds)
         return matcher
+
+    def first_pass(self, tables: Iterable[pa.Table], bounds: SliceBounds) -> Iterator[SlicePart]:
+        """What `Chained` says."""
+        from episode.matchers.rows.slices.passes import first_pass
+
+        return first_pass(self, tables, bounds)
+
+    def second_pass(
+        self, parts: Iterable[SlicePart], number: int, summaries: Mapping[int, bytes]
+    ) -> Iterator[pa.RecordBatch]:
+        """What `Chained` says."""
+        from episode.matchers.rows.slices.passes import second_pass
+
+        return second_pass(self, parts, number, summaries)
 
     def open_analyzed(self, clock: StageClock) -> RowPatternMatcher:
         """What `Analyzes` says."""

@@ -42,7 +42,9 @@ SAMPLE = """
     MEASURES A.v AS a, LAST(B.v) AS b, sum(v * 2) AS total, array_agg(B.v) AS collected, max(A.v) AS most
     PATTERN (A B+) DEFINE B AS B.v < PREV(B.v) AND B.v < A.v AND avg(B.v) < 100
 """
-"""A query that needs every kernel."""
+"""A query that needs every kernel but those of slices."""
+CHAIN = "ORDER BY ts MEASURES A.v AS a PATTERN (A B) DEFINE B AS B.v < A.v"
+"""A query whose matches are a chain, in slices of time."""
 
 MODES = {LIVE: MatchMode.INCREMENTAL, ARCHIVE: MatchMode.MAXIMAL}
 UNIQUE = {
@@ -97,9 +99,11 @@ class RowPatterns(Language[MatchRecognize]):
     def samples(self) -> Iterator[tuple[MatcherSpec, pa.Table]]:
         import pyarrow as pa
 
-        table = pa.table({"k": [1, 2, 1, 2], "ts": [1, 1, 2, 2], "v": [3.0, 2.0, 2.0, 1.0]})
+        few = pa.table({"k": [1, 2, 1, 2], "ts": [1, 1, 2, 2], "v": [3.0, 2.0, 2.0, 1.0]})
+        falling = pa.table({"k": [1] * 12, "ts": list(range(12)), "v": [12.0 - ts for ts in range(12)]})
         events = Input(InputSchema(SAMPLE_TYPES))
-        yield self.bind(parse_clause(SAMPLE), events, Given(), RunOptions()).spec(table.schema), table
+        for text, table in ((SAMPLE, few), (CHAIN, falling)):
+            yield self.bind(parse_clause(text), events, Given(), RunOptions()).spec(table.schema), table
 
 
 @dataclass(frozen=True)

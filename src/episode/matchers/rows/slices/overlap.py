@@ -40,7 +40,7 @@ def slicing_of(plan: RowPatternPlan, schema: pa.Schema) -> Slicing | Unsliced:
         overlap = Overlap(time, rows + before, time, rows + after)
     else:
         overlap = Overlap(before_rows=before, after_time=time, after_rows=rows + after)
-    return Slicing(overlap, chained=plan.rules.skip_to is not SkipTo.NEXT_ROW or is_numbered(plan))
+    return Slicing(overlap, chained=is_chain(plan) or is_numbered(plan))
 
 
 def reach_of(plan: RowPatternPlan) -> tuple[int, int]:
@@ -55,6 +55,11 @@ def reach_of(plan: RowPatternPlan) -> tuple[int, int]:
 def owned_by_end(plan: RowPatternPlan) -> bool:
     """Does the slice own a match in which it ends? Otherwise, the one in which it starts."""
     return plan.rules.mode is MatchMode.INCREMENTAL and plan.rules.skip_to is SkipTo.NEXT_ROW
+
+
+def is_chain(plan: RowPatternPlan) -> bool:
+    """Do matches say which start rows are tried? Otherwise, they are numbered at most."""
+    return plan.rules.skip_to is not SkipTo.NEXT_ROW
 
 
 def is_numbered(plan: RowPatternPlan) -> bool:
