@@ -156,7 +156,7 @@ def test_rows_through_spark_are_not_looked_at_unasked(
 ) -> None:
     monkeypatch.setattr(slices, "LEAST_BYTES", 1)
     rows = spark.read.parquet(path).withColumn("v", F.col("v") + 1)
-    assert "slices: none (rows come through Spark" in explained(spark, ROW_QUERIES["of keys"], rows)
+    assert "slices: none (rows through Spark are not sampled" in explained(spark, ROW_QUERIES["of keys"], rows)
 
 
 def test_stream_stores(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

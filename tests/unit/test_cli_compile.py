@@ -41,5 +41,6 @@ def test_an_unknown_language_is_an_error() -> None:
     said = CliRunner().invoke(app, ["compile", "--language", "sql"])
     assert said.exit_code == 2
     assert said.stderr == (
-        "error: There are no kernels for 'sql'.\n  There are: rows, events, situations, correlation, packing, json.\n"
+        "error: There are no kernels for 'sql'.\n"
+        "  There are: rows, events, situations, correlation, packing, slices, json.\n"
     )

@@ -100,8 +100,8 @@ def plan_slices(spec: MatcherSpec, schema: pa.Schema, given: Input, tasks: Tasks
             return _none("the input is small")
         if not given.direct:
             return _none(
-                "rows come through Spark, and are not looked at before they run; Options(slices=8), say, counts keys "
-                "by a job of its own and cuts the large ones into 8"
+                "rows through Spark are not sampled unasked; Options(slices=8), say, looks for large keys in a job of "
+                "its own"
             )
         if tasks.cores < 2:
             return _none("there is one core")
