@@ -243,6 +243,7 @@ def match_all(
     width: Length | None = None,
     spark: SparkSession | None = None,
     options: Options | None = None,
+    table: str | None = None,
 ) -> Matches:
     """Find many patterns in one table, which is read once; returns their matches, lazily.
 
@@ -251,12 +252,13 @@ def match_all(
     The result has `frame`, one DataFrame of all matches (rule, key columns, match_start, match_end, result: a VARIANT,
     or JSON where Spark has none); `of(rule)`, the matches of one rule, typed as the rule alone gives them; `explain()`.
     All other arguments are those of `match`, for the rules that have a use for them; args: of all rules together.
+    table: the name of the events, where rules that name a table must name this one.
     What is wrong with rules is raised for all of them together, as an EpisodeRulesError.
     """
     from episode.queries.rules.matching import RulesQuery
 
     given = given_of(time, start, key, type_column, strategy, detect, granularity, probabilities, width)
-    return RulesQuery(events, _rule_set(rules, given, options, args), spark).planned()
+    return RulesQuery(events, _rule_set(rules, given, options, args, table), spark).planned()
 
 
 def match_all_local(
@@ -283,11 +285,17 @@ def match_all_local(
     return local.match_all_local(events, _rule_set(rules, given, options, args))
 
 
-def _rule_set(rules: Rules, given: Given, options: Options | None, args: Mapping[str, object] | None) -> RuleSet:
+def _rule_set(
+    rules: Rules,
+    given: Given,
+    options: Options | None,
+    args: Mapping[str, object] | None,
+    table: str | None = None,
+) -> RuleSet:
     from episode.queries.rules.binding import RuleSet
     from episode.queries.rules.rule import rules_of
 
-    return RuleSet(rules_of(rules), given, options_of(options), arguments_of(args))
+    return RuleSet(rules_of(rules), given, options_of(options), arguments_of(args), table)
 
 
 def expand(
