@@ -133,7 +133,9 @@ def _case(values: Mapping[int, str | None]) -> str:
         return f"CASE {quote(RULE_COLUMN)} {' '.join(cases)} END"
     column = quote(RULE_COLUMN)
     branches = [
-        f"WHEN {column} IN ({', '.join(map(str, group))}) THEN {sql}" for sql, group in numbers.items() if sql is not None
+        f"WHEN {column} IN ({', '.join(map(str, group))}) THEN {sql}"
+        for sql, group in numbers.items()
+        if sql is not None
     ]
     return f"CASE {' '.join(branches)} END"
 
