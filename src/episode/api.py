@@ -279,6 +279,7 @@ def match_all(
     width: Length | None = None,
     spark: SparkSession | None = None,
     options: Options | None = None,
+    table: str | None = None,
     log: str | PathLike[str] | None = None,
     look_every: float | str | None = "1 second",
 ) -> Any:
@@ -289,6 +290,7 @@ def match_all(
     The result has `frame`, one DataFrame of all matches (rule, key columns, match_start, match_end, result: a VARIANT,
     or JSON where Spark has none); `of(rule)`, the matches of one rule, typed as the rule alone gives them; `explain()`.
     All other arguments are those of `match`, for the rules that have a use for them; args: of all rules together.
+    table: the name of the events, where rules that name a table must name this one.
     What is wrong with rules is raised for all of them together, as an EpisodeRulesError.
 
     Over a stream (a streaming DataFrame) rules may change while it runs: they are looked at every `look_every` (None:
@@ -303,13 +305,13 @@ def match_all(
         from episode.queries.rules.streaming import over_stream
 
         given = given_of(time, start, key, type_column, strategy, detect, granularity, probabilities, width)
-        return over_stream(events, rules, given, options_of(options), arguments_of(args), log, look_every)
+        return over_stream(events, rules, given, options_of(options), arguments_of(args), log, look_every, table)
     if log is not None:
         raise EpisodeAnalysisError(
             f"log={fspath(log)!r} is for rules over a stream; these are over a table.", hint="Leave it out."
         )
     given = given_of(time, start, key, type_column, strategy, detect, granularity, probabilities, width)
-    return RulesQuery(events, _rule_set(rules, given, options, args), spark).planned()
+    return RulesQuery(events, _rule_set(rules, given, options, args, table), spark).planned()
 
 
 def match_all_local(
@@ -336,11 +338,17 @@ def match_all_local(
     return local.match_all_local(events, _rule_set(rules, given, options, args))
 
 
-def _rule_set(rules: Rules, given: Given, options: Options | None, args: Mapping[str, object] | None) -> RuleSet:
+def _rule_set(
+    rules: Rules,
+    given: Given,
+    options: Options | None,
+    args: Mapping[str, object] | None,
+    table: str | None = None,
+) -> RuleSet:
     from episode.queries.rules.binding import RuleSet
     from episode.queries.rules.rule import rules_of
 
-    return RuleSet(rules_of(rules), given, options_of(options), arguments_of(args))
+    return RuleSet(rules_of(rules), given, options_of(options), arguments_of(args), table)
 
 
 def expand(

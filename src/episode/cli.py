@@ -1,4 +1,4 @@
-"""The command line: episode run, explain, studio, demo, samples, compile; push, tail, archive, streams.
+"""The command line: episode run, run-rules, explain, studio, demo, samples, compile; push, tail, archive, streams.
 
 Results go to standard output, everything else to standard error. Exit codes: 0 done, 1 failed, 2 the query or the
 arguments are wrong, 130 interrupted. pyspark is imported only when a query is about to run, so that help is quick.
@@ -23,6 +23,7 @@ from episode import (
     cli_plans,
     cli_report,
     cli_results,
+    cli_rules,
     cli_session,
     cli_streams,
     cli_studio,
@@ -219,6 +220,65 @@ def _run(
         cli_report.beside(result, report, take, notes)
     if target.output is not None:
         notes.print(Text(f"Written to {target.output} ({target.format.value})."))
+
+
+@app.command("run-rules")
+def run_rules(
+    rules: Annotated[
+        str, typer.Argument(metavar="FOLDER", help="A folder of .sql and .pattern files: a rule each, named after it.")
+    ],
+    table: TableOption = None,
+    arg: ArgumentOption = None,
+    time: Annotated[
+        str | None, typer.Option("--time", metavar="COLUMN", help="Of event and situation patterns: the event time.")
+    ] = None,
+    start: Annotated[
+        str | None, typer.Option("--start", metavar="COLUMN", help="Of event patterns: where events last, their start.")
+    ] = None,
+    key: Annotated[
+        list[str] | None,
+        typer.Option("--key", metavar="COLUMN", help="Of event and situation patterns: partitions. May be repeated."),
+    ] = None,
+    type_column: Annotated[
+        str | None,
+        typer.Option("--type-column", metavar="COLUMN", help="Of event patterns: the column with the class of events."),
+    ] = None,
+    rule: Annotated[
+        str | None, typer.Option("--rule", metavar="NAME", help="Only this rule, with the columns of its own result.")
+    ] = None,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Show what the rules share and how they would run; nothing is run.")
+    ] = False,
+    output: Annotated[
+        str | None,
+        typer.Option("--output", "-o", metavar="PATH", help="Write the result there; delta:PATH: as a Delta table."),
+    ] = None,
+    format: Annotated[
+        Format | None,
+        typer.Option("--format", "-f", help="Default: a table on the screen; with --output, its suffix or Parquet."),
+    ] = None,
+    limit: Annotated[
+        int | None, typer.Option("--limit", "-n", min=0, metavar="N", help="At most N rows of the result.")
+    ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what is at the output path.")] = False,
+    master: MasterOption = None,
+    conf: ConfOption = None,
+    package: PackageOption = None,
+    jars: JarsOption = None,
+) -> None:
+    """Run a folder of rules over one table, which is read once, and show or store what they found."""
+    session = cli_session.read_session(master, conf or [], package or [], jars or [])
+    paths = cli_inputs.read_tables(table or [])
+    arguments = cli_inputs.read_arguments(arg or [])
+    given = cli_rules.RuleArguments(rules, arguments, time, start, tuple(key or ()), type_column, rule, explain)
+    cli_rules.check(given, paths, output)
+    chosen, output = cli_results.chosen_output(format, output)
+    if output is not None:
+        cli_inputs.check_output(output, paths.values(), overwrite)
+    notes = Console(stderr=True)
+    with errors_reported(notes):
+        target = cli_results.Target(output, chosen, limit, overwrite)
+        cli_rules.run(given, paths, target, session, notes, interruptible)
 
 
 @app.command()

@@ -42,7 +42,7 @@ def test_every_language_has_the_same_files(row: list[str]) -> None:
 def test_every_room_has_every_language() -> None:
     for room in ROOMS:
         inside = {path.name for path in (SOURCE / room).iterdir() if (path / "__init__.py").exists()}
-        assert inside == ROOM_NAMES
+        assert inside == (ROOM_NAMES | {"rules"} if room == "matchers" else ROOM_NAMES)
 
 
 @pytest.mark.parametrize("row", tables()[2], ids=lambda row: row[0])

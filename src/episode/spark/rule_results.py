@@ -8,14 +8,31 @@ from dataclasses import dataclass
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import DataType, StructType
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    BooleanType,
+    DataType,
+    DateType,
+    MapType,
+    NumericType,
+    StringType,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+    VariantType,
+)
 
 from episode.matchers.rules.pool import RULE_COLUMN
 from episode.plan.schema import quote
-from episode.spark.expressions import Arguments, select, where
+from episode.spark.expressions import Arguments, select, uses, where
 from episode.spark.quiet import without_context_logs
 
 JSON_OPTIONS = "map('ignoreNullFields', 'false')"
+IN_VARIANT = (
+    BinaryType, BooleanType, DateType, NumericType, StringType, TimestampNTZType, TimestampType, VariantType,
+)  # fmt: skip
+"""What a VARIANT holds."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +64,7 @@ def analysed(matched: DataFrame, rules: Sequence[Finish], arguments: Arguments) 
     every = [(sql, f"{rule.number}_{at}") for rule in rules for at, (_, sql) in enumerate(rule.columns)]
     with without_context_logs():
         try:
-            fields = iter(select(matched, every, arguments).schema.fields)
+            fields = iter(_selected(matched, every, arguments).schema.fields)
         except (AnalysisException, ParseException):
             return None
     found = {}
@@ -55,6 +72,13 @@ def analysed(matched: DataFrame, rules: Sequence[Finish], arguments: Arguments) 
         own = [next(fields) for _ in rule.columns]
         found[rule.number] = StructType(own)
     return found
+
+
+def _selected(frame: DataFrame, named: Sequence[tuple[str, str]], arguments: Arguments) -> DataFrame:
+    """As `select`, for many columns: Spark is called once."""
+    if uses(arguments, (sql for sql, _ in named)):
+        return select(frame, named, arguments)
+    return frame.selectExpr(*(f"{sql} AS {quote(name)}" for sql, name in named))
 
 
 def kept(matched: DataFrame, rules: Sequence[Finish], arguments: Arguments) -> DataFrame:
@@ -130,15 +154,22 @@ def _result(rule: Finish, types: StructType, variant: bool) -> str:
 
 
 def _in_variant(sql: str, kind: DataType) -> str:
-    """A value as a VARIANT can hold it."""
-    name = kind.simpleString()
-    if name.startswith("interval") and not name.startswith("interval day"):
-        return f"CAST({sql} AS STRING)"
-    if name == "void":
-        return "CAST(NULL AS STRING)"
-    if any(part in name for part in ("interval year", "interval month", "map<", "interval,", "interval>")):
+    """A value as a VARIANT can hold it: others, such as intervals, as text; what has such inside, as Spark's JSON."""
+    if _fits_variant(kind):
+        return sql
+    if isinstance(kind, (ArrayType, MapType, StructType)):
         return f"parse_json(to_json({sql}, {JSON_OPTIONS}))"
-    return sql
+    return f"CAST({sql} AS STRING)"
+
+
+def _fits_variant(kind: DataType) -> bool:
+    if isinstance(kind, ArrayType):
+        return _fits_variant(kind.elementType)
+    if isinstance(kind, StructType):
+        return all(_fits_variant(field.dataType) for field in kind.fields)
+    if isinstance(kind, MapType):
+        return isinstance(kind.keyType, StringType) and _fits_variant(kind.valueType)
+    return isinstance(kind, IN_VARIANT)
 
 
 def _text(value: str) -> str:

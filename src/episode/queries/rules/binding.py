@@ -135,7 +135,7 @@ class BoundRule:
         if self.parsed.selection is not None:
             columns = selected(self.parsed.selection, columns)
         times = (None if sql is None else renamed(sql, names) for sql in (extent.start, extent.end))
-        keys = {name: renamed(sql, names, plain=True) for name, sql in extent.key.items()}
+        keys = {name: renamed(sql, names) for name, sql in extent.key.items()}
         conditions = tuple(renamed(one.sql, names) for one in result.conditions)
         return Expressions(columns, conditions, Extent(keys, *times, extent.time))
 
@@ -150,15 +150,16 @@ class Expressions:
     extent: Extent
 
 
-def renamed(sql: str, names: Mapping[str, str], plain: bool = False) -> str:
-    """An expression over other names. Those of a matcher's own values are reserved, so that nothing else has them;
-    plain: the expression is one column, which may have any name."""
+def renamed(sql: str, names: Mapping[str, str]) -> str:
+    """An expression over other names. Those of a matcher's own values are reserved, so that nothing else has them; an
+    expression that is one column may be any of them."""
     if not names:
         return sql
     pieces, at = [], 0
-    for token in tokenize(sql)[:-1]:
+    tokens = tokenize(sql)[:-1]
+    for token in tokens:
         known = token.kind is Kind.QUOTED and token.identifier in names
-        if known and (plain or token.identifier.startswith(OWN_VALUES)):
+        if known and (len(tokens) == 1 or token.identifier.startswith(OWN_VALUES)):
             pieces += [sql[at : token.start], quote(names[token.identifier])]
             at = token.end
     return "".join([*pieces, sql[at:]])
