@@ -38,7 +38,7 @@ REMEDY = "Add it to the stream as a column (df.withColumn(…)), start the strea
 
 
 @dataclass(frozen=True)
-class StreamRules:
+class StreamPlanner:
     """What all rules of a stream have in common, and how one is made of a text. What `RulePlanner` says.
 
     schema: the columns of events, as they are fed. time, keys: by which all rules order and partition them. given: what
@@ -160,7 +160,7 @@ class StreamRules:
 
 
 @lru_cache(maxsize=4096)
-def _planned(rules: StreamRules, text: str) -> RuleSpec:
+def _planned(rules: StreamPlanner, text: str) -> RuleSpec:
     return rules.check(text)[0]
 
 

@@ -27,7 +27,7 @@ from episode.queries.language import Given
 from episode.queries.options import Options
 from episode.queries.rules.explain import explain_rules
 from episode.queries.rules.local import no_rule
-from episode.queries.rules.planning import StreamRules
+from episode.queries.rules.planning import StreamPlanner
 from episode.queries.rules.watching import UNREADABLE, RuleWatcher, Watch, reader_of
 from episode.store.rule_log import RuleLog, active_of
 
@@ -240,7 +240,7 @@ class StreamQuery:
         run = self.options.run(1, self.arguments)
         return replace(run, live=replace(run.live, skips_keys=False))
 
-    def _rules(self) -> tuple[StreamRules, DataFrame]:
+    def _rules(self) -> tuple[StreamPlanner, DataFrame]:
         """What all rules have in common, and the events with the columns that rules may read."""
         from episode.spark.rule_streams import carried
         from episode.spark.schema import input_schema
@@ -254,7 +254,7 @@ class StreamQuery:
         limit = StateLimit(live.max_state_rows, live.gives_up) if live.max_state_rows else None
         start = None if self.given.start is None else known.find(self.given.start)
         given = replace(self.given, time=time, key=keys, start=start)
-        return StreamRules(schema, time, keys, given, self._run, limit, known.utc, self.table), frame
+        return StreamPlanner(schema, time, keys, given, self._run, limit, known.utc, self.table), frame
 
 
 def over_stream(
