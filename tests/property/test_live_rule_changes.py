@@ -88,7 +88,7 @@ def test_whatever_happens_in_which_order(data: st.DataObject) -> None:
         kind = data.draw(st.sampled_from(["A", "B", "C"]))
         rows.append({"k": data.draw(st.integers(1, 4)), "ts": time, "v": data.draw(st.integers(0, 4)), "type": kind})
     tasks = data.draw(st.integers(1, 3))
-    with tempfile.TemporaryDirectory() as directory, mock.patch("os.fsync", lambda handle: None):
+    with tempfile.TemporaryDirectory() as directory, mock.patch("os.fsync", return_value=None):
         log = RuleLog(Path(directory) / "rules")
         wanted = {"one": TEXTS[0]}
         log.follow(wanted)
