@@ -26,7 +26,7 @@ from bench.payments import GIVEN, payments, rules
 from episode.spark.session import ROCKSDB, STATE_STORE
 
 RULES, ROWS, ACCOUNTS, BATCHES, WARM = 100, 20_000, 1_000, 36, 8
-SHARDS = 8
+SHARDS = 4
 DDL = "account int, ts timestamp, kind string, amount double, country string"
 AT_MOST = 1.5
 PACKAGES = ("pyspark", "pyarrow", "numpy", "numba")
