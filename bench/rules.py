@@ -80,7 +80,9 @@ def _alone(spark: Any, path: Path, chosen: dict[str, str]) -> Taken:
     """Each rule as a query of its own."""
     taken = Taken()
     for name, text in chosen.items():
-        wall, cores = seconds_of(lambda text=text: _one(spark, path, text).write.format("noop").mode("overwrite").save())
+        wall, cores = seconds_of(
+            lambda text=text: _one(spark, path, text).write.format("noop").mode("overwrite").save()
+        )
         say(f"{name} alone: {wall:.2f} s")
         taken.wall.append(wall)
         taken.cores.append(cores)
@@ -135,11 +137,11 @@ def _report(
     small_rows, small_together, small_apart = small
     page = Report(arguments.name, "Many rules over one table")
     page.text(
-        f"{arguments.rows:,} events of {arguments.rows // ACCOUNTS_PER_ROW:,} accounts in Parquet, in order of time: 16 "
-        "kinds of events, amounts, countries. Rules of six shapes take turns (sequences of two and three kinds with "
-        "thresholds, with a negation; row patterns over amounts and kinds; situations), each with kinds, thresholds and "
-        f"windows of its own. 100 rules have {matches:,} matches. From Parquet to noop, Spark on local[2]; medians of "
-        f"{', '.join(f'{RUNS[count]} runs of {count}' for count in COUNTS)}; planning is included.",
+        f"{arguments.rows:,} events of {arguments.rows // ACCOUNTS_PER_ROW:,} accounts in Parquet, in order of time: "
+        "16 kinds of events, amounts, countries. Rules of six shapes take turns (sequences of two and three kinds with "
+        "thresholds, with a negation; row patterns over amounts and kinds; situations), each with kinds, thresholds "
+        f"and windows of its own. 100 rules have {matches:,} matches. From Parquet to noop, Spark on local[2]; medians "
+        f"of {', '.join(f'{RUNS[count]} runs of {count}' for count in COUNTS)}; planning is included.",
         f"On {small_rows:,} rows, 24 rules were compared: each gives the same among the others as alone ({checked:,} "
         "matches).",
     )
@@ -165,8 +167,8 @@ def _report(
         f"{len(ones)} of the 100 rules, of every shape, each over the whole table: {ones[0]:.2f} – {ones[-1]:.2f} s, "
         f"{mean:.2f} s on average. **Extrapolated** to 100 of them: {100 * mean:,.0f} s, "
         f"{100 * mean / together[100].median:.1f} times the time of the 100 rules together.",
-        f"Measured, on {small_rows:,} rows: 100 separate queries take {small_apart:.1f} s, together {small_together:.1f} "
-        f"s ({small_apart / small_together:.1f} times).",
+        f"Measured, on {small_rows:,} rows: 100 separate queries take {small_apart:.1f} s, together "
+        f"{small_together:.1f} s ({small_apart / small_together:.1f} times).",
     )
     page.heading("What is shared")
     shown = [line for line in plan.splitlines() if not line.startswith("    ") or line.startswith("      (")]

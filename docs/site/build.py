@@ -23,7 +23,8 @@ FOLDERS = {
 SECTIONS = {
     "Queries": ("sql", "match", "explain", "explain_match", "expand", "Options"),
     "Looking at matches": ("plot", "why_not", "report"),
-    "Without Spark": ("sql_local", "match_local"),
+    "Many rules": ("match_all",),
+    "Without Spark": ("sql_local", "match_local", "match_all_local"),
     "Live queries and correlation": ("start", "pattern", "correlate", "explain_correlate"),
     "Declared streams": ("streams",),
     "Aggregates of your own": ("aggregate",),

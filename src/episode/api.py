@@ -285,8 +285,8 @@ def match_all(
 ) -> Any:
     """Find many patterns in one table or stream, which is read once; returns their matches, lazily.
 
-    rules: a folder of `.sql` and `.pattern` files, a dict of names and texts, or a table (name, text, enabled). A text is
-    what `match` takes, MATCH_RECOGNIZE ( … ) among it, or SELECT columns FROM events with one pattern.
+    rules: a folder of `.sql` and `.pattern` files, a dict of names and texts, or a table (name, text, enabled). A text
+    is what `match` takes, MATCH_RECOGNIZE ( … ) among it, or SELECT columns FROM events with one pattern.
     The result has `frame`, one DataFrame of all matches (rule, key columns, match_start, match_end, result: a VARIANT,
     or JSON where Spark has none); `of(rule)`, the matches of one rule, typed as the rule alone gives them; `explain()`.
     All other arguments are those of `match`, for the rules that have a use for them; args: of all rules together.
@@ -330,8 +330,8 @@ def match_all_local(
     width: Length | None = None,
     options: Options | None = None,
 ) -> LocalMatches:
-    """Find many patterns in a table in this process, without Spark; see `match_all` for rules, and `sql_local` for tables
-    and expressions. The result has `of(rule)`, `tables` by rule, and `counts`."""
+    """Find many patterns in a table in this process, without Spark; see `match_all` for rules, and `sql_local` for
+    tables and expressions. The result has `of(rule)`, `table` (as `frame` there, with JSON), and `counts`."""
     from episode.queries.rules import local
 
     given = given_of(time, start, key, type_column, strategy, detect, granularity, probabilities, width)

@@ -1,8 +1,9 @@
-"""The law of rule sets: each rule gives among others what it gives alone, however its input is cut, and its state moved."""
+"""The law of rule sets: a rule gives among others what it gives alone, however the input is cut and the state moved."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
@@ -49,7 +50,7 @@ def cut(data: st.DataObject, rows: list[Any], times: list[int]) -> tuple[list[li
     """Pieces of rows in order of time, and up to when the input is complete with each; often one whole piece."""
     cuts = sorted(data.draw(st.sets(st.integers(1, max(1, len(rows) - 1)), max_size=3)))
     bounds = [0, *cuts, len(rows)]
-    pieces = [rows[a:b] for a, b in zip(bounds, bounds[1:])]
+    pieces = [rows[a:b] for a, b in pairwise(bounds)]
     until = [min(times[b:], default=END_OF_TIME) - 1 if b < len(rows) else END_OF_TIME for b in bounds[1:]]
     return pieces, until
 
@@ -76,9 +77,7 @@ def _by_time(spec: Any) -> bool:
 @SETTINGS
 @given(st.lists(generate_events.cases(), min_size=2, max_size=4), st.data())
 def test_event_patterns(cases: list[generate_events.Case], data: st.DataObject) -> None:
-    specs = [
-        planned(of_events.spec_of, one.text, typed=one.typed, key=one.key, strategy=one.strategy) for one in cases
-    ]
+    specs = [planned(of_events.spec_of, one.text, typed=one.typed, key=one.key, strategy=one.strategy) for one in cases]
     events = max((one.events for one in cases), key=len)
     pieces, until = cut(data, events, [event.te for event in events])
     check(specs, [of_events.table_of(piece) for piece in pieces], until, data.draw(st.booleans()))

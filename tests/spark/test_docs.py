@@ -122,6 +122,10 @@ def test_recency(
     check_document("recency.md", spark, {}, tmp_path, capsys)
 
 
+def test_rules(spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    check_document("rules.md", spark, {}, tmp_path, capsys)
+
+
 def test_cluster_monitoring(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -25,18 +25,39 @@ EVENTS = pa.table(
     }
 )
 GIVEN = {"time": "ts", "key": "user", "type_column": "kind"}
-ROW = "MATCH_RECOGNIZE (PARTITION BY user ORDER BY ts MEASURES {} PATTERN (A B+) DEFINE A AS amount < 300, B AS amount > PREV(amount))"
+ROW = (
+    "MATCH_RECOGNIZE (PARTITION BY user ORDER BY ts MEASURES {} PATTERN (A B+) DEFINE A AS amount < 300, "
+    "B AS amount > PREV(amount))"
+)
 RULES = {
     "rising": ROW.format("count(*) AS n, LAST(B.amount) AS top, A.place AS place"),
     "rows": ROW.format("CLASSIFIER() AS label ALL ROWS PER MATCH"),
-    "pay": "PATTERN SEQ(login a, pay b) WHERE b.amount > 800 WITHIN 10 minutes RETURN a.ts AS at, b.amount * 2 AS twice",
+    "pay": (
+        "PATTERN SEQ(login a, pay b) WHERE b.amount > 800 WITHIN 10 minutes RETURN a.ts AS at, b.amount * 2 "
+        "AS twice"
+    ),
     "whole": "PATTERN SEQ(fail a, pay b) WHERE a.place.city = b.place.city WITHIN 3 minutes",
-    "closure": "PATTERN SEQ(login a, fail+ b[], pay c) WHERE b[i].amount > b[i-1].amount WITHIN 2 minutes RETURN b[].amount AS amounts",
+    "closure": (
+        "PATTERN SEQ(login a, fail+ b[], pay c) WHERE b[i].amount > b[i-1].amount WITHIN 2 minutes RETURN "
+        "b[].amount AS amounts"
+    ),
     "counted": "PATTERN SEQ(fail a, pay b) WITHIN 10 minutes AGGREGATE count(*) AS n EVERY 1 hour",
-    "states": "DEFINE H AS amount > 700, F AS kind = 'fail' PATTERN H before F; H meets F WITHIN 5 minutes RETURN H.start AS s, max(H.amount) AS most",
-    "chosen": f"SELECT user, upper(concat('n', n)) AS name, top + 1 AS more FROM events {ROW.format('count(*) AS n, LAST(B.amount) AS top')}",
-    "upper": "MATCH_RECOGNIZE (PARTITION BY user ORDER BY ts MEASURES date_format(A.ts, 'HH') AS h PATTERN (A B) DEFINE A AS upper(kind) = 'FAIL', B AS amount > 500)",
-    "everyone": "MATCH_RECOGNIZE (ORDER BY ts MEASURES A.user AS who, B.ts - A.ts AS gap PATTERN (A B) DEFINE A AS amount > 990, B AS amount < 300)",
+    "states": (
+        "DEFINE H AS amount > 700, F AS kind = 'fail' PATTERN H before F; H meets F WITHIN 5 minutes RETURN "
+        "H.start AS s, max(H.amount) AS most"
+    ),
+    "chosen": (
+        "SELECT user, upper(concat('n', n)) AS name, top + 1 AS more FROM events "
+        + ROW.format("count(*) AS n, LAST(B.amount) AS top")
+    ),
+    "upper": (
+        "MATCH_RECOGNIZE (PARTITION BY user ORDER BY ts MEASURES date_format(A.ts, 'HH') AS h PATTERN (A B) "
+        "DEFINE A AS upper(kind) = 'FAIL', B AS amount > 500)"
+    ),
+    "everyone": (
+        "MATCH_RECOGNIZE (ORDER BY ts MEASURES A.user AS who, B.ts - A.ts AS gap PATTERN (A B) DEFINE A AS "
+        "amount > 990, B AS amount < 300)"
+    ),
     "never": "PATTERN SEQ(login a, refund b) WITHIN 10 minutes",
 }
 
@@ -90,7 +111,9 @@ def test_the_result(spark: Any, path: str, tmp_path: Path) -> None:
             assert row.match_start <= row.match_end
             assert "match_start" in json.loads(row.result)
     own = {str(row.asDict()) for row in alone(spark, path, "rising").selectExpr("user", "n", "top").collect()}
-    among = {str({"user": row.user, **{k: json.loads(row.result)[k] for k in ("n", "top")}}) for row in by_rule["rising"]}
+    among = {
+        str({"user": row.user, **{k: json.loads(row.result)[k] for k in ("n", "top")}}) for row in by_rule["rising"]
+    }
     assert among == own
     assert all(row.user is None for row in by_rule["everyone"])
     one = stored.where("rule = 'rising'").selectExpr("result:place.city::string AS city").distinct().collect()
@@ -104,11 +127,18 @@ def test_explain(spark: Any, path: str) -> None:
     assert "group 1: 10 rules by user, in order of ts; packed and sorted once" in text
     assert "(kind = 'fail'): 4 rules" in text
     assert "run: 8,000 events in 2 batches" in text
-    assert [line.strip() for line in text.splitlines() if line.startswith("  rule ")] == [f"rule {name}:" for name in RULES]
+    assert [line.strip() for line in text.splitlines() if line.startswith("  rule ")] == [
+        f"rule {name}:" for name in RULES
+    ]
 
 
 def test_errors(spark: Any, path: str) -> None:
-    wrong = {**RULES, "no column": RULES["pay"].replace("b.amount >", "b.amuont >"), "text": "PATTERN SEQ(", "sql": "SELECT 1"}
+    wrong = {
+        **RULES,
+        "no column": RULES["pay"].replace("b.amount >", "b.amuont >"),
+        "text": "PATTERN SEQ(",
+        "sql": "SELECT 1",
+    }
     with pytest.raises(EpisodeRulesError) as raised:
         episode.match_all(path, wrong, spark=spark, **GIVEN)
     assert list(raised.value.errors) == ["text", "sql"]
@@ -135,9 +165,12 @@ def test_streams_are_refused(spark: Any, path: str) -> None:
 def test_rules_of_different_times_and_parameters(spark: Any) -> None:
     table = EVENTS.append_column("number", pa.array(range(COUNT), pa.int64()))
     rules = {
-        "by time": "MATCH_RECOGNIZE (PARTITION BY user ORDER BY ts MEASURES A.amount * :factor AS a PATTERN (A) DEFINE A AS amount > :least)",
-        "by number": "MATCH_RECOGNIZE (PARTITION BY kind ORDER BY number MEASURES A.amount AS a PATTERN (A B) DEFINE B AS amount > 990)",
-        "no order": "MATCH_RECOGNIZE (PARTITION BY kind MEASURES count(*) AS n PATTERN (A{5}) DEFINE A AS amount > 900)",
+        "by time": "MATCH_RECOGNIZE (PARTITION BY user ORDER BY ts MEASURES A.amount * :factor AS a PATTERN (A) "
+        "DEFINE A AS amount > :least)",
+        "by number": "MATCH_RECOGNIZE (PARTITION BY kind ORDER BY number MEASURES A.amount AS a PATTERN (A B) "
+        "DEFINE B AS amount > 990)",
+        "no order": "MATCH_RECOGNIZE (PARTITION BY kind MEASURES count(*) AS n PATTERN (A{5}) "
+        "DEFINE A AS amount > 900)",
     }
     matches = episode.match_all(table, rules, {"least": 990, "factor": 2}, spark=spark)
     assert matches.columns == ["rule", "user", "kind", "match_start", "match_end", "result"]
@@ -158,7 +191,18 @@ def test_run_rules(spark: Any, path: str, tmp_path: Path) -> None:
     folder.mkdir()
     (folder / "rising.sql").write_text(f"SELECT user, n FROM events {ROW.format('count(*) AS n')}")
     (folder / "pay.pattern").write_text(RULES["pay"])
-    arguments = ["run-rules", str(folder), "--table", f"events={path}", "--time", "ts", "--key", "user", "--type-column", "kind"]
+    arguments = [
+        "run-rules",
+        str(folder),
+        "--table",
+        f"events={path}",
+        "--time",
+        "ts",
+        "--key",
+        "user",
+        "--type-column",
+        "kind",
+    ]
     runner = CliRunner()
     out = tmp_path / "out"
     assert runner.invoke(app, [*arguments, "--output", str(out)]).exit_code == 0
@@ -173,3 +217,11 @@ def test_run_rules(spark: Any, path: str, tmp_path: Path) -> None:
     failed = runner.invoke(app, arguments)
     assert failed.exit_code == 2
     assert "Rule broken: " in failed.stderr
+
+
+def test_results_as_json_where_spark_has_no_variant(spark: Any, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("episode.spark.rule_results.has_variant", lambda frame: False)
+    frame = episode.match_all(path, {name: RULES[name] for name in ("pay", "rising")}, spark=spark, **GIVEN).frame
+    assert frame.schema["result"].dataType.simpleString() == "string"
+    row = frame.where("rule = 'pay'").first()
+    assert set(json.loads(row.result)) == {"at", "twice", "match_start", "match_end"}

@@ -1,4 +1,4 @@
-"""What a pattern asks of single rows, in the same terms for every language: so that many patterns can share the answers."""
+"""What a pattern asks of single rows, in the same terms for every language: many patterns can share the answers."""
 
 from __future__ import annotations
 

@@ -12,6 +12,7 @@ from itertools import accumulate, groupby
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 from pyspark.taskcontext import TaskContext
 
 from episode.matchers.compiled import groups_of
@@ -97,16 +98,16 @@ class GroupedBatch:
             compile_here(self.spark, group)
         return [row.report for row in self._worked(_reporting(self.budget_bytes), "report string").collect()]
 
-    def _worked(self, work: Work, schema: object) -> DataFrame:
+    def _worked(self, work: Work, schema: StructType | str) -> DataFrame:
         if all(one.together for one in self.shards):
             rows = carry.encode(self.input).coalesce(1)
-            return rows.mapInArrow(_work_on_rows(self.groups, work, self.schema), schema)  # type: ignore[arg-type]
+            return rows.mapInArrow(_work_on_rows(self.groups, work, self.schema), schema)
         partitions = max(one.partitions for one in self.shards)
         shuffled = by_number(self._envelopes(), partitions, "shard")
         sorted_ = shuffled.sortWithinPartitions("shard", "origin").select("shard", "blob")
         first = (0, *accumulate(one.count for one in self.shards))
         stage = _work(self.groups, first, work, self.budget_bytes)
-        return sorted_.mapInArrow(stage, schema)  # type: ignore[arg-type]
+        return sorted_.mapInArrow(stage, schema)
 
     def _envelopes(self) -> DataFrame:
         packings: Packings = [

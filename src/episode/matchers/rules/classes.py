@@ -2,8 +2,8 @@
 
 A class is a conjunction of row-local conditions. Conditions on one column of strings are evaluated for its distinct
 values, and rows are found by their codes; classes with the same conditions of that kind make a family. The other
-conditions of a family are evaluated together, in one program, over the rows of the family alone. Conditions that look at
-rows beside theirs (PREV) are evaluated over all rows.
+conditions of a family are evaluated together, in one program, over the rows of the family alone. Conditions that look
+at rows beside theirs (PREV) are evaluated over all rows.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -130,7 +131,10 @@ class RuleSetMatcher:
                 own = EventBatch.empty(self.spec.input_schema, rule.member.spec.input_columns)
             self._report.rows += len(own)
             self._report.feeds += 1
-            yield from self._guarded(rule, lambda rule=rule, own=own: rule.opened(self.keyed).feed(own, until))
+            yield from self._guarded(rule, partial(self._fed, rule, own, until))
+
+    def _fed(self, rule: Running, events: EventBatch, until: int) -> Iterator[pa.Table]:
+        return rule.opened(self.keyed).feed(events, until)
 
     def last_matches(self) -> Iterator[tuple[Member, pa.Table]]:
         """What the end of the input gives, as `matches` does."""

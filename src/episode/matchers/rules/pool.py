@@ -1,5 +1,8 @@
-"""The columns that the matches of all rules come out in: each rule puts its i-th value of a type into the i-th column of
-that type, so that there are as many columns as the widest rules need, and not as all rules have."""
+"""The columns that the matches of all rules come out in.
+
+Each rule puts its i-th value of a type into the i-th column of that type, so that there are as many columns as the
+widest rules need, and not as all rules have.
+"""
 
 from __future__ import annotations
 

@@ -141,8 +141,9 @@ class EventPatterns(Language[EventQuery]):
         """A match has its times anyway. Aggregates are by key and bucket, which come out with them."""
         if isinstance(bound, BoundAggregatedPattern):
             keys = {name: quote(name) for name in bound.plan.keys}
-            buckets = (None, None) if bound.plan.every is None else (quote(BUCKET_START), quote(BUCKET_END))
-            return bound, Extent(keys, *buckets, bound.plan.times.type)
+            if bound.plan.every is None:
+                return bound, Extent(keys)
+            return bound, Extent(keys, quote(BUCKET_START), quote(BUCKET_END), bound.plan.times.type)
         plan, places = with_atoms(bound.plan, key_at(bound.plan, FIRST))
         start, end = (measure_named(plan, name) for name in (MATCH_START, MATCH_END))
         return replace(bound, plan=plan), Extent(places, start, end, plan.times.type)

@@ -134,10 +134,10 @@ class BoundRule:
         columns = (*before, *measures, *after)
         if self.parsed.selection is not None:
             columns = selected(self.parsed.selection, columns)
-        times = (None if sql is None else renamed(sql, names) for sql in (extent.start, extent.end))
+        start, end = (None if sql is None else renamed(sql, names) for sql in (extent.start, extent.end))
         keys = {name: renamed(sql, names) for name, sql in extent.key.items()}
         conditions = tuple(renamed(one.sql, names) for one in result.conditions)
-        return Expressions(columns, conditions, Extent(keys, *times, extent.time))
+        return Expressions(columns, conditions, Extent(keys, start, end, extent.time))
 
 
 @dataclass(frozen=True)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial, reduce
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from episode.errors import EpisodeAnalysisError
 from episode.lang.cursor import closest
 from episode.matchers.compiled import ensure_compiled, groups_of
+from episode.matchers.json_values import objects
 from episode.matchers.protocol import END_OF_TIME, MatcherSpec
 from episode.matchers.rules.matcher import RuleSetMatcher
 from episode.matchers.rules.report import RuleSetReport
@@ -21,26 +23,51 @@ from episode.matchers.scalars import Scalars
 from episode.matchers.spark_types import retyped
 from episode.queries.frames import arrow_table, like
 from episode.queries.local import LocalQuery, check_local, local_schema, tree_of
-from episode.queries.rules.binding import BoundRule, RuleSet
+from episode.queries.rules.binding import MATCH_END, MATCH_START, RESULT, RULE, BoundRule, RuleSet
+
+TIMES = (MATCH_START, MATCH_END)
+
+
+@dataclass(frozen=True)
+class RuleMatches:
+    """The matches of one rule: its result, and of each row of it the key and the times of its match."""
+
+    result: pa.Table
+    extent: pa.Table
 
 
 @dataclass(frozen=True)
 class LocalMatches:
-    """The matches of rules over a table. tables: by rule, as the rule alone gives them, in the kind of the input."""
+    """The matches of rules over a table. found: by rule. like: makes the kind of table that came in."""
 
-    tables: Mapping[str, Any]
+    found: Mapping[str, RuleMatches]
     report: RuleSetReport
+    like: Callable[[pa.Table], Any]
 
     def of(self, rule: str) -> Any:
         """The matches of one rule, typed as the rule alone gives them."""
-        if rule not in self.tables:
-            raise no_rule(rule, list(self.tables))
-        return self.tables[rule]
+        if rule not in self.found:
+            raise no_rule(rule, list(self.found))
+        return self.like(self.found[rule].result)
 
     @property
     def counts(self) -> dict[str, int]:
         """How many rows each rule gave."""
-        return {name: len(table) for name, table in self.tables.items()}
+        return {name: one.result.num_rows for name, one in self.found.items()}
+
+    @property
+    def table(self) -> Any:
+        """All matches: rule, key columns, match_start, match_end, result as JSON."""
+        keys = dict.fromkeys(name for one in self.found.values() for name in one.extent.column_names)
+        names = [*(name for name in keys if name not in TIMES), *TIMES]
+        parts = []
+        for rule, one in self.found.items():
+            count = one.result.num_rows
+            columns = {RULE: pa.array([rule] * count, pa.string())}
+            columns |= {name: one.extent.column(name) for name in names if name in one.extent.column_names}
+            parts.append(pa.table({**columns, RESULT: objects(one.result).cast(pa.string())}))
+        whole = pa.concat_tables(parts, promote_options="permissive")
+        return self.like(whole.select([RULE, *(name for name in names if name in whole.column_names), RESULT]))
 
 
 def no_rule(name: object, names: Sequence[str]) -> EpisodeAnalysisError:
@@ -99,11 +126,21 @@ class LocalRules:
         spec = rule.bound.spec(self.input.schema)
         self.finished(rule, retyped(spec.output_schema.empty_table()))
 
-    def finished(self, rule: BoundRule, matched: pa.Table) -> pa.Table:
+    def finished(self, rule: BoundRule, matched: pa.Table) -> RuleMatches:
         """The result of a rule, from what its matcher delivers."""
-        output = LocalQuery(rule.bound, rule.parsed.arguments).finished(matched)
+        columns, conditions = LocalQuery(rule.bound, rule.parsed.arguments).values(matched)
+        output = pa.Table.from_arrays([column for _, column in columns], names=[name for name, _ in columns])
+        extent = rule.extent
+        times = {MATCH_START: extent.start, MATCH_END: extent.end}
+        named = {**extent.key, **{name: sql for name, sql in times.items() if sql is not None}}
+        scalars = Scalars(matched, arguments=rule.parsed.arguments)
+        about = {name: scalars.evaluate(tree_of(sql)) for name, sql in named.items()}
+        placed = pa.table(about) if about else pa.table({"": pa.nulls(matched.num_rows)}).select([])
+        if conditions:
+            held = reduce(pc.and_, conditions)
+            output, placed = output.filter(held), placed.filter(held)
         selection = rule.parsed.selection
-        return output if selection is None else selection.of(output, rule.parsed.arguments)
+        return RuleMatches(output if selection is None else selection.of(output, rule.parsed.arguments), placed)
 
     def matches(self, events: Any) -> LocalMatches:
         """The matches of all rules."""
@@ -119,8 +156,5 @@ class LocalRules:
             for member, matches in matcher.last_matches():
                 found[member.name].append(matches)
             reports.append(matcher.report())
-        tables = {
-            rule.name: like(events, self.finished(rule, retyped(pa.concat_tables(found[rule.name]))))
-            for rule in self.bound
-        }
-        return LocalMatches(tables, RuleSetReport.summed(reports))
+        results = {rule.name: self.finished(rule, retyped(pa.concat_tables(found[rule.name]))) for rule in self.bound}
+        return LocalMatches(results, RuleSetReport.summed(reports), partial(like, events))

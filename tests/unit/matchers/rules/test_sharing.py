@@ -109,7 +109,10 @@ def test_rules_of_one_order_are_one_group() -> None:
         ("keyless", spec_of(rows.format(""))),
     ]
     groups = rule_groups(specs, SCHEMA)  # type: ignore[arg-type]
-    assert [[member.name for member in group.members] for group in groups] == [["row", "event", "situation"], ["keyless"]]
+    assert [[member.name for member in group.members] for group in groups] == [
+        ["row", "event", "situation"],
+        ["keyless"],
+    ]
     assert groups[0].pool == groups[1].pool
     assert groups[0].input_order.needs_time
 
@@ -181,7 +184,9 @@ def test_what_matchers_say_of_themselves_is_that_of_all_rules() -> None:
 
 
 def test_a_pool_has_as_many_columns_as_the_widest_rules() -> None:
-    specs = [(str(at), spec_of(f"PATTERN SEQ(login a, pay b) WITHIN {at + 1} RETURN a.v AS x, b.v AS y")) for at in range(9)]
+    specs = [
+        (str(at), spec_of(f"PATTERN SEQ(login a, pay b) WITHIN {at + 1} RETURN a.v AS x, b.v AS y")) for at in range(9)
+    ]
     (group,) = rule_groups(specs, SCHEMA)  # type: ignore[arg-type]
     assert len({member.columns for member in group.members}) == 1
     assert len(group.pool) == 1 + len(group.members[0].columns)

@@ -70,7 +70,7 @@ def test_what_is_no_set_of_rules(given: object, message: str) -> None:
 
 
 def test_a_folder_without_rules(tmp_path: Path) -> None:
-    with pytest.raises(EpisodeAnalysisError, match="has no .sql and no .pattern file"):
+    with pytest.raises(EpisodeAnalysisError, match=r"has no \.sql and no \.pattern file"):
         rules_of(tmp_path)
 
 
@@ -128,3 +128,16 @@ def test_results_are_of_the_kind_that_came_in() -> None:
     with pytest.raises(EpisodeAnalysisError, match="There is no rule rwo") as raised:
         matches.of("rwo")
     assert raised.value.hint == "Rules: row."
+
+
+def test_one_table_of_all_matches() -> None:
+    chosen = f"SELECT v * 2 AS twice FROM t {ROW}"
+    rules = {"pair": PAIR, "row": ROW, "none": PAIR.replace("b y", "c y"), "chosen": chosen}
+    table = episode.match_all_local(EVENTS, rules, **GIVEN).table
+    assert table.column_names == ["rule", "k", "match_start", "match_end", "result"]
+    assert table.to_pylist() == [
+        {"rule": "pair", "k": 1, "match_start": 1, "match_end": 2,
+         "result": '{"total":3.0,"match_start":1,"match_end":2}'},
+        {"rule": "row", "k": 1, "match_start": 1, "match_end": 2, "result": '{"k":1,"v":2.0}'},
+        {"rule": "chosen", "k": 1, "match_start": 1, "match_end": 2, "result": '{"twice":4.0}'},
+    ]  # fmt: skip
