@@ -26,12 +26,12 @@ from bench.payments import GIVEN, payments, rules
 from episode.spark.session import ROCKSDB, STATE_STORE
 
 RULES, ROWS, ACCOUNTS, BATCHES, WARM = 100, 20_000, 1_000, 36, 8
-SHARDS = 8
+SHARDS = 4
 DDL = "account int, ts timestamp, kind string, amount double, country string"
 AT_MOST = 1.5
 PACKAGES = ("pyspark", "pyarrow", "numpy", "numba")
-WHEN = {13: "added", 19: "replaced", 25: "removed", 30: "ten added"}
-"""After which micro-batch rules change, and how."""
+WHEN = {0.36: "added", 0.53: "replaced", 0.69: "removed", 0.83: "ten added"}
+"""After which part of the micro-batches rules change, and how."""
 
 
 def main() -> None:
@@ -50,20 +50,21 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rules", type=int, default=RULES)
     parser.add_argument("--rows", type=int, default=ROWS, help="of a micro-batch")
+    parser.add_argument("--batches", type=int, default=BATCHES)
     parser.add_argument("--name", default="rules-stream", help="of the report")
     return parser.parse_args()
 
 
 def run(spark: Any, place: Path, arguments: argparse.Namespace) -> tuple[list[dict[str, Any]], dict[int, str]]:
     """The progress of every micro-batch, and what happened to the rules with which of them."""
-    table = ds.dataset(payments(arguments.rows * BATCHES, ACCOUNTS)).to_table()
+    table = ds.dataset(payments(arguments.rows * arguments.batches, ACCOUNTS)).to_table()
     (place / "in").mkdir()
     (place / "rules").mkdir()
     known = rules(arguments.rules + 12)
     names = list(known)
     for name in names[: arguments.rules]:
         (place / "rules" / f"{name}.pattern").write_text(known[name])
-    for number in range(BATCHES):
+    for number in range(arguments.batches):
         path = place / "in" / f"{number:05}.parquet"
         pq.write_table(table.slice(number * arguments.rows, arguments.rows), path)
         os.utime(path, (number + 1, number + 1))
@@ -78,15 +79,15 @@ def run(spark: Any, place: Path, arguments: argparse.Namespace) -> tuple[list[di
     )  # fmt: skip
     done: list[dict[str, Any]] = []
     marked: dict[int, str] = {}
-    waiting = dict(WHEN)
+    waiting = {int(part * arguments.batches): what for part, what in WHEN.items()}
     try:
-        while len(done) < BATCHES:
+        while len(done) < arguments.batches:
             done += _processed(query, done)
             last = done[-1]
             say(f"micro-batch {len(done) - 1}: {last['seconds']:.2f} s{', rules change' if last['changes'] else ''}")
             if last["changes"] and len(done) > 1:
                 marked[len(done) - 1] = waiting.pop(min(waiting))
-            if min(waiting, default=BATCHES) == len(done) - 1:
+            if min(waiting, default=arguments.batches) == len(done) - 1:
                 change(place / "rules", known, names, arguments.rules, waiting[min(waiting)])
                 matches.look()
     finally:

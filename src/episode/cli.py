@@ -262,18 +262,43 @@ def run_rules(
         int | None, typer.Option("--limit", "-n", min=0, metavar="N", help="At most N rows of the result.")
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what is at the output path.")] = False,
+    follow: Annotated[
+        bool,
+        typer.Option("--follow", help="Go on with what is added to the directory or topic, and to the rules."),
+    ] = False,
+    watermark: Annotated[
+        str | None,
+        typer.Option("--watermark", metavar="DURATION", help="With --follow: how late events may come: '10 seconds'."),
+    ] = None,
+    checkpoint: Annotated[
+        str | None,
+        typer.Option("--checkpoint", metavar="PATH", help="With --follow: go on from there, and keep the state there."),
+    ] = None,
     master: MasterOption = None,
     conf: ConfOption = None,
     package: PackageOption = None,
     jars: JarsOption = None,
 ) -> None:
-    """Run a folder of rules over one table, which is read once, and show or store what they found."""
+    """Run a folder of rules over one table, which is read once, and show or store what they found.
+
+    With --follow the table is a stream, and rules are added, replaced and removed as their files are.
+    """
     session = cli_session.read_session(master, conf or [], package or [], jars or [])
     paths = cli_inputs.read_tables(table or [])
     arguments = cli_inputs.read_arguments(arg or [])
     given = cli_rules.RuleArguments(rules, arguments, time, start, tuple(key or ()), type_column, rule, explain)
-    cli_rules.check(given, paths, output)
+    cli_rules.check(given, paths, output, follow)
+    if not follow and (watermark is not None or checkpoint is not None):
+        raise typer.BadParameter("--watermark and --checkpoint are for streams: --follow.", param_hint="--follow")
+    if follow and limit is not None:
+        raise typer.BadParameter("A stream has no end: --limit is for tables.", param_hint="--limit")
     chosen, output = cli_results.chosen_output(format, output)
+    if follow:
+        notes = Console(stderr=True)
+        with errors_reported(notes):
+            how = cli_follow.FollowArguments(watermark, checkpoint, output, chosen)
+            cli_rules.follow(given, paths, how, session, notes)
+        return
     if output is not None:
         cli_inputs.check_output(output, paths.values(), overwrite)
     notes = Console(stderr=True)

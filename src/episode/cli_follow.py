@@ -55,12 +55,19 @@ def run(
         result = episode.sql(text, arguments, options=options, tables=cli_tables.followed(paths))
     if not result.isStreaming:
         raise nothing
+    with checkpoint_place(given.checkpoint, notes) as place:
+        show(result, given, place, notes, numeric_time=_is_numeric(text, given.watermark))
+
+
+def show(result: Any, given: FollowArguments, checkpoint: str, notes: Console, *, numeric_time: bool) -> None:
+    """Run a streaming DataFrame until an interrupt, its rows to the screen or to files."""
+    from episode import follow
+
     lines = None if given.output is not None else _lines_of(result, given.format)
     target = follow.Target(given.output, given.format.value, lines)
     if given.output is None and given.format is Format.table and not sys.stdout.isatty():
         notes.print("The matches are not shown, this is no terminal: --format json prints them.")
-    with _checkpoint(given.checkpoint, notes) as place:
-        follow.follow(result, target, place, notes, numeric_time=_is_numeric(text, given.watermark))
+    follow.follow(result, target, checkpoint, notes, numeric_time=numeric_time)
 
 
 def _is_numeric(text: str, watermark: str | None) -> bool:
@@ -75,7 +82,7 @@ def _is_numeric(text: str, watermark: str | None) -> bool:
 
 
 @contextmanager
-def _checkpoint(path: str | None, notes: Console) -> Iterator[str]:
+def checkpoint_place(path: str | None, notes: Console) -> Iterator[str]:
     """The place of the checkpoint: as given, or for this run alone."""
     if path is not None:
         yield path if not cli_inputs.is_local(path) else os.path.abspath(cli_inputs.local(path))

@@ -1,4 +1,4 @@
-"""`episode run-rules`: a folder of rules over one table."""
+"""`episode run-rules`: a folder of rules over one table, or over a stream."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from episode import cli_inputs, cli_results, cli_session, cli_tables
+from episode import cli_follow, cli_inputs, cli_results, cli_session, cli_tables
 from episode.terminal.compiling import status
 from episode.terminal.quiet import quiet_spark
 
@@ -29,15 +29,17 @@ class RuleArguments:
     explain: bool
 
 
-def check(arguments: RuleArguments, tables: dict[str, str], output: str | None) -> None:
+def check(arguments: RuleArguments, tables: dict[str, str], output: str | None, follows: bool = False) -> None:
     """One table, and an output only where there is a result."""
     if len(tables) != 1:
         given = ", ".join(tables) or "none"
         raise typer.BadParameter(
             f"Rules are over one table: give --table NAME=PATH once (given: {given}).", param_hint="--table"
         )
-    if next(iter(tables.values())).startswith(cli_inputs.KAFKA):
-        raise typer.BadParameter("Rules are over a table as it is now, not over a topic.", param_hint="--table")
+    if next(iter(tables.values())).startswith(cli_inputs.KAFKA) and not follows:
+        raise typer.BadParameter("A topic is followed: --follow.", param_hint="--table")
+    if arguments.explain and follows:
+        raise typer.BadParameter("--explain is for rules over a table.", param_hint="--follow")
     if arguments.explain and output is not None:
         raise typer.BadParameter("--explain shows the plan, and runs nothing.", param_hint="--output")
 
@@ -87,6 +89,42 @@ def _run(
         target.take(found, notes)
     if target.output is not None:
         notes.print(Text(f"Written to {target.output} ({target.format.value})."))
+
+
+def follow(
+    arguments: RuleArguments,
+    tables: dict[str, str],
+    given: cli_follow.FollowArguments,
+    session: cli_session.SessionArguments,
+    notes: Console,
+) -> None:
+    """Run the rules over a stream until an interrupt; they are looked at meanwhile, and may change."""
+    import episode
+    from episode import follow
+
+    ((name, _),) = tables.items()
+    with cli_follow.checkpoint_place(given.checkpoint, notes) as place:
+        with status(notes, "Starting Spark and reading the rules"), quiet_spark(), follow.without_interrupts():
+            cli_session.start(session)
+            matches = episode.match_all(
+                cli_tables.followed(tables)[name],
+                arguments.folder,
+                arguments.arguments,
+                time=arguments.time,
+                start=arguments.start,
+                key=arguments.key,
+                type_column=arguments.type_column,
+                table=name,
+                log=f"{place}/rules",
+                options=episode.Options(watermark=given.watermark),
+            )
+            found = matches.frame if arguments.rule is None else matches.of(arguments.rule)
+            found = matches.watched(as_text(found) if arguments.rule is None else found)
+        numeric = given.watermark is not None and given.watermark.strip().isdigit()
+        try:
+            cli_follow.show(found, given, place, notes, numeric_time=numeric)
+        finally:
+            matches.close()
 
 
 def as_text(frame: Any) -> Any:

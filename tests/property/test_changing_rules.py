@@ -96,7 +96,7 @@ def test_every_version_gives_what_it_gives_alone(stream: tuple[Driven, pa.Table]
     assert rows_of(driven.outputs) == expected
 
 
-@SETTINGS
+@settings(SETTINGS, max_examples=30)
 @given(streams((TEXTS[0], *FAILING)))
 def test_a_rule_that_fails_on_the_data_of_a_key_is_set_aside_for_it_alone(stream: tuple[Driven, pa.Table]) -> None:
     """Each key by itself gives its matches up to the last time at which nothing fails."""

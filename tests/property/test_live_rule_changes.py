@@ -8,6 +8,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pyarrow as pa
 from hypothesis import HealthCheck, given, settings
@@ -87,7 +88,7 @@ def test_whatever_happens_in_which_order(data: st.DataObject) -> None:
         kind = data.draw(st.sampled_from(["A", "B", "C"]))
         rows.append({"k": data.draw(st.integers(1, 4)), "ts": time, "v": data.draw(st.integers(0, 4)), "type": kind})
     tasks = data.draw(st.integers(1, 3))
-    with tempfile.TemporaryDirectory() as directory:
+    with tempfile.TemporaryDirectory() as directory, mock.patch("os.fsync", return_value=None):
         log = RuleLog(Path(directory) / "rules")
         wanted = {"one": TEXTS[0]}
         log.follow(wanted)
@@ -113,6 +114,8 @@ def test_whatever_happens_in_which_order(data: st.DataObject) -> None:
                 task.save()
         while sum(task.step(2) for task in running):
             agree(log, QUERY, tasks)
+        for task in running:
+            task.rules.end(task.shard)
         for _ in range(3):
             agree(log, QUERY, tasks)
         effects = {effect.number: effect.after for effect in log.effects()}

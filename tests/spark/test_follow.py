@@ -7,8 +7,9 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from threading import Timer
 
@@ -99,11 +100,14 @@ class Run:
         return self.process.returncode, rest
 
 
-@contextmanager
-def running(place: Place, *options: object) -> Iterator[Run]:
-    command = "from episode.cli import main; main()"
+def running(place: Place, *options: object) -> AbstractContextManager[Run]:
     arguments = ["run", RISING, "--table", f"events={place.events}", "--follow", "--watermark", "5"]
-    arguments += ["--checkpoint", str(place.checkpoint), *map(str, options)]
+    return started([*arguments, "--checkpoint", str(place.checkpoint), *map(str, options)])
+
+
+@contextmanager
+def started(arguments: list[str]) -> Iterator[Run]:
+    command = "from episode.cli import main; main()"
     process = subprocess.Popen(
         [sys.executable, "-c", command, *arguments],
         stdout=subprocess.PIPE,
@@ -172,3 +176,32 @@ def test_matches_are_added_to_files(tmp_path: Path) -> None:
         run.wait_for_note(lambda note: ", 1 match (" in note)
         assert run.interrupt()[0] == 0, run.notes
     assert place.written() == [FIRST, SECOND]
+
+
+RULE = "MATCH_RECOGNIZE (PARTITION BY k ORDER BY ts MEASURES LAST(ts) AS last PATTERN (A B+) DEFINE B AS v > PREV(v))"
+
+
+@pytest.mark.live
+def test_rules_are_followed_and_may_change(tmp_path: Path) -> None:
+    """The second rule comes while the first one runs; it sees what comes after it alone."""
+    place = Place(tmp_path)
+    rules = tmp_path / "rules"
+    rules.mkdir()
+    (rules / "one.pattern").write_text(RULE)
+    place.add(0)
+    arguments = ["run-rules", str(rules), "--table", f"events={place.events}", "--follow", "--watermark", "5"]
+    arguments += ["--time", "ts", "--key", "k", "--checkpoint", str(place.checkpoint), "--format", "json"]
+    with started(arguments) as run:
+        place.add(1)
+        first = run.next_match()
+        assert (first["rule"], first["k"], first["match_start"], first["match_end"]) == ("one", 1, 10, 20)
+        (rules / "two.pattern").write_text(RULE)
+        while not any((place.checkpoint / "rules" / "effects").glob("*00000002.json")):
+            assert run.process.poll() is None  # it is killed where it takes too long
+            time.sleep(0.05)
+        place.add(2)
+        second = run.next_match()
+        assert (second["rule"], second["match_start"], second["match_end"]) == ("one", 30, 100)
+        assert json.loads(second["result"]) == {"k": 1, "last": 100}
+        code, rest = run.interrupt()
+    assert (code, rest) == (0, "")

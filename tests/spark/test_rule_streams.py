@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -171,14 +172,18 @@ def test_what_is_said_where_rules_over_a_stream_cannot_be_planned(spark: SparkSe
         episode.match_all(files.stream(), {"one": TEXTS[0]}, log=tmp_path / "log", look_every=0, **given)
 
 
-def test_another_stream_does_not_go_on_with_the_checkpoint(spark: SparkSession, tmp_path: Path) -> None:
+def test_another_stream_or_log_does_not_go_on_with_the_checkpoint(spark: SparkSession, tmp_path: Path) -> None:
     running = Running(spark, tmp_path)
     running.rule("rising", TEXTS[0])
     running.run(events(20, 1))
+    (tmp_path / "log").rename(tmp_path / "old")
+    with pytest.raises(Exception, match="belongs to another query"):
+        running.run(events(20, 2, first=21))
+    shutil.rmtree(tmp_path / "log")
+    (tmp_path / "old").rename(tmp_path / "log")
     other = episode.match_all(
         running.files.stream().drop("type"), tmp_path / "rules", time="ts", key="k", log=tmp_path / "log",
         look_every=None, options=Options(watermark=5, end=END, shards=3),
     )  # fmt: skip
-    running.files.add(table_of(events(20, 2, first=21)))
     with pytest.raises(Exception, match="belongs to another query"):
         running.files.run(other)

@@ -16,7 +16,7 @@ from episode.matchers.rules.changing import ChangingSpec
 from episode.matchers.running import LocalRun
 from episode.plan.run_options import RunOptions
 from episode.queries.language import Given
-from episode.queries.rules.planning import StreamRules
+from episode.queries.rules.planning import StreamPlanner
 
 SCHEMA = pa.schema([("k", pa.int64()), ("ts", pa.int64()), ("v", pa.int64()), ("type", pa.string())])
 TEXTS = (
@@ -37,7 +37,7 @@ FAILING = (
 )
 """Where C is missing in a match, there is no row to skip to."""
 
-PLANNER = StreamRules(SCHEMA, "ts", ("k",), Given(type_column="type"), RunOptions())
+PLANNER = StreamPlanner(SCHEMA, "ts", ("k",), Given(type_column="type"), RunOptions())
 SPEC = ChangingSpec(PLANNER, SCHEMA, InputOrder(("k",), (OrderKey("ts"),), needs_time=True))
 Row = tuple[str, Any, Any, Any, str]
 

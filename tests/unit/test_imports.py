@@ -77,6 +77,8 @@ ALLOWED = {
     "cli_results": PUBLIC | {"episode.cli_inputs", "episode.terminal"},
     "cli_rules": PUBLIC
     | {
+        "episode.cli_follow",
+        "episode.follow",
         "episode.cli_inputs",
         "episode.cli_results",
         "episode.cli_session",

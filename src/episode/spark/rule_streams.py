@@ -20,6 +20,7 @@ from pyspark.sql.types import StructType
 
 from episode.errors import EpisodeUnsupportedError
 from episode.matchers.envelope import SCHEMA, are_orders, orders
+from episode.matchers.fingerprint import fingerprint
 from episode.matchers.live import NO_WATERMARK, LiveShard
 from episode.matchers.rules.changes import Effect, RuleChange
 from episode.matchers.rules.changing import RULE, ChangingMatcher, ChangingSpec
@@ -54,7 +55,7 @@ class RuleStream(Stream):
 
     def _processor(self) -> ShardProcessor:
         assert isinstance(self.spec, ChangingSpec)
-        return RuleProcessor(self.spec, self.rules, self.log)
+        return RuleProcessor(self.spec, self.rules, RuleLog(self.log))
 
     def _envelopes(self) -> DataFrame:
         reader = self.spark.readStream.schema("value string").options(wholetext=True, maxFileAge=_EVER)
@@ -115,10 +116,15 @@ def _orders(shards: int) -> Any:
 class RuleProcessor(ShardProcessor):
     """Steps of the shards of one task, and changes of their rules between steps."""
 
-    def __init__(self, spec: ChangingSpec, rules: StreamRules, log: str) -> None:
+    def __init__(self, spec: ChangingSpec, rules: StreamRules, log: RuleLog) -> None:
         super().__init__(spec, rules)
-        self.log = log
+        self.log, self.log_id = log, log.id
         self.changes: list[RuleChange] = []
+
+    @property
+    def fingerprint(self) -> str:
+        """The changes of another log would have the numbers of changes that were made already."""
+        return fingerprint(super().fingerprint, self.log_id)
 
     def handleInputRows(
         self, key: Any, rows: Iterator[pd.DataFrame], timerValues: TimerValues
@@ -138,7 +144,7 @@ class RuleProcessor(ShardProcessor):
         watermark = self._watermark(times)
         after = None if watermark == NO_WATERMARK else watermark
         for change in changes:
-            RuleLog(self.log).write_effect(Effect(change.number, after, query_id()))
+            self.log.write_effect(Effect(change.number, after, query_id()))
 
     def _shard(self, head: _Head) -> tuple[LiveShard, ShardChunks]:
         shard, chunks = super()._shard(head)
@@ -157,4 +163,4 @@ class RuleProcessor(ShardProcessor):
         shard.counters.skipped_keys = matcher.keys_aside
         shard.counters.state_rows = matcher.state_rows
         for failure in matcher.failures():
-            RuleLog(self.log).write_failure(query_id(), number, failure)
+            self.log.write_failure(query_id(), number, failure)

@@ -2,6 +2,7 @@
 
 A directory that this machine and all workers reach by one path, beside the stream's checkpoint:
 
+    id                         what tells this log from others
     changes/00000001.json …    one change each, numbered, never written again: Spark reads them as a stream
     effects/<query>-….json     the event time after which a query has followed a change
     failures/<query>-….json    rules that failed on data, by shard
@@ -16,6 +17,7 @@ from __future__ import annotations
 
 import json
 import os
+import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -25,7 +27,7 @@ from episode.matchers.rules.changes import Effect, Failure, RuleChange
 from episode.store.files import aside, publish_new, sync_directory
 
 CHANGES, EFFECTS, FAILURES, PROBLEMS = "changes", "effects", "failures", "problems.json"
-ASKED, ANSWERS = "asked.json", "answers"
+ASKED, ANSWERS, ID = "asked.json", "answers", "id"
 
 
 class RuleLog:
@@ -41,6 +43,14 @@ class RuleLog:
         self.place = Path(path.removeprefix("file://")).absolute()
         for part in (CHANGES, EFFECTS, FAILURES, ANSWERS):
             (self.place / part).mkdir(parents=True, exist_ok=True)
+
+    @property
+    def id(self) -> str:
+        """What tells this log from others, for its whole life: a checkpoint belongs to one."""
+        path = self.place / ID
+        if not path.exists():
+            publish_new(path, uuid.uuid4().hex.encode())
+        return path.read_text(encoding="ascii")
 
     @property
     def changes_path(self) -> str:

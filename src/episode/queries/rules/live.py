@@ -31,7 +31,7 @@ from episode.queries.live_output import output_of
 from episode.queries.live_plan import LivePlan, Matched, Read, end_of, lanes_of
 from episode.queries.local import local_schema
 from episode.queries.options import Options
-from episode.queries.rules.planning import StreamRules
+from episode.queries.rules.planning import StreamPlanner
 from episode.queries.rules.streaming import rules_table, seconds_of, warn_of_problems
 from episode.queries.rules.watching import RuleWatcher, reader_of
 from episode.queries.starting import Wishes, checkpoint_of, described, input_of, tasks_for, with_partitions
@@ -122,7 +122,7 @@ def start_rules(
 class PlannedRules:
     """What all rules have in common, and the query that runs them."""
 
-    rules: StreamRules
+    rules: StreamPlanner
     plan: LivePlan
 
 
@@ -150,7 +150,7 @@ def plan_rules(
     run = options.run(1, arguments)
     limit = StateLimit(options.max_state_rows, options.when_full == "drop") if options.max_state_rows else None
     said = replace(given, time=declaration.time, key=keys)
-    rules = StreamRules(schema, declaration.time, keys, said, run, limit, utc)
+    rules = StreamPlanner(schema, declaration.time, keys, said, run, limit, utc)
     order = InputOrder(keys, (OrderKey(declaration.time),), needs_time=True, start=given.start)
     spec = ChangingSpec(rules, schema, order)
     own = {name: name for name in schema.names}

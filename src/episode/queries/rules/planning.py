@@ -31,18 +31,19 @@ from episode.plan.run_options import RunOptions
 from episode.queries.language import Given, Input
 from episode.queries.local import LocalQuery, local_schema, tree_of
 from episode.queries.rules.binding import BoundRule
-from episode.queries.rules.parsing import ParsedRule, parse_rule
+from episode.queries.rules.parsing import ParsedRule, check_table, parse_rule
 from episode.queries.rules.rule import Rule
 
 REMEDY = "Add it to the stream as a column (df.withColumn(…)), start the stream anew, and read the column in the rule."
 
 
 @dataclass(frozen=True)
-class StreamRules:
+class StreamPlanner:
     """What all rules of a stream have in common, and how one is made of a text. What `RulePlanner` says.
 
     schema: the columns of events, as they are fed. time, keys: by which all rules order and partition them. given: what
-    is said of all rules. utc: are times of day those of UTC? Otherwise they need Spark.
+    is said of all rules. utc: are times of day those of UTC? Otherwise they need Spark. table: the name of the events,
+    where they have one.
     """
 
     schema: pa.Schema
@@ -52,6 +53,7 @@ class StreamRules:
     run: RunOptions
     limit: StateLimit | None = None
     utc: bool = True
+    table: str | None = None
 
     def plan(self, name: str, text: str) -> RuleSpec:
         """The same object for the same text: what rules share is found once for them."""
@@ -73,6 +75,8 @@ class StreamRules:
 
     def _plan(self, text: str) -> RuleSpec:
         parsed = parse_rule(Rule("rule", text), self.given, self.run.arguments)
+        if self.table is not None:
+            check_table(parsed, self.table)
         source = parsed.source
         with _needing_spark(source):
             rule = self._bound(parsed)
@@ -156,7 +160,7 @@ class StreamRules:
 
 
 @lru_cache(maxsize=4096)
-def _planned(rules: StreamRules, text: str) -> RuleSpec:
+def _planned(rules: StreamPlanner, text: str) -> RuleSpec:
     return rules.check(text)[0]
 
 

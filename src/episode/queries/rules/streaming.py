@@ -27,7 +27,7 @@ from episode.queries.language import Given
 from episode.queries.options import Options
 from episode.queries.rules.explain import explain_rules
 from episode.queries.rules.local import no_rule
-from episode.queries.rules.planning import StreamRules
+from episode.queries.rules.planning import StreamPlanner
 from episode.queries.rules.watching import UNREADABLE, RuleWatcher, Watch, reader_of
 from episode.store.rule_log import RuleLog, active_of
 
@@ -58,9 +58,13 @@ class RuleMatches:
     @property
     def writeStream(self) -> DataStreamWriter:
         """Starts as that of a DataFrame does. From now on the rules are looked at, until no stream runs any more."""
+        return self.watched(self.frame).writeStream
+
+    def watched(self, frame: DataFrame) -> DataFrame:
+        """A frame made of these matches, to be started: from now on the rules are looked at."""
         if self.watch is not None:
             self.watch.start()
-        return self.frame.writeStream
+        return frame
 
     @property
     def isStreaming(self) -> bool:
@@ -201,6 +205,7 @@ class StreamQuery:
     arguments: Mapping[str, object]
     log: str | PathLike[str] | None
     every: float | None
+    table: str | None = None
 
     def matches(self) -> RuleMatches:
         """The stream of matches, with the rules as they are now in its log."""
@@ -235,7 +240,7 @@ class StreamQuery:
         run = self.options.run(1, self.arguments)
         return replace(run, live=replace(run.live, skips_keys=False))
 
-    def _rules(self) -> tuple[StreamRules, DataFrame]:
+    def _rules(self) -> tuple[StreamPlanner, DataFrame]:
         """What all rules have in common, and the events with the columns that rules may read."""
         from episode.spark.rule_streams import carried
         from episode.spark.schema import input_schema
@@ -249,7 +254,7 @@ class StreamQuery:
         limit = StateLimit(live.max_state_rows, live.gives_up) if live.max_state_rows else None
         start = None if self.given.start is None else known.find(self.given.start)
         given = replace(self.given, time=time, key=keys, start=start)
-        return StreamRules(schema, time, keys, given, self._run, limit, known.utc), frame
+        return StreamPlanner(schema, time, keys, given, self._run, limit, known.utc, self.table), frame
 
 
 def over_stream(
@@ -260,8 +265,9 @@ def over_stream(
     arguments: Mapping[str, object],
     log: str | PathLike[str] | None,
     every: float | str | None,
+    table: str | None = None,
 ) -> RuleMatches:
-    """Rules over a streaming DataFrame."""
+    """Rules over a streaming DataFrame. table: its name, which rules that name a table must name."""
     from episode.queries.inputs import session_of
 
     spark = session_of(None, {"events": frame})
@@ -273,7 +279,9 @@ def over_stream(
                 hint="Options(detect=…) is for all situation patterns; run patterns of imprecise time on their own.",
             )
     seconds = None if every is None else seconds_of("look_every", every)
-    return StreamQuery(spark, frame, reader_of(rules, spark), given, options, arguments, log, seconds).matches()
+    return StreamQuery(
+        spark, frame, reader_of(rules, spark), given, options, arguments, log, seconds, table
+    ).matches()  # fmt: skip
 
 
 def seconds_of(name: str, value: float | str) -> float:

@@ -18,7 +18,7 @@ from episode.errors import EpisodeError
 from episode.matchers.compiled import ensure_compiled, groups_of
 from episode.matchers.rules.changes import RuleChange
 from episode.paths import first_file
-from episode.queries.rules.planning import StreamRules
+from episode.queries.rules.planning import StreamPlanner
 from episode.queries.rules.rule import SUFFIXES, Rule, all_rules
 from episode.store.rule_log import RuleLog, active_of
 
@@ -65,7 +65,7 @@ class RuleWatcher:
     needs are best compiled before they all ask for them?"""
 
     read: Callable[[], Mapping[str, str]]
-    rules: StreamRules
+    rules: StreamPlanner
     log: RuleLog
     compiles: bool = False
     _refused: dict[str, str] = field(default_factory=dict)
