@@ -61,7 +61,7 @@ class Case:
     message: tuple[str, ...] = ()
     runs_on: tuple[str, ...] = PLACES
     fails_on: dict[str, str] = field(default_factory=dict)
-    options: dict[str, str] = field(default_factory=dict)
+    options: dict[str, Any] = field(default_factory=dict)
 
     @property
     def id(self) -> str:
@@ -182,7 +182,8 @@ def _case(path: Path, text: str, shared: dict[str, Table]) -> Case:
             values["error"] = heading["class"]
             values["message"] = tuple(line.strip() for line in lines if line.strip())
         elif heading["options"]:
-            values["options"][heading["option"]] = heading["setting"]
+            setting = heading["setting"]
+            values["options"][heading["option"]] = int(setting) if setting.isdecimal() else setting
         elif heading["runs"]:
             values["runs_on"] = _places(heading["places"])
         elif heading["fails"]:

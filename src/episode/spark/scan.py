@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
+from episode.matchers.envelope import FLUSH_BYTES
 from episode.spark.conditions import Condition, columns_in, evaluate, excluded, text_of
 from episode.spark.parquet_columns import delivered, file_names, group_ranges, mismatch
 from episode.spark.plan_files import files_of_plan
@@ -26,7 +27,7 @@ LEAST_TASK_BYTES = 4 * 2**20
 
 _STRING_BYTES = 24
 _LENGTH_BYTES = 4
-_BATCH_ROWS = 1 << 20
+_BATCH_ROWS, _LEAST_BATCH_ROWS = 1 << 21, 1 << 16
 _FOOTERS_AT_ONCE, _REMOTE_FOOTERS_AT_ONCE = 8, 32
 
 
@@ -101,7 +102,8 @@ class ParquetScan:
             for name in self.partitions.column_names
         }
         names = [name for name in found if name is not None]
-        batches = file.iter_batches(_BATCH_ROWS, groups, names, use_threads=False) if names else _without_columns(total)
+        size = _batch_rows(pa.schema(of_file))
+        batches = file.iter_batches(size, groups, names, use_threads=False) if names else _without_columns(total)
         for batch in batches:
             rows = {
                 field.name: pa.nulls(batch.num_rows, field.type) if name is None else delivered(batch[name], field.type)
@@ -238,6 +240,11 @@ def _groups_with_rows(table: TableFiles, footer: pq.FileMetaData, schema: pa.Sch
     asked = pa.schema([schema.field(name) for name in set(columns_in(table.condition)) if name in schema.names])
     ranges = list(group_ranges(footer, asked, table.case_sensitive))
     yield from (number for number in filled if not excluded(table.condition, ranges[number]))
+
+
+def _batch_rows(schema: pa.Schema) -> int:
+    """As many rows as are packed at once: then packing need not put batches together, which would copy them."""
+    return min(max(FLUSH_BYTES // max(1, row_bytes(schema)), _LEAST_BATCH_ROWS), _BATCH_ROWS)
 
 
 def row_bytes(schema: pa.Schema) -> int:
