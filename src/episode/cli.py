@@ -1,4 +1,5 @@
-"""The command line: episode run, run-rules, explain, size, studio, demo, samples, compile; push, tail, archive, streams.
+"""The command line: episode run, run-rules, explain, size, studio, demo, samples, compile; push, tail, archive,
+streams.
 
 Results go to standard output, everything else to standard error. Exit codes: 0 done, 1 failed, 2 the query or the
 arguments are wrong, 130 interrupted. pyspark is imported only when a query is about to run, so that help is quick.

@@ -33,8 +33,7 @@ RULES = {
     "rising": ROW.format("count(*) AS n, LAST(B.amount) AS top, A.place AS place"),
     "rows": ROW.format("CLASSIFIER() AS label ALL ROWS PER MATCH"),
     "pay": (
-        "PATTERN SEQ(login a, pay b) WHERE b.amount > 800 WITHIN 10 minutes RETURN a.ts AS at, b.amount * 2 "
-        "AS twice"
+        "PATTERN SEQ(login a, pay b) WHERE b.amount > 800 WITHIN 10 minutes RETURN a.ts AS at, b.amount * 2 AS twice"
     ),
     "whole": "PATTERN SEQ(fail a, pay b) WHERE a.place.city = b.place.city WITHIN 3 minutes",
     "closure": (
