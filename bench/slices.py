@@ -103,11 +103,8 @@ def _fingerprint(spark: Any, path: Path) -> tuple[int, int]:
 
 def _plan(text: str) -> list[str]:
     """What a plan says of slices."""
-    return [
-        line.strip()
-        for line in text.splitlines()
-        if line.strip().startswith(("slices:", "overlap:", "chain:", "reading:"))
-    ]
+    lines = [line.strip() for line in text.splitlines()]
+    return [line for line in lines if line.startswith(("slices:", "overlap:", "chain:", "reading:"))]
 
 
 def _report(

@@ -36,18 +36,27 @@ class SliceRouting:
     def units(
         self, table: pa.Table, hashes: np.ndarray | None, numbers: np.ndarray
     ) -> tuple[np.ndarray | None, np.ndarray]:
-        """(rows, units): the rows of a table that are sent, in order, and where to; None: every row once.
+        """(rows, units): the rows of a table that are sent, and where to; None: every row once.
 
         hashes: of keys (None: there are no keys). numbers: of the rows' shards, overwritten where a key is sliced.
         """
         sliced = self.sliced
-        groups = np.zeros(len(numbers), np.int32) if hashes is None else routing.groups_of(hashes, sliced.hashes)
         times = order_image(table, self.input_order.order[0]).time()
+        if hashes is None:
+            of_keys, groups = np.arange(len(numbers)), np.zeros(len(numbers), np.int32)
+        else:
+            of_keys, groups = routing.of_sliced_keys(hashes, sliced.hashes)
+            times = times.take(of_keys)
         for counted in self._counted:
-            counted.add(table, groups, times)
+            counted.add(table, of_keys, groups, times)
         cuts = (sliced.first_cut, sliced.cuts, sliced.lows, sliced.highs, sliced.first_unit)
-        copies = routing.own(groups, times, *cuts, numbers)
-        return routing.with_copies(groups, times, *cuts, numbers, copies) if copies else (None, numbers)
+        following, preceding = routing.own(of_keys, groups, times, *cuts, numbers)
+        if not following + preceding:
+            return None, numbers
+        later, later_units, earlier, earlier_units = routing.copies(of_keys, groups, times, *cuts, following, preceding)
+        # copies from before a slice come before its own rows, and those from after it after them: in order of time
+        rows = np.concatenate([later, np.arange(len(numbers)), earlier])
+        return rows, np.concatenate([later_units, numbers, earlier_units])
 
     def last(self) -> Iterator[tuple[pa.Table, np.ndarray]]:
         """When all rows are in: further rows for overlaps, and their units."""
@@ -67,16 +76,15 @@ class _Counted:
         self._rows: pa.Table | None = None
         self._intervals = np.empty(0, np.int32)
 
-    def add(self, table: pa.Table, groups: np.ndarray, times: np.ndarray) -> None:
-        """Rows of a task, in order of arrival."""
+    def add(self, table: pa.Table, of_keys: np.ndarray, groups: np.ndarray, times: np.ndarray) -> None:
+        """Rows of a table, in order of arrival: those of sliced keys, their keys and their times."""
         sliced = self.sliced
         limits = sliced.highs if self.after else sliced.lows
-        intervals = routing.intervals_of(groups, times, sliced.first_cut, limits, self.after)
-        values = ~times if self.after else times
-        chosen = routing.among_greatest(values, intervals, len(sliced.cuts) + len(sliced.keys), self.most)
-        if len(chosen) == 0:
+        places, intervals = routing.nearest(groups, times, sliced.first_cut, limits, self.after, self.most)
+        if len(places) == 0:
             return
-        rows, found = plain(take(table, chosen)), intervals[chosen]
+        order = np.argsort(places)
+        rows, found = plain(take(table, of_keys[places[order]])), intervals[order]
         if self._rows is not None:
             rows = one_chunk_each(concat([self._rows, rows]))
             found = np.concatenate([self._intervals, found])
