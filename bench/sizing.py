@@ -389,8 +389,8 @@ def report(
     )
     if load > QUIET:
         page.text(
-            f"**Other work ran on the machine** (load average {load:.1f} before the first run): times by the clock are "
-            "longer than the cost of these queries, and say nothing about the model; cores' seconds do."
+            f"**Other work ran on the machine** (load average {load:.1f} before the first run): times by the clock say "
+            "nothing about the model then; cores' seconds say a little, and are longer, too, as caches are shared."
         )
     errors = []
     for query, profile in profiles.items():
