@@ -172,3 +172,13 @@ def later_labels(program: PatternProgram) -> frozenset[str]:
             found |= following
             pending += following
     return frozenset(program.instructions[at].label for at in found)
+
+
+def last_labels(program: PatternProgram) -> frozenset[str]:
+    """Labels that the last row of a match may have."""
+    instructions = program.instructions
+    if len(instructions) > LARGE_PROGRAM:
+        return frozenset(one.label for one in instructions if one.operation == MATCH)
+    return frozenset(
+        one.label for at, one in enumerate(instructions) if one.operation == MATCH and _reachable(program, at + 1)[1]
+    )

@@ -100,7 +100,7 @@ class RowPatterns(Language[MatchRecognize]):
         import pyarrow as pa
 
         few = pa.table({"k": [1, 2, 1, 2], "ts": [1, 1, 2, 2], "v": [3.0, 2.0, 2.0, 1.0]})
-        falling = pa.table({"k": [1] * 12, "ts": list(range(12)), "v": [12.0 - ts for ts in range(12)]})
+        falling = pa.table({"k": [1] * 48, "ts": list(range(48)), "v": [48.0 - ts for ts in range(48)]})
         events = Input(InputSchema(SAMPLE_TYPES))
         for text, table in ((SAMPLE, few), (CHAIN, falling)):
             yield self.bind(parse_clause(text), events, Given(), RunOptions()).spec(table.schema), table

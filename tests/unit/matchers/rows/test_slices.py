@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 from episode.errors import EpisodeDataError
+from episode.matchers.rows.slices.own_chain import FEW_TURNS
 from episode.matchers.rows.slices.search import SliceSearch
 from episode.matchers.rows.slices.summary import Entry, Summary
 from episode.matchers.rows.spec import RowPatternSpec
@@ -211,22 +212,33 @@ def test_a_head_is_as_long_as_corrections_are() -> None:
 
 
 def test_attempts_beside_the_chain_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
-    """From every start row only where a chain may enter; beyond that, along the few chains that go on."""
-    tried: list[tuple[int, int]] = []
-    original = SliceSearch._try
+    """From start rows alone at which a chain may be that has not joined; and if that lasts, along each chain."""
+    tried: list[list[int]] = []
+    followed: list[int] = []
+    original, chain = SliceSearch.try_each, SliceSearch.chain
 
-    def noted(self: SliceSearch, links: Any, begin: int, rules: Any) -> None:
-        tried.append((begin, len(links)))
-        original(self, links, begin, rules)
+    def noted(self: SliceSearch, links: Any, places: np.ndarray) -> None:
+        tried.append(places.tolist())
+        original(self, links, places)
 
-    monkeypatch.setattr(SliceSearch, "_try", noted)
+    def noted_chain(self: SliceSearch, begin: int, places: int) -> Any:
+        followed.append(begin)
+        return chain(self, begin, places)
+
+    monkeypatch.setattr(SliceSearch, "try_each", noted)
+    monkeypatch.setattr(SliceSearch, "chain", noted_chain)
     spec = spec_of(clause("A{4}", "A AS v > 0"))
     parts_of(spec, "1" * 10 + "0" + "1110" * 1000, [5])
-    assert tried == [(0, 4)]
+    assert tried == [[1, 2, 3]]
     tried.clear()
     parts_of(spec, "1" * 500, [5])
-    assert tried[0] == (0, 4)
-    assert len(tried) < 40
+    assert tried[:2] == [[1, 2, 3], [5, 6, 7]]
+    assert len(tried) < 4 * FEW_TURNS
+    assert len(followed) < 30
+    tried.clear()
+    ends = spec_of(clause("A B{0,8} C", "A AS v > 0, B AS v > 0, C AS v = 2"))
+    parts_of(ends, "1111111211111211111", [5])
+    assert tried == [[3]]
 
 
 # ---- errors --------------------------------------------------------------------------------------------

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from itertools import count
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -23,14 +24,25 @@ from episode.plan.output import RowMode
 if TYPE_CHECKING:
     from episode.matchers.rows.spec import RowPatternSpec
 
+FEW_TURNS = 8
+"""So many matches of chains are tried one by one, before those that are left are followed along a stretch of rows."""
 FEW_CHAINS = 8
-"""Up to so many chains are followed one by one, where they have not joined the slice's own soon."""
+"""Up to so many chains are followed along a stretch each; where there are more, all start rows of it are tried."""
 LEAST_STRETCH = 64
 """So many places further, at least, chains are followed at once."""
 PLACE, STATUS = "__episode_place", "__episode_status"
 """Columns of failures, beside the rows at which they came."""
 _HEAD_BYTES = 1 << 25
 """The rows of a head come in parts of about this size."""
+
+
+class Joined(NamedTuple):
+    """By entry, as in `Summary`."""
+
+    joins: np.ndarray
+    matches_before: np.ndarray
+    cover_before: np.ndarray
+    left_out: np.ndarray
 
 
 class OwnChain:
@@ -45,7 +57,7 @@ class OwnChain:
         self.places = max(0, end - own)
         self._reached = self.search.entries(bounds.first)
         self.entries = min(self.places, self._reached)
-        self.links = Links.of(self.places if is_chain(spec.plan) else 0)
+        self._links: list[tuple[np.ndarray, Links]] = []
         self.failures: list[tuple[int, int]] = []
         self._found = FoundMatches(self.search, end, 0, placed=is_chain(spec.plan))
 
@@ -69,7 +81,7 @@ class OwnChain:
         while self.places:
             for found in search.matches(start, search.matcher.rules):
                 if chained:
-                    search.follow(self.links, found)
+                    self._links.append(search.links(found, self.places))
                 yield from self._found.tables(found)
             if search.failure is None or search.failure.row >= end:
                 break
@@ -89,47 +101,72 @@ class OwnChain:
             return place, status
         if times & (times - 1) or place + 1 < self._reached:
             return None
-        met, _, _ = self._visited(place + 1)
-        joins, _, _ = self._joined(met)
+        joins = self._joined(place + 1).joins
         return next((failure for failure in self.failures if failure[0] >= joins.max()), None)
 
-    def _visited(self, places: int) -> tuple[np.ndarray, np.ndarray, tuple[int, int, int]]:
-        """Of the first places: is_met and before, and what `visit` returns."""
-        clean = self.spec.plan.output.rows is RowMode.ALL_WITH_UNMATCHED
+    def _visited(self, places: int) -> tuple[np.ndarray, np.ndarray]:
+        """Of the first places: is_met and before, of `visit`."""
+        links = Links.of(places)
+        for place, some in self._links:
+            inside = int(np.searchsorted(place, places))
+            links.put(place[:inside], Links(*(array[:inside] for array in some.arrays)))
         met, before = np.zeros(places, np.bool_), np.zeros(places, np.int64)
-        return met, before, visit(*(array[:places] for array in self.links.arrays), clean, met, before)
+        visit(*links.arrays, self.spec.plan.output.rows is RowMode.ALL_WITH_UNMATCHED, met, before)
+        return met, before
 
-    def _joined(self, met: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """For each entry, where its chain joins the slice's own (or leaves its places), its matches before, and the
-        place after these."""
-        links = Links.of(0)
-        stretch = 0 if met[: self.entries].all() else self.entries
-        pending = np.zeros(0, np.int64)
-        while True:
-            links = self._extended(links, stretch, pending)
-            places = max(stretch, self.entries)
-            joins, matches, cover = np.arange(places), np.zeros(places, np.int64), np.zeros(places, np.int64)
-            join(*links.arrays, met, joins, matches, cover)
+    def _joined(self, places: int) -> Joined:
+        """Where chains join the slice's own in the first places: in a stretch of them, which grows if it must."""
+        stretch = 2 * self.entries + LEAST_STRETCH
+        while stretch < places:
+            joined = self._joined_in(stretch)
+            if joined.joins.max(initial=-1) < stretch:
+                return joined
+            stretch *= 4
+        return self._joined_in(places)
+
+    def _joined_in(self, stretch: int) -> Joined:
+        """Where chains join the slice's own in a stretch of places, or leave that."""
+        met, before = self._visited(stretch)
+        entered = self.search.possible(self.entries)
+        pending = np.flatnonzero(entered & ~met[: self.entries])
+        links, tried = Links.of(self.entries), self.search.hopeless(0, self.entries)
+        for turn in count():
+            if len(pending):
+                links, tried = self._followed(links, tried, pending, met, turn)
+            joins, matches, cover = (np.empty(len(links), np.int64) for _ in range(3))
+            join(*links.arrays, tried, met, joins, matches, cover)
             joins, matches, cover = (array[: self.entries] for array in (joins, matches, cover))
-            inside = joins < len(met)
-            pending = np.unique(joins[inside][~met[joins[inside]]])
+            ends = joins[entered]
+            ends = ends[ends < stretch]
+            pending = np.unique(ends[~met[ends]])
             if len(pending) == 0:
-                return joins, matches, cover
-            stretch = min(len(met), max(2 * stretch, int(pending[-1])) + LEAST_STRETCH)
+                break
+        joins = np.where(entered | met[: self.entries], joins, -1)
+        return Joined(joins, matches, cover, np.append(before, 0)[np.minimum(joins, stretch)])
 
-    def _extended(self, links: Links, places: int, pending: np.ndarray) -> Links:
-        """With further places, where they lead: all of them, or those that a few chains come to."""
-        known = len(links)
-        links = links.with_room(places)
-        if known == 0 or len(pending) > FEW_CHAINS:
-            if places:
-                self.search.try_all(links, known)
-            return links
-        seen = np.zeros(places, np.bool_)
-        for begin in pending.tolist():
-            if not seen[begin]:
-                adopt(*self.search.chain(begin, places).arrays, begin, *links.arrays, seen)
-        return links
+    def _followed(
+        self, links: Links, tried: np.ndarray, pending: np.ndarray, met: np.ndarray, turn: int
+    ) -> tuple[Links, np.ndarray]:
+        """Chains that have come to some places, followed further: match by match, and in each turn over more places
+        without a match; after a few turns, along a stretch that grows: each, or all that may be in it."""
+        ahead = 4**turn if turn < FEW_TURNS else len(links) + LEAST_STRETCH
+        room = min(len(met), max(len(links), int(pending[-1]) + ahead))
+        tried = np.append(tried, self.search.hopeless(len(links), room))
+        links = links.with_room(room)
+        if turn >= FEW_TURNS and len(pending) <= FEW_CHAINS:
+            for begin in pending.tolist():
+                if not tried[begin]:
+                    adopt(*self.search.chain(begin, room).arrays, begin, *links.arrays, tried)
+            return links, tried
+        edges = np.zeros(room + 1, np.int64)
+        edges[pending] = 1
+        joined = np.append(np.flatnonzero(met[:room]), room)
+        np.subtract.at(edges, np.minimum(pending + ahead, joined[np.searchsorted(joined, pending)]), 1)
+        places = np.flatnonzero((np.cumsum(edges[:-1]) > 0) & ~tried)
+        if len(places):
+            self.search.try_each(links, places)
+            tried[places] = True
+        return links, tried
 
     def summary(self) -> Summary:
         """What other slices must know."""
@@ -138,12 +175,10 @@ class OwnChain:
             return Summary(
                 self.places, self.search.own, self.places, self._found.count, 0, nothing, nothing, nothing, nothing
             )
-        met, before, (leaves, cover, matches) = self._visited(self.places)
-        joins, matches_before, cover_before = self._joined(met)
-        left_out = np.append(before, 0)[np.minimum(joins, self.places)]
-        return Summary(
-            self.places, self.search.own, leaves, matches, cover, joins, matches_before, cover_before, left_out
-        )
+        leaves = max([self.places, *(int(some.following[-1]) for _, some in self._links if len(some))])
+        cover = max([0, *(int(some.ends.max(initial=0)) for _, some in self._links)])
+        matches = sum(int(some.counts.sum()) for _, some in self._links)
+        return Summary(self.places, self.search.own, leaves, matches, cover, *self._joined(self.places))
 
     def head(self, summary: Summary) -> pa.Table:
         """The rows that chains need until they join: none if all join where they enter."""

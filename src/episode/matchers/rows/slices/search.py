@@ -2,28 +2,35 @@
 
 A start row may be none that the chain of all slices comes to, and an error of it none of the query's. So errors are
 noted, and the search goes on at the next row.
+
+The kernel tries every start row that offers a first label of the pattern. Where only some are to be tried, these alone
+offer a label of their own, which is taken for the first one; unless the pattern has 64 labels, or matches no row: then
+others are tried, too, and left out of what comes of it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from episode.kernels.rows import matching as kernel
 from episode.kernels.rows.arrays import OUTS, PATHS, SIFTINGS, STATUS_ROW, Found, Partitions, Rows, Rules
-from episode.kernels.rows.slices.chains import follow_matches
+from episode.kernels.rows.slices.chains import links_of
 from episode.matchers.prepare import membership, prepare
 from episode.matchers.protocol import END_OF_TIME, EventBatch
 from episode.matchers.rows.matcher import ALREADY_SIFTED, RowPatternMatcher
 from episode.matchers.rows.prepare import lower_residuals
+from episode.matchers.rows.program import last_labels
 from episode.matchers.rows.search import no_attempts
 from episode.matchers.rows.sieves import without_hopeless_starts
 from episode.matchers.rows.slices.overlap import reach_of
 from episode.matchers.rows.work import WorkArrays
 from episode.matchers.slicing import LAST_TIME, Overlap, Slicing
+from episode.plan.rows.plan import MAXIMUM_LABELS
 
 if TYPE_CHECKING:
     from episode.matchers.rows.spec import RowPatternSpec
@@ -40,7 +47,7 @@ class Failure(NamedTuple):
 
 @dataclass(frozen=True)
 class Links:
-    """Where chains of matches lead from the places of a stretch; see `kernels.rows.chains`."""
+    """Where chains of matches lead from the places of a stretch; see `kernels.rows.slices.chains`."""
 
     following: np.ndarray
     counts: np.ndarray
@@ -65,6 +72,11 @@ class Links:
     def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         return self.following, self.counts, self.ends
 
+    def put(self, place: np.ndarray, some: Links) -> None:
+        """Where some places lead."""
+        for mine, theirs in zip(self.arrays, some.arrays, strict=True):
+            mine[place] = theirs
+
 
 class SliceSearch:
     """Searches over the rows of one key that a slice is fed. own: the first row that it owns."""
@@ -81,28 +93,34 @@ class SliceSearch:
         self._rows = Rows(self.prepared.bits, events.time, events.key, lanes.ints, lanes.floats, lanes.valid)
         self._lowered = lower_residuals(spec.plan, self.prepared, self.matcher.sieves)
         self._members = membership([spec.plan.labels.members(spec.plan.rules.skip_label)], spec.plan.labels)[0]
+        self._mark = None if self.matcher.program.labels >= MAXIMUM_LABELS else np.uint64(1 << MAXIMUM_LABELS - 1)
         self.failure: Failure | None = None
 
     # ---- where chains lead -----------------------------------------------------------------------------
 
-    def follow(self, links: Links, found: Found) -> None:
-        """Note where matches lead."""
+    def links(self, found: Found, places: int) -> tuple[np.ndarray, Links]:
+        """The places (ascending, of so many from 0 on) at which matches start, and where these lead."""
         matcher = self.matcher
         skip = matcher.rules.skip
-        follow_matches(
+        place, following, counts, ends = (np.empty(len(found.start), np.int64) for _ in range(4))
+        filled = links_of(
             found.kind, found.start, found.length, found.number, found.path_from, found.path,
-            matcher.plan.output.timed_out, self.own, skip in (kernel.FIRST_LABEL, kernel.LAST_LABEL),
-            skip == kernel.FIRST_LABEL, matcher.program.label_of, self._members, *links.arrays,
+            matcher.plan.output.timed_out, self.own, places, skip in (kernel.FIRST_LABEL, kernel.LAST_LABEL),
+            skip == kernel.FIRST_LABEL, matcher.program.label_of, self._members, place, following, counts, ends,
         )  # fmt: skip
+        return place[:filled], Links(following[:filled], counts[:filled], ends[:filled])
 
-    def try_all(self, links: Links, begin: int) -> None:
-        """Note where every place of a stretch leads, from one on."""
-        self._try(links, begin, self._trial_rules(kernel.NEXT_ROW))
+    def try_each(self, links: Links, places: np.ndarray) -> None:
+        """Note where some places (ascending) lead."""
+        wanted = np.zeros(len(links), np.bool_)
+        wanted[places] = True
+        rules, starts = self._trial_rules(kernel.NEXT_ROW), self.own + places
+        self._try(links, wanted, rules, int(places[0]), int(places[-1]) + 1, starts)
 
     def chain(self, begin: int, places: int) -> Links:
         """Where the places lead that the chain from one of them comes to, in so many places."""
         links = Links.of(places)
-        self._try(links, begin, self._trial_rules(self.matcher.rules.skip))
+        self._try(links, np.ones(places, np.bool_), self._trial_rules(self.matcher.rules.skip), begin, places)
         return links
 
     def _trial_rules(self, skip: int) -> Rules:
@@ -111,13 +129,16 @@ class SliceSearch:
         mode = kernel.ALL if mode == kernel.INCREMENTAL else mode
         return self.matcher.rules._replace(mode=mode, skip=skip, with_unmatched=False, timed_out=False)
 
-    def _try(self, links: Links, begin: int, rules: Rules) -> None:
-        stop = self.own + len(links)
-        row = self.own + begin
-        lo = max(0, row - self._overlap.before_rows)
+    def _try(
+        self, links: Links, wanted: np.ndarray, rules: Rules, begin: int, places: int, starts: np.ndarray | None = None
+    ) -> None:
+        row, stop = self.own + begin, self.own + places
+        lo, hi = max(0, row - self._overlap.before_rows), self.rows_for(places)
         while row < stop:
-            for found in self.matches(row, rules, lo=lo, hi=self.rows_for(len(links))):
-                self.follow(links, found)
+            for found in self.matches(row, rules, starts=starts, lo=lo, hi=hi):
+                place, some = self.links(found, places)
+                which = wanted[place]
+                links.put(place[which], Links(*(array[which] for array in some.arrays)))
             if self.failure is None:
                 break
             row = self.failure.row + 1
@@ -140,36 +161,77 @@ class SliceSearch:
             rows = int(np.searchsorted(self.events.time[self.own :], latest, "left"))
         return rows + 1
 
+    def possible(self, entries: int) -> np.ndarray:
+        """bool: the places at which a match from before may leave off, as far as single rows show that; place 0 is one.
+
+        After the last row of a match, or at a row of the label to skip to.
+        """
+        plan, bits = self.matcher.plan, self.prepared.bits
+        to_label = self.matcher.rules.skip in (kernel.FIRST_LABEL, kernel.LAST_LABEL)
+        labels = plan.labels.members(plan.rules.skip_label) if to_label else last_labels(plan.program)
+        offered = np.uint64(sum(1 << at for at, label in enumerate(plan.labels.names) if label in (labels or ())))
+        first = self.own if to_label else self.own - 1
+        possible = np.ones(entries, np.bool_)
+        if entries > 1:
+            possible[1:] = bits[first + 1 : first + entries] & offered != 0
+        return possible
+
+    def hopeless(self, begin: int, end: int) -> np.ndarray:
+        """bool: from places begin:end, those of which the rows themselves show that no match starts there."""
+        program, bits = self.matcher.program, self._rows.bits
+        if program.nullable:
+            return np.zeros(end - begin, np.bool_)
+        hopeless: np.ndarray = bits[self.own + begin : self.own + end] & program.first_bits == 0
+        if not program.one_row_enough:
+            after = bits[self.own + begin + 1 : self.own + end + 1]
+            hopeless[: len(after)] |= after & program.follow_bits == 0
+        return hopeless
+
+    @cached_property
+    def _marked(self) -> np.ndarray:
+        """The bits of rows, with room for a mark."""
+        return self._rows.bits.copy()
+
     # ---- the kernel ------------------------------------------------------------------------------------
 
     def matches(
-        self, start: int, rules: Rules, *, lo: int = 0, hi: int | None = None, covered: int = 0
+        self, start: int, rules: Rules, *, starts: np.ndarray | None = None, lo: int = 0, hi: int | None = None,
+        covered: int = 0,
     ) -> Iterator[Found]:  # fmt: skip
-        """The matches of the rows lo:hi, from a start row on. If that ends before its time, `failure` says why."""
+        """The matches of the rows lo:hi, from a start row on. If that ends before its time, `failure` says why.
+
+        starts: a few start rows that are wanted; others may be among them.
+        """
         self.failure = None
-        matcher, rows = self.matcher, self._rows
+        program, rows = self.matcher.program, self._rows
         tests, residuals, navigations, aggregates, arrays = self._lowered
+        if starts is not None and self._mark is not None:
+            offering = starts[rows.bits[starts] & program.first_bits != 0]
+            self._marked[offering] |= self._mark
+            program, rows = program._replace(first_bits=self._mark), rows._replace(bits=self._marked)
         hi = len(self.events) if hi is None else hi
         one = np.array([lo]), np.array([hi]), np.array([lo == 0]), np.array([start]), np.zeros(1, np.int64)
         partitions = Partitions(*one, np.array([covered]), np.array([lo - 1]), np.array([lo]))
-        counts = np.zeros((len(matcher.program.code), 2, 2), np.int64)
+        counts = np.zeros((len(program.code), 2, 2), np.int64)
         room = arrays.room.elements(hi - lo)
         work = WorkArrays.sized(hi - lo, hi - lo, len(aggregates.function), arrays.arrays, room, counts)
         while True:
             work.found.start[work.cursor[OUTS] :] = _NOWHERE
             status = kernel.match_partitions(
-                matcher.program, rules, None, tests, residuals, navigations, aggregates, rows, partitions,
+                program, rules, None, tests, residuals, navigations, aggregates, rows, partitions,
                 no_attempts(), work.found, work.work, END_OF_TIME, True,
             )  # fmt: skip
             if work.holds_many(status):
                 yield work.matches()
                 work.forget_found()
             elif status == kernel.SIFTING_SLOW:
-                bits = without_hopeless_starts(tests.sieves[0], matcher.program, rows, partitions, rules.within)
+                bits = without_hopeless_starts(tests.sieves[0], program, rows, partitions, rules.within)
                 rows = rows._replace(bits=bits)
                 work.cursor[SIFTINGS] = ALREADY_SIFTED
-            elif not work.enlarge(status, matcher.program.slots):
+            elif not work.enlarge(status, program.slots):
                 break
+        if starts is not None and self._mark is not None:
+            self._marked[offering] &= ~self._mark
         if status != kernel.FINE:
             self.failure = Failure(int(work.cursor[STATUS_ROW]), status)
             _count_before(work, self.failure.row)

@@ -23,8 +23,8 @@ class Summary:
     place 0: leaves: the place at which it goes on after the slice; matches: how many it has; cover: the place after all
     of them.
     By place at which the chain may enter (int64): joins: where it joins the slice's own chain, or (not less than
-    `places`) goes on after the slice without that; matches_before: its matches until then; cover_before: the place
-    after these; left_out: matches of the slice's own chain that start before.
+    `places`) goes on after the slice without that; -1: no chain enters there. matches_before: its matches until then;
+    cover_before: the place after these; left_out: matches of the slice's own chain that start before.
     """
 
     places: int
@@ -65,6 +65,7 @@ class Entry:
         place, number, cover = self.place, self.number, self.cover
         if place < places:
             joins = int(summary.joins[place])
+            assert joins >= 0, "no chain enters there"
             number += int(summary.matches_before[place])
             cover = max(cover, int(summary.cover_before[place]))
             if joins < places:
