@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from episode.errors import EpisodeDataError
 from episode.matchers.slicing import Overlap, Slicing, Unsliced
 from episode.plan.correlation.plan import CorrelationPlan
-from tests.property.test_correlation_laws import PLANS, PRICES, history_of, planned, ticks
+from tests.property.test_correlation_laws import FALL, PLANS, PRICES, TICK, history_of, planned, ticks
 from tests.property.test_situation_slices import long_stream
 from tests.reference.generate_correlation import (
     EVENTS,
@@ -124,6 +124,16 @@ def paper(**changes: Any) -> Case:
 def test_slices_of_the_paper_s_query(plan: CorrelationPlan, cuts: list[int]) -> None:
     case = paper()
     assert assert_slices_do_not_matter(spec_of(case, plan), table_of(case, case.rows), cuts) > 50
+
+
+@pytest.mark.parametrize("cuts", [[at] for at in range(8, 20)] + [list(range(40))], ids=str)
+def test_the_longest_archive_match_reaches_beyond_the_slice(cuts: list[int]) -> None:
+    """Cut off where a slice ends, a shorter one would be the longest, and be a pair with live matches of the slice."""
+    live = FALL[: FALL.index("PATTERN")] + "PATTERN (A B) WITHIN 3"
+    archive = TICK[: TICK.index("PATTERN")] + "PATTERN (A (B C D E)?) WITHIN 6"
+    case = ticks([ts if ts % 13 else 0 for ts in range(40)], 9)
+    case = replace(case, live=RowSide(live), archive=RowSide(archive))
+    assert assert_slices_do_not_matter(spec_of(case), table_of(case, case.rows), cuts) > 20
 
 
 def test_what_a_slice_is_fed() -> None:

@@ -33,7 +33,6 @@ from tests.support.slices import assert_slices_do_not_matter, cuts_of, rows_of, 
 
 SETTINGS = settings(deadline=None, suppress_health_check=list(HealthCheck))
 FEWER = settings(SETTINGS, max_examples=max(1, settings.default.max_examples // 2))
-WIDTH = 12
 E = TypeVar("E", Event, ImpreciseEvent)
 
 
@@ -136,7 +135,7 @@ def test_slices_of_collapsed_results_do_not_matter(text: str, rows: list[Event],
 @FEWER
 @given(imprecise_cases(), st.data())
 def test_slices_of_imprecise_time_do_not_matter(case: ImpreciseCase, data: st.DataObject) -> None:
-    spec = imprecise.spec_of_case(case, width=WIDTH)
+    spec = imprecise.spec_of_case(case, width=max((one.te - one.ts for one in case.events), default=1) or 1)
     events = longer(data, case.events, most=2)
     assert_slices_do_not_matter(spec, imprecise.table_of(events, case.granularity), cuts_in(data, events))
 
