@@ -193,13 +193,16 @@ def test_large_files_are_sliced_unasked(spark: SparkSession, path: str, monkeypa
     assert query(spark, text, path, Options()) == query(spark, text, path, OFF)
 
 
-def test_what_is_not_sliced_and_why(spark: SparkSession, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_not_sliced_and_why(spark: SparkSession, path: str, tmp_path: Path) -> None:
     of_keys, unbounded = ROW_QUERIES["of keys"], clause(within="")
     assert "slices: none (the input is small)" in explained(spark, of_keys, path)
     assert "slices: none (switched off" in explained(spark, of_keys, path, OFF)
     assert "slices: none (nothing bounds a match" in explained(spark, unbounded, path)
     with pytest.raises(EpisodeUnsupportedError, match="nothing bounds a match"):
         explained(spark, unbounded, path, Options(slices=4))
+    pq.write_table(ticks(0).slice(0, 0), tmp_path / "empty.parquet")
+    assert "slices: none (there are no rows)" in explained(spark, of_keys, str(tmp_path), Options(slices=4))
+    assert query(spark, of_keys, str(tmp_path), Options(slices=4)) == []
     even = of_keys.replace("PARTITION BY k", "PARTITION BY id")
     assert "slices: none (no key is large" in explained(spark, even, path, Options(slices=4))
 

@@ -201,9 +201,9 @@ class _Farther:
 
     def add(self, table: pa.Table, times: np.ndarray, outside: np.ndarray) -> None:
         """Those of a table, in order of arrival. outside: bool[n], which they are."""
-        rows = np.flatnonzero(outside) if self.most else ()
-        if len(rows) == 0:
+        if not self.most or not outside.any():
             return
+        rows = np.flatnonzero(outside)
         values = ~times[rows] if self.after else times[rows]
         if len(values) > self.most:
             least = values.max() if self.most == 1 else np.partition(values, -self.most)[-self.most]

@@ -54,6 +54,8 @@ def sketch_of_scan(scan: ParquetScan, order: InputOrder) -> Sketch | str:
     splits = _spread(scan.splits, most)
     width = row_bytes(scan.schema)
     read = sum(split.bytes // width for split in splits)
+    if not read:
+        return "there are no rows"
     columns = scan.of_columns(_columns(order))
     whole = read <= READ_WHOLE
     sample = partial(_sample_of_split, columns, order, width, max(1, MOST_ROWS // len(splits)), whole, scan.rows / read)
