@@ -17,6 +17,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
@@ -25,8 +26,10 @@ from bench.harness import Report, local_session, say, verdict
 from bench.payments import GIVEN, payments, rules
 from episode.spark.session import ROCKSDB, STATE_STORE
 
-RULES, ROWS, ACCOUNTS, BATCHES, WARM = 100, 20_000, 1_000, 36, 8
+RULES, ROWS, ACCOUNTS, BATCHES, WARM = 100, 10_000, 1_000, 36, 8
 SHARDS = 4
+STRETCHED = 40
+"""A micro-batch spans so many times the time that its events were made for: about half an hour."""
 DDL = "account int, ts timestamp, kind string, amount double, country string"
 AT_MOST = 1.5
 PACKAGES = ("pyspark", "pyarrow", "numpy", "numba")
@@ -57,7 +60,7 @@ def _arguments() -> argparse.Namespace:
 
 def run(spark: Any, place: Path, arguments: argparse.Namespace) -> tuple[list[dict[str, Any]], dict[int, str]]:
     """The progress of every micro-batch, and what happened to the rules with which of them."""
-    table = ds.dataset(payments(arguments.rows * arguments.batches, ACCOUNTS)).to_table()
+    table = slower(ds.dataset(payments(arguments.rows * arguments.batches, ACCOUNTS)).to_table())
     (place / "in").mkdir()
     (place / "rules").mkdir()
     known = rules(arguments.rules + 12)
@@ -96,6 +99,13 @@ def run(spark: Any, place: Path, arguments: argparse.Namespace) -> tuple[list[di
     statuses = matches.rules().column("status").to_pylist()
     say(", ".join(f"{statuses.count(status)} {status}" for status in dict.fromkeys(statuses)))
     return done, marked
+
+
+def slower(table: pa.Table) -> pa.Table:
+    """The events with more time between them, so that windows of minutes pass in a few micro-batches."""
+    time = table.column("ts").cast(pa.int64()).to_numpy()
+    stretched = pa.array(time[0] + (time - time[0]) * STRETCHED).cast(table.schema.field("ts").type)
+    return table.set_column(table.column_names.index("ts"), table.schema.field("ts"), stretched)
 
 
 def change(folder: Path, known: dict[str, str], names: list[str], first: int, what: str) -> None:
