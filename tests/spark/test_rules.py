@@ -155,9 +155,9 @@ def test_errors(spark: Any, path: str) -> None:
     assert isinstance(data.value, EpisodeDataError)
 
 
-def test_streams_are_refused(spark: Any, path: str) -> None:
+def test_streams_need_a_log(spark: Any, path: str) -> None:
     stream = spark.readStream.schema(spark.read.parquet(path).schema).parquet(str(Path(path).parent))
-    with pytest.raises(EpisodeError, match="these events are a stream"):
+    with pytest.raises(EpisodeError, match="Rules over a stream need a rule log"):
         episode.match_all(stream, RULES, spark=spark, **GIVEN)
 
 

@@ -123,7 +123,8 @@ def rules_table(log: RuleLog, time: pa.DataType) -> pa.Table:
     failed on their data; error: what one of them raised. query: Spark's id of the query that took it up.
     """
     changes, effects = log.changes(), log.effects()
-    queries = list(dict.fromkeys(effect.query for effect in effects)) or [None]
+    queries: list[str | None] = list(dict.fromkeys(effect.query for effect in effects))
+    queries = queries or [None]
     rows = [
         row for query in queries for row in _versions(changes, [one for one in effects if one.query == query], query)
     ]
