@@ -33,6 +33,8 @@ IN_VARIANT = (
     BinaryType, BooleanType, DateType, NumericType, StringType, TimestampNTZType, TimestampType, VariantType,
 )  # fmt: skip
 """What a VARIANT holds."""
+BRANCHES = 16
+"""Of one CASE."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +106,7 @@ def one_result(
     times = {rule.time for rule in rules if rule.time is not None and rule.start is not None}
     as_text = len(times) > 1
     columns = [
-        (_case({rule.number: _text(rule.name) for rule in rules}), "rule"),
+        (_looked_up([_text(rule.name) for rule in sorted(rules, key=lambda rule: rule.number)]), "rule"),
         *((_case({rule.number: rule.key.get(name) for rule in rules}), name) for name in keys),
         (_case({rule.number: _time(rule.start, as_text) for rule in rules}), "match_start"),
         (_case({rule.number: _time(rule.end, as_text) for rule in rules}), "match_end"),
@@ -122,22 +124,30 @@ def of_rule(matched: DataFrame, rule: Finish, arguments: Arguments) -> DataFrame
 
 
 def _case(values: Mapping[int, str | None]) -> str:
-    """An expression by the number of the rule; rules with the same one share a branch."""
-    numbers: dict[str | None, list[int]] = {}
-    for number, sql in values.items():
-        numbers.setdefault(sql, []).append(number)
-    if len(numbers) == 1:
-        return next(iter(numbers)) or "NULL"
-    if all(len(group) == 1 for group in numbers.values()):
-        cases = [f"WHEN {number} THEN {sql}" for number, sql in values.items() if sql is not None]
-        return f"CASE {quote(RULE_COLUMN)} {' '.join(cases)} END"
-    column = quote(RULE_COLUMN)
-    branches = [
-        f"WHEN {column} IN ({', '.join(map(str, group))}) THEN {sql}"
-        for sql, group in numbers.items()
-        if sql is not None
-    ]
-    return f"CASE {' '.join(branches)} END"
+    """An expression by the number of the rule; rules with the same one share a branch.
+
+    Spark tests the branches of a CASE one after the other: so the branch of a rule is looked up in an array, and many
+    branches stand in two levels."""
+    branches = list(dict.fromkeys(values.values()))
+    if len(branches) == 1:
+        return branches[0] or "NULL"
+    places = {sql: at for at, sql in enumerate(branches)}
+    branch = _looked_up([str(places[values[number]]) for number in sorted(values)])
+    tests = [(at, sql) for at, sql in enumerate(branches) if sql is not None]
+    if len(tests) <= BRANCHES:
+        return _switch(branch, tests)
+    blocks = [tests[at : at + BRANCHES] for at in range(0, len(tests), BRANCHES)]
+    inner = " ".join(f"WHEN {branch} <= {block[-1][0]} THEN {_switch(branch, block)}" for block in blocks)
+    return f"CASE {inner} END"
+
+
+def _switch(branch: str, tests: Sequence[tuple[int, str]]) -> str:
+    return f"CASE {branch} {' '.join(f'WHEN {at} THEN {sql}' for at, sql in tests)} END"
+
+
+def _looked_up(values: Sequence[str]) -> str:
+    """Of constants the one of the rule; rules are numbered from 0 on."""
+    return f"element_at(array({', '.join(values)}), {quote(RULE_COLUMN)} + 1)"
 
 
 def _time(sql: str | None, as_text: bool) -> str | None:
