@@ -1,4 +1,4 @@
-"""The studio's server: on loopback, until it is told to stop; runs end with it."""
+"""The studio's server: on loopback, until it is stopped; runs end with it."""
 
 from __future__ import annotations
 

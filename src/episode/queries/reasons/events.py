@@ -327,7 +327,7 @@ def _undecided(attempt: Attempt, is_alternative: bool, query: EventQuery) -> Fin
 def _tally(attempt: Attempt, failures: Failures, number: int | None) -> Finding:
     """What was left after each step; of components also how many events are of the class and qualify by themselves."""
     steps: list[dict[str, object]] = []
-    words, told = failures.words, []
+    words, lines = failures.words, []
     tried = [*attempt.passed, *([] if attempt.failed is None else [(attempt.failed, None)])]
     for place, (step, found) in enumerate(tried):
         left, more = (0, False) if found is None else (len(found), found.more)
@@ -338,9 +338,9 @@ def _tally(attempt: Attempt, failures: Failures, number: int | None) -> Finding:
             one["events"], one["qualifying"], some = failures.numbers(step.query, step.part, stretch)
             text += f" (of {some})"
         steps.append(one)
-        told.append(text)
+        lines.append(text)
     which = "" if number is None else f" of alternative {number}"
-    return Finding("steps", f"Candidates left step by step{which}: {'; '.join(told)}.", data={"steps": steps})
+    return Finding("steps", f"Candidates left step by step{which}: {'; '.join(lines)}.", data={"steps": steps})
 
 
 def _named(step: Step, words: Words) -> str:

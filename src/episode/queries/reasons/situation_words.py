@@ -104,10 +104,10 @@ class Words:
 
     def tally(self, steps: Sequence[tuple[Constraint, Chosen]], failed: Constraint | None) -> Finding:
         """What was left after each constraint."""
-        told: list[dict[str, object]] = [
+        steps: list[dict[str, object]] = [
             {"step": self.constraint(one), "left": len(found), "at_least": found.more} for one, found in steps
         ]
         if failed is not None:
-            told.append({"step": self.constraint(failed), "left": 0, "at_least": False})
-        text = "; ".join(f"{one['step']}: {'at least ' if one['at_least'] else ''}{one['left']:,}" for one in told)
-        return Finding("steps", f"Candidates left constraint by constraint: {text}.", data={"steps": told})
+            steps.append({"step": self.constraint(failed), "left": 0, "at_least": False})
+        text = "; ".join(f"{one['step']}: {'at least ' if one['at_least'] else ''}{one['left']:,}" for one in steps)
+        return Finding("steps", f"Candidates left constraint by constraint: {text}.", data={"steps": steps})
