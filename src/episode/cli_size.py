@@ -57,8 +57,8 @@ def run(given: SizeArguments, notes: Console) -> None:
         executor_memory=given.executor_memory * 2.0**30,
     )
     text = None if given.query is None else cli_inputs.read_query(given.query)
-    known = Given(time=given.time, key=tuple(given.key), type_column=given.type_column)
-    asked = Asked(text, given.sample, given.columns, given=known, arguments=cli_inputs.read_arguments(given.arguments))
+    named = Given(time=given.time, key=tuple(given.key), type_column=given.type_column)
+    asked = Asked(text, given.sample, given.columns, given=named, arguments=cli_inputs.read_arguments(given.arguments))
     constants = known.stored()
     if given.calibrate:
         from episode.sizing.calibrating import calibrated

@@ -104,10 +104,10 @@ class Words:
 
     def tally(self, steps: Sequence[tuple[Constraint, Chosen]], failed: Constraint | None) -> Finding:
         """What was left after each constraint."""
-        steps: list[dict[str, object]] = [
+        shown: list[dict[str, object]] = [
             {"step": self.constraint(one), "left": len(found), "at_least": found.more} for one, found in steps
         ]
         if failed is not None:
-            steps.append({"step": self.constraint(failed), "left": 0, "at_least": False})
-        text = "; ".join(f"{one['step']}: {'at least ' if one['at_least'] else ''}{one['left']:,}" for one in steps)
-        return Finding("steps", f"Candidates left constraint by constraint: {text}.", data={"steps": steps})
+            shown.append({"step": self.constraint(failed), "left": 0, "at_least": False})
+        text = "; ".join(f"{one['step']}: {'at least ' if one['at_least'] else ''}{one['left']:,}" for one in shown)
+        return Finding("steps", f"Candidates left constraint by constraint: {text}.", data={"steps": shown})
