@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 
-PACKING, SLICES, JSON = "packing", "slices", "json"
-"""The groups of kernels that pack events into envelopes, those of large keys into slices of time, and that read records
-of JSON."""
+PACKING, SLICES, JSON, RULES = "packing", "slices", "json", "rules"
+"""The groups of kernels that pack events into envelopes, those of large keys into slices of time, that read records of
+JSON, and that find the rows of many rules."""
 
 NAMES = {
     "rows": "row patterns",

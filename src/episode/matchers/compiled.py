@@ -15,7 +15,7 @@ from tempfile import TemporaryFile
 
 from episode.kernels.locking import locked
 from episode.kernels.stamps import give_up, is_ready, lock_path
-from episode.matchers.compile_reports import JSON, PACKING, SLICES, Report, log, reporter
+from episode.matchers.compile_reports import JSON, PACKING, RULES, SLICES, Report, log, reporter
 from episode.matchers.protocol import MatcherSpec
 
 COMPILER = "episode.queries.compiling"
@@ -72,4 +72,4 @@ def _run_compiler(groups: Sequence[str], jobs: int | None, report: Report) -> No
             log.warning("Kernels could not be compiled ahead; they are, as they are called.\n%s", said.read()[-_SHOWN:])
 
 
-__all__ = ["JSON", "PACKING", "SLICES", "ensure_compiled", "groups_of", "is_compiled"]
+__all__ = ["JSON", "PACKING", "RULES", "SLICES", "ensure_compiled", "groups_of", "is_compiled"]

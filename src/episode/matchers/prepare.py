@@ -205,7 +205,7 @@ def prepare(
 ) -> Prepared:  # fmt: skip
     """Encode the columns, and evaluate the row-local parts; as far as they are not known."""
     if known is not None and known.lanes is not None:
-        return Prepared(known.lanes, known.bits.copy(), known.computed)
+        return Prepared(known.lanes, known.bits, known.computed)
     lanes = encode(table, needs.columns, needs.null_tests, needs.constants, needs.room, needs.words)
     return evaluate(plan, needs, lanes, key, None if known is None else known.bits)
 
@@ -224,7 +224,7 @@ def evaluate(
     ]
     start_all, stop_all, results = assembler.program_of_all([part for _, part in row_local])
     code, ints, reals = assembler.arrays()
-    every = np.full(len(key), np.uint64(2**64 - 1), np.uint64) if bits is None else bits.copy()
+    every = np.full(len(key), np.uint64(2**64 - 1), np.uint64) if bits is None else bits
     prepared = Prepared(lanes, every, {})
     shared = (assembler.registers, key, lanes.ints, lanes.floats, lanes.valid, ints, reals)
     for expression, (start, stop, result) in computed_programs:

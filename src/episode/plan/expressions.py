@@ -166,6 +166,11 @@ def walk(expression: Expression) -> Iterator[Expression]:
         yield from walk(part)
 
 
+def looks_beside(expression: Expression) -> bool:
+    """Does it depend on other rows than its own?"""
+    return any(isinstance(node, (Load, Exists)) and node.at != Current(0) for node in walk(expression))
+
+
 def depth(expression: Expression) -> int:
     """Levels of the expression; what recurses over it goes as deep."""
     deepest, pending = 0, [(expression, 1)]

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterable, Sequence
 
 from episode.errors import EpisodeAnalysisError
-from episode.matchers.compiled import JSON, PACKING, SLICES, ensure_compiled, groups_of
+from episode.matchers.compiled import JSON, PACKING, RULES, SLICES, ensure_compiled, groups_of
 from episode.queries.languages import LANGUAGES
 
 
@@ -24,7 +24,7 @@ def languages() -> dict[str, list[str]]:
                 names = found.setdefault(group.partition("-")[0], [])
                 if group not in names:
                     names.append(group)
-    return {**found, PACKING: [PACKING], SLICES: [SLICES], JSON: [JSON]}
+    return {**found, PACKING: [PACKING], SLICES: [SLICES], JSON: [JSON], RULES: [RULES]}
 
 
 def compile_languages(names: Sequence[str] | None, jobs: int | None) -> None:
@@ -45,19 +45,21 @@ def compile_languages(names: Sequence[str] | None, jobs: int | None) -> None:
 def run_samples(groups: Iterable[str]) -> None:
     """Run what needs every kernel of some groups, and not much more."""
     from episode.matchers.slice_samples import slice_once
-    from episode.matchers.warm import pack_once, read_records_once, run_once
+    from episode.matchers.warm import choose_rows_once, pack_once, read_records_once, run_once
 
     wanted = set(groups)
     for language in LANGUAGES.values():
         for spec, events in language.samples():
             if groups_of(spec)[0] in wanted:
                 run_once(spec, events)
-    if not wanted <= {JSON, SLICES}:
+    if not wanted <= {JSON, RULES, SLICES}:
         pack_once()
     if SLICES in wanted:
         slice_once()
     if JSON in wanted:
         read_records_once()
+    if RULES in wanted:
+        choose_rows_once()
 
 
 def compile_groups(groups: Sequence[str], jobs: int | None) -> None:

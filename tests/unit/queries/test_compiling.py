@@ -32,7 +32,7 @@ run_samples(sys.argv[1:])
 
 def test_every_language_has_groups_of_its_own() -> None:
     known = compiling.languages()
-    assert set(known) == {"rows", "events", "situations", "correlation", "packing", "slices", "json"}
+    assert set(known) == {"rows", "events", "situations", "correlation", "packing", "slices", "json", "rules"}
     assert known["rows"] == ["rows", "rows-windows"]
     assert known["events"] == ["events", "events-collapsed", "events-aggregated", "events-imprecise"]
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from episode.kernels import row_classes as kernel
 from episode.matchers.columns import take
 from episode.matchers.encoding import Lanes, encode
 from episode.matchers.held import owned, ranges
@@ -35,8 +36,14 @@ class Asked:
     conditional: tuple[bool, ...]
     required: tuple[tuple[int, ...], ...]
     sparse: bool
+    followed: bool
     columns: tuple[str, ...]
     beyond: tuple[str, ...]
+
+    @property
+    def others(self) -> np.uint64:
+        """The bits of a row of no class that has conditions."""
+        return _EVERY & ~np.uint64(sum(1 << at for at, one in enumerate(self.conditional) if one))
 
 
 class RuleBatches:
@@ -61,44 +68,48 @@ class RuleBatches:
         return self._made[which]
 
     def _make(self, asked: Asked, whole: bool, shares: bool) -> EventBatch | None:
-        rows = self._rows(asked, whole)
+        kept = self._partitions(asked) if whole and asked.required else None
+        if kept is not None and not kept.any():
+            return None
+        chosen = self._chosen(asked, whole, kept)
         events = self.events
-        if rows is None:
-            bits = self._bits(asked, None)
+        if chosen is None:
             lanes, computed = self._shared() if shares else (None, {})
-            return events.knowing(Known(bits, lanes, computed), asked.columns)
+            return events.knowing(Known(self._bits(asked), lanes, computed), asked.columns)
+        rows, bits = chosen
         if len(rows) == 0:
             return None
         table = take(events.table.select(asked.beyond if whole else asked.columns), rows)
-        return EventBatch(table, events.key[rows], events.time[rows], Known(self._bits(asked, rows)))
+        return EventBatch(table, events.key[rows], events.time[rows], Known(bits))
 
-    def _rows(self, asked: Asked, whole: bool) -> np.ndarray | None:
-        """The rows that may matter; None: (nearly) all of them."""
-        kept = self._partitions(asked) if whole and asked.required else None
-        if kept is not None and not kept.any():
-            return np.zeros(0, np.int64)
+    def _chosen(self, asked: Asked, whole: bool, kept: np.ndarray | None) -> tuple[np.ndarray, np.ndarray] | None:
+        """The rows that may matter, and their bits; None: (nearly) all of them. kept: the partitions that may."""
         most = MOST_KEPT * len(self.events)
-        if asked.sparse:
-            rows = self._of_some_class(asked.classes)
-            if kept is not None:
-                rows = rows[kept[self.groups[rows]]]
-            return None if len(rows) > most else rows
+        if asked.sparse and (whole or not asked.followed):
+            rows, bits = self._of_some_class(asked)
+            if kept is not None and not kept.all():
+                own = kept[self.groups[rows]]
+                rows, bits = rows[own], bits[own]
+            return None if len(rows) > most else (rows, bits)
         if kept is None:
             return None
         bounds = self.events.bounds
         sizes = np.diff(bounds)[kept]
-        return None if sizes.sum() > most else ranges(bounds[:-1][kept], sizes)
+        if sizes.sum() > most:
+            return None
+        rows = ranges(bounds[:-1][kept], sizes)
+        return rows, self._bits(asked).take(rows)
 
-    def _of_some_class(self, classes: Sequence[int]) -> np.ndarray:
-        found = [rows for one in dict.fromkeys(classes) if (rows := self.classes.rows(one)) is not None]
-        if len(found) == 1:
-            return found[0]
-        if sum(map(len, found)) < len(self.events) // 16:
-            return np.unique(np.concatenate(found))
-        mask = np.zeros(len(self.events), np.bool_)
-        for rows in found:
-            mask[rows] = True
-        return np.flatnonzero(mask)
+    def _of_some_class(self, asked: Asked) -> tuple[np.ndarray, np.ndarray]:
+        """The rows of classes that all have conditions, and of each row which; with the rows after them, where these
+        matter."""
+        others = asked.others
+        rows, bits = np.zeros(0, np.int64), np.zeros(0, np.uint64)
+        for at, number in enumerate(asked.classes):
+            found = self.classes.rows(number)
+            if found is not None:
+                rows, bits = kernel.joined(rows, bits, found, np.uint64(1 << at), others)
+        return kernel.with_next(rows, bits, self.events.bounds, others) if asked.followed else (rows, bits)
 
     def _partitions(self, asked: Asked) -> np.ndarray:
         """bool: the partitions that have a row of each required class."""
@@ -124,19 +135,13 @@ class RuleBatches:
             self._groups = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
         return self._groups
 
-    def _bits(self, asked: Asked, rows: np.ndarray | None) -> np.ndarray:
-        """uint64: the classes of rows (None: of all), as bits."""
-        conditional = sum(1 << at for at, one in enumerate(asked.conditional) if one)
-        bits = np.full(len(self.events) if rows is None else len(rows), _EVERY & ~np.uint64(conditional), np.uint64)
+    def _bits(self, asked: Asked) -> np.ndarray:
+        """uint64: the classes of all rows, as bits."""
+        bits = np.full(len(self.events), asked.others, np.uint64)
         for at, number in enumerate(asked.classes):
             found = self.classes.rows(number)
-            if found is None:
-                continue
-            if rows is not None:
-                places = np.searchsorted(rows, found)
-                places[places == len(rows)] = 0
-                found = places[rows[places] == found]
-            bits[found] |= np.uint64(1 << at)
+            if found is not None:
+                kernel.add_class(bits, found, np.uint64(1 << at))
         return bits
 
     def _shared(self) -> tuple[Lanes | None, dict[Expression, tuple[bool, int, int]]]:

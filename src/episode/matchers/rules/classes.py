@@ -14,14 +14,14 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from episode.kernels import machine
+from episode.kernels import machine, partition
 from episode.matchers.columns import one_chunk, take
 from episode.matchers.demand import Demand, RowClass
 from episode.matchers.encoding import encode
 from episode.matchers.lowering import Assembler
 from episode.matchers.prepare import loads_in
 from episode.matchers.protocol import EventBatch
-from episode.plan.expressions import Constant, Current, Exists, Expression, Load, walk
+from episode.plan.expressions import Constant, Current, Exists, Expression, Load, looks_beside, walk
 from episode.plan.types import lane_of
 from episode.plan.wide import is_ranked_constant
 
@@ -109,11 +109,6 @@ def _by_column(coded: frozenset[Expression]) -> tuple[tuple[str, tuple[Expressio
     return tuple((name, tuple(parts)) for name, parts in columns.items())
 
 
-def looks_beside(expression: Expression) -> bool:
-    """Does it depend on other rows than its own?"""
-    return any(isinstance(node, (Load, Exists)) and node.at != Current(0) for node in walk(expression))
-
-
 def coded_column(expression: Expression) -> str | None:
     """The column of strings that a condition is about, and nothing else; None where it is about more."""
     loads = [node for node in walk(expression) if isinstance(node, Load)]
@@ -137,6 +132,7 @@ class ClassRows:
         self.events = events
         self.evaluated = self.tested = 0
         self._codes: dict[str, tuple[np.ndarray, pa.Table]] = {}
+        self._by_code: dict[str, tuple[np.ndarray, np.ndarray]] = {}
         self._rows: dict[int, np.ndarray] = {}
         self._beside = self._bits(index.beside, events.table, events.key)
         for family in index.families if len(events) else ():
@@ -175,9 +171,19 @@ class ClassRows:
             codes, values = self._coded_column(column)
             of_value = _all_hold(self._bits(parts, values, np.zeros(len(values), np.int64)), range(len(parts)))
             assert of_value is not None
+            if len(family.coded) == 1 and np.count_nonzero(of_value) == 1:
+                return self._of_code(column, int(np.argmax(of_value)))
             found = of_value[codes]
             holds = found if holds is None else holds & found
         return None if holds is None else np.flatnonzero(holds)
+
+    def _of_code(self, column: str, code: int) -> np.ndarray:
+        """The rows with one value of a column of strings: all rows are grouped by their values once."""
+        if column not in self._by_code:
+            codes, values = self._coded_column(column)
+            self._by_code[column] = partition.group(codes, len(values))
+        rows, starts = self._by_code[column]
+        return rows[starts[code] : starts[code + 1]]
 
     def _coded_column(self, name: str) -> tuple[np.ndarray, pa.Table]:
         """A column of strings as codes, and the table of its distinct values, of which the last is null."""

@@ -46,7 +46,7 @@ def shared_plan(specs: Sequence[MatcherSpec]) -> SharedPlan:
     places = []
     for spec, number in zip(specs, numbers, strict=True):
         needs: Needs | None = getattr(spec, "needs", None)
-        shares = needs is not None and number is not None and not asked[number].sparse
+        shares = needs is not None and number is not None and (asked[number].followed or not asked[number].sparse)
         if needs is not None and shares:
             every = computed | dict.fromkeys(needs.computed)
             shares = len(every) <= MOST_COMPUTED
@@ -68,14 +68,17 @@ def _numbered(
         if demand is None:
             numbers.append(None)
             continue
-        which = next(numbered), demand.required, demand.sparse
+        which = next(numbered), demand.required, demand.sparse, demand.followed
         one = found.setdefault(which, _Demanded(len(found), demand))
         one.columns.update(dict.fromkeys(spec.input_columns))
         one.beyond.update(dict.fromkeys(getattr(spec, "columns_beyond", spec.input_columns)))
         numbers.append(one.number)
     asked = [
-        Asked(classes, tuple(map(bool, one.demand.classes)), required, sparse, tuple(one.columns), tuple(one.beyond))
-        for (classes, required, sparse), one in found.items()
+        Asked(
+            classes, tuple(map(bool, one.demand.classes)), required, sparse, followed, tuple(one.columns),
+            tuple(one.beyond),
+        )  # fmt: skip
+        for (classes, required, sparse, followed), one in found.items()
     ]
     return tuple(asked), numbers
 

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import pyarrow as pa
 
-from episode.matchers.compiled import groups_of
+from episode.matchers.compiled import RULES, groups_of
 from episode.matchers.fingerprint import fingerprint
 from episode.matchers.protocol import InputOrder, MatcherSpec, Screens, Traits
 from episode.matchers.rules.matcher import RuleSetMatcher
@@ -44,7 +44,7 @@ class RuleSetSpec:
     @property
     def kernels(self) -> tuple[str, ...]:
         """Groups of kernels that they need."""
-        return tuple(dict.fromkeys(group for member in self.members for group in groups_of(member.spec)))
+        return (*dict.fromkeys(group for member in self.members for group in groups_of(member.spec)), RULES)
 
     @property
     def group_bytes(self) -> int:

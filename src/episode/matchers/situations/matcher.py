@@ -8,6 +8,7 @@ complete yet. No event of a situation is kept.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,7 +20,7 @@ from episode.matchers.protocol import END_OF_TIME, EventBatch, Snapshot, StateCh
 from episode.matchers.situations.adapt import Orders
 from episode.matchers.situations.errors import explosion
 from episode.matchers.situations.output import Output
-from episode.matchers.situations.prepare import Feed, pattern_of, prepare_feed
+from episode.matchers.situations.prepare import Feed, needs_beyond, pattern_of, prepare_feed
 from episode.matchers.situations.state import SituationState
 from episode.matchers.slicing import ALL_TIMES, SliceBounds
 from episode.plan.situations.report import SituationReport
@@ -57,7 +58,8 @@ class SituationPatternMatcher:
         together = self.state.pending.joined(events, until == END_OF_TIME)
         if len(together) == 0:
             return
-        feed = prepare_feed(self.plan, self._needs, self.spec.input_schema, self.state.symbols, together, until)
+        needs = self._needs if together.known is None else self._needs_of_known
+        feed = prepare_feed(self.plan, needs, self.spec.input_schema, self.state.symbols, together, until)
         for found, rows in self._matches(feed):
             if self.bounds == ALL_TIMES:
                 yield feed, found, rows
@@ -66,6 +68,11 @@ class SituationPatternMatcher:
             if own.any():
                 yield feed, found[own], rows[own]
         self.state.hold(feed, until)
+
+    @cached_property
+    def _needs_of_known(self) -> Needs:
+        """Where it is known whether the conditions of symbols hold."""
+        return needs_beyond(self.plan)
 
     def finish(self) -> Iterator[pa.Table]:
         yield from self.feed(EventBatch.empty(self.spec.input_schema, self.spec.input_columns), END_OF_TIME)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 
 from episode.kernels.situations import matching as kernel
 from episode.kernels.times import EVER
-from episode.matchers.prepare import Needs, prepare
+from episode.matchers.prepare import Needs, needs_of, prepare
 from episode.matchers.protocol import EventBatch
 from episode.matchers.situations.symbols import SEEN, START, Symbol, integers
 from episode.matchers.situations.values import Accumulators, Asked
@@ -30,6 +30,12 @@ def pattern_of(plan: SituationPlan) -> kernel.Pattern:
         np.array(starts, np.bool_),
         np.array(ends, np.bool_),
     )
+
+
+def needs_beyond(plan: SituationPlan) -> Needs:
+    """What is needed of rows of which it is known whether the conditions of symbols hold."""
+    known = {symbol: replace(condition, row_local=()) for symbol, condition in plan.conditions.items()}
+    return needs_of(replace(plan, conditions=known))
 
 
 @dataclass(frozen=True)

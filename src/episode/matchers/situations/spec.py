@@ -13,7 +13,10 @@ from episode.matchers.limits import StateLimit
 from episode.matchers.prepare import Needs, needs_of
 from episode.matchers.protocol import InputOrder, OrderKey, Traits
 from episode.matchers.situations.matcher import SituationPatternMatcher
+from episode.matchers.situations.prepare import needs_beyond
 from episode.matchers.slicing import Overlap, SliceBounds, Slicing, Unsliced
+from episode.plan.expressions import looks_beside
+from episode.plan.reading import columns_read, expressions_of
 from episode.plan.situations.plan import SituationPlan
 from episode.plan.situations.returns import MatchMoment, SituationMoment
 
@@ -63,10 +66,19 @@ class SituationPatternSpec:
 
     @property
     def demand(self) -> Demand:
-        """What `Demands` says: rows of no situation end those before them, and every match has one of each symbol."""
+        """What `Demands` says: a row of no situation ends those before it and does nothing else, and every match has a
+        situation of each symbol. What looks at neighbouring rows must see all of them."""
         plan = self.plan
         conditions = (plan.conditions[symbol].row_local for symbol in plan.symbols)
-        return demand_of(plan.symbols, conditions, ((symbol,) for symbol in plan.symbols))
+        alone = not any(looks_beside(one) for one in needs_beyond(plan).computed)
+        return demand_of(plan.symbols, conditions, ((symbol,) for symbol in plan.symbols), alone, followed=True)
+
+    @property
+    def columns_beyond(self) -> tuple[str, ...]:
+        """The columns that are read of events of which it is known whether the conditions of symbols hold."""
+        plan = self.plan
+        wanted = {*plan.keys, plan.time, *columns_read(expressions_of([], plan.measures), plan.measures)}
+        return tuple(name for name in plan.input_columns if name in wanted)
 
     @property
     def traits(self) -> Traits:

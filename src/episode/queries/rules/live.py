@@ -17,6 +17,7 @@ from episode.lang.source import Source
 from episode.live.checkpoint import tasks_of
 from episode.live.computing import Copied, Finishing
 from episode.live.rule_changes import agree
+from episode.matchers.compiled import RULES
 from episode.matchers.fingerprint import fingerprint
 from episode.matchers.limits import StateLimit
 from episode.matchers.live import LiveRules
@@ -152,7 +153,7 @@ def plan_rules(
     said = replace(given, time=declaration.time, key=keys)
     rules = StreamPlanner(schema, declaration.time, keys, said, run, limit, utc)
     order = InputOrder(keys, (OrderKey(declaration.time),), needs_time=True, start=given.start)
-    spec = ChangingSpec(rules, schema, order)
+    spec = ChangingSpec(rules, schema, order, (RULES,))
     own = {name: name for name in schema.names}
     reading = Read(declaration, tuple((name, Copied(name)) for name in own), own)
     matched = Matched(None, (reading,), schema, (), source, source.span)  # type: ignore[arg-type]

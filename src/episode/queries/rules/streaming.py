@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError, EpisodeWarning
 from episode.lang.source import Source
-from episode.matchers.compiled import groups_of
+from episode.matchers.compiled import RULES, groups_of
 from episode.matchers.limits import StateLimit
 from episode.matchers.protocol import InputOrder, OrderKey
 from episode.matchers.rules.changes import Effect, RuleChange
@@ -227,7 +227,7 @@ class StreamQuery:
         self.options.check_use([rules.bound(*one).parsed.language for one in texts.items()])
         kernels = dict.fromkeys(group for text in texts.values() for group in groups_of(rules.check(text)[0]))
         order = InputOrder(rules.keys, (OrderKey(rules.time),), needs_time=True, start=rules.given.start)
-        spec = ChangingSpec(rules, rules.schema, order, tuple(kernels))
+        spec = ChangingSpec(rules, rules.schema, order, (*kernels, RULES))
         time = EventTime(rules.time, self.frame.schema[rules.time].dataType.simpleString())
         planned = plan_rule_stream(self.spark, frame, spec, time, self._run, str(log.place))
         self.options.check_streams([PlannedRules(planned)])
