@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
+from unittest.mock import patch
 
 import pyarrow as pa
 from hypothesis import HealthCheck, assume, given, note, settings
 from hypothesis import strategies as st
 
 from episode.errors import EpisodeError
+from episode.matchers.events import prefixes as event_prefixes
+from episode.matchers.events.prefixes import MOST_RECORDS, EventPrefix
 from episode.matchers.protocol import END_OF_TIME, MatcherSpec
 from episode.matchers.running import BEFORE_ALL_TIME
 from tests.reference import generate_events, generate_situations
@@ -23,7 +26,9 @@ from tests.support.rules import alone, together
 SETTINGS = settings(deadline=None, suppress_health_check=list(HealthCheck))
 
 
-def check(specs: Sequence[MatcherSpec | None], pieces: list[pa.Table], until: list[int], restore: bool) -> None:
+def check(
+    specs: Sequence[MatcherSpec | None], pieces: list[pa.Table], until: list[int], restore: bool, coded: bool = False
+) -> None:  # fmt: skip
     """Rules that fail on these data are left out: see test_an_error_of_the_data_names_its_rule."""
     named: dict[str, MatcherSpec] = {}
     expected = {}
@@ -34,7 +39,7 @@ def check(specs: Sequence[MatcherSpec | None], pieces: list[pa.Table], until: li
         except EpisodeError as error:
             note(str(error))
     assume(len(named) > 1)
-    assert together(named, pieces, until, restore) == expected
+    assert together(named, pieces, until, restore, coded) == expected
 
 
 def planned(make: Any, *arguments: Any, **options: Any) -> MatcherSpec | None:
@@ -66,7 +71,7 @@ def test_row_patterns(texts: list[str], rows: list[dict[str, Any]], data: st.Dat
         pieces, until = cut(data, rows, [row["ts"] for row in rows])
     schema = pa.schema(list(of_rows.ARROW_TYPES.items()))
     parts = [pa.Table.from_pylist(piece, schema=schema) for piece in pieces]
-    check(specs, parts, until, data.draw(st.booleans()))
+    check(specs, parts, until, data.draw(st.booleans()), data.draw(st.booleans()))
 
 
 def _by_time(spec: Any) -> bool:
@@ -80,7 +85,8 @@ def test_event_patterns(cases: list[generate_events.Case], data: st.DataObject) 
     specs = [planned(of_events.spec_of, one.text, typed=one.typed, key=one.key, strategy=one.strategy) for one in cases]
     events = max((one.events for one in cases), key=len)
     pieces, until = cut(data, events, [event.te for event in events])
-    check(specs, [of_events.table_of(piece) for piece in pieces], until, data.draw(st.booleans()))
+    tables_ = [of_events.table_of(piece) for piece in pieces]
+    check(specs, tables_, until, data.draw(st.booleans()), data.draw(st.booleans()))
 
 
 @SETTINGS
@@ -176,4 +182,63 @@ def test_any_mix_of_languages(
         specs = [one for one in specs if one is not None and one.input_order.order[0].ascending]
         pieces, until = cut(data, rows, times)
     parts = [pa.Table.from_pylist(piece, schema=SCHEMA) for piece in pieces]
-    check(specs, parts, [max(end, BEFORE_ALL_TIME) for end in until], data.draw(st.booleans()))
+    restore, coded = data.draw(st.booleans()), data.draw(st.booleans())
+    check(specs, parts, [max(end, BEFORE_ALL_TIME) for end in until], restore, coded)
+
+
+# ---- rules that begin alike ----------------------------------------------------------------------------
+
+BETWEEN = ["{x}.v < {y}.v", "{x}.v = {y}.v", "{x}.v <> {y}.v", "{x}.v + 1 < {y}.v * 2", "abs({x}.v - {y}.v) > 1"]
+
+
+@st.composite
+def rules_that_begin_alike(draw: st.DrawFn) -> list[str]:
+    """Sequences with the same first two events and condition between them, and whatever else."""
+    first, second = (draw(st.sampled_from(KINDS)) for _ in range(2))
+    between = draw(st.sampled_from(BETWEEN))
+    texts = []
+    for number in range(draw(st.integers(2, 4))):
+        x, y = f"x{number}", f"other{number}"
+        third, fourth = (draw(st.sampled_from(KINDS)) for _ in range(2))
+        within = draw(st.sampled_from([2, 5, 20]))
+        places = draw(
+            st.sampled_from(
+                [
+                    f"{first} {x}, {second} {y}",
+                    f"{first} {x}, {second} {y}, {third} z",
+                    f"{first} {x}, !({third} n), {second} {y}, {fourth} z",
+                    f"{first} {x}, {second} {y}, !({third} n)",
+                    f"!({third} n), {first} {x}, {second} {y}",
+                    f"{first} {x}, {second} {y}, {third} z, {fourth} w",
+                ]
+            )
+        )
+        more = f" AND z.v > {draw(NUMBERS)} AND z.v >= {x}.v" if " z" in places and draw(st.booleans()) else ""
+        condition = between.format(x=x, y=y)
+        texts.append(f"PATTERN SEQ({places}) WHERE {condition}{more} WITHIN {within} RETURN {x}.ts AS a, {y}.ts AS b")
+    return texts
+
+
+@SETTINGS
+@given(
+    rules_that_begin_alike(),
+    st.lists(st.tuples(st.integers(0, 2), st.sampled_from([*KINDS, None]), NUMBERS | st.none()), max_size=30),
+    st.sampled_from([1, MOST_RECORDS]),
+    st.data(),
+)
+def test_rules_that_begin_alike(
+    texts: list[str], events: list[tuple[int, str | None, int | None]], most: int, data: st.DataObject
+) -> None:
+    """The events of what they have in common are found once, whether it pays or not."""
+    given = {"time": "ts", "key": ("k",)}
+    specs = [planned(spec_of, text, given) for text in texts]
+    times = sorted(data.draw(st.lists(st.integers(0, 40), min_size=len(events), max_size=len(events))))
+    rows = [
+        {"k": k, "ts": ts, "kind": kind, "v": None if v is None else float(v)}
+        for (k, kind, v), ts in zip(events, times, strict=True)
+    ]
+    pieces, until = cut(data, rows, times) if data.draw(st.booleans()) else ([rows], [END_OF_TIME])
+    parts = [pa.Table.from_pylist(piece, schema=SCHEMA) for piece in pieces]
+    always = patch.object(EventPrefix, "gain", lambda *_: 1.0)
+    with always, patch.object(event_prefixes, "MOST_RECORDS", most):
+        check(specs, parts, [max(end, BEFORE_ALL_TIME) for end in until], data.draw(st.booleans()))

@@ -21,9 +21,15 @@ def alone(spec: MatcherSpec, pieces: Sequence[pa.Table], until: Sequence[int]) -
 
 
 def together(
-    specs: Mapping[str, MatcherSpec], pieces: Sequence[pa.Table], until: Sequence[int], restore: bool = False
+    specs: Mapping[str, MatcherSpec],
+    pieces: Sequence[pa.Table],
+    until: Sequence[int],
+    restore: bool = False,
+    coded: bool = False,
 ) -> Found:
-    """The matches of all rules; restore: the state is written and read before every piece."""
+    """The matches of all rules; restore: the state is written and read before every piece. coded: strings come as
+    dictionaries, as they are read from files."""
+    pieces = [with_dictionaries(piece) for piece in pieces] if coded else pieces
     schema = next(iter(specs.values())).input_schema
     found: dict[str, list[pa.Table]] = {name: [spec.output_schema.empty_table()] for name, spec in specs.items()}
     for group in rule_groups(list(specs.items()), schema):
@@ -37,6 +43,15 @@ def together(
         for member, matches in running.matcher.last_matches():
             found[member.name].append(matches)
     return {name: comparable(pa.concat_tables(tables)) for name, tables in found.items()}
+
+
+def with_dictionaries(table: pa.Table) -> pa.Table:
+    """The table with its strings as dictionaries."""
+    for at, field in enumerate(table.schema):
+        if pa.types.is_string(field.type):
+            column = table.column(at).combine_chunks().dictionary_encode()
+            table = table.set_column(at, field.with_type(column.type), column)
+    return table
 
 
 def comparable(table: pa.Table) -> list[str]:

@@ -121,8 +121,10 @@ def _ranks(array: pa.Array) -> np.ndarray:
     return rank[encoded.indices.fill_null(len(encoded.dictionary)).to_numpy()]
 
 
-def events_of(table: pa.Table, input_order: InputOrder, coder: KeyCoder) -> EventBatch:
-    """Group and order the rows of one batch, which come in order of arrival.
+def events_of(
+    table: pa.Table, input_order: InputOrder, coder: KeyCoder, dictionaries: bool = False
+) -> EventBatch:  # fmt: skip
+    """Group and order the rows of one batch, which come in order of arrival. dictionaries: do columns keep theirs?
 
     Time never decreases within a key: under DESC it is the complement (~value) of the column's image.
     """
@@ -134,7 +136,7 @@ def events_of(table: pa.Table, input_order: InputOrder, coder: KeyCoder) -> Even
     stacked = _stack(rows, table.num_rows)
     keys = coder.encode(table)
     if partition.is_ordered(keys.local, stacked):
-        return EventBatch(one_chunk_each(plain(table)), keys.code[keys.local], time)
+        return EventBatch(one_chunk_each(table if dictionaries else plain(table)), keys.code[keys.local], time)
     order, starts, disordered = partition.group_and_check(keys.local, keys.count, stacked)
     partition.order_within(order, starts, disordered, stacked)
     ordered = take(table, order)
@@ -142,7 +144,7 @@ def events_of(table: pa.Table, input_order: InputOrder, coder: KeyCoder) -> Even
         time = order_image(ordered, input_order.order[0]).values
     else:
         time = time.take(order)
-    return EventBatch(plain(ordered), np.repeat(keys.code, np.diff(starts)), time)
+    return EventBatch(ordered if dictionaries else plain(ordered), np.repeat(keys.code, np.diff(starts)), time)
 
 
 def _stack(rows: list[np.ndarray], n: int) -> np.ndarray:

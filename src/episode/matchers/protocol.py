@@ -88,9 +88,9 @@ class EventBatch:
             return np.zeros(1, np.int64)
         return np.concatenate([[0], np.flatnonzero(np.diff(self.key)) + 1, [len(self.key)]]).astype(np.int64)
 
-    def knowing(self, known: Known, columns: Iterable[str]) -> EventBatch:
+    def knowing(self, known: Known, columns: pa.Table) -> EventBatch:
         """The same rows, with some of their columns and what is known of them."""
-        batch = EventBatch(self.table.select(list(columns)), self.key, self.time, known)
+        batch = EventBatch(columns, self.key, self.time, known)
         batch.__dict__["bounds"] = self.bounds
         return batch
 
@@ -325,6 +325,11 @@ class MatcherSpec(Protocol):
     def open(self) -> Matcher:
         """A new matcher with empty state."""
         ...
+
+
+def keeps_dictionaries(spec: MatcherSpec) -> bool:
+    """May columns of strings be fed as dictionaries? Matchers see plain strings unless their spec says so."""
+    return bool(getattr(spec, "keeps_dictionaries", False))
 
 
 @runtime_checkable

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from episode.matchers.keys import KeyCoder
 from episode.matchers.ordering import events_of
-from episode.matchers.protocol import END_OF_TIME, EventBatch, Matcher, MatcherSpec, StateChunk
+from episode.matchers.protocol import END_OF_TIME, EventBatch, Matcher, MatcherSpec, StateChunk, keeps_dictionaries
 
 BEFORE_ALL_TIME = np.iinfo(np.int64).min
 
@@ -29,7 +29,7 @@ class LocalRun:
     def events(self, table: pa.Table) -> EventBatch:
         """The rows of a table (in order of arrival) as the matcher takes them: by key, and in the query's order."""
         columns = list(self.spec.input_columns) or table.column_names[:1]  # a table without columns has no rows
-        return events_of(table.select(columns), self.spec.input_order, self._coder)
+        return events_of(table.select(columns), self.spec.input_order, self._coder, keeps_dictionaries(self.spec))
 
     def feed(self, table: pa.Table, until: int = END_OF_TIME) -> pa.Table:
         """Matches that are certain with these rows; all rows with time <= until are in."""

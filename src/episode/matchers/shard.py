@@ -18,7 +18,7 @@ import pyarrow as pa
 from episode.matchers.columns import concat, plain
 from episode.matchers.keys import KeyCoder
 from episode.matchers.ordering import events_of, has_lasting_image, times_of
-from episode.matchers.protocol import END_OF_TIME, MatcherSpec
+from episode.matchers.protocol import END_OF_TIME, MatcherSpec, keeps_dictionaries
 from episode.matchers.spill import SortedRun, Spool, cuts_of, rechunk, split_by_key
 
 DEFAULT_BUDGET = 256 * 2**20
@@ -69,7 +69,7 @@ def _run_whole(spec: MatcherSpec, tables: list[pa.Table]) -> Iterator[pa.RecordB
     if table is None or table.num_rows == 0:
         return
     tables.clear()
-    events = events_of(table, spec.input_order, KeyCoder(spec.input_order.keys))
+    events = events_of(table, spec.input_order, KeyCoder(spec.input_order.keys), keeps_dictionaries(spec))
     del table
     matcher = spec.open()
     for matches in matcher.feed(events, END_OF_TIME):

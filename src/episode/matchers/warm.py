@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pyarrow as pa
 
-from episode.kernels import partition, row_classes
+from episode.kernels import chains, partition, row_classes
 from episode.kernels.compiling import by_kernel, compile_calls, usual_jobs
 from episode.kernels.recording import recorded_calls
 from episode.kernels.stamps import empty_stale_caches, mark_ready
@@ -102,3 +102,6 @@ def choose_rows_once() -> None:
     row_classes.joined(rows, bits, rows, bit, bit)
     row_classes.with_next(rows, bits, np.array([0, 2]), bit)
     partition.group(np.zeros(2, np.int32), 1)
+    bounds, left = np.array([0, 2]), np.zeros(2, np.uint64)
+    chains.viable(bits, np.ones(2, np.uint64), bounds, rows, rows, 1, True, left)
+    chains.near_chains(left, bit, bit, bounds, rows, 1)

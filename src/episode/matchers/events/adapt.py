@@ -72,7 +72,7 @@ class Adaptation:
         if self.physical is not None and (self.unseen < LEAST_ROWS or self.work < LEAST_WORK):
             return self.physical
         self.unseen = self.work = 0
-        seen = _statistics(self.plan, arrays, _shortened(round_), self.rounds)
+        seen = statistics_of(self.plan, arrays, _shortened(round_), self.rounds)
         self.statistics = seen if self.statistics is None else _average(self.statistics, seen, rows)
         if self.physical is None:
             best = search(self.plan, self.statistics)
@@ -171,7 +171,8 @@ def _shortened(round_: Round) -> Round:
     return replace(round_, from_=from_)
 
 
-def _statistics(plan: EventPlan, arrays: EventArrays, round_: Round, seed: int) -> Statistics:
+def statistics_of(plan: EventPlan, arrays: EventArrays, round_: Round, seed: int) -> Statistics:
+    """Rates and selectivities in a round."""
     window = EVER if plan.within is None else max(plan.within, 1)
     seen, seen_rows, offsets, listed = kernel.census(
         round_.bits, round_.from_, round_.end, len(plan.variables), window, max(1, int(window * PAUSE))

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from episode.kernels.events import joins
+from episode.kernels import chains
 from episode.kernels.times import EVER, NEVER, is_after, window_ends
 from episode.matchers.events.gaps import has_leading_group
 from episode.matchers.protocol import EventBatch
@@ -73,7 +73,7 @@ class Horizon:
 
     def _in_chain(self, round_: Round) -> np.ndarray:
         bits = np.empty_like(round_.bits)
-        joins.viable(round_.bits, self.chain, round_.from_, round_.start, round_.end, self.window, True, bits)
+        chains.viable(round_.bits, self.chain, round_.from_, round_.start, round_.end, self.window, True, bits)
         return bits
 
     def decidable(self, round_: Round) -> Round:

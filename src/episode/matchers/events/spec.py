@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
@@ -11,8 +11,9 @@ from episode.matchers.demand import Demand, demand_of
 from episode.matchers.events.clock import MOST_POINTS, WIDEST
 from episode.matchers.events.construct import BUFFER
 from episode.matchers.events.matcher import EventPatternMatcher
+from episode.matchers.events.prefixes import EventPrefix, event_prefixes
 from episode.matchers.events.prepare import conditions_of
-from episode.matchers.events.rounds import ROUND_ROWS
+from episode.matchers.events.rounds import ROUND_ROWS, horizon_of
 from episode.matchers.events.search import MOST_RECORDS
 from episode.matchers.events.slices import event_slicing
 from episode.matchers.fingerprint import column_types, fingerprint
@@ -89,7 +90,17 @@ class EventPatternSpec:
         if plan.times.imprecise is not None:
             return None
         sparse = plan.strategy in (Strategy.ANY, Strategy.NEXT)
-        return demand_of(plan.variables, (plan.local[name] for name in plan.variables), required_events(plan), sparse)
+        conditions = (plan.local[name] for name in plan.variables)
+        demand = demand_of(plan.variables, conditions, required_events(plan), sparse)
+        horizon = horizon_of(plan)
+        if not demand.sparse or not horizon.any_match or len(horizon.chain) < 2 or plan.times.start is not None:
+            return demand
+        return replace(demand, chain=tuple(map(int, horizon.chain)), within=horizon.window)
+
+    @property
+    def prefixes(self) -> tuple[EventPrefix, ...]:
+        """What `Prefixed` says."""
+        return event_prefixes(self.plan)
 
     @property
     def columns_beyond(self) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from episode.kernels.events import joins
+from episode.kernels import chains
 from episode.kernels.times import EVER, NEVER
 from episode.matchers.columns import from_bytes
 from episode.matchers.events.errors import too_many_held
@@ -93,7 +93,7 @@ class EventState(HeldEvents):
             bits = arrays.bits
             if horizon.any_match and len(horizon.chain) > 1:
                 bits = np.empty_like(arrays.bits)
-                joins.viable(
+                chains.viable(
                     arrays.bits, horizon.chain, events.bounds, start, events.time, horizon.window, False, bits
                 )  # fmt: skip
             keep &= bits != 0

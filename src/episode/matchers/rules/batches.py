@@ -6,23 +6,31 @@ without a row that every match needs. What is fed alone gives the same matches: 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
+import pyarrow as pa
 
+from episode.kernels import chains
 from episode.kernels import row_classes as kernel
-from episode.matchers.columns import take
+from episode.matchers.columns import plain, take
+from episode.matchers.demand import Demand
 from episode.matchers.encoding import Lanes, encode
 from episode.matchers.held import owned, ranges
 from episode.matchers.lowering import Assembler
 from episode.matchers.prepare import Known, Needs, compute_lane
 from episode.matchers.protocol import EventBatch
 from episode.matchers.rules.classes import ClassRows
+from episode.matchers.rules.prefixes import Beginning, CommonPrefix
 from episode.plan.expressions import Expression
 
 MOST_KEPT = 0.7
 """Where more of the rows are kept, all of them are: what is known of all rows is shared by more patterns."""
+
+SAMPLE_ROWS = 4096
+"""So many rows, and the rest of the last one's partition, say whether it pays to find the events of a prefix."""
 
 _EVERY = np.uint64(2**64 - 1)
 
@@ -30,66 +38,92 @@ _EVERY = np.uint64(2**64 - 1)
 @dataclass(frozen=True)
 class Asked:
     """A demand whose classes are numbered among those of all patterns. columns: those that its patterns read; beyond:
-    those that they read beyond the conditions of classes, which is enough where nothing is held."""
+    those that they read beyond the conditions of classes, which is enough where nothing is held. beginning: with a
+    prefix that it has in common with others."""
 
     classes: tuple[int, ...]
-    conditional: tuple[bool, ...]
-    required: tuple[tuple[int, ...], ...]
-    sparse: bool
-    followed: bool
+    demand: Demand
     columns: tuple[str, ...]
     beyond: tuple[str, ...]
+    beginning: Beginning | None = None
 
-    @property
+    @cached_property
+    def conditional(self) -> int:
+        """Bits of the classes that have conditions."""
+        return sum(1 << at for at, one in enumerate(self.demand.classes) if one)
+
+    @cached_property
     def others(self) -> np.uint64:
         """The bits of a row of no class that has conditions."""
-        return _EVERY & ~np.uint64(sum(1 << at for at, one in enumerate(self.conditional) if one))
+        return _EVERY & ~np.uint64(self.conditional)
+
+    @cached_property
+    def chain(self) -> np.ndarray:
+        """uint64: the demand's chain."""
+        return np.array(self.demand.chain, np.uint64)
 
 
 class RuleBatches:
     """One batch as many patterns see it. needs: what patterns of all rows need of it, together; None: they do not
-    share it."""
+    share it. prefixes: those that several of them have."""
 
-    def __init__(self, events: EventBatch, classes: ClassRows, needs: Needs | None) -> None:
+    def __init__(
+        self, events: EventBatch, classes: ClassRows, needs: Needs | None, prefixes: Sequence[CommonPrefix] = ()
+    ) -> None:  # fmt: skip
         self.events = EventBatch(events.table, owned(events.key), owned(events.time))
         self.classes = classes
+        self.prefixes_found = 0
         self._needs = needs
+        self._prefixes = prefixes
+        self._of_prefix: dict[int, list[np.ndarray] | None] = {}
         self._lanes: tuple[Lanes, dict[Expression, tuple[bool, int, int]]] | None = None
-        self._made: dict[tuple[int, bool, bool], EventBatch | None] = {}
+        self._made: tuple[tuple[int, bool, bool], EventBatch | None] | None = None
+        self._plain: dict[str, pa.ChunkedArray] = {}
+        self._room: np.ndarray | None = None
         self._present: dict[tuple[int, ...], np.ndarray] = {}
         self._groups: np.ndarray | None = None
 
+    @property
+    def every(self) -> EventBatch:
+        """All events, as a pattern that asks for nothing is fed them."""
+        return EventBatch(self._columns(self.events.table.column_names), self.events.key, self.events.time)
+
     def of(self, number: int, asked: Asked, whole: bool, shares: bool) -> EventBatch | None:
         """The events of a demand, by its number; None where none of them can matter. whole: nothing came before these
-        events, and nothing comes after them. shares: may what is known of all rows be used?"""
+        events, and nothing comes after them. shares: may what is known of all rows be used?
+
+        They are good until other ones are asked for; the next pattern with the same demand gets the same.
+        """
         which = number, whole, shares
-        if which not in self._made:
-            self._made[which] = self._make(asked, whole, shares)
-        return self._made[which]
+        if self._made is None or self._made[0] != which:
+            self._made = None
+            self._made = which, self._make(asked, whole, shares)
+        return self._made[1]
 
     def _make(self, asked: Asked, whole: bool, shares: bool) -> EventBatch | None:
-        kept = self._partitions(asked) if whole and asked.required else None
+        kept = self._partitions(asked) if whole and asked.demand.required else None
         if kept is not None and not kept.any():
             return None
         chosen = self._chosen(asked, whole, kept)
         events = self.events
         if chosen is None:
             lanes, computed = self._shared() if shares else (None, {})
-            return events.knowing(Known(self._bits(asked), lanes, computed), asked.columns)
+            return events.knowing(Known(self._bits(asked), lanes, computed), self._columns(asked.columns))
         rows, bits = chosen
         if len(rows) == 0:
             return None
-        table = take(events.table.select(asked.beyond if whole else asked.columns), rows)
-        return EventBatch(table, events.key[rows], events.time[rows], Known(bits))
+        return self._part(asked.beyond if whole else asked.columns, rows, bits)
 
     def _chosen(self, asked: Asked, whole: bool, kept: np.ndarray | None) -> tuple[np.ndarray, np.ndarray] | None:
         """The rows that may matter, and their bits; None: (nearly) all of them. kept: the partitions that may."""
         most = MOST_KEPT * len(self.events)
-        if asked.sparse and (whole or not asked.followed):
-            rows, bits = self._of_some_class(asked)
+        if asked.demand.sparse and (whole or not asked.demand.followed):
+            rows, bits = self._of_some_class(asked, whole)
             if kept is not None and not kept.all():
                 own = kept[self.groups[rows]]
                 rows, bits = rows[own], bits[own]
+            if whole and asked.demand.chain:
+                rows, bits = self._in_chains(asked, rows, bits)
             return None if len(rows) > most else (rows, bits)
         if kept is None:
             return None
@@ -100,21 +134,78 @@ class RuleBatches:
         rows = ranges(bounds[:-1][kept], sizes)
         return rows, self._bits(asked).take(rows)
 
-    def _of_some_class(self, asked: Asked) -> tuple[np.ndarray, np.ndarray]:
+    def _of_some_class(self, asked: Asked, whole: bool) -> tuple[np.ndarray, np.ndarray]:
         """The rows of classes that all have conditions, and of each row which; with the rows after them, where these
         matter."""
-        others = asked.others
+        found = {at: self.classes.rows(number) for at, number in enumerate(asked.classes)}
+        if whole and asked.beginning is not None:
+            of_prefix = self._rows_of_prefix(asked.beginning.common)
+            found.update({} if of_prefix is None else dict(zip(asked.beginning.at, of_prefix, strict=True)))
+        rows, bits = self._joined(found, asked.others)
+        return kernel.with_next(rows, bits, self.events.bounds, asked.others) if asked.demand.followed else (rows, bits)
+
+    @staticmethod
+    def _joined(found: Mapping[int, np.ndarray | None], others: np.uint64) -> tuple[np.ndarray, np.ndarray]:
+        """The rows of several classes, by their bits, and the bits of each row. others: the bits of other rows."""
         rows, bits = np.zeros(0, np.int64), np.zeros(0, np.uint64)
-        for at, number in enumerate(asked.classes):
-            found = self.classes.rows(number)
-            if found is not None:
-                rows, bits = kernel.joined(rows, bits, found, np.uint64(1 << at), others)
-        return kernel.with_next(rows, bits, self.events.bounds, others) if asked.followed else (rows, bits)
+        for at, own in found.items():
+            if own is not None:
+                rows, bits = kernel.joined(rows, bits, own, np.uint64(1 << at), others)
+        return rows, bits
+
+    def _rows_of_prefix(self, number: int) -> list[np.ndarray] | None:
+        """For each place of a prefix that rules have in common, the rows that are in a match of it; None where it does
+        not pay to find them. The first rule that begins with it asks for all."""
+        if number not in self._of_prefix:
+            self._of_prefix[number] = self._found_of_prefix(self._prefixes[number])
+        return self._of_prefix[number]
+
+    def _found_of_prefix(self, common: CommonPrefix) -> list[np.ndarray] | None:
+        of_place = [self.classes.rows(one) for one in common.classes]
+        if any(rows is None or len(rows) == 0 for rows in of_place):
+            return None
+        rows, bits = self._joined(dict(enumerate(of_place)), np.uint64(0))
+        prefix, time = common.prefix, self.events.time
+        span = int(time.max()) - int(time.min()) + 1
+        together = float(span) * (len(self.events.bounds) - 1)
+        windows = max(1.0, together / min(prefix.within, span))
+        counts = [len(one) for one in of_place if one is not None]
+        rules = common.reached(self.classes.counts, together)
+        few = int(self.events.bounds[np.searchsorted(self.events.bounds, rows[: SAMPLE_ROWS + 1][-1], side="right")])
+        sample = int(np.searchsorted(rows, few))
+        if prefix.gain(self._part(prefix.columns, rows[:sample], bits[:sample]), counts, windows, rules) <= 0:
+            return None
+        left = prefix.left(self._part(prefix.columns, rows, bits))
+        self.prefixes_found += 1
+        return [rows[left & np.uint64(1 << place) != 0] for place in range(len(common.classes))]
+
+    def _part(self, columns: Sequence[str], rows: np.ndarray, bits: np.ndarray) -> EventBatch:
+        """Some rows, of which the classes are known."""
+        table = plain(take(self.events.table.select(list(columns)), rows))
+        return EventBatch(table, self.events.key[rows], self.events.time[rows], Known(bits))
+
+    def _in_chains(self, asked: Asked, rows: np.ndarray, bits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Without rows that are in no chain of the demand, nor near one."""
+        from_, time, within = np.searchsorted(rows, self.events.bounds), self.events.time[rows], asked.demand.within
+        left = np.empty_like(bits)
+        chains.viable(bits, asked.chain, from_, time, time, within, True, left)
+        in_chain = np.bitwise_or.reduce(asked.chain)
+        beside = np.uint64(asked.conditional) & ~in_chain
+        kept = np.flatnonzero(chains.near_chains(left, in_chain, beside, from_, time, within))
+        return rows[kept], left[kept]
+
+    def _columns(self, names: Sequence[str]) -> pa.Table:
+        """Columns of all rows, without dictionaries; each is made once."""
+        for name in names:
+            if name not in self._plain:
+                self._plain[name] = plain(self.events.table.select([name])).column(0)
+        fields = [self.events.table.schema.field(name).with_type(self._plain[name].type) for name in names]
+        return pa.Table.from_arrays([self._plain[name] for name in names], schema=pa.schema(fields))
 
     def _partitions(self, asked: Asked) -> np.ndarray:
         """bool: the partitions that have a row of each required class."""
         kept = np.ones(len(self.events.bounds) - 1, np.bool_)
-        for required in asked.required:
+        for required in asked.demand.required:
             kept &= self._having(tuple(asked.classes[at] for at in required))
         return kept
 
@@ -136,8 +227,11 @@ class RuleBatches:
         return self._groups
 
     def _bits(self, asked: Asked) -> np.ndarray:
-        """uint64: the classes of all rows, as bits."""
-        bits = np.full(len(self.events), asked.others, np.uint64)
+        """uint64: the classes of all rows, as bits, always in the same place."""
+        if self._room is None:
+            self._room = np.empty(len(self.events), np.uint64)
+        bits = self._room
+        bits[:] = asked.others
         for at, number in enumerate(asked.classes):
             found = self.classes.rows(number)
             if found is not None:

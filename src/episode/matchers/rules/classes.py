@@ -142,6 +142,11 @@ class ClassRows:
         """The rows of a class."""
         return self._rows.get(number)
 
+    @property
+    def counts(self) -> Mapping[int, int]:
+        """How many rows there are of each class with conditions."""
+        return {number: len(rows) for number, rows in self._rows.items()}
+
     def _evaluate(self, family: Family) -> None:
         rows = self._coded(family)
         words: list[np.ndarray] = []

@@ -116,14 +116,15 @@ class RuleSetMatcher:
         """What a feed gives, rule by rule, in the columns of the rules' own output."""
         shared = self.spec.shared
         classes = shared.index.evaluate(events)
-        batches = RuleBatches(events, classes, shared.needs)
+        batches = RuleBatches(events, classes, shared.needs, shared.prefixes)
         self._report.fed(len(events), classes.evaluated, classes.tested)
-        for rule in list(self.rules.values()):
+        for rule in sorted(self.rules.values(), key=lambda one: one.place.turn):
             final = until == END_OF_TIME and rule.is_new
-            own: EventBatch | None = batches.events
             number = rule.place.asked
             if number is not None and len(events):
                 own = batches.of(number, shared.asked[number], final, rule.place.shares)
+            else:
+                own = batches.every
             if own is None or len(own) == 0:
                 if rule.is_new:
                     self._report.skipped += 1
@@ -132,6 +133,7 @@ class RuleSetMatcher:
             self._report.rows += len(own)
             self._report.feeds += 1
             yield from self._guarded(rule, partial(self._fed, rule, own, until))
+        self._report.prefixes += batches.prefixes_found
 
     def _fed(self, rule: Running, events: EventBatch, until: int) -> Iterator[pa.Table]:
         return rule.opened(self.keyed).feed(events, until)

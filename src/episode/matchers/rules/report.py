@@ -10,7 +10,7 @@ from json import dumps, loads
 class RuleSetReport:
     """conditions: how often one was evaluated, tested: over how many rows in all. rows: those that rules were fed,
     feeds: in so many batches. skipped: how often a rule was not fed, as none of its rows were there. opened: rules with
-    a matcher."""
+    a matcher. prefixes: how often the events of a prefix of several rules were found for all of them."""
 
     rules: int
     events: int = 0
@@ -21,6 +21,7 @@ class RuleSetReport:
     feeds: int = 0
     skipped: int = 0
     opened: int = 0
+    prefixes: int = 0
 
     def fed(self, events: int, conditions: int, tested: int) -> None:
         """A batch came."""
@@ -41,7 +42,7 @@ class RuleSetReport:
         """Of several matchers."""
         total = RuleSetReport(max((one.rules for one in reports), default=0))
         for one in reports:
-            for name in ("events", "batches", "conditions", "tested", "rows", "feeds", "skipped"):
+            for name in ("events", "batches", "conditions", "tested", "rows", "feeds", "skipped", "prefixes"):
                 setattr(total, name, getattr(total, name) + getattr(one, name))
             total.opened = max(total.opened, one.opened)
         return total

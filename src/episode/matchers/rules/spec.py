@@ -47,6 +47,12 @@ class RuleSetSpec:
         return (*dict.fromkeys(group for member in self.members for group in groups_of(member.spec)), RULES)
 
     @property
+    def keeps_dictionaries(self) -> bool:
+        """What `protocol.keeps_dictionaries` asks: conditions on strings are evaluated for distinct values, and most
+        rules are given few rows."""
+        return True
+
+    @property
     def group_bytes(self) -> int:
         """Small shards are matched together up to this size: more than for one pattern, as a feed costs for every
         rule."""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 SHOWN = 12
 """Classes of rows that are listed, those that most rules ask for first."""
-NOT_PREFIXES = "prefixes of sequences: not shared; each rule searches its own rows"
+NO_PREFIXES = "prefixes of sequences: no two rules begin with the same conditions between events"
 
 
 def explain_rules(
@@ -57,8 +57,8 @@ def _group(number: int, group: RuleSetSpec) -> Iterator[str]:
         yield f"    {' AND '.join(sorted(render(part) for part in classes[one]))}: {count} rules"
     if len(most) > SHOWN:
         yield f"    … and {len(most) - SHOWN} more classes of several rules"
-    sparse = sum(one.asked is not None and shared.asked[one.asked].sparse for one in shared.places)
-    required = sum(one.asked is not None and bool(shared.asked[one.asked].required) for one in shared.places)
+    sparse = sum(one.asked is not None and shared.asked[one.asked].demand.sparse for one in shared.places)
+    required = sum(one.asked is not None and bool(shared.asked[one.asked].demand.required) for one in shared.places)
     yield (
         f"  rows of rules: {len(shared.asked)} different choices; {sparse} rules are given only rows that qualify, "
         f"{required} are left out where a row that they need is missing"
@@ -66,7 +66,23 @@ def _group(number: int, group: RuleSetSpec) -> Iterator[str]:
     together = sum(one.shares for one in shared.places)
     if together:
         yield f"  columns in lanes: one copy for {together} rules"
-    yield f"  {NOT_PREFIXES}"
+    yield from (f"  {line}" for line in _prefixes(group))
+
+
+def _prefixes(group: RuleSetSpec) -> Iterator[str]:
+    common = group.shared.prefixes
+    if not common:
+        yield NO_PREFIXES
+        return
+    rules = sum(len(one.rules) for one in common)
+    yield (
+        f"prefixes of sequences: {len(common)} of {rules} rules; the events of each are found once, where the cost "
+        "model says that it pays, in feeds of whole partitions"
+    )
+    for one in common[:SHOWN]:
+        yield f"  {one.prefix.words}: {', '.join(group.members[number].name for number in one.rules)}"
+    if len(common) > SHOWN:
+        yield f"  … and {len(common) - SHOWN} more"
 
 
 def _ordered(order: InputOrder) -> str:
@@ -80,5 +96,5 @@ def _ran(reports: Sequence[RuleSetReport]) -> Iterator[str]:
     yield (
         f"run: {total.events:,} events in {total.batches:,} batches; {total.conditions:,} conditions evaluated, "
         f"{total.tested:,} tests of rows; rules were fed {total.feeds:,} times, {total.rows:,} rows in all, and left "
-        f"out {total.skipped:,} times"
+        f"out {total.skipped:,} times; events of common prefixes were found {total.prefixes:,} times"
     )

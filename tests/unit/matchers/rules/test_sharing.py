@@ -198,3 +198,63 @@ def test_explain_says_what_is_shared() -> None:
     matches = episode.match_all_local(EVENTS, rules, time="ts", key="k", type_column="kind")
     assert matches.counts == {"one": 3, "two": 3, "three": 1}
     assert matches.report.conditions == 3
+
+
+# ---- prefixes ------------------------------------------------------------------------------------------
+
+
+def many_events(kinds: list[str], rows: int = 6_000) -> pa.Table:
+    """Events of a few keys, one for each unit of time, with random kinds and values."""
+    rng = np.random.default_rng(7)
+    return pa.table(
+        {
+            "k": rng.integers(0, 3, rows),
+            "ts": np.arange(rows),
+            "kind": [kinds[at] for at in rng.integers(0, len(kinds), rows)],
+            "v": rng.random(rows),
+        },
+        schema=SCHEMA,
+    )
+
+
+ALIKE = "PATTERN SEQ(view a{0}, search b{0}, pay c) WHERE a{0}.v > b{0}.v + 0.99 AND c.v > 0.{0} WITHIN 1{0}0"
+
+
+def rows_and_prefixes(rules: dict[str, str], events: pa.Table) -> tuple[int, int]:
+    running = LocalRun(one_group(rules))
+    matcher = running.matcher
+    assert isinstance(matcher, RuleSetMatcher)
+    list(matcher.feed(running.events(events), END_OF_TIME))
+    return matcher.report().rows, matcher.report().prefixes
+
+
+def test_events_of_a_selective_prefix_are_found_once() -> None:
+    events = many_events(["view", "search", "pay"])
+    rules = {f"r{at}": ALIKE.format(at) for at in range(1, 8)}
+    alone = sum(rows_and_prefixes({name: text}, events)[0] for name, text in rules.items())
+    together, found = rows_and_prefixes(rules, events)
+    assert found == 1
+    assert together < alone / 2
+
+
+def test_a_prefix_is_not_looked_for_where_that_does_not_pay() -> None:
+    rules = {f"r{at}": ALIKE.format(at) for at in range(1, 8)}
+    rare = many_events(["view", "search"] * 2_000 + ["pay"])  # by their times alone few events can be in a match
+    assert rows_and_prefixes(rules, rare)[1] == 0
+    every = {name: text.replace("+ 0.99", "- 1") for name, text in rules.items()}  # the condition always holds
+    assert rows_and_prefixes(every, many_events(["view", "search", "pay"]))[1] == 0
+
+
+def test_each_rule_shares_the_longest_prefix_that_another_has() -> None:
+    three = "PATTERN SEQ(view a, search b, pay c, {} d) WHERE a.v > b.v AND b.v > c.v WITHIN 9"
+    two = "PATTERN SEQ(view x, search y, {} d) WHERE x.v > y.v WITHIN 20"
+    texts = [three.format("login"), three.format("view"), two.format("login"), two.format("pay"), two.format("fail")]
+    other = "PATTERN SEQ(view x, search y) WHERE x.v > y.v + 1 WITHIN 20"
+    shared = one_group({f"r{at}": text for at, text in enumerate([*texts, other])}).shared
+    assert [sorted(one.rules) for one in shared.prefixes] == [[0, 1], [2, 3, 4]]
+    assert [one.prefix.within for one in shared.prefixes] == [9, 20]
+
+
+def test_without_conditions_between_events_nothing_is_shared() -> None:
+    texts = {f"r{at}": f"PATTERN SEQ(view a, search b, pay c) WHERE c.v > 0.{at} WITHIN 9" for at in range(3)}
+    assert not one_group(texts).shared.prefixes

@@ -1,0 +1,93 @@
+"""Prefixes of sequences that several rules have in common: their events are found once, where that pays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import exp
+
+from episode.kernels.times import EVER
+from episode.matchers.demand import Demand, Prefix, Prefixed
+from episode.matchers.protocol import MatcherSpec
+from episode.matchers.rules.classes import ClassIndex
+
+
+@dataclass(frozen=True)
+class Follower:
+    """The places after the prefix of one rule: the classes of each, by their numbers; and the rule's window."""
+
+    places: tuple[tuple[int, ...], ...]
+    within: int
+
+
+@dataclass(frozen=True)
+class CommonPrefix:
+    """A prefix of several rules, with the longest of their windows. classes: the number of each place's class. rules:
+    by their numbers, what follows the prefix in each."""
+
+    prefix: Prefix
+    classes: tuple[int, ...]
+    rules: Mapping[int, Follower]
+
+    def reached(self, counts: Mapping[int, int], windows_of: float) -> float:
+        """So many rules would look at all events of the prefix: where what follows it is rare, a rule looks at few of
+        them anyway. counts: of the events of classes. windows_of: all partitions' time together."""
+        total = 0.0
+        for follower in self.rules.values():
+            share, windows = 1.0, max(1.0, windows_of / follower.within)
+            for place in follower.places:
+                share *= 1.0 - exp(-sum(counts[one] for one in place) / windows)
+            total += share
+        return total
+
+
+@dataclass(frozen=True)
+class Beginning:
+    """Which of the common prefixes a demand begins with, and the demand's class of each of its places."""
+
+    common: int
+    at: tuple[int, ...]
+
+
+def common_prefixes(
+    specs: Sequence[MatcherSpec], index: ClassIndex, demands: Sequence[Demand | None]
+) -> tuple[tuple[CommonPrefix, ...], list[Beginning | None]]:
+    """The prefixes that several rules have, and each rule's own: the longest that is shared with another rule."""
+    offered = [_offered(spec, demand) for spec, demand in zip(specs, demands, strict=True)]
+    numbered = iter(index.numbered)
+    classes = [None if demand is None else next(numbered) for demand in demands]
+    found: list[CommonPrefix] = []
+    beginnings: list[Beginning | None] = [None] * len(specs)
+    for length in sorted({len(one.at) for own in offered for one in own}, reverse=True):
+        by_same: dict[object, dict[int, Prefix]] = {}
+        for rule, own in enumerate(offered):
+            for one in own:
+                if len(one.at) == length and beginnings[rule] is None:
+                    by_same.setdefault(one.same, {})[rule] = one
+        for rules in by_same.values():
+            if len(rules) < 2:
+                continue
+            longest = max(rules.values(), key=lambda one: one.within)
+            followers = {}
+            for rule, one in rules.items():
+                demand, own_classes = demands[rule], classes[rule]
+                assert demand is not None
+                assert own_classes is not None
+                followers[rule] = _follower(demand, own_classes, length)
+                beginnings[rule] = Beginning(len(found), one.at)
+                first = tuple(own_classes[at] for at in one.at)
+            found.append(CommonPrefix(longest, first, followers))
+    return tuple(found), beginnings
+
+
+def _offered(spec: MatcherSpec, demand: Demand | None) -> tuple[Prefix, ...]:
+    """The prefixes of a rule that is given single rows only."""
+    if demand is None or not demand.sparse or not demand.chain or not isinstance(spec, Prefixed):
+        return ()
+    return spec.prefixes
+
+
+def _follower(demand: Demand, classes: tuple[int, ...], length: int) -> Follower:
+    after = demand.chain[length:]
+    places = tuple(tuple(classes[at] for at in range(len(classes)) if mask >> at & 1) for mask in after)
+    return Follower(places, max(1, demand.within) if demand.within < EVER else EVER)
