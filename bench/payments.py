@@ -77,6 +77,20 @@ def rules(count: int) -> dict[str, str]:
     return found
 
 
+def rules_that_begin_alike(count: int, rare: bool = False) -> dict[str, str]:
+    """Sequences with the same first two events and condition between them. rare: what comes after is."""
+    found: dict[str, str] = {}
+    for number in range(count):
+        rng = np.random.default_rng([SEED, number])
+        third = rng.choice(RARE) if rare else rng.choice(["view", "login", "card_payment"])
+        found[f"alike_{number:03}"] = (
+            f"PATTERN SEQ(view first, search second, {third} third) WHERE first.amount > 100 * second.amount AND "
+            f"third.amount > {_over(rng, 50, 200)} WITHIN {int(rng.choice([10, 15, 20]))} minutes "
+            "RETURN first.amount AS most, third.amount AS amount"
+        )
+    return found
+
+
 def _over(rng: np.random.Generator, least: int, most: int) -> int:
     """A threshold, one of not too many."""
     return int(rng.integers(least // 50, most // 50)) * 50

@@ -4,18 +4,28 @@
 2. Separate queries, one after the other in the same session: some of the 100 rules, each over the whole table; the time
    of all of them is extrapolated from these, and measured whole on a smaller table.
 3. On a small table every rule gives what it gives alone.
-All in one Spark session on two cores.
+4. Rules whose sequences begin alike, in process: the events of the common prefix found once, against each rule by
+   itself; where that pays, and where the cost model should leave it.
+1 to 3 in one Spark session on two cores.
 """
 
 from __future__ import annotations
 
 import argparse
+import statistics
 from pathlib import Path
+from time import process_time
 from typing import Any
+from unittest.mock import patch
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
 
 import episode
 from bench.harness import Report, Taken, local_session, say, seconds_of, verdict
-from bench.payments import GIVEN, payments, rules
+from bench.payments import GIVEN, payments, rules, rules_that_begin_alike
+from episode.matchers.events.prefixes import EventPrefix
 
 ROWS, ACCOUNTS_PER_ROW = 20_000_000, 1_000
 COUNTS = (1, 10, 100, 500)
@@ -25,6 +35,8 @@ ALONE = 10
 """Rules that are also run alone over the whole table, of every shape."""
 SMALL = 20
 """The smaller table has so many times fewer rows."""
+ALIKE, ALIKE_ROWS, ALIKE_RUNS = 20, 1_000_000, 3
+"""Rules that begin alike, and events of whole accounts that they are run over, in process."""
 PACKAGES = ("pyspark", "pyarrow", "numpy", "numba")
 
 
@@ -53,8 +65,11 @@ def main() -> None:
     small_together, _ = seconds_of(lambda: _together(spark, small, 100))
     small_apart = _alone(spark, small, rules(100))
     matches = _counted(spark, path, 100)
+    alike = _alike(path, arguments.rows)
     plan = episode.match_all(str(path), rules(100), spark=spark, **GIVEN).explain()
-    _report(arguments, together, ones, (small_rows, small_together, sum(small_apart.wall)), checked, matches, plan)
+    _report(
+        arguments, together, ones, (small_rows, small_together, sum(small_apart.wall)), checked, matches, alike, plan
+    )  # fmt: skip
     spark.stop()
 
 
@@ -123,6 +138,36 @@ def _counted(spark: Any, path: Path, count: int) -> int:
     return episode.match_all(str(path), rules(count), spark=spark, **GIVEN).frame.count()
 
 
+def _alike(path: Path, rows: int) -> list[tuple[str, str, str, str, str]]:
+    """How long rules that begin alike take: as the cost model says, always and never with a shared prefix."""
+    accounts = max(1, rows // ACCOUNTS_PER_ROW * ALIKE_ROWS // rows)
+    table = ds.dataset(path).to_table(filter=pc.field("account") < accounts)
+    lines = []
+    for words, rare in (("frequent", False), ("rare", True)):
+        chosen = rules_that_begin_alike(ALIKE, rare)
+        ways = {
+            "as the cost model says": EventPrefix.gain,
+            "found once": lambda *_: 1.0,
+            "each by itself": lambda *_: -1.0,
+        }
+        taken, counts = {}, set()
+        for way, gain in ways.items():
+            with patch.object(EventPrefix, "gain", gain):
+                seconds = [_in_process(table, chosen) for _ in range(ALIKE_RUNS + 1)][1:]
+            taken[way] = statistics.median(one for one, _ in seconds)
+            counts |= {matches for _, matches in seconds}
+            say(f"{words} thirds, {way}: {taken[way]:.2f} s")
+        (matches,) = counts  # the same in every way
+        lines.append((words, *(f"{taken[way]:.2f} s" for way in ways), f"{matches:,}"))
+    return lines
+
+
+def _in_process(table: pa.Table, chosen: dict[str, str]) -> tuple[float, int]:
+    begin = process_time()
+    found = episode.match_all_local(table, chosen, **GIVEN)
+    return process_time() - begin, sum(found.counts.values())
+
+
 def _report(
     arguments: argparse.Namespace,
     together: dict[int, Taken],
@@ -130,6 +175,7 @@ def _report(
     small: tuple[int, float, float],
     checked: int,
     matches: int,
+    alike: list[tuple[str, str, str, str, str]],
     plan: str,
 ) -> None:
     one = together[1].median
@@ -170,6 +216,15 @@ def _report(
         f"Measured, on {small_rows:,} rows: 100 separate queries take {small_apart:.1f} s, together "
         f"{small_together:.1f} s ({small_apart / small_together:.1f} times).",
     )
+    page.heading("Rules that begin alike")
+    page.text(
+        f"{ALIKE} rules `SEQ(view, search, third)` with `first.amount > 100 * second.amount`, other thirds, "
+        f"thresholds and windows of 10 to 20 minutes, over the events of some accounts, about {ALIKE_ROWS:,}, in "
+        f"process, seconds of one core, medians of {ALIKE_RUNS} runs. *Found once*: the events of the common prefix, for "
+        "all rules; *each by itself*: not shared. Frequent thirds: views, logins and card payments; rare ones: failed "
+        "logins, blocked cards and the like.",
+    )
+    page.table(["thirds", "as the cost model says", "found once", "each by itself", "matches"], alike)
     page.heading("What is shared")
     shown = [line for line in plan.splitlines() if not line.startswith("    ") or line.startswith("      (")]
     head = plan.splitlines()[: next((at for at, line in enumerate(plan.splitlines()) if line.startswith("  rule ")), 0)]

@@ -54,7 +54,7 @@ from episode.sizing.simulation import Cluster, Faults, Load, simulate_live, simu
 from episode.sizing.streams import live_tasks, micro_batch_work, micro_batches
 
 CALIBRATION_SIZES, SAMPLE_ROWS = (2_500_000, 10_000_000), 1_250_000
-SIZES, RUNS = (5_000_000, 10_000_000, 20_000_000, 40_000_000), (3, 3, 2, 1)
+SIZES, RUNS = (5_000_000, 10_000_000, 20_000_000, 40_000_000), (3, 3, 3, 3)
 MICRO_SIZES = (200_000, 2_000_000)
 WITHIN, QUIET = 0.20, 1.0
 HOLD = """\
@@ -199,10 +199,10 @@ def fitted(own: Found, two: dict[str, Any], one: dict[str, Any], sizes: list[int
     transport = min(transport, rest / none.envelope_bytes)
     alone_clock, alone_cores = line_of(one, sizes, 0), line_of(one, sizes, 1)
     least = two[f"none|{sizes[0]}"][1]
-    further = sizes[0] - FEW_ROWS
+    further = sizes[1] - FEW_ROWS
     of_spark = NANO / slower / (many.matches * further)
     more = (many.match - none.match) * further / NANO * slower
-    grown = {what: two[f"{what}|{sizes[0]}"][1] - two[f"{what}|{FEW_ROWS}"][1] for what in ("none", "many", "written")}
+    grown = {what: two[f"{what}|{sizes[1]}"][1] - two[f"{what}|{FEW_ROWS}"][1] for what in ("none", "many", "written")}
     task = (two[f"tasks|{MANY_TASKS}"][0] - two[f"tasks|{FEW_TASKS}"][0]) / (MANY_TASKS - FEW_TASKS) * 2
     jvm = (two["through"][1] - least) / sizes[0] * NANO / slower
     dispatch = 0.0005
