@@ -220,7 +220,7 @@ def _report(
     page.text(
         f"{ALIKE} rules `SEQ(view, search, third)` with `first.amount > 100 * second.amount`, other thirds, "
         f"thresholds and windows of 10 to 20 minutes, over the events of some accounts, about {ALIKE_ROWS:,}, in "
-        f"process, seconds of one core, medians of {ALIKE_RUNS} runs. *Found once*: the events of the common prefix, for "
+        f"process, seconds of one core, medians of {ALIKE_RUNS} runs. *Found once*: events of the common prefix, for "
         "all rules; *each by itself*: not shared. Frequent thirds: views, logins and card payments; rare ones: failed "
         "logins, blocked cards and the like.",
     )
