@@ -1,7 +1,7 @@
 """Arrow columns as NumPy arrays: one chunk, raw values, validity masks, gathering rows.
 
 String columns may be dictionary-encoded on their way to a matcher (as Parquet stores them): their codes are hashed,
-grouped and gathered in place of the strings. `plain` ends that; matchers see plain strings.
+grouped and gathered in place of the strings. `plain` ends that; most matchers see plain strings.
 """
 
 from __future__ import annotations
@@ -108,11 +108,14 @@ def concat(tables: list[pa.Table]) -> pa.Table:
     return pa.concat_tables(tables).unify_dictionaries()
 
 
-def plain(table: pa.Table) -> pa.Table:
-    """The table without dictionaries."""
+def plain(table: pa.Table, only_with_nulls: bool = False) -> pa.Table:
+    """The table without dictionaries. only_with_nulls: without those that have a null among their values."""
     for i, field in enumerate(table.schema):
-        if pa.types.is_dictionary(field.type):
-            table = table.set_column(i, field.with_type(field.type.value_type), _decoded(table.column(i)))
+        if not pa.types.is_dictionary(field.type):
+            continue
+        column = table.column(i)
+        if not only_with_nulls or any(chunk.dictionary.null_count for chunk in column.chunks):
+            table = table.set_column(i, field.with_type(field.type.value_type), _decoded(column))
     return table
 
 

@@ -136,7 +136,7 @@ def events_of(
     stacked = _stack(rows, table.num_rows)
     keys = coder.encode(table)
     if partition.is_ordered(keys.local, stacked):
-        return EventBatch(one_chunk_each(table if dictionaries else plain(table)), keys.code[keys.local], time)
+        return EventBatch(one_chunk_each(plain(table, only_with_nulls=dictionaries)), keys.code[keys.local], time)
     order, starts, disordered = partition.group_and_check(keys.local, keys.count, stacked)
     partition.order_within(order, starts, disordered, stacked)
     ordered = take(table, order)
@@ -144,7 +144,7 @@ def events_of(
         time = order_image(ordered, input_order.order[0]).values
     else:
         time = time.take(order)
-    return EventBatch(ordered if dictionaries else plain(ordered), np.repeat(keys.code, np.diff(starts)), time)
+    return EventBatch(plain(ordered, only_with_nulls=dictionaries), np.repeat(keys.code, np.diff(starts)), time)
 
 
 def _stack(rows: list[np.ndarray], n: int) -> np.ndarray:

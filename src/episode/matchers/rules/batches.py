@@ -13,6 +13,7 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
+from episode.errors import EpisodeDataError
 from episode.kernels import chains
 from episode.kernels import row_classes as kernel
 from episode.matchers.columns import plain, take
@@ -167,15 +168,18 @@ class RuleBatches:
         rows, bits = self._joined(dict(enumerate(of_place)), np.uint64(0))
         prefix, time = common.prefix, self.events.time
         span = int(time.max()) - int(time.min()) + 1
-        together = float(span) * (len(self.events.bounds) - 1)
-        windows = max(1.0, together / min(prefix.within, span))
+        partitions = len(self.events.bounds) - 1
+        windows = partitions * span / min(max(1, prefix.within), span)
         counts = [len(one) for one in of_place if one is not None]
-        rules = common.reached(self.classes.counts, together)
+        rules = common.reached(self.classes.counts, partitions, span)
         few = int(self.events.bounds[np.searchsorted(self.events.bounds, rows[: SAMPLE_ROWS + 1][-1], side="right")])
         sample = int(np.searchsorted(rows, few))
-        if prefix.gain(self._part(prefix.columns, rows[:sample], bits[:sample]), counts, windows, rules) <= 0:
+        try:
+            if prefix.gain(self._part(prefix.columns, rows[:sample], bits[:sample]), counts, windows, rules) <= 0:
+                return None
+            left = prefix.left(self._part(prefix.columns, rows, bits))
+        except EpisodeDataError:  # of events that no rule may look at: then each looks at its own
             return None
-        left = prefix.left(self._part(prefix.columns, rows, bits))
         self.prefixes_found += 1
         return [rows[left & np.uint64(1 << place) != 0] for place in range(len(common.classes))]
 

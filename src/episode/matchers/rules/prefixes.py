@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import exp
 
-from episode.kernels.times import EVER
 from episode.matchers.demand import Demand, Prefix, Prefixed
 from episode.matchers.protocol import MatcherSpec
 from episode.matchers.rules.classes import ClassIndex
@@ -29,12 +28,13 @@ class CommonPrefix:
     classes: tuple[int, ...]
     rules: Mapping[int, Follower]
 
-    def reached(self, counts: Mapping[int, int], windows_of: float) -> float:
+    def reached(self, counts: Mapping[int, int], partitions: int, span: int) -> float:
         """So many rules would look at all events of the prefix: where what follows it is rare, a rule looks at few of
-        them anyway. counts: of the events of classes. windows_of: all partitions' time together."""
+        them anyway. counts: of the events of classes. span: the time that all events take."""
         total = 0.0
         for follower in self.rules.values():
-            share, windows = 1.0, max(1.0, windows_of / follower.within)
+            windows = partitions * span / min(follower.within, span)
+            share = 1.0
             for place in follower.places:
                 share *= 1.0 - exp(-sum(counts[one] for one in place) / windows)
             total += share
@@ -90,4 +90,4 @@ def _offered(spec: MatcherSpec, demand: Demand | None) -> tuple[Prefix, ...]:
 def _follower(demand: Demand, classes: tuple[int, ...], length: int) -> Follower:
     after = demand.chain[length:]
     places = tuple(tuple(classes[at] for at in range(len(classes)) if mask >> at & 1) for mask in after)
-    return Follower(places, max(1, demand.within) if demand.within < EVER else EVER)
+    return Follower(places, max(1, demand.within))

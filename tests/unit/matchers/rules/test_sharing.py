@@ -258,3 +258,13 @@ def test_each_rule_shares_the_longest_prefix_that_another_has() -> None:
 def test_without_conditions_between_events_nothing_is_shared() -> None:
     texts = {f"r{at}": f"PATTERN SEQ(view a, search b, pay c) WHERE c.v > 0.{at} WITHIN 9" for at in range(3)}
     assert not one_group(texts).shared.prefixes
+
+
+def test_a_null_in_a_dictionary_is_null() -> None:
+    kind = pa.DictionaryArray.from_arrays(pa.array([0, 1, None, 2], pa.int32()), pa.array(["login", None, "pay"]))
+    events = pa.table({"k": [1, 1, 1, 1], "ts": [1, 2, 3, 4], "kind": kind, "v": [1.0, 2.0, 3.0, 4.0]})
+    define = "DEFINE A AS kind = 'login', B AS kind IS NULL, C AS kind = 'pay'"
+    text = f"MATCH_RECOGNIZE (PARTITION BY k ORDER BY ts MEASURES count(*) AS n PATTERN (A B{{2}} C) {define})"
+    running = LocalRun(one_group({"r": text}))
+    (found,) = running.matcher.feed(running.events(events), END_OF_TIME)
+    assert found.num_rows == 1
