@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, event, given, settings
+from hypothesis import HealthCheck, assume, event, given, settings
 from hypothesis import strategies as st
 
 from episode.errors import EpisodeDataError
@@ -20,7 +20,8 @@ from episode.matchers.running import run
 from episode.matchers.slice_sections import sections_of
 from episode.matchers.slicing import SUMMARY, Entry, Overlap, SliceBounds, bounds_between, fed_rows
 from tests.property.test_row_pattern_laws import canonical
-from tests.property.test_row_pattern_slices import chained_clauses, longer_table, sliceable, some_cuts
+from tests.property.test_row_pattern_slices import ORDERED, chained_clauses, longer_table, sliceable, some_cuts
+from tests.reference.generate import clauses, tables
 from tests.support.rows import table_in
 
 SETTINGS = settings(deadline=None, suppress_health_check=list(HealthCheck), max_examples=100)
@@ -93,19 +94,33 @@ def in_sections(spec: RowPatternSpec, table: pa.Table, cuts: list[int], overlap:
     return found
 
 
-@SETTINGS
-@given(chained_clauses(), st.integers(0, 2**16), st.integers(0, 120), st.integers(100, 900), st.data())
-def test_sections_do_not_matter(text: str, seed: int, size: int, budget: int, data: st.DataObject) -> None:
-    spec, slicing = sliceable(text)
-    if not slicing.chained:
-        return
-    table = table_in(spec, longer_table(seed, size))
-    cuts = data.draw(st.sampled_from([[], [30], None]))
-    cuts = some_cuts(data, spec, table) if cuts is None else cuts
+def check(spec: RowPatternSpec, table: pa.Table, cuts: list[int], overlap: Overlap, budget: int) -> None:
+    """The matches are those of one run; where that is an error, there is one."""
     try:
         whole = canonical(run(spec, table).to_pylist())
     except EpisodeDataError:
         with pytest.raises(EpisodeDataError):
-            in_sections(spec, table, cuts, slicing.overlap, budget)
+            in_sections(spec, table, cuts, overlap, budget)
         return
-    assert canonical(in_sections(spec, table, cuts, slicing.overlap, budget)) == whole
+    assert canonical(in_sections(spec, table, cuts, overlap, budget)) == whole
+
+
+@SETTINGS
+@given(chained_clauses(), st.integers(0, 2**16), st.integers(0, 120), st.integers(100, 900), st.data())
+def test_sections_do_not_matter(text: str, seed: int, size: int, budget: int, data: st.DataObject) -> None:
+    spec, slicing = sliceable(text)
+    assume(slicing.chained)
+    table = table_in(spec, longer_table(seed, size))
+    cuts = data.draw(st.sampled_from([[], [30], None]))
+    check(spec, table, some_cuts(data, spec, table) if cuts is None else cuts, slicing.overlap, budget)
+
+
+@SETTINGS
+@given(clauses(given=ORDERED), tables(max_rows=14), st.integers(20, 200), st.data())
+def test_sections_of_any_order(text: str, rows: list[dict[str, Any]], budget: int, data: st.DataObject) -> None:
+    """Descending times, and rows without one."""
+    spec, slicing = sliceable(text)
+    assume(slicing.chained)
+    table = table_in(spec, rows)
+    cuts = data.draw(st.sampled_from([[], None]))
+    check(spec, table, some_cuts(data, spec, table) if cuts is None else cuts, slicing.overlap, budget)
