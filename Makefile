@@ -77,7 +77,7 @@ test-s3: setup  ## direct scans from an S3 server of its own (needs Maven; takes
 bench-rows: setup  ## 20 million ticks against plain Spark
 	$(RUN) $(BIN)/python -m bench.rows
 
-bench-slices: setup  ## one key of 20 million ticks, and a key with half of all: slices of time against one task
+bench-slices: setup  ## one key of 20 million ticks, and a key with half of all: slices of time against one task, in time and memory
 	$(RUN) $(BIN)/python -m bench.slices
 
 bench-rules: setup  ## 1 to 500 rules over 20 million events, together and as separate queries

@@ -9,7 +9,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
@@ -102,12 +102,12 @@ def say(text: str) -> None:
 # ---- Spark -----------------------------------------------------------------------------------------
 
 
-def local_session(cores: int = 2):
+def local_session(cores: int = 2, settings: Mapping[str, str] | None = None):
     """A session on this machine with Spark's own defaults, but for the memory, which is ample for its sort."""
     from episode.spark import session
 
-    settings = {"spark.driver.memory": "8g", "spark.sql.session.timeZone": "UTC"}
-    return session.local_session("episode bench", settings, cores)
+    own = {"spark.driver.memory": "8g", "spark.sql.session.timeZone": "UTC"}
+    return session.local_session("episode bench", own | dict(settings or {}), cores)
 
 
 # ---- reporting -------------------------------------------------------------------------------------

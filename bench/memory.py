@@ -16,11 +16,13 @@ class WorkerMemory:
 
     together: the greatest sum of resident memory over all workers at one time, in bytes.
     largest: the greatest resident memory of a single worker (the system's own high-water mark).
+    largest_own: the same without mapped files (libraries, spilled rows), as far as it was seen.
     """
 
     def __init__(self) -> None:
         self.together = 0
         self.largest = 0
+        self.largest_own = 0
         self.workers = 0
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
@@ -36,8 +38,9 @@ class WorkerMemory:
     def _watch(self) -> None:
         while not self._stop.wait(PAUSE):
             sizes = [_memory_of(process) for process in _python_workers(os.getpid())]
-            self.together = max(self.together, sum(now for now, _ in sizes))
-            self.largest = max(self.largest, max((peak for _, peak in sizes), default=0))
+            self.together = max(self.together, sum(now for now, _, _ in sizes))
+            self.largest = max(self.largest, max((peak for _, peak, _ in sizes), default=0))
+            self.largest_own = max(self.largest_own, max((own for _, _, own in sizes), default=0))
             self.workers = max(self.workers, len(sizes))
 
 
@@ -48,16 +51,17 @@ def _python_workers(root: int) -> list[int]:
 
 
 def _is_daemon(process: int) -> bool:
+    """Is it the daemon, or one of the workers that it has forked? Java, and what it forks, names the daemon, too."""
     try:
-        command = Path(f"/proc/{process}/cmdline").read_bytes()
-        return b"pyspark.daemon" in command or b"episode.spark.daemon" in command
+        command = Path(f"/proc/{process}/cmdline").read_bytes().split(b"\0")
     except OSError:
         return False
+    return command[1:2] == [b"-m"] and command[2:3] in ([b"pyspark.daemon"], [b"episode.spark.daemon"])
 
 
-def _memory_of(process: int) -> tuple[int, int]:
-    """Resident bytes now, and at the most."""
-    found = {"VmRSS": 0, "VmHWM": 0}
+def _memory_of(process: int) -> tuple[int, int, int]:
+    """Resident bytes now, and at the most; and those now that are of no file."""
+    found = {"VmRSS": 0, "VmHWM": 0, "RssAnon": 0}
     try:
         for line in Path(f"/proc/{process}/status").read_text().splitlines():
             name = line.split(":", 1)[0]
@@ -65,4 +69,4 @@ def _memory_of(process: int) -> tuple[int, int]:
                 found[name] = int(line.split()[1]) * 1024
     except OSError:
         pass
-    return found["VmRSS"], found["VmHWM"]
+    return found["VmRSS"], found["VmHWM"], found["RssAnon"]

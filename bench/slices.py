@@ -4,6 +4,7 @@
    AFTER MATCH SKIP TO NEXT ROW (slices do not depend on each other) and SKIP PAST LAST ROW (a chain over all slices).
 2. 1,000 keys of which one has half of all ticks, against 1,000 even keys.
 All in one Spark session on two cores, in turns. Results with and without slices are compared row by row.
+3. The memory of tasks, with keys of 5, 10 and 20 million ticks (`bench/slice_memory.py`), on a page of its own.
 """
 
 from __future__ import annotations
@@ -11,10 +12,12 @@ from __future__ import annotations
 import argparse
 import shutil
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import episode
+from bench import slice_memory
 from bench.data_sets import DATA
 from bench.harness import Report, Taken, local_session, say, side_by_side, verdict
 from bench.queries import TICK
@@ -24,13 +27,27 @@ from episode import Options
 ROWS, KEYS, RUNS = 20_000_000, 1_000, 3
 AT_LEAST_TIMES, AT_MOST_MORE, AT_MOST_OF_EVEN = 1.7, 0.15, 1.3
 NEXT_ROW, PAST_LAST_ROW = "SKIP TO NEXT ROW", "SKIP PAST LAST ROW"
-WITHIN = "1 MINUTE"
+WITHIN, WITHIN_SECONDS = "1 MINUTE", 60.0
 PACKAGES = ("pyspark", "pyarrow", "numpy", "numba")
 COLUMNS = "symbol, init_price, max_price"
 
 
 def main() -> None:
     arguments = _arguments()
+    if arguments.part != "memory":
+        _times(arguments)
+    if arguments.part != "times":
+        _memory(arguments)
+
+
+def _memory(arguments: argparse.Namespace) -> None:
+    sizes = sorted(arguments.memory_rows)
+    skips = (NEXT_ROW, PAST_LAST_ROW)
+    idle, runs = slice_memory.measure(sizes, skips, partial(_query, keyed=False), _fingerprint, _out("memory"))
+    slice_memory.report(f"{arguments.name}-memory", sizes, skips, idle, runs, WITHIN_SECONDS)
+
+
+def _times(arguments: argparse.Namespace) -> None:
     spark = local_session()
     sets = {
         "one": ticks(arguments.rows, 1),
@@ -76,7 +93,9 @@ def main() -> None:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--part", choices=("times", "memory", "all"), default="all")
     parser.add_argument("--rows", type=int, default=ROWS)
+    parser.add_argument("--memory-rows", type=int, nargs="+", default=slice_memory.ROWS, help="of the memory part")
     parser.add_argument("--keys", type=int, default=KEYS)
     parser.add_argument("--runs", type=int, default=RUNS)
     parser.add_argument("--slices", type=int, help="of a large key (default: chosen by a sample)")

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 import episode
 from episode import EpisodeAnalysisError, EpisodeUnsupportedError, Options
 from episode.plan.run_options import RunOptions
-from episode.spark import sketch, slices
+from episode.spark import batch, sketch, slices
 from episode.store.catalog import Catalog
 from episode.store.stream import open_store
 
@@ -115,6 +115,35 @@ def test_more_slices_than_cores_and_shards(spark: SparkSession, path: str) -> No
     for name in ("of keys", "past the last row"):
         found = query(spark, ROW_QUERIES[name], path, OFF)
         assert query(spark, ROW_QUERIES[name], path, Options(slices=23, shards=3)) == found
+
+
+@pytest.mark.parametrize("name", ROW_QUERIES)
+def test_slices_that_are_larger_than_their_memory(
+    spark: SparkSession, path: str, in_order: str, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A number of slices is taken at its word: tasks spill, and cut slices of a chain further by themselves."""
+    monkeypatch.setattr(batch, "_LEAST_BUDGET", 1)
+    text, small = ROW_QUERIES[name], Options(slices=3, shard_bytes=1_500)
+    chained = "NEXT ROW" not in text or "MATCH_NUMBER" in text
+    for table in (path, in_order):
+        plan = explained(spark, text, table, small)
+        assert "in 3 slices of time" in plan
+        assert f"it is spilled, and {'cut further by its task' if chained else 'matched piece by piece'}" in plan
+        assert query(spark, text, table, small) == query(spark, text, table, OFF)
+    assert "memory:" not in explained(spark, text, path, Options(slices=3))
+
+
+def test_a_small_memory_asks_for_more_slices(spark: SparkSession, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from episode.matchers import slice_choice
+
+    monkeypatch.setattr(batch, "_LEAST_BUDGET", 1)
+    monkeypatch.setattr(slices, "LEAST_BYTES", 1)
+    monkeypatch.setattr(slice_choice, "LEAST_SAMPLED", 1)
+    text = clause("PAST LAST ROW", measures=NUMBERED, keyed=False, within="WITHIN 4")
+    assert "slices: none" in explained(spark, text, path)
+    assert "memory:" not in (plan := explained(spark, text, path, Options(shard_bytes=8_000)))
+    assert "all rows in 6 slices" in plan, "twice 1,200 rows of 20 bytes, by 8,000"
+    assert query(spark, text, path, Options(shard_bytes=8_000)) == query(spark, text, path, OFF)
 
 
 EVENTS = """PATTERN SEQ(T a, T b, T c) WHERE a.v < b.v AND b.v > c.v AND a.v = 1 WITHIN 6

@@ -15,11 +15,11 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from episode.matchers.columns import concat, plain
+from episode.matchers.columns import concat
 from episode.matchers.keys import KeyCoder
 from episode.matchers.ordering import events_of, has_lasting_image, times_of
 from episode.matchers.protocol import END_OF_TIME, MatcherSpec, keeps_dictionaries
-from episode.matchers.spill import SortedRun, Spool, cuts_of, rechunk, split_by_key
+from episode.matchers.spill import SortedRun, Spool, cuts_of, drained, gathered, rechunk, split_by_key
 
 DEFAULT_BUDGET = 256 * 2**20
 """Bytes of events that a shard may hold at once; while they are ordered a worker takes about four times as many."""
@@ -40,27 +40,12 @@ def run_shard(
 ) -> Iterator[pa.RecordBatch]:
     """The matches in the rows of one shard, whose tables come in order of arrival."""
     source = iter(tables)
-    held: list[pa.Table] = []
-    size = 0
-    for table in source:
-        held.append(table)
-        size += table.nbytes
-        if size > budget_bytes:
-            break
-    else:
+    held, whole = gathered(source, budget_bytes)
+    if whole:
         yield from _run_whole(spec, held)
         return
     with tempfile.TemporaryDirectory(prefix="episode-", dir=spill_directory) as directory:
-        yield from _run_large(spec, _drain(held, source), budget_bytes, Path(directory), salt=1)
-
-
-def _drain(held: list[pa.Table], rest: Iterator[pa.Table]) -> Iterator[pa.Table]:
-    """The tables in hand, let go one by one, then the rest; dictionaries differ from file to file, so without them."""
-    held.reverse()
-    while held:
-        yield plain(held.pop())
-    for table in rest:
-        yield plain(table)
+        yield from _run_large(spec, drained(held, source), budget_bytes, Path(directory), salt=1)
 
 
 def _run_whole(spec: MatcherSpec, tables: list[pa.Table]) -> Iterator[pa.RecordBatch]:
@@ -113,7 +98,7 @@ def _run_in_pieces(
     first = next(chunks, None)
     if first is None:
         return
-    chunks = _drain([first], chunks)
+    chunks = drained([first], chunks)
     if not has_lasting_image(first.schema.field(order[0].column).type):
         yield from _run_whole(spec, list(chunks))
         return

@@ -5,6 +5,7 @@ How good the sample is matters to how evenly the work is shared out, never to th
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -55,11 +56,13 @@ class Sketch:
 @dataclass(frozen=True)
 class Room:
     """What slices are for. tasks: among which the keys are shared out. bytes: of all events (None: not known). wanted:
-    how many slices a key is to have (None: as many as are of use)."""
+    how many slices a key is to have (None: as many as are of use). budget: bytes of events that a task holds at once
+    (None: as many as it likes)."""
 
     tasks: int
     bytes: int | None
     wanted: int | None = None
+    budget: int | None = None
 
 
 @dataclass(frozen=True)
@@ -96,15 +99,19 @@ def choose(sketch: Sketch, overlap: Overlap, room: Room) -> Choice:
 
 
 def _counts(shares: np.ndarray, room: Room) -> list[int]:
-    """How many slices the large keys get by their shares: one or two for every task, so that all have the same work."""
+    """How many slices the large keys get by their shares: one or two for every task, so that all have the same work;
+    more where twice a slice would not fit the memory of a task, as shards are planned, too."""
     if room.wanted is not None:
         return [min(room.wanted, _MOST_SLICES)] * len(shares)
     total = min(_MOST_SLICES, room.tasks * max(1, round(2 * float(shares.sum()))))
     counts = [max(1, int(share / shares.sum() * total)) for share in shares]
     counts[int(np.argmax(shares))] += max(0, total - sum(counts))
     if room.bytes is not None:
-        counts = [min(n, int(share * room.bytes) // LEAST_SLICE_BYTES) for n, share in zip(counts, shares, strict=True)]
-    return counts
+        sizes = [int(share * room.bytes) for share in shares]
+        counts = [min(count, size // LEAST_SLICE_BYTES) for count, size in zip(counts, sizes, strict=True)]
+        if room.budget is not None:
+            counts = [max(count, -(-2 * size // room.budget)) for count, size in zip(counts, sizes, strict=True)]
+    return [min(count, _MOST_SLICES) for count in counts]
 
 
 def _cuts(times: np.ndarray, weights: np.ndarray, count: int, overlap: Overlap, spare: bool) -> tuple[int, ...]:
@@ -128,6 +135,16 @@ def _cuts(times: np.ndarray, weights: np.ndarray, count: int, overlap: Overlap, 
         if cut - before >= apart and (not spare or last - cut >= apart):
             cuts.append(cut)
     return tuple(cuts)
+
+
+def largest_slice(sketch: Sketch, keys: Iterable[SlicedKey]) -> int:
+    """About how many rows the largest slice has, without its overlap."""
+    rows = [0]
+    for key in keys:
+        own = sketch.hashes == np.uint64(key.hash)
+        parts = np.searchsorted(key.cuts, sketch.times[own], side="right")
+        rows.append(int(np.bincount(parts, sketch.weights[own]).max(initial=0)))
+    return max(rows)
 
 
 def _name(keys: pa.Table, row: int) -> str:

@@ -10,7 +10,7 @@ Where matches depend on the matches before them (a chain), slices are matched in
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, runtime_checkable
 
@@ -113,6 +113,16 @@ class SlicePart(NamedTuple):
     blob: bytes
 
 
+@dataclass(frozen=True)
+class Entry:
+    """Where the chain of a key comes into a slice: at a place (rows are counted from the first that it owns; it may lie
+    beyond its end), after so many matches; cover: the place after all of them."""
+
+    place: int = 0
+    number: int = 0
+    cover: int = 0
+
+
 @runtime_checkable
 class Chained(Sliceable, Protocol):
     """A MatcherSpec whose matches depend on the matches before them, in slices of time.
@@ -124,13 +134,15 @@ class Chained(Sliceable, Protocol):
         """A slice with its overlap, matched as if the matches before it left off where it begins."""
         ...
 
-    def second_pass(
-        self, parts: Iterable[SlicePart], number: int, summaries: Mapping[int, bytes]
-    ) -> Iterator[pa.RecordBatch]:
-        """The matches that a slice owns.
+    def passed(self, entry: Entry, summary: bytes) -> Entry:
+        """Where the chain comes into the next slice, by the blob of kind SUMMARY of the one that it enters. Slices
+        without rows have none, and are left out."""
+        ...
 
-        parts: all that the first pass made of it, in any order. number: which slice it is. summaries: the blobs of kind
-        SUMMARY of all slices of the key, by number of slice; slices without rows have none.
+    def second_pass(self, parts: Iterable[SlicePart], entry: Entry) -> Iterator[pa.RecordBatch]:
+        """The matches that a slice owns, which the chain enters there.
+
+        parts: all that the first pass made of it, the SUMMARY first, the others in any order.
         """
         ...
 
@@ -236,9 +248,10 @@ def run_sliced(spec: SliceableSpec, table: pa.Table, cuts: Sequence[int], overla
 
 def _run_chained(spec: Chained, slices: Iterable[tuple[int, SliceBounds, pa.Table]]) -> Iterator[pa.Table]:
     """Both passes over the slices of one key."""
-    parts = {number: list(spec.first_pass([fed], bounds)) for number, bounds, fed in slices}
-    summaries = {number: part.blob for number, made in parts.items() for part in made if part.kind == SUMMARY}
-    for number, made in parts.items():
-        batches = list(spec.second_pass(made, number, summaries))
+    entry = Entry()
+    for _, bounds, fed in slices:
+        parts = sorted(spec.first_pass([fed], bounds), key=lambda part: part.kind != SUMMARY)
+        batches = list(spec.second_pass(parts, entry))
         if batches:
             yield pa.Table.from_batches(batches)
+        entry = spec.passed(entry, parts[0].blob)

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from episode.kernels import hashing, partition
-from episode.matchers.columns import concat, key_hashes, one_chunk_each, take
+from episode.matchers.columns import concat, key_hashes, one_chunk_each, plain, take
 
 
 class Spool:
@@ -60,6 +60,27 @@ class Spool:
         if self._writer is not None:
             self._writer.close()
         self.path.unlink(missing_ok=True)
+
+
+def gathered(source: Iterator[pa.Table], most_bytes: int) -> tuple[list[pa.Table], bool]:
+    """Tables of a source until they have more than so many bytes, and whether these are all there are."""
+    held: list[pa.Table] = []
+    size = 0
+    for table in source:
+        held.append(table)
+        size += table.nbytes
+        if size > most_bytes:
+            return held, False
+    return held, True
+
+
+def drained(held: list[pa.Table], rest: Iterator[pa.Table]) -> Iterator[pa.Table]:
+    """The tables in hand, let go one by one, then the rest; dictionaries differ from file to file, so without them."""
+    held.reverse()
+    while held:
+        yield plain(held.pop())
+    for table in rest:
+        yield plain(table)
 
 
 def rechunk(tables: Iterable[pa.Table], chunk_bytes: int) -> Iterator[pa.Table]:
@@ -122,6 +143,11 @@ class SortedRun:
         """The rows not yet handed out whose time is at most `cut`."""
         start, self._at = self._at, int(np.searchsorted(self.times, cut, side="right"))
         return self.table.slice(start, self._at - start)
+
+    def between(self, first: int, last: int) -> pa.Table:
+        """The rows of times first <= time <= last."""
+        begin, end = int(np.searchsorted(self.times, first, "left")), int(np.searchsorted(self.times, last, "right"))
+        return self.table.slice(begin, max(0, end - begin))
 
 
 def cuts_of(runs: list[SortedRun], chunk_rows: int) -> np.ndarray:

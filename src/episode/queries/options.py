@@ -61,7 +61,7 @@ class Options:
 
     step_budget: steps of matching from one start row before an explosion is reported. For row and event patterns.
     shards: into how many shards the keys are spread (None: chosen from the size of the input).
-    shard_bytes: memory that a shard may take in a worker before it is split or streamed (None: the default).
+    shard_bytes: memory that a shard or slice may take in a worker before it is split or streamed (None: the default).
     slices: into how many slices of time a large key, or the whole input without PARTITION BY, is cut, so that several
         tasks match it: 'auto' (by a sample that is read from large files and stream stores without a job), a number for
         every large key (of inputs that come through Spark, one job counts and samples the keys and times), or 'off'.

@@ -31,6 +31,7 @@ from episode.spark.scan import LEAST_TASK_BYTES, ParquetScan, Split, choose_scan
 from episode.spark.sketch import sketch_of_rows, sketch_of_scan, sketch_of_store
 from episode.spark.slices import (
     PARTS,
+    PARTS_ORDER,
     Input,
     SlicePlan,
     Tasks,
@@ -147,7 +148,7 @@ class Batch:
         if not plan.chained:
             return rows.mapInArrow(match_units(units), schema)
         parts = by_number(rows.mapInArrow(match_alone(units, plan.tasks), PARTS), plan.tasks, "to")
-        return parts.sortWithinPartitions("place", "unit", "piece").mapInArrow(follow_chain(units, plan.tasks), schema)
+        return parts.sortWithinPartitions(*PARTS_ORDER).mapInArrow(follow_chain(units, plan.tasks), schema)
 
     def _by_shard(self) -> DataFrame:
         return _by_unit(self._envelopes(), self.shards.partitions)
@@ -222,7 +223,7 @@ def plan_batch(
     else:
         sample = partial(sketch_of_rows, selected, schema, spec.input_order)
     given = Input(sample, scan is not None or store is not None, size if size is not None else estimate, scan)
-    slices = plan_slices(spec, schema, given, Tasks(plan.count, _tasks(plan, size), plan.cores), run.slices)
+    slices = plan_slices(spec, schema, given, Tasks(plan.count, _tasks(plan, size), plan.cores, budget), run.slices)
     return Batch(spark, selected, schema, spec, scan, plan, budget, reason, store, slices)
 
 

@@ -27,6 +27,13 @@ def slice_words(sliced: SlicedKeys, order: OrderKey, kind: pa.DataType, seen: st
     return lines
 
 
+def large_slice_words(size: float, budget: int, chained: bool) -> str:
+    """What becomes of slices that are larger than what a task holds."""
+    large, held = f"{size / 2**20:,.3g} MiB", f"{budget / 2**20:,.3g} MiB"
+    how = "cut further by its task" if chained else "matched piece by piece"
+    return f"memory: a slice has up to {large} of events, a task holds {held} at once: it is spilled, and {how}"
+
+
 def _key_words(key: SlicedKey, order: OrderKey, kind: pa.DataType) -> str:
     cuts = [time_words(cut, order, kind) for cut in key.cuts]
     shown = cuts if len(cuts) <= _SHOWN_CUTS else [*cuts[: _SHOWN_CUTS - 1], "…", cuts[-1]]

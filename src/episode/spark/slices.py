@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
+from operator import itemgetter
 
 import pyarrow as pa
 
@@ -19,28 +20,42 @@ from episode.matchers.envelope import in_groups, unpack
 from episode.matchers.ordering import has_lasting_image
 from episode.matchers.protocol import MatcherSpec, Screens
 from episode.matchers.shard import run_shard
-from episode.matchers.slice_choice import Room, Sketch, choose
+from episode.matchers.slice_choice import Room, Sketch, choose, largest_slice
 from episode.matchers.slice_routing import trimmed
+from episode.matchers.slice_sections import sections_of
 from episode.matchers.sliced_keys import Slice, SlicedKeys
-from episode.matchers.slicing import SUMMARY, Chained, Sliceable, SlicePart, SliceSpec, Unsliced
+from episode.matchers.slicing import (
+    SUMMARY,
+    Chained,
+    Entry,
+    Sliceable,
+    SliceBounds,
+    SlicePart,
+    SliceSpec,
+    Unsliced,
+)
 from episode.plan.run_options import OFF
 from episode.spark.group_times import reads_of_slices
 from episode.spark.packing import Stage
-from episode.spark.scan import ParquetScan, Split
-from episode.spark.slice_words import slice_words
+from episode.spark.scan import ParquetScan, Split, row_bytes
+from episode.spark.slice_words import large_slice_words, slice_words
 from episode.spark.worker import prepare_worker, spill_directory
 
 LEAST_BYTES = 64 * 2**20
 """Smaller inputs are not looked at, and not sliced."""
 
-PARTS = "to int, place int, unit int, kind int, piece long, blob binary"
-"""What the first stage says of a slice. to: the task of the second stage; place: summaries come first."""
+PARTS = "to int, place int, unit int, section int, kind int, piece long, blob binary"
+"""What the first stage says of a section of a slice. to: the task of the second stage; place: summaries come first, for
+all tasks that match slices of the key. Sorted by PARTS_ORDER."""
+
+PARTS_ORDER = ("place", "unit", "section", "piece")
 
 _PARTS = pa.schema(
     [
         ("to", pa.int32()),
         ("place", pa.int32()),
         ("unit", pa.int32()),
+        ("section", pa.int32()),
         ("kind", pa.int32()),
         ("piece", pa.int64()),
         ("blob", pa.binary()),
@@ -48,6 +63,9 @@ _PARTS = pa.schema(
 )
 _MATCHES = -1
 """The kind of parts that are matches already: those of shards."""
+_FOR_ALL, _FOR_ONE = 0, 1
+"""Places. The summary of a slice comes twice to the task that has it: among all, and first among its own parts."""
+_FIRST_PIECE = -1
 
 
 @dataclass(frozen=True)
@@ -75,11 +93,13 @@ class Input:
 
 @dataclass(frozen=True)
 class Tasks:
-    """How an input that is not sliced is shared out: shards and tasks, on so many cores."""
+    """How an input that is not sliced is shared out: shards and tasks, on so many cores. budget: bytes of events that a
+    task holds at once."""
 
     shards: int
     tasks: int
     cores: int
+    budget: int
 
 
 def plan_slices(spec: MatcherSpec, schema: pa.Schema, given: Input, tasks: Tasks, wanted: int | str) -> SlicePlan:
@@ -134,7 +154,7 @@ def _chosen(
     slicing = spec.slicing
     assert not isinstance(slicing, Unsliced)
     keys = spec.input_order.keys
-    room = Room(max(tasks.tasks, 2 * tasks.cores), given.bytes, wanted)
+    room = Room(max(tasks.tasks, 2 * tasks.cores), given.bytes, wanted, tasks.budget)
     choice = choose(sketch, slicing.overlap, room)
     if not choice.keys:
         return _none(f"{choice.reason}; {sketch.words}")
@@ -143,6 +163,9 @@ def _chosen(
     reasons = slice_words(sliced, order, schema.field(order.column).type, sketch.words)
     if slicing.chained:
         reasons.append("chain: a match may depend on those before it; a second stage follows them from slice to slice")
+    size = largest_slice(sketch, choice.keys) * row_bytes(schema)
+    if size > tasks.budget:
+        reasons.append(large_slice_words(size, tasks.budget, slicing.chained))
     if keys:
         return SlicePlan(sliced, tuple(reasons), max(tasks.tasks, min(sliced.count, room.tasks)), slicing.chained)
     reads = _reads(spec, given.scan, sliced)
@@ -212,6 +235,11 @@ class Units:
     def _trimmed(self, tables: Iterable[pa.Table], part: Slice) -> Iterator[pa.Table]:
         return trimmed(tables, self.spec.input_order, part.bounds, self.sliced.overlap, self.budget)
 
+    def sections(self, part: Slice, tables: Iterable[pa.Table]) -> Iterator[tuple[SliceBounds, list[pa.Table]]]:
+        """A slice of a chain in parts that fit the budget."""
+        order, overlap = self.spec.input_order, self.sliced.overlap
+        return sections_of(tables, order, part.bounds, overlap, self.budget, spill_directory=spill_directory())
+
     def matches(self, part: Slice | None, tables: Iterable[pa.Table]) -> Iterator[pa.RecordBatch]:
         spec = self.spec if part is None else SliceSpec(self.spec, part.bounds)  # type: ignore[arg-type]
         yield from run_shard(spec, tables, self.budget, spill_directory=spill_directory())
@@ -240,17 +268,22 @@ def match_alone(units: Units, tasks: int) -> Stage:
             to = unit % tasks
             if part is None:
                 for piece, matches in enumerate(units.matches(None, tables)):
-                    yield _row([to], unit, SlicePart(_MATCHES, piece, to_bytes(pa.Table.from_batches([matches]))))
-            else:
-                for made in spec.first_pass(tables, part.bounds):
-                    yield _row(readers[part.key] if made.kind == SUMMARY else [to], unit, made)
+                    made = SlicePart(_MATCHES, piece, to_bytes(pa.Table.from_batches([matches])))
+                    yield _row([to], _FOR_ONE, unit, 0, made)
+                continue
+            for section, (bounds, some) in enumerate(units.sections(part, tables)):
+                for made in spec.first_pass(some, bounds):
+                    if made.kind == SUMMARY:
+                        yield _row(readers[part.key], _FOR_ALL, unit, section, made)
+                        made = made._replace(order=_FIRST_PIECE)
+                    yield _row([to], _FOR_ONE, unit, section, made)
 
     return stage
 
 
-def _row(to: list[int], unit: int, part: SlicePart) -> pa.RecordBatch:
+def _row(to: list[int], place: int, unit: int, section: int, part: SlicePart) -> pa.RecordBatch:
     """A part, once for each task that is to have it."""
-    values = [0 if part.kind == SUMMARY else 1, unit, part.kind, part.order, part.blob]
+    values = [place, unit, section, part.kind, part.order, part.blob]
     columns = [pa.array([value] * len(to), field.type) for value, field in zip(values, list(_PARTS)[1:], strict=True)]
     return pa.RecordBatch.from_arrays([pa.array(to, pa.int32()), *columns], schema=_PARTS)
 
@@ -262,48 +295,48 @@ def follow_chain(units: Units, tasks: int) -> Stage:
 
     def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         prepare_worker(units.kernels)
-        summaries: dict[int, SlicePart] = {}
-        own: set[int] = set()
-        for unit, parts in groupby(_parts(batches, summaries, own, tasks), key=lambda part: part[0]):
+        ways = _Ways(spec, sliced, tasks)
+        for (unit, section), parts in groupby(_parts(batches, ways), key=itemgetter(0)):
+            own = (part for _, part in parts)
             if unit < sliced.first:
-                for _, part in parts:
+                for part in own:
                     yield from from_bytes(part.blob).to_batches()
             else:
-                own.discard(unit)
-                yield from corrected(unit, (part for _, part in parts), summaries)
-        for unit in sorted(own):
-            yield from corrected(unit, (), summaries)
-
-    def corrected(unit: int, parts: Iterable[SlicePart], summaries: dict[int, SlicePart]) -> Iterator[pa.RecordBatch]:
-        part = sliced.slice_of(unit)
-        assert part is not None
-        known = {
-            number: summaries[other].blob
-            for number, other in enumerate(sliced.units_of(part.key))
-            if other in summaries
-        }
-        own = [summaries[unit]] if unit in summaries else []
-        yield from spec.second_pass(_both(own, parts), part.number, known)
+                yield from spec.second_pass(own, ways.entries.pop((unit, section)))
 
     return stage
 
 
-def _both(first: Iterable[SlicePart], then: Iterable[SlicePart]) -> Iterator[SlicePart]:
-    yield from first
-    yield from then
+class _Ways:
+    """The chains of all sliced keys, followed from summary to summary as these come, key by key and in order of time.
+
+    entries: where they come into the slices of this task, by unit and section. Of summaries, nothing else is kept.
+    """
+
+    def __init__(self, spec: Chained, sliced: SlicedKeys, tasks: int) -> None:
+        self.spec, self.sliced, self.tasks = spec, sliced, tasks
+        self.entries: dict[tuple[int, int], Entry] = {}
+        self._key, self._entry = -1, Entry()
+
+    def follow(self, to: int, unit: int, section: int, summary: bytes) -> None:
+        """One summary further. to: the number of this task."""
+        part = self.sliced.slice_of(unit)
+        assert part is not None
+        if part.key != self._key:
+            self._key, self._entry = part.key, Entry()
+        if unit % self.tasks == to:
+            self.entries[unit, section] = self._entry
+        self._entry = self.spec.passed(self._entry, summary)
 
 
-def _parts(
-    batches: Iterator[pa.RecordBatch], summaries: dict[int, SlicePart], own: set[int], tasks: int
-) -> Iterator[tuple[int, SlicePart]]:
-    """(unit, part) of all but summaries, which come first and are put into `summaries`. own: slices of this task."""
+def _parts(batches: Iterator[pa.RecordBatch], ways: _Ways) -> Iterator[tuple[tuple[int, int], SlicePart]]:
+    """(unit and section, part) of what is for this task alone; summaries for all come before it, and are followed."""
     for batch in batches:
-        to, units, kinds, orders = (batch.column(name).to_pylist() for name in ("to", "unit", "kind", "piece"))
-        for row, blob in enumerate(batch.column("blob")):
-            part = SlicePart(kinds[row], orders[row], blob.as_buffer().to_pybytes())
-            if part.kind == SUMMARY:
-                summaries[units[row]] = part
-                if units[row] % tasks == to[row]:
-                    own.add(units[row])
+        names = ("to", "place", "unit", "section", "kind", "piece")
+        numbers = zip(*(batch.column(name).to_pylist() for name in names), strict=True)
+        for (to, place, unit, section, kind, piece), value in zip(numbers, batch.column("blob"), strict=True):
+            blob = value.as_buffer().to_pybytes()
+            if place == _FOR_ALL:
+                ways.follow(to, unit, section, blob)
             else:
-                yield units[row], part
+                yield (unit, section), SlicePart(kind, piece, blob)

@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
-from episode.matchers.slice_choice import LEAST_OVERLAPS, LEAST_SAMPLED, Room, Sketch, choose
+from episode.matchers.slice_choice import LEAST_OVERLAPS, LEAST_SAMPLED, Room, Sketch, choose, largest_slice
 from episode.matchers.slicing import FIRST_TIME, Overlap
 
 NOTHING = Overlap()
@@ -88,6 +88,25 @@ def test_overlaps_that_count_rows() -> None:
 def test_small_slices_are_not_made() -> None:
     (key,) = choose(one_key(), NOTHING, Room(4, 3 * 4 * 2**20)).keys
     assert key.slices == 3
+
+
+def test_slices_fit_the_memory_of_a_task() -> None:
+    """Twice over, since a sample may be wrong, and overlaps come on top."""
+    for budget, slices in ((LARGE, 8), (LARGE // 4, 8), (LARGE // 8, 16), (LARGE // 128, 256)):
+        (key,) = choose(one_key(), NOTHING, Room(4, LARGE, budget=budget)).keys
+        assert key.slices == slices
+    (key,) = choose(one_key(), NOTHING, Room(4, 3 * 4 * 2**20, budget=2**20)).keys
+    assert key.slices == 24, "also where slices are small"
+    (key,) = choose(one_key(), Overlap(after_time=100), Room(4, LARGE, budget=LARGE // 128)).keys
+    assert key.slices <= 10_000 / (LEAST_OVERLAPS * 100), "but not smaller than overlaps allow"
+
+
+def test_the_rows_of_the_largest_slice() -> None:
+    seen = sketch(np.array([9, 4, 9, 4, 9, 4, 9, 2] * 1_000), np.arange(8_000))
+    found = choose(seen, NOTHING, Room(4, LARGE)).keys
+    sizes = [parts(key.cuts, seen.times[seen.hashes == np.uint64(key.hash)]).max() * 100 for key in found]
+    assert largest_slice(seen, found) == max(sizes)
+    assert largest_slice(seen, ()) == 0
 
 
 def test_few_sampled_rows_say_too_little() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -19,7 +19,7 @@ from episode.matchers.rows.sieves import sieves_of, with_sieves
 from episode.matchers.rows.slices.output import OwnedOutput
 from episode.matchers.rows.slices.overlap import slicing_of
 from episode.matchers.rows.traits import traits_of
-from episode.matchers.slicing import SliceBounds, SlicePart, Slicing, Unsliced
+from episode.matchers.slicing import Entry, SliceBounds, SlicePart, Slicing, Unsliced
 from episode.matchers.stages import StageClock
 from episode.plan.output import RowMode
 from episode.plan.rows.plan import RowPatternPlan
@@ -96,13 +96,17 @@ class RowPatternSpec:
 
         return first_pass(self, tables, bounds)
 
-    def second_pass(
-        self, parts: Iterable[SlicePart], number: int, summaries: Mapping[int, bytes]
-    ) -> Iterator[pa.RecordBatch]:
+    def passed(self, entry: Entry, summary: bytes) -> Entry:
+        """What `Chained` says."""
+        from episode.matchers.rows.slices.summary import Summary
+
+        return Summary.from_bytes(summary).passed(entry)
+
+    def second_pass(self, parts: Iterable[SlicePart], entry: Entry) -> Iterator[pa.RecordBatch]:
         """What `Chained` says."""
         from episode.matchers.rows.slices.passes import second_pass
 
-        return second_pass(self, parts, number, summaries)
+        return second_pass(self, parts, entry)
 
     def open_analyzed(self, clock: StageClock) -> RowPatternMatcher:
         """What `Analyzes` says."""

@@ -16,7 +16,7 @@ import pytest
 from episode.errors import EpisodeDataError
 from episode.matchers.rows.slices.own_chain import FEW_TURNS
 from episode.matchers.rows.slices.search import SliceSearch
-from episode.matchers.rows.slices.summary import Entry, Summary
+from episode.matchers.rows.slices.summary import Summary
 from episode.matchers.rows.spec import RowPatternSpec
 from episode.matchers.running import run
 from episode.matchers.shard import run_shard
@@ -26,6 +26,7 @@ from episode.matchers.slicing import (
     RESULTS,
     SUMMARY,
     Chained,
+    Entry,
     Overlap,
     Sliceable,
     SliceBounds,
@@ -187,7 +188,6 @@ def test_slices_without_rows() -> None:
         same_matches(spec, "1101110110", cuts)
     assert run_sliced(spec, table_in(spec, []), [3]).num_rows == 0
     assert list(spec.first_pass([], SliceBounds(1, 2))) == []
-    assert list(spec.second_pass([], 3, {})) == []
 
 
 def test_no_head_where_every_entry_is_free() -> None:
@@ -313,10 +313,10 @@ def test_the_way_through_slices() -> None:
     """Joined, passed over without joining, and beyond the end of a slice."""
     none = np.zeros(1, np.int64)
     joined = Summary(10, 0, 11, 4, 12, np.array([0, 3]), np.array([0, 2]), np.array([0, 9]), np.array([0, 1]))
-    assert Entry().through(joined) == Entry(1, 4, 2)
-    assert Entry(1, 7, 3).through(joined) == Entry(1, 7 + 2 + 4 - 1, 2)
+    assert joined.passed(Entry()) == Entry(1, 4, 2)
+    assert joined.passed(Entry(1, 7, 3)) == Entry(1, 7 + 2 + 4 - 1, 2)
     apart = Summary(10, 0, 11, 4, 12, np.array([0, 13]), np.array([0, 2]), np.array([0, 14]), np.array([0, 0]))
-    assert Entry(1, 7).through(apart) == Entry(3, 9, 4)
+    assert apart.passed(Entry(1, 7)) == Entry(3, 9, 4)
     short = Summary(2, 0, 2, 0, 0, none, none, none, none)
-    assert Entry(5, 7, 6).through(short) == Entry(3, 7, 4)
-    assert Entry(2, 7, 1).through(short) == Entry(0, 7, 0)
+    assert short.passed(Entry(5, 7, 6)) == Entry(3, 7, 4)
+    assert short.passed(Entry(2, 7, 1)) == Entry(0, 7, 0)

@@ -13,7 +13,7 @@ to one row are one from there on.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -21,9 +21,9 @@ import pyarrow as pa
 from episode.matchers.columns import concat, from_bytes
 from episode.matchers.rows.slices.found import events_of_key
 from episode.matchers.rows.slices.own_chain import OwnChain
-from episode.matchers.rows.slices.summary import Summary, entry_into
+from episode.matchers.rows.slices.summary import Summary
 from episode.matchers.rows.slices.true_chain import TrueChain
-from episode.matchers.slicing import FAILURES, HEAD, RESULTS, SliceBounds, SlicePart
+from episode.matchers.slicing import FAILURES, HEAD, RESULTS, Entry, SliceBounds, SlicePart
 
 if TYPE_CHECKING:
     from episode.matchers.rows.spec import RowPatternSpec
@@ -44,19 +44,15 @@ def first_pass(spec: RowPatternSpec, tables: Iterable[pa.Table], bounds: SliceBo
         yield SlicePart(kind, order, part)
 
 
-def second_pass(
-    spec: RowPatternSpec, parts: Iterable[SlicePart], number: int, summaries: Mapping[int, bytes]
-) -> Iterator[pa.RecordBatch]:
+def second_pass(spec: RowPatternSpec, parts: Iterable[SlicePart], entry: Entry) -> Iterator[pa.RecordBatch]:
     """What `Chained` says."""
-    if number not in summaries:
-        return
-    summary = Summary.from_bytes(summaries[number])
-    entry = entry_into(number, summaries)
+    rest = iter(parts)
+    summary = Summary.from_bytes(next(rest).blob)
     if entry.place >= summary.places:
         return
     chain = TrueChain(spec, summary, entry)
     head: list[SlicePart] = []
-    for part in parts:
+    for part in rest:
         if part.kind == RESULTS:
             yield from chain.corrected(from_bytes(part.blob)).to_batches(max_chunksize=_OUTPUT_ROWS)
         elif part.kind == HEAD and chain.joins > entry.place:

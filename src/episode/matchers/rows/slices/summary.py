@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
 from episode.matchers.columns import from_bytes, to_bytes
+from episode.matchers.slicing import Entry
 
 _SCALARS = ("places", "rows_before", "leaves", "matches", "cover")
 _ENTRIES = ("joins", "matches_before", "cover_before", "left_out")
@@ -49,37 +49,16 @@ class Summary:
         entries = {name: table.column(name).to_numpy() for name in _ENTRIES}
         return Summary(*scalars, **entries)
 
-
-@dataclass(frozen=True)
-class Entry:
-    """Where the chain comes into a slice: at a place (which may lie beyond its end), after so many matches; cover: the
-    place after all of them."""
-
-    place: int = 0
-    number: int = 0
-    cover: int = 0
-
-    def through(self, summary: Summary) -> Entry:
-        """Where it comes into the slice after this one."""
-        places = summary.places
-        place, number, cover = self.place, self.number, self.cover
-        if place < places:
-            joins = int(summary.joins[place])
+    def passed(self, entry: Entry) -> Entry:
+        """Where a chain that enters there comes into the slice after this one."""
+        place, number, cover = entry.place, entry.number, entry.cover
+        if place < self.places:
+            joins = int(self.joins[place])
             assert joins >= 0, "no chain enters there"
-            number += int(summary.matches_before[place])
-            cover = max(cover, int(summary.cover_before[place]))
-            if joins < places:
-                number += summary.matches - int(summary.left_out[place])
-                cover, joins = max(cover, summary.cover), summary.leaves
+            number += int(self.matches_before[place])
+            cover = max(cover, int(self.cover_before[place]))
+            if joins < self.places:
+                number += self.matches - int(self.left_out[place])
+                cover, joins = max(cover, self.cover), self.leaves
             place = joins
-        return Entry(place - places, number, max(0, cover - places))
-
-
-def entry_into(number: int, summaries: Mapping[int, bytes]) -> Entry:
-    """Where the chain comes into a slice; slices without rows have no summary."""
-    entry = Entry()
-    for before in sorted(summaries):
-        if before >= number:
-            break
-        entry = entry.through(Summary.from_bytes(summaries[before]))
-    return entry
+        return Entry(place - self.places, number, max(0, cover - self.places))

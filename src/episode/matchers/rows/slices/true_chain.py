@@ -16,7 +16,8 @@ from episode.matchers.rows.slices.found import FoundMatches, events_of_key
 from episode.matchers.rows.slices.overlap import is_numbered
 from episode.matchers.rows.slices.own_chain import PLACE, STATUS
 from episode.matchers.rows.slices.search import SliceSearch
-from episode.matchers.rows.slices.summary import Entry, Summary
+from episode.matchers.rows.slices.summary import Summary
+from episode.matchers.slicing import Entry
 from episode.plan.output import MATCHED_COLUMN, NumberOfMatch, RowMode
 
 if TYPE_CHECKING:
