@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from episode.errors import EpisodeDataError
 from episode.matchers.columns import from_bytes, one_chunk_each, take, to_bytes
+from episode.matchers.prepare import Known
 from episode.matchers.protocol import EventBatch, StateChunk
 
 STATE_VERSION = 1
@@ -160,6 +161,16 @@ def renamed(key: np.ndarray, old: np.ndarray, new: np.ndarray) -> np.ndarray:
     return np.where(old[at] == key, new[at], key)
 
 
+@dataclass(frozen=True)
+class _Apart:
+    """A feed that looks at some keys alone. stack: the held rows, then the new ones; order: those of the keys that have
+    new rows, contiguous by key; others: all others."""
+
+    stack: EventBatch
+    order: np.ndarray
+    others: np.ndarray
+
+
 class HeldRows:
     """The rows that a matcher holds, contiguous by key, with the columns that its query reads."""
 
@@ -167,6 +178,7 @@ class HeldRows:
         self.columns = list(columns)
         self.rows: EventBatch | None = None
         self.kept = KeptRows()
+        self._apart: _Apart | None = None
 
     def __len__(self) -> int:
         return 0 if self.rows is None else len(self.rows)
@@ -178,28 +190,71 @@ class HeldRows:
     def joined(self, events: EventBatch, last: bool = False) -> EventBatch:
         """Held rows and new rows together, contiguous by key, held rows first. `keep` or `forget` must follow; last:
         `forget`."""
+        self._apart = None
         if len(self) == 0 and last:
             self.kept.select(np.zeros(0, np.int64))
         else:
             self.kept.extend(len(events))
-        key, time = owned(events.key), owned(events.time)
-        if key is not events.key or time is not events.time:
-            events = EventBatch(events.table, key, time, events.known)
+        events = _owning(events)
         if len(self) == 0:
             return events
         assert self.rows is not None
         if len(events) == 0:
             return self.rows
-        key = np.concatenate([self.rows.key, events.key])
-        order = np.argsort(key, kind="stable")
+        stack = self._stacked(events)
+        order = np.argsort(stack.key, kind="stable")
         self.kept.reorder(order)
-        together = pa.concat_tables([self.rows.table.select(self.columns), events.table.select(self.columns)])
-        return EventBatch(take(together, order), key[order], np.concatenate([self.rows.time, events.time])[order])
+        return _at(stack, order)
 
-    def keep(self, events: EventBatch, rows: np.ndarray) -> None:
-        """Of the events that were held or have come, hold these rows from now on."""
+    def joined_apart(self, events: EventBatch) -> EventBatch:
+        """As `joined`, of the keys that have new rows; the held rows of other keys stay where they are. `keep_apart`
+        must follow."""
+        assert self.rows is not None
+        self.kept.extend(len(events))
+        stack, held = self._stacked(_owning(events)), len(self)
+        own = np.isin(self.rows.key, events.key[events.bounds[:-1]])
+        order = np.concatenate([np.flatnonzero(own), np.arange(held, held + len(events))])
+        order = order[np.argsort(stack.key[order], kind="stable")]
+        self._apart = _Apart(stack, order, np.flatnonzero(~own))
+        return _at(stack, order)
+
+    @property
+    def others(self) -> np.ndarray:
+        """The held rows that `joined_apart` has left where they are, by their numbers."""
+        assert self._apart is not None
+        return self._apart.others
+
+    def _stacked(self, events: EventBatch) -> EventBatch:
+        """The held rows, then the new ones."""
+        assert self.rows is not None
+        table = pa.concat_tables([self.rows.table.select(self.columns), events.table.select(self.columns)])
+        known = None
+        if self.rows.known is not None and events.known is not None:
+            known = Known(np.concatenate([self.rows.known.bits, events.known.bits]))
+        key, time = np.concatenate([self.rows.key, events.key]), np.concatenate([self.rows.time, events.time])
+        return EventBatch(one_chunk_each(table), key, time, known)
+
+    def keep(self, events: EventBatch, rows: np.ndarray, bits: np.ndarray | None = None) -> None:
+        """Of the events that were held or have come, hold these rows from now on. bits: what is known of all events."""
         self.kept.select(rows)
-        self.rows = EventBatch(take(events.table.select(self.columns), rows), events.key[rows], events.time[rows])
+        self.rows = _at(events.knowing(None if bits is None else Known(bits), self.columns), rows)
+
+    def keep_apart(self, rows: np.ndarray, bits: np.ndarray, others: np.ndarray) -> None:
+        """Of the events that `joined_apart` gave, hold these rows (bits: what is known of all of them); of the others,
+        these."""
+        assert self._apart is not None
+        assert self.rows is not None
+        assert self.rows.known is not None
+        apart, self._apart = self._apart, None
+        chosen = np.concatenate([apart.order[rows], others])
+        by_key = np.argsort(apart.stack.key[chosen], kind="stable")
+        chosen = chosen[by_key]
+        self.kept.select(chosen)
+        if len(chosen) == len(self) and (chosen == np.arange(len(chosen))).all():
+            return
+        known = Known(np.concatenate([bits[rows], self.rows.known.bits[others]])[by_key])
+        key, time = apart.stack.key[chosen], apart.stack.time[chosen]
+        self.rows = EventBatch(take(apart.stack.table, chosen), key, time, known)
 
     def rename(self, old: np.ndarray, new: np.ndarray) -> None:
         """The keys `old` (ascending) have other codes from now on."""
@@ -222,6 +277,20 @@ class HeldRows:
     def restore(self, chunks: Sequence[StateChunk], keys: np.ndarray, counts: np.ndarray) -> None:
         """Hold what the chunks have: of each key (keys in order) so many rows."""
         self.rows = self.kept.restore(chunks, keys, counts)
+
+
+def _owning(events: EventBatch) -> EventBatch:
+    """The events with arrays as kernels take them."""
+    key, time = owned(events.key), owned(events.time)
+    if key is events.key and time is events.time:
+        return events
+    return EventBatch(events.table, key, time, events.known)
+
+
+def _at(events: EventBatch, rows: np.ndarray) -> EventBatch:
+    """Some rows, with what is known of them."""
+    known = None if events.known is None else Known(events.known.bits[rows])
+    return EventBatch(take(events.table, rows), events.key[rows], events.time[rows], known)
 
 
 def owned(array: np.ndarray) -> np.ndarray:

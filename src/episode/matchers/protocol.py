@@ -88,7 +88,7 @@ class EventBatch:
             return np.zeros(1, np.int64)
         return np.concatenate([[0], np.flatnonzero(np.diff(self.key)) + 1, [len(self.key)]]).astype(np.int64)
 
-    def knowing(self, known: Known, columns: Iterable[str]) -> EventBatch:
+    def knowing(self, known: Known | None, columns: Iterable[str]) -> EventBatch:
         """The same rows, with some of their columns and what is known of them."""
         batch = EventBatch(self.table.select(list(columns)), self.key, self.time, known)
         batch.__dict__["bounds"] = self.bounds

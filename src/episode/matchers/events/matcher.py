@@ -27,7 +27,6 @@ from episode.matchers.events.search import Search
 from episode.matchers.events.slices import decisions_of
 from episode.matchers.events.state import EventState
 from episode.matchers.held import least_by_key
-from episode.matchers.ordering import start_image
 from episode.matchers.prepare import Needs
 from episode.matchers.protocol import END_OF_TIME, EventBatch, Snapshot, StateChunk
 from episode.matchers.slicing import ALL_TIMES, SliceBounds
@@ -54,7 +53,7 @@ class EventPatternMatcher:
         else:
             self.search = ImpreciseSearch(plan, self.rounds, self.adaptation, spec.step_budget, spec.most_records)
             kept = imprecise_horizon(self.horizon, plan.times.imprecise.width)
-        self.state = EventState(plan, kept, spec.input_columns, spec.limit)
+        self.state = EventState(plan, kept, spec.input_order, spec.input_columns, spec.limit)
         own = decisions_of(bounds)
         self.state.done, self.last = own.done, own.until
         self.output = Output(plan, spec.output_schema)
@@ -66,23 +65,22 @@ class EventPatternMatcher:
     def matches_in(self, events: EventBatch, until: int) -> Iterator[tuple[EventBatch, FoundMatches]]:
         """The matches of a feed as lists of events, round by round, each with the batch that its rows are of."""
         until = min(until, self.last)
-        together = self.state.held.joined(events, until == END_OF_TIME)
+        together = self.state.joined(events, until, until == self.last)
         if len(together):
             needs = self.needs if together.known is None else self._needs_of_known
             arrays = prepare_events(self.plan, needs, together.table, together.key, together.known)
-            start = self._starts(together)
+            start = self.state.starts(together)
             if isinstance(self.search, ImpreciseSearch):
                 self.search.begin(together, start)
-            touched = np.ones(len(together.bounds) - 1, np.bool_)
-            if not self.horizon.waits and until != self.last and self.state.done > NEVER:
-                touched = np.isin(together.key[together.bounds[:-1]], events.key[events.bounds[:-1]])
             # done NEVER says that nothing is out: what is decided at that very time comes with the next feed.
-            touched &= until > self.state.done
-            for round_ in self.rounds.of(together, start, arrays.bits, self.state.done, until, touched):
-                for found in self.search.matches(together, arrays, round_):
-                    if len(found):
-                        yield together, found
-            self.state.hold(together, start, arrays, END_OF_TIME if until == self.last else until)
+            if until > self.state.done:
+                for round_ in self.rounds.of(together, start, arrays.bits, self.state.done, until):
+                    for found in self.search.matches(together, arrays, round_):
+                        if len(found):
+                            yield together, found
+            self.state.hold(together, start, arrays.bits, END_OF_TIME if until == self.last else until)
+        else:
+            self.state.expire(until)
         if until != END_OF_TIME:
             self.state.done = max(self.state.done, until)
 
@@ -133,7 +131,7 @@ class EventPatternMatcher:
         held, window = self.state.held.rows, self.horizon.window
         if not self.horizon.waits or window == EVER or held is None or len(held) == 0:
             return None
-        ends = window_ends(self._starts(held), window)
+        ends = window_ends(self.state.starts(held), window)
         ends = ends[is_after(ends, self.state.done) & (ends < END_OF_TIME)]
         return int(ends.min()) if len(ends) else None
 
@@ -141,8 +139,4 @@ class EventPatternMatcher:
     def open_from(self) -> tuple[np.ndarray, np.ndarray]:
         """The first of the events that are held."""
         held = self.state.held.rows
-        return least_by_key(self.state.held.key, np.zeros(0, np.int64) if held is None else self._starts(held))
-
-    def _starts(self, events: EventBatch) -> np.ndarray:
-        starts = start_image(events.table, self.spec.input_order)
-        return events.time if starts is None else starts.values
+        return least_by_key(self.state.held.key, np.zeros(0, np.int64) if held is None else self.state.starts(held))

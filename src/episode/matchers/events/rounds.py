@@ -144,19 +144,14 @@ class Rounds:
         self.size = min(FIRST_ROWS, most_rows)
 
     def of(
-        self, events: EventBatch, start: np.ndarray, bits: np.ndarray, done: int, until: int, touched: np.ndarray
+        self, events: EventBatch, start: np.ndarray, bits: np.ndarray, done: int, until: int
     ) -> Iterator[Round]:
-        """All rounds of a feed; touched: does a partition have anything to decide?"""
+        """All rounds of a feed."""
         from_ = events.bounds
         groups = len(from_) - 1
         at = 0
         while at < groups:
-            if not touched[at]:
-                at += 1
-                continue
-            last = at + 1
-            while last < groups and touched[last] and from_[last + 1] - from_[at] <= self.size:
-                last += 1
+            last = max(at + 1, int(np.searchsorted(from_, from_[at] + self.size, side="right")) - 1)
             whole = Round(from_[at : last + 1], start, events.time, np.full(last - at, done, np.int64), until, bits)
             if last == at + 1 and from_[last] - from_[at] > self.size:
                 yield from self._pieces(whole)
