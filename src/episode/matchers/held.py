@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +15,7 @@ import pyarrow as pa
 from episode.errors import EpisodeDataError
 from episode.matchers.columns import from_bytes, one_chunk_each, take, to_bytes
 from episode.matchers.prepare import Known
-from episode.matchers.protocol import EventBatch, StateChunk
+from episode.matchers.protocol import ChosenBatch, EventBatch, StateChunk
 
 STATE_VERSION = 1
 _ROWS = "rows."
@@ -163,12 +164,28 @@ def renamed(key: np.ndarray, old: np.ndarray, new: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class _Apart:
-    """A feed that looks at some keys alone. stack: the held rows, then the new ones; order: those of the keys that have
-    new rows, contiguous by key; others: all others."""
+    """A feed that looks at some keys alone. key, time: of the held rows, then the new ones; order: those of the keys
+    that have new rows, contiguous by key; others: all others."""
 
-    stack: EventBatch
+    columns: list[str]
+    held: EventBatch
+    new: EventBatch
+    key: np.ndarray
+    time: np.ndarray
     order: np.ndarray
     others: np.ndarray
+
+    @cached_property
+    def table(self) -> pa.Table:
+        """The held rows, then the new ones."""
+        return _stacked(self.columns, self.held, self.new)
+
+    @property
+    def events(self) -> EventBatch:
+        """Those of the keys that have new rows."""
+        known = _known(self.held, self.new)
+        known = None if known is None else Known(known.bits[self.order])
+        return ChosenBatch(lambda: self.table, self.order, self.key[self.order], self.time[self.order], known)
 
 
 class HeldRows:
@@ -201,38 +218,30 @@ class HeldRows:
         assert self.rows is not None
         if len(events) == 0:
             return self.rows
-        stack = self._stacked(events)
-        order = np.argsort(stack.key, kind="stable")
+        held = self.rows
+        key, time = np.concatenate([held.key, events.key]), np.concatenate([held.time, events.time])
+        order = np.argsort(key, kind="stable")
         self.kept.reorder(order)
-        return _at(stack, order)
+        return _at(EventBatch(_stacked(self.columns, held, events), key, time, _known(held, events)), order)
 
     def joined_apart(self, events: EventBatch) -> EventBatch:
         """As `joined`, of the keys that have new rows; the held rows of other keys stay where they are. `keep_apart`
         must follow."""
-        assert self.rows is not None
+        held, events = self.rows, _owning(events)
+        assert held is not None
         self.kept.extend(len(events))
-        stack, held = self._stacked(_owning(events)), len(self)
-        own = np.isin(self.rows.key, events.key[events.bounds[:-1]])
-        order = np.concatenate([np.flatnonzero(own), np.arange(held, held + len(events))])
-        order = order[np.argsort(stack.key[order], kind="stable")]
-        self._apart = _Apart(stack, order, np.flatnonzero(~own))
-        return _at(stack, order)
+        own = np.isin(held.key, events.key[events.bounds[:-1]])
+        key, time = np.concatenate([held.key, events.key]), np.concatenate([held.time, events.time])
+        order = np.concatenate([np.flatnonzero(own), np.arange(len(held), len(key))])
+        order = order[np.argsort(key[order], kind="stable")]
+        self._apart = _Apart(self.columns, held, events, key, time, order, np.flatnonzero(~own))
+        return self._apart.events
 
     @property
     def others(self) -> np.ndarray:
         """The held rows that `joined_apart` has left where they are, by their numbers."""
         assert self._apart is not None
         return self._apart.others
-
-    def _stacked(self, events: EventBatch) -> EventBatch:
-        """The held rows, then the new ones."""
-        assert self.rows is not None
-        table = pa.concat_tables([self.rows.table.select(self.columns), events.table.select(self.columns)])
-        known = None
-        if self.rows.known is not None and events.known is not None:
-            known = Known(np.concatenate([self.rows.known.bits, events.known.bits]))
-        key, time = np.concatenate([self.rows.key, events.key]), np.concatenate([self.rows.time, events.time])
-        return EventBatch(one_chunk_each(table), key, time, known)
 
     def keep(self, events: EventBatch, rows: np.ndarray, bits: np.ndarray | None = None) -> None:
         """Of the events that were held or have come, hold these rows from now on. bits: what is known of all events."""
@@ -247,14 +256,13 @@ class HeldRows:
         assert self.rows.known is not None
         apart, self._apart = self._apart, None
         chosen = np.concatenate([apart.order[rows], others])
-        by_key = np.argsort(apart.stack.key[chosen], kind="stable")
+        by_key = np.argsort(apart.key[chosen], kind="stable")
         chosen = chosen[by_key]
         self.kept.select(chosen)
         if len(chosen) == len(self) and (chosen == np.arange(len(chosen))).all():
             return
         known = Known(np.concatenate([bits[rows], self.rows.known.bits[others]])[by_key])
-        key, time = apart.stack.key[chosen], apart.stack.time[chosen]
-        self.rows = EventBatch(take(apart.stack.table, chosen), key, time, known)
+        self.rows = EventBatch(take(apart.table, chosen), apart.key[chosen], apart.time[chosen], known)
 
     def rename(self, old: np.ndarray, new: np.ndarray) -> None:
         """The keys `old` (ascending) have other codes from now on."""
@@ -277,6 +285,18 @@ class HeldRows:
     def restore(self, chunks: Sequence[StateChunk], keys: np.ndarray, counts: np.ndarray) -> None:
         """Hold what the chunks have: of each key (keys in order) so many rows."""
         self.rows = self.kept.restore(chunks, keys, counts)
+
+
+def _stacked(columns: list[str], held: EventBatch, new: EventBatch) -> pa.Table:
+    """Held rows, then new ones."""
+    return one_chunk_each(pa.concat_tables([one.table.select(columns) for one in (held, new)]))
+
+
+def _known(held: EventBatch, new: EventBatch) -> Known | None:
+    """What is known of the same rows."""
+    if held.known is None or new.known is None:
+        return None
+    return Known(np.concatenate([held.known.bits, new.known.bits]))
 
 
 def _owning(events: EventBatch) -> EventBatch:

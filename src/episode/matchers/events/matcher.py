@@ -21,8 +21,8 @@ from episode.kernels.times import EVER, NEVER, is_after, window_ends
 from episode.matchers.events.adapt import Adaptation
 from episode.matchers.events.imprecise import ImpreciseSearch, imprecise_horizon
 from episode.matchers.events.output import FoundMatches, Output
-from episode.matchers.events.prepare import event_needs, prepare_events
-from episode.matchers.events.rounds import Rounds, horizon_of
+from episode.matchers.events.prepare import EventArrays, event_needs, prepare_events
+from episode.matchers.events.rounds import Round, Rounds, horizon_of
 from episode.matchers.events.search import Search
 from episode.matchers.events.slices import decisions_of
 from episode.matchers.events.state import EventState
@@ -57,6 +57,7 @@ class EventPatternMatcher:
         own = decisions_of(bounds)
         self.state.done, self.last = own.done, own.until
         self.output = Output(plan, spec.output_schema)
+        self._every = np.uint64(2 ** len(plan.variables) - 1)
 
     def feed(self, events: EventBatch, until: int) -> Iterator[pa.Table]:
         for together, found in self.matches_in(events, until):
@@ -67,22 +68,35 @@ class EventPatternMatcher:
         until = min(until, self.last)
         together = self.state.joined(events, until, until == self.last)
         if len(together):
-            needs = self.needs if together.known is None else self._needs_of_known
-            arrays = prepare_events(self.plan, needs, together.table, together.key, together.known)
             start = self.state.starts(together)
-            if isinstance(self.search, ImpreciseSearch):
-                self.search.begin(together, start)
-            # done NEVER says that nothing is out: what is decided at that very time comes with the next feed.
-            if until > self.state.done:
-                for round_ in self.rounds.of(together, start, arrays.bits, self.state.done, until):
+            bits = None if together.known is None else together.known.bits
+            if bits is None or (until > self.state.done and self._may_match(together, start, bits)):
+                arrays = self._prepared(together)
+                bits = arrays.bits
+                for round_ in self._rounds_of(together, start, bits, until):
                     for found in self.search.matches(together, arrays, round_):
                         if len(found):
                             yield together, found
-            self.state.hold(together, start, arrays.bits, END_OF_TIME if until == self.last else until)
+            self.state.hold(together, start, bits & self._every, END_OF_TIME if until == self.last else until)
         else:
             self.state.expire(until)
         if until != END_OF_TIME:
             self.state.done = max(self.state.done, until)
+
+    def _may_match(self, events: EventBatch, start: np.ndarray, bits: np.ndarray) -> bool:
+        """Is it worth looking for matches among these events?"""
+        return self.plan.times.imprecise is not None or self.horizon.has_match(events, start, bits & self._every)
+
+    def _prepared(self, events: EventBatch) -> EventArrays:
+        needs = self.needs if events.known is None else self._needs_of_known
+        return prepare_events(self.plan, needs, events.table, events.key, events.known)
+
+    def _rounds_of(self, events: EventBatch, start: np.ndarray, bits: np.ndarray, until: int) -> Iterator[Round]:
+        if isinstance(self.search, ImpreciseSearch):
+            self.search.begin(events, start)
+        # done NEVER says that nothing is out: what is decided at that very time comes with the next feed.
+        if until > self.state.done:
+            yield from self.rounds.of(events, start, bits, self.state.done, until)
 
     @cached_property
     def _needs_of_known(self) -> Needs:

@@ -7,15 +7,14 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from episode.kernels.events import joins
 from episode.kernels.times import EVER, NEVER
-from episode.matchers.columns import from_bytes, take
+from episode.matchers.columns import from_bytes
 from episode.matchers.events.errors import too_many_held
 from episode.matchers.events.rounds import Horizon
 from episode.matchers.held import HeldRows, by_name, chunk_of
 from episode.matchers.limits import StateLimit
 from episode.matchers.ordering import start_image
-from episode.matchers.protocol import END_OF_TIME, EventBatch, InputOrder, Snapshot, StateChunk
+from episode.matchers.protocol import END_OF_TIME, ChosenBatch, EventBatch, InputOrder, Snapshot, StateChunk
 from episode.plan.events.aggregated import AggregatedPlan
 from episode.plan.events.plan import EventPlan, Strategy
 
@@ -101,7 +100,7 @@ class EventState(HeldEvents):
 
     def starts(self, events: EventBatch) -> np.ndarray:
         """When events begin."""
-        starts = start_image(events.table, self.order)
+        starts = None if self.order.start is None else start_image(events.table, self.order)
         return events.time if starts is None else starts.values
 
     def joined(self, events: EventBatch, until: int, last: bool) -> EventBatch:
@@ -120,7 +119,8 @@ class EventState(HeldEvents):
         if until == END_OF_TIME:
             self.held.forget()
             return
-        rows = self._within_limit(events, np.flatnonzero(self._needed(events, start, bits, until)))
+        keep, bits = self._needed(events, start, bits, until)
+        rows = self._within_limit(events, np.flatnonzero(keep))
         if self._is_apart:
             self.held.keep_apart(rows, bits, self._others(until))
         else:
@@ -132,20 +132,18 @@ class EventState(HeldEvents):
         if not self._is_apart or held is None or self._in_time(held, until).all():
             return
         assert held.known is not None
-        needed = self._needed(held, self.starts(held), held.known.bits, until)
-        self.held.keep(held, np.flatnonzero(needed), held.known.bits)
+        keep, bits = self._needed(held, self.starts(held), held.known.bits, until)
+        self.held.keep(held, np.flatnonzero(keep), bits)
 
-    def _needed(self, events: EventBatch, start: np.ndarray, bits: np.ndarray, until: int) -> np.ndarray:
-        """bool: may a later match have an event?"""
-        horizon = self.horizon
+    def _needed(
+        self, events: EventBatch, start: np.ndarray, bits: np.ndarray, until: int
+    ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+        """bool: may a later match have an event? And the variables that it may be there."""
         keep = self._in_time(events, until)
         if self.plan.strategy in (Strategy.ANY, Strategy.NEXT):
-            if horizon.any_match and len(horizon.chain) > 1:
-                viable = np.empty_like(bits)
-                joins.viable(bits, horizon.chain, events.bounds, start, events.time, horizon.window, False, viable)
-                bits = viable
+            bits = self.horizon.needed(events, start, bits, until)
             keep &= bits != 0
-        return keep
+        return keep, bits
 
     def _in_time(self, events: EventBatch, until: int) -> np.ndarray:
         """bool: are events not too old for a later match?"""
@@ -161,5 +159,5 @@ class EventState(HeldEvents):
         if len(others) == 0 or self._in_time(held, until)[others].all():
             return others
         assert held.known is not None
-        rows = EventBatch(take(held.table, others), held.key[others], held.time[others])
-        return others[self._needed(rows, self.starts(rows), held.known.bits[others], until)]
+        rows = ChosenBatch(lambda: held.table, others, held.key[others], held.time[others], None)
+        return others[self._needed(rows, self.starts(rows), held.known.bits[others], until)[0]]

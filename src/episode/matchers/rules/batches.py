@@ -11,12 +11,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from episode.matchers.columns import take
 from episode.matchers.encoding import Lanes, encode
 from episode.matchers.held import owned, ranges
 from episode.matchers.lowering import Assembler
 from episode.matchers.prepare import Known, Needs, compute_lane
-from episode.matchers.protocol import EventBatch
+from episode.matchers.protocol import ChosenBatch, EventBatch
 from episode.matchers.rules.classes import ClassRows
 from episode.plan.expressions import Expression
 
@@ -69,8 +68,9 @@ class RuleBatches:
             return events.knowing(Known(bits, lanes, computed), asked.columns)
         if len(rows) == 0:
             return None
-        table = take(events.table.select(asked.beyond if whole else asked.columns), rows)
-        return EventBatch(table, events.key[rows], events.time[rows], Known(self._bits(asked, rows)))
+        table, columns = events.table, list(asked.beyond if whole else asked.columns)
+        known = Known(self._bits(asked, rows))
+        return ChosenBatch(lambda: table.select(columns), rows, events.key[rows], events.time[rows], known)
 
     def _rows(self, asked: Asked, whole: bool) -> np.ndarray | None:
         """The rows that may matter; None: (nearly) all of them."""
