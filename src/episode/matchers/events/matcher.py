@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from episode.kernels.times import EVER, NEVER, is_after, window_ends
+from episode.kernels.times import EVER, is_after, window_ends
 from episode.matchers.events.adapt import Adaptation
 from episode.matchers.events.imprecise import ImpreciseSearch, imprecise_horizon
 from episode.matchers.events.output import FoundMatches, Output

@@ -214,9 +214,7 @@ class Rounds:
         self.most_rows = most_rows
         self.size = min(FIRST_ROWS, most_rows)
 
-    def of(
-        self, events: EventBatch, start: np.ndarray, bits: np.ndarray, done: int, until: int
-    ) -> Iterator[Round]:
+    def of(self, events: EventBatch, start: np.ndarray, bits: np.ndarray, done: int, until: int) -> Iterator[Round]:
         """All rounds of a feed."""
         from_ = events.bounds
         groups = len(from_) - 1
