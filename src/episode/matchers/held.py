@@ -289,7 +289,7 @@ class HeldRows:
 
 def _stacked(columns: list[str], held: EventBatch, new: EventBatch) -> pa.Table:
     """Held rows, then new ones."""
-    return one_chunk_each(pa.concat_tables([one.table.select(columns) for one in (held, new)]))
+    return pa.concat_tables([one.table.select(columns) for one in (held, new)])
 
 
 def _known(held: EventBatch, new: EventBatch) -> Known | None:
