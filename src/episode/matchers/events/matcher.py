@@ -36,6 +36,10 @@ if TYPE_CHECKING:
     from episode.matchers.events.spec import EventPatternSpec
 
 
+LOOKED_THROUGH = 1 << 16
+"""So many events are looked through before they are prepared: are there any for all places of a match?"""
+
+
 class EventPatternMatcher:
     """One event pattern at work on one shard, or on one slice of it."""
 
@@ -85,7 +89,9 @@ class EventPatternMatcher:
 
     def _may_match(self, events: EventBatch, start: np.ndarray, bits: np.ndarray) -> bool:
         """Is it worth looking for matches among these events?"""
-        return self.plan.times.imprecise is not None or self.horizon.has_match(events, start, bits & self._every)
+        if len(events) > LOOKED_THROUGH or self.plan.times.imprecise is not None:
+            return True
+        return self.horizon.has_match(events, start, bits & self._every)
 
     def _prepared(self, events: EventBatch) -> EventArrays:
         needs = self.needs if events.known is None else self._needs_of_known

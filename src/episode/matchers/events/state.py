@@ -58,7 +58,8 @@ class HeldEvents:
         """Hold nothing more of these keys."""
         rows = self.held.rows
         if rows is not None and np.isin(rows.key, keys).any():
-            self.held.keep(rows, np.flatnonzero(~np.isin(rows.key, keys)))
+            bits = None if rows.known is None else rows.known.bits
+            self.held.keep(rows, np.flatnonzero(~np.isin(rows.key, keys)), bits)
 
     def snapshot(self) -> Snapshot:
         if self._saved is not None and all(one is two for one, two in zip(self._saved, self._as_saved, strict=True)):
