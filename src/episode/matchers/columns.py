@@ -20,6 +20,8 @@ ALL_VALID = np.empty(0, np.bool_)
 
 _INT32_LIMIT = 2**31 - 1
 _SMALL = 1 << 15
+_FEW = 1 << 12
+"""So many rows are gathered by one call for all columns: what a call costs is more than what their values cost."""
 _COMPRESSED = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
 _PLAIN = pa.ipc.IpcWriteOptions(use_threads=False)
 _READ = pa.ipc.IpcReadOptions(use_threads=False)
@@ -221,6 +223,15 @@ def _string_buffers(array: pa.Array) -> tuple[np.ndarray, np.ndarray]:
 
 def take(table: pa.Table, order: np.ndarray) -> pa.Table:
     """The rows of the table in the given order, one chunk for each column."""
+    if (
+        len(order) <= _FEW
+        and table.num_columns
+        and not any(pa.types.is_dictionary(kind) for kind in table.schema.types)
+    ):
+        try:
+            return one_chunk_each(table.take(pa.array(order)))
+        except pa.ArrowInvalid:  # strings past 2 GB
+            pass
     return _like(table, [take_array(one_chunk(column), order) for column in table.columns])
 
 

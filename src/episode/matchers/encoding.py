@@ -34,6 +34,12 @@ class Lanes:
     float_rows: int = 0
     valid_rows: int = 0
 
+    @property
+    def layout(self) -> tuple[object, ...]:
+        """Where everything is: programs over lanes are the same for lanes with the same layout."""
+        places = (tuple(one.items()) for one in (self.at, self.valid_at, self.words_at, self.ranks))
+        return *places, self.int_rows, self.float_rows, self.valid_rows
+
     def next_int(self) -> int:
         """The next free row of `ints`."""
         self.int_rows += 1

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
 
 from episode.errors import EpisodeDataError
 from episode.matchers.columns import from_bytes, one_chunk_each, take, to_bytes
-from episode.matchers.protocol import EventBatch, StateChunk
+from episode.matchers.prepare import Known
+from episode.matchers.protocol import ChosenBatch, EventBatch, StateChunk
 
 STATE_VERSION = 1
 _ROWS = "rows."
@@ -160,6 +162,32 @@ def renamed(key: np.ndarray, old: np.ndarray, new: np.ndarray) -> np.ndarray:
     return np.where(old[at] == key, new[at], key)
 
 
+@dataclass(frozen=True)
+class _Apart:
+    """A feed that looks at some keys alone. key, time: of the held rows, then the new ones; order: those of the keys
+    that have new rows, contiguous by key; others: all others."""
+
+    columns: list[str]
+    held: EventBatch
+    new: EventBatch
+    key: np.ndarray
+    time: np.ndarray
+    order: np.ndarray
+    others: np.ndarray
+
+    @cached_property
+    def table(self) -> pa.Table:
+        """The held rows, then the new ones."""
+        return _stacked(self.columns, self.held, self.new)
+
+    @property
+    def events(self) -> EventBatch:
+        """Those of the keys that have new rows."""
+        known = _known(self.held, self.new)
+        known = None if known is None else Known(known.bits[self.order])
+        return ChosenBatch(lambda: self.table, self.order, self.key[self.order], self.time[self.order], known)
+
+
 class HeldRows:
     """The rows that a matcher holds, contiguous by key, with the columns that its query reads."""
 
@@ -167,6 +195,7 @@ class HeldRows:
         self.columns = list(columns)
         self.rows: EventBatch | None = None
         self.kept = KeptRows()
+        self._apart: _Apart | None = None
 
     def __len__(self) -> int:
         return 0 if self.rows is None else len(self.rows)
@@ -178,28 +207,63 @@ class HeldRows:
     def joined(self, events: EventBatch, last: bool = False) -> EventBatch:
         """Held rows and new rows together, contiguous by key, held rows first. `keep` or `forget` must follow; last:
         `forget`."""
+        self._apart = None
         if len(self) == 0 and last:
             self.kept.select(np.zeros(0, np.int64))
         else:
             self.kept.extend(len(events))
-        key, time = owned(events.key), owned(events.time)
-        if key is not events.key or time is not events.time:
-            events = EventBatch(events.table, key, time, events.known)
+        events = _owning(events)
         if len(self) == 0:
             return events
         assert self.rows is not None
         if len(events) == 0:
             return self.rows
-        key = np.concatenate([self.rows.key, events.key])
+        held = self.rows
+        key, time = np.concatenate([held.key, events.key]), np.concatenate([held.time, events.time])
         order = np.argsort(key, kind="stable")
         self.kept.reorder(order)
-        together = pa.concat_tables([self.rows.table.select(self.columns), events.table.select(self.columns)])
-        return EventBatch(take(together, order), key[order], np.concatenate([self.rows.time, events.time])[order])
+        return _at(EventBatch(_stacked(self.columns, held, events), key, time, _known(held, events)), order)
 
-    def keep(self, events: EventBatch, rows: np.ndarray) -> None:
-        """Of the events that were held or have come, hold these rows from now on."""
+    def joined_apart(self, events: EventBatch) -> EventBatch:
+        """As `joined`, of the keys that have new rows; the held rows of other keys stay where they are. `keep_apart`
+        must follow."""
+        held, events = self.rows, _owning(events)
+        assert held is not None
+        self.kept.extend(len(events))
+        own = np.isin(held.key, events.key[events.bounds[:-1]])
+        key, time = np.concatenate([held.key, events.key]), np.concatenate([held.time, events.time])
+        order = np.concatenate([np.flatnonzero(own), np.arange(len(held), len(key))])
+        order = order[np.argsort(key[order], kind="stable")]
+        self._apart = _Apart(self.columns, held, events, key, time, order, np.flatnonzero(~own))
+        return self._apart.events
+
+    @property
+    def others(self) -> np.ndarray:
+        """The held rows that `joined_apart` has left where they are, by their numbers."""
+        assert self._apart is not None
+        return self._apart.others
+
+    def keep(self, events: EventBatch, rows: np.ndarray, bits: np.ndarray | None = None) -> None:
+        """Of the events that were held or have come, hold these rows from now on. bits: what is known of all events."""
         self.kept.select(rows)
-        self.rows = EventBatch(take(events.table.select(self.columns), rows), events.key[rows], events.time[rows])
+        known = None if bits is None else Known(bits)
+        self.rows = _at(EventBatch(events.table.select(self.columns), events.key, events.time, known), rows)
+
+    def keep_apart(self, rows: np.ndarray, bits: np.ndarray, others: np.ndarray) -> None:
+        """Of the events that `joined_apart` gave, hold these rows (bits: what is known of all of them); of the others,
+        these."""
+        assert self._apart is not None
+        assert self.rows is not None
+        assert self.rows.known is not None
+        apart, self._apart = self._apart, None
+        chosen = np.concatenate([apart.order[rows], others])
+        by_key = np.argsort(apart.key[chosen], kind="stable")
+        chosen = chosen[by_key]
+        self.kept.select(chosen)
+        if len(chosen) == len(self) and (chosen == np.arange(len(chosen))).all():
+            return
+        known = Known(np.concatenate([bits[rows], self.rows.known.bits[others]])[by_key])
+        self.rows = EventBatch(take(apart.table, chosen), apart.key[chosen], apart.time[chosen], known)
 
     def rename(self, old: np.ndarray, new: np.ndarray) -> None:
         """The keys `old` (ascending) have other codes from now on."""
@@ -222,6 +286,32 @@ class HeldRows:
     def restore(self, chunks: Sequence[StateChunk], keys: np.ndarray, counts: np.ndarray) -> None:
         """Hold what the chunks have: of each key (keys in order) so many rows."""
         self.rows = self.kept.restore(chunks, keys, counts)
+
+
+def _stacked(columns: list[str], held: EventBatch, new: EventBatch) -> pa.Table:
+    """Held rows, then new ones."""
+    return pa.concat_tables([one.table.select(columns) for one in (held, new)])
+
+
+def _known(held: EventBatch, new: EventBatch) -> Known | None:
+    """What is known of the same rows."""
+    if held.known is None or new.known is None:
+        return None
+    return Known(np.concatenate([held.known.bits, new.known.bits]))
+
+
+def _owning(events: EventBatch) -> EventBatch:
+    """The events with arrays as kernels take them."""
+    key, time = owned(events.key), owned(events.time)
+    if key is events.key and time is events.time:
+        return events
+    return EventBatch(events.table, key, time, events.known)
+
+
+def _at(events: EventBatch, rows: np.ndarray) -> EventBatch:
+    """Some rows, with what is known of them."""
+    known = None if events.known is None else Known(events.known.bits[rows])
+    return EventBatch(take(events.table, rows), events.key[rows], events.time[rows], known)
 
 
 def owned(array: np.ndarray) -> np.ndarray:

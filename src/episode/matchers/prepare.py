@@ -211,28 +211,56 @@ def prepare(
 
 
 def evaluate(
-    plan: PatternPlan, needs: Needs, lanes: Lanes, key: np.ndarray, bits: np.ndarray | None = None
+    plan: PatternPlan, needs: Needs, lanes: Lanes, key: np.ndarray, bits: np.ndarray | None = None,
+    known: dict[object, RowPrograms] | None = None,
 ) -> Prepared:  # fmt: skip
-    """Evaluate the row-local parts over columns that are in lanes. bits: where those of conditions are known."""
-    assembler = Assembler(lanes)
-    computed_programs = [(expression, assembler.program(expression)) for expression in needs.computed]
-    row_local = [
-        (number, part)
-        for number, label in enumerate(plan.labels.names)
-        if label in plan.conditions and bits is None
-        for part in plan.conditions[label].row_local
-    ]
-    start_all, stop_all, results = assembler.program_of_all([part for _, part in row_local])
-    code, ints, reals = assembler.arrays()
+    """Evaluate the row-local parts over columns that are in lanes. bits: where those of conditions are known. known:
+    the programs for lanes laid out like others before."""
+    which = (lanes.layout, bits is None) if known is not None else None
+    programs = None if known is None else known.get(which)
+    if programs is None:
+        programs = row_programs(plan, needs, lanes, bits is None)
+        if known is not None:
+            known[which] = programs
     every = np.full(len(key), np.uint64(2**64 - 1), np.uint64) if bits is None else bits
     prepared = Prepared(lanes, every, {})
-    shared = (assembler.registers, key, lanes.ints, lanes.floats, lanes.valid, ints, reals)
-    for expression, (start, stop, result) in computed_programs:
+    code, ints, reals = programs.arrays
+    shared = (programs.registers, key, lanes.ints, lanes.floats, lanes.valid, ints, reals)
+    for expression, (start, stop, result) in programs.computed:
         prepared.computed[expression] = compute_lane(lanes, expression, code, start, stop, result, shared)
-    if row_local:
-        masks = np.array([1 << number for number, _ in row_local], np.uint64)
-        machine.set_bits(code, start_all, stop_all, np.array(results, np.int64), masks, prepared.bits, *shared)
+    if len(programs.masks):
+        start, stop = programs.local
+        machine.set_bits(code, start, stop, programs.results, programs.masks, prepared.bits, *shared)
     return prepared
+
+
+@dataclass(frozen=True)
+class RowPrograms:
+    """What is evaluated of single rows, for the machine: what is computed, and the bits of conditions (results: the
+    registers of their parts, masks: their bits)."""
+
+    computed: tuple[tuple[Expression, tuple[int, int, int]], ...]
+    local: tuple[int, int]
+    results: np.ndarray
+    masks: np.ndarray
+    arrays: tuple[np.ndarray, np.ndarray, np.ndarray]
+    registers: int
+
+
+def row_programs(plan: PatternPlan, needs: Needs, lanes: Lanes, local: bool) -> RowPrograms:
+    """The programs over such lanes. local: also those of conditions?"""
+    assembler = Assembler(lanes)
+    computed = tuple((expression, assembler.program(expression)) for expression in needs.computed)
+    parts = [
+        (number, part)
+        for number, label in enumerate(plan.labels.names)
+        if label in plan.conditions and local
+        for part in plan.conditions[label].row_local
+    ]
+    start, stop, results = assembler.program_of_all([part for _, part in parts])
+    masks = np.array([1 << number for number, _ in parts], np.uint64)
+    arrays = assembler.arrays()
+    return RowPrograms(computed, (start, stop), np.array(results, np.int64), masks, arrays, assembler.registers)
 
 
 def compute_lane(lanes: Lanes, expression: Expression, code, start, stop, result, shared) -> tuple[bool, int, int]:  # type: ignore[no-untyped-def]

@@ -6,13 +6,15 @@ finished matches. Its laws (tests/property): chunk invariance, shard invariance,
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
+
+from episode.matchers.columns import plain, take
 
 if TYPE_CHECKING:
     from episode.matchers.demand import Demand
@@ -88,11 +90,15 @@ class EventBatch:
             return np.zeros(1, np.int64)
         return np.concatenate([[0], np.flatnonzero(np.diff(self.key)) + 1, [len(self.key)]]).astype(np.int64)
 
-    def knowing(self, known: Known, columns: pa.Table) -> EventBatch:
+    def knowing(self, known: Known | None, columns: pa.Table) -> EventBatch:
         """The same rows, with some of their columns and what is known of them."""
         batch = EventBatch(columns, self.key, self.time, known)
         batch.__dict__["bounds"] = self.bounds
         return batch
+
+    def select(self, columns: Iterable[str]) -> EventBatch:
+        """The same rows, with some of their columns."""
+        return EventBatch(self.table.select(list(columns)), self.key, self.time, self.known)
 
     def from_row(self, row: int) -> EventBatch:
         """The events from a row on."""
@@ -101,6 +107,29 @@ class EventBatch:
     def values_at(self, row: int, columns: Iterable[str]) -> str:
         """A row in words for errors: its values in some columns."""
         return ", ".join(f"{name} = {self.table.column(name)[row].as_py()}" for name in columns)
+
+
+class ChosenBatch(EventBatch):
+    """Some rows of a table as events; its columns are gathered, without dictionaries, when somebody asks for them.
+
+    source: gives the table; rows: int64, in order.
+    """
+
+    source: Callable[[], pa.Table]
+    rows: np.ndarray
+
+    def __init__(
+        self, source: Callable[[], pa.Table], rows: np.ndarray, key: np.ndarray, time: np.ndarray, known: Known | None
+    ) -> None:  # fmt: skip
+        self.__dict__.update(source=source, rows=rows, key=key, time=time, known=known)
+
+    @cached_property
+    def table(self) -> pa.Table:
+        return plain(take(self.source(), self.rows))
+
+    def select(self, columns: Iterable[str]) -> EventBatch:
+        source, names = self.source, list(columns)
+        return ChosenBatch(lambda: source().select(names), self.rows, self.key, self.time, self.known)
 
 
 @dataclass(frozen=True)

@@ -146,8 +146,8 @@ class RuleProcessor(ShardProcessor):
         for change in changes:
             self.log.write_effect(Effect(change.number, after, query_id()))
 
-    def _shard(self, head: _Head) -> tuple[LiveShard, ShardChunks]:
-        shard, chunks = super()._shard(head)
+    def _shard(self, number: int, head: _Head) -> tuple[LiveShard, ShardChunks]:
+        shard, chunks = super()._shard(number, head)
         assert isinstance(shard.matcher, ChangingMatcher)
         shard.matcher.done = shard.watermark
         return shard, chunks

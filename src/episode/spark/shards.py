@@ -7,7 +7,7 @@ import uuid
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from dataclasses import astuple, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -125,7 +125,7 @@ class ShardProcessor(StatefulProcessor):
         prepare_worker(groups_of(self.spec))
         head = self._head()
         self._check(head)
-        shard, chunks = self._shard(head)
+        shard, chunks = self._shard(number, head)
         milliseconds = times.getCurrentWatermarkInMs()
         for matches in shard.advance([(blob, self.opened(blob)) for blob in blobs], self._watermark(times)):
             yield from _blobs(number, matches)
@@ -133,7 +133,7 @@ class ShardProcessor(StatefulProcessor):
             name = late_file(query_id(), self.rules.name, self.fingerprint, number, head.steps)
             _write_late(plain(shard.late), self.rules.late_path, name)
         self._stepped(number, shard)
-        self._save(shard, chunks, head, milliseconds, fired)
+        self._save(number, shard, chunks, head, milliseconds, fired)
         yield pd.DataFrame([{"shard": number, "blob": None, **shard.counters.as_dict()}])
 
     def _watermark(self, times: TimerValues) -> int:
@@ -161,17 +161,23 @@ class ShardProcessor(StatefulProcessor):
                 hint="Start the changed query with a checkpoint of its own.",
             )
 
-    def _shard(self, head: _Head) -> tuple[LiveShard, ShardChunks]:
-        warm = _warm.pop(head.token, None)
-        if warm is not None:
-            return warm
+    def _shard(self, number: int, head: _Head) -> tuple[LiveShard, ShardChunks]:
+        warm = _warm.pop(self._place(number), None)
+        if warm is not None and warm.token == head.token:
+            return warm.shard, warm.chunks
         shard, chunks = LiveShard(self.spec, self.rules.live), ShardChunks({})
         if head.token:
             chunks, state = ShardChunks.read(head.small, self.chunks)
             shard.restore(state, head.watermark, head.ended, self.opened)
         return shard, chunks
 
-    def _save(self, shard: LiveShard, chunks: ShardChunks, head: _Head, milliseconds: int, fired: bool) -> None:
+    def _place(self, number: int) -> tuple[str, ...]:
+        """What tells a shard from those of other patterns and queries."""
+        return _task_query() or "", self.rules.name, self.fingerprint, str(number)
+
+    def _save(
+        self, number: int, shard: LiveShard, chunks: ShardChunks, head: _Head, milliseconds: int, fired: bool
+    ) -> None:  # fmt: skip
         small = chunks.change(shard.snapshot(), self.chunks)
         wakes_at = shard.wakes_at
         timer = _NO_TIMER if wakes_at is None else max(self.rules.clock.reaches(wakes_at), milliseconds + 1)
@@ -185,15 +191,23 @@ class ShardProcessor(StatefulProcessor):
             small=small,
         )  # fmt: skip
         self.head.update(astuple(after))
-        _warm[token] = shard, chunks
+        _warm[self._place(number)] = _Warm(token, shard, chunks)
         while len(_warm) > _MOST_WARM:
             _warm.popitem(last=False)
 
 
-_warm: OrderedDict[str, tuple[LiveShard, ShardChunks]] = OrderedDict()
-"""Shards as this process left them, by the token of the state that they wrote: who finds the token in the state store
-may go on with the shard as it is; a shard that another process has taken further, or a step that was not committed,
-is never found."""
+class _Warm(NamedTuple):
+    """A shard as this process left it, and the token of the state that it wrote."""
+
+    token: str
+    shard: LiveShard
+    chunks: ShardChunks
+
+
+_warm: OrderedDict[tuple[str, ...], _Warm] = OrderedDict()
+"""Shards as this process left them: who finds the token in the state store may go on with the shard as it is. A shard
+that another process has taken further, or a step that was not committed, has another token: such a shard is dropped,
+so that a process has each shard once, however often its workers take turns."""
 
 _MOST_WARM = 2048
 
@@ -233,14 +247,18 @@ def late_file(query: str, pattern: str, fingerprint: str, shard: int, step: int)
 
 def query_id() -> str:
     """Spark's id of the streaming query that this task belongs to."""
-    task = TaskContext.get()
-    query = None if task is None else task.getLocalProperty(_QUERY_ID)
+    query = _task_query()
     if query is None:
         raise EpisodeDataError(
             "Spark does not say to which query this task belongs: late events of two queries would be mixed.",
             hint="Options(late='drop') counts late events without keeping them.",
         )
     return query
+
+
+def _task_query() -> str | None:
+    task = TaskContext.get()
+    return None if task is None else task.getLocalProperty(_QUERY_ID)
 
 
 def _write_late(table: pa.Table, path: str, name: str) -> None:

@@ -17,17 +17,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from episode.kernels.times import EVER, NEVER, is_after, window_ends
+from episode.kernels.times import EVER, is_after, window_ends
 from episode.matchers.events.adapt import Adaptation
 from episode.matchers.events.imprecise import ImpreciseSearch, imprecise_horizon
 from episode.matchers.events.output import FoundMatches, Output
-from episode.matchers.events.prepare import event_needs, prepare_events
-from episode.matchers.events.rounds import Rounds, horizon_of
+from episode.matchers.events.prepare import EventArrays, event_needs, prepare_events
+from episode.matchers.events.rounds import Round, Rounds, horizon_of
 from episode.matchers.events.search import Search
 from episode.matchers.events.slices import decisions_of
 from episode.matchers.events.state import EventState
 from episode.matchers.held import least_by_key
-from episode.matchers.ordering import start_image
 from episode.matchers.prepare import Needs
 from episode.matchers.protocol import END_OF_TIME, EventBatch, Snapshot, StateChunk
 from episode.matchers.slicing import ALL_TIMES, SliceBounds
@@ -35,6 +34,10 @@ from episode.plan.events.report import EventReport
 
 if TYPE_CHECKING:
     from episode.matchers.events.spec import EventPatternSpec
+
+
+LOOKED_THROUGH = 1 << 16
+"""So many events are looked through before they are prepared: are there any for all places of a match?"""
 
 
 class EventPatternMatcher:
@@ -54,10 +57,11 @@ class EventPatternMatcher:
         else:
             self.search = ImpreciseSearch(plan, self.rounds, self.adaptation, spec.step_budget, spec.most_records)
             kept = imprecise_horizon(self.horizon, plan.times.imprecise.width)
-        self.state = EventState(plan, kept, spec.input_columns, spec.limit)
+        self.state = EventState(plan, kept, spec.input_order, spec.input_columns, spec.limit)
         own = decisions_of(bounds)
         self.state.done, self.last = own.done, own.until
         self.output = Output(plan, spec.output_schema)
+        self._every = np.uint64(2 ** len(plan.variables) - 1)
 
     def feed(self, events: EventBatch, until: int) -> Iterator[pa.Table]:
         for together, found in self.matches_in(events, until):
@@ -66,25 +70,39 @@ class EventPatternMatcher:
     def matches_in(self, events: EventBatch, until: int) -> Iterator[tuple[EventBatch, FoundMatches]]:
         """The matches of a feed as lists of events, round by round, each with the batch that its rows are of."""
         until = min(until, self.last)
-        together = self.state.held.joined(events, until == END_OF_TIME)
+        together = self.state.joined(events, until, until == self.last)
         if len(together):
-            needs = self.needs if together.known is None else self._needs_of_known
-            arrays = prepare_events(self.plan, needs, together.table, together.key, together.known)
-            start = self._starts(together)
-            if isinstance(self.search, ImpreciseSearch):
-                self.search.begin(together, start)
-            touched = np.ones(len(together.bounds) - 1, np.bool_)
-            if not self.horizon.waits and until != self.last and self.state.done > NEVER:
-                touched = np.isin(together.key[together.bounds[:-1]], events.key[events.bounds[:-1]])
-            # done NEVER says that nothing is out: what is decided at that very time comes with the next feed.
-            touched &= until > self.state.done
-            for round_ in self.rounds.of(together, start, arrays.bits, self.state.done, until, touched):
-                for found in self.search.matches(together, arrays, round_):
-                    if len(found):
-                        yield together, found
-            self.state.hold(together, start, arrays, END_OF_TIME if until == self.last else until)
+            start = self.state.starts(together)
+            bits = None if together.known is None else together.known.bits
+            if bits is None or (until > self.state.done and self._may_match(together, start, bits)):
+                arrays = self._prepared(together)
+                bits = arrays.bits
+                for round_ in self._rounds_of(together, start, bits, until):
+                    for found in self.search.matches(together, arrays, round_):
+                        if len(found):
+                            yield together, found
+            self.state.hold(together, start, bits & self._every, END_OF_TIME if until == self.last else until)
+        else:
+            self.state.expire(until)
         if until != END_OF_TIME:
             self.state.done = max(self.state.done, until)
+
+    def _may_match(self, events: EventBatch, start: np.ndarray, bits: np.ndarray) -> bool:
+        """Is it worth looking for matches among these events?"""
+        if len(events) > LOOKED_THROUGH or self.plan.times.imprecise is not None:
+            return True
+        return self.horizon.has_match(events, start, bits & self._every)
+
+    def _prepared(self, events: EventBatch) -> EventArrays:
+        needs = self.needs if events.known is None else self._needs_of_known
+        return prepare_events(self.plan, needs, events.table, events.key, events.known)
+
+    def _rounds_of(self, events: EventBatch, start: np.ndarray, bits: np.ndarray, until: int) -> Iterator[Round]:
+        if isinstance(self.search, ImpreciseSearch):
+            self.search.begin(events, start)
+        # done NEVER says that nothing is out: what is decided at that very time comes with the next feed.
+        if until > self.state.done:
+            yield from self.rounds.of(events, start, bits, self.state.done, until)
 
     @cached_property
     def _needs_of_known(self) -> Needs:
@@ -133,7 +151,7 @@ class EventPatternMatcher:
         held, window = self.state.held.rows, self.horizon.window
         if not self.horizon.waits or window == EVER or held is None or len(held) == 0:
             return None
-        ends = window_ends(self._starts(held), window)
+        ends = window_ends(self.state.starts(held), window)
         ends = ends[is_after(ends, self.state.done) & (ends < END_OF_TIME)]
         return int(ends.min()) if len(ends) else None
 
@@ -141,8 +159,4 @@ class EventPatternMatcher:
     def open_from(self) -> tuple[np.ndarray, np.ndarray]:
         """The first of the events that are held."""
         held = self.state.held.rows
-        return least_by_key(self.state.held.key, np.zeros(0, np.int64) if held is None else self._starts(held))
-
-    def _starts(self, events: EventBatch) -> np.ndarray:
-        starts = start_image(events.table, self.spec.input_order)
-        return events.time if starts is None else starts.values
+        return least_by_key(self.state.held.key, np.zeros(0, np.int64) if held is None else self.state.starts(held))

@@ -82,8 +82,7 @@ class EventPrefix:
         horizon = horizon_of(self.plan)
         rounds, adaptation = Rounds(horizon, ROUND_ROWS), Adaptation(self.plan)
         left = np.zeros(len(events), np.uint64)
-        touched = np.ones(len(events.bounds) - 1, np.bool_)
-        for round_ in rounds.of(events, events.time, arrays.bits, NEVER, END_OF_TIME, touched):
+        for round_ in rounds.of(events, events.time, arrays.bits, NEVER, END_OF_TIME):
             self._mark(arrays, horizon, rounds, adaptation, round_, left)
         return left
 

@@ -16,13 +16,16 @@ from episode.kernels.times import EVER, NEVER, is_after, window_ends
 from episode.matchers.events.gaps import has_leading_group
 from episode.matchers.protocol import EventBatch
 from episode.plan.events.plan import EventPlan, Strategy
-from episode.plan.events.tree import InSequence, first_variables, variables_of
+from episode.plan.events.tree import Absent, Group, InSequence, Leaf, first_variables, variables_of
 
 FIRST_ROWS, ROUND_ROWS = 1 << 10, 1 << 16
 """Rows of the first round, and at the most."""
 GOOD_RECORDS, LEAST_WINDOWS = 1 << 18, 4
 """Records of a round that stay in the processor's cache; rounds are cut to have about so many, but not below so many
 windows, as each builds the records of the window before it anew."""
+
+
+_NONE, _ALL = np.uint64(0), np.uint64(2**64 - 1)
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,10 @@ class Horizon:
     chain: places that every match fills, in order, as bits of variables.
     single, first: variables of single events, and of those that are the first event of their matches.
     any_match: under skip-till-any-match, an event that no match can have does not count.
+    last: the variable that ends every match, where a match is decided with it: no later match has its event.
+    between: variables of negations and groups that stand after the first place.
+    barred, bars: where a negation stands before the last place: whatever event it forbids there (bars) is the end of
+        all that the place before it (barred) has taken so far.
     """
 
     window: int
@@ -60,6 +67,45 @@ class Horizon:
     single: np.uint64
     first: np.uint64
     any_match: bool
+    last: np.uint64 = _NONE
+    between: np.uint64 = _NONE
+    barred: np.uint64 = _NONE
+    bars: np.uint64 = _NONE
+
+    def needed(self, events: EventBatch, start: np.ndarray, bits: np.ndarray, until: int) -> np.ndarray:
+        """Of events of whole partitions: the bits without those of events that no match decided after `until` has."""
+        if not self.any_match or len(self.chain) < 2:
+            return bits
+        if self.last and until > NEVER:
+            bits = np.where(events.time <= until, bits & ~self.last, bits)
+            bits = self._unbarred(events, bits, until) if self.bars else bits
+        bits = self._viable(events, start, bits, self.chain)
+        if self.between and (bits & self.between).any():
+            bits = self._viable(events, start, bits, np.array([self.chain[0], self.between], np.uint64))
+        return bits
+
+    def _unbarred(self, events: EventBatch, bits: np.ndarray, until: int) -> np.ndarray:
+        """The bits without those of events after which a forbidden one came: the last event of a match is still to
+        come. So the forbidden one has done what it can."""
+        bar = (bits & self.bars != 0) & (events.time <= until)
+        if not bar.any():
+            return bits
+        latest = np.maximum.reduceat(np.where(bar, events.time, NEVER), events.bounds[:-1])
+        over = events.time < np.repeat(latest, np.diff(events.bounds))
+        return np.where(over, bits & ~self.barred, bits) & np.where(bar, ~self.bars, _ALL)
+
+    def _viable(self, events: EventBatch, start: np.ndarray, bits: np.ndarray, chain: np.ndarray) -> np.ndarray:
+        viable = np.empty_like(bits)
+        chains.viable(bits, chain, events.bounds, start, events.time, self.window, False, viable)
+        return viable
+
+    def has_match(self, events: EventBatch, start: np.ndarray, bits: np.ndarray) -> bool:
+        """Could events have a match? False: no partition has an event for every place, in order and in time."""
+        if len(self.chain) < 2 or not self.any_match:
+            return True
+        viable = np.empty_like(bits)
+        chains.viable(bits, self.chain, events.bounds, start, events.time, self.window, True, viable)
+        return bool(viable.any())
 
     def viable(self, round_: Round) -> Round:
         """The round without events that no match can have."""
@@ -132,7 +178,32 @@ def horizon_of(plan: EventPlan) -> Horizon:
     elif plan.automaton is not None:
         places = [tuple(place) for place in plan.automaton.required]
     chain = np.array([mask(place) for place in places], np.uint64)
-    return Horizon(window, back, plan.waits, chain, mask(single), mask(first), plan.strategy is Strategy.ANY)
+    any_match = plan.strategy is Strategy.ANY
+    horizon = Horizon(window, back, plan.waits, chain, mask(single), mask(first), any_match)
+    plain = plan.construction is None and plan.collapse is None and plan.times.imprecise is None
+    if not any_match or plan.waits or not plain or not isinstance(plan.tree, InSequence):
+        return horizon
+    end = plan.tree.places[-1]
+    horizon = replace(horizon, last=mask((end.variable,)) if isinstance(end, Leaf) else _NONE)
+    if plan.times.start is not None or len(plan.tree.places) < 2:
+        return horizon
+    in_gaps = tuple(name for gap in plan.tree.gaps[1:] for item in gap for name in variables_of(item))
+    barred, bars = _barred(plan, plan.tree)
+    return replace(horizon, between=mask(in_gaps), barred=mask(barred), bars=mask(bars))
+
+
+def _barred(plan: EventPlan, tree: InSequence) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The variable before a negation before the last event, and those of single events that are forbidden there
+    whatever the others are; none where there is something else."""
+    before, end, gap = tree.places[-2], tree.places[-1], tree.gaps[-2]
+    if not isinstance(before, Leaf) or not isinstance(end, Leaf) or any(isinstance(item, Group) for item in gap):
+        return (), ()
+    bars = tuple(
+        item.node.variable
+        for item in gap
+        if isinstance(item, Absent) and isinstance(item.node, Leaf) and not plan.absent_tests[item.name]
+    )
+    return ((before.variable,), bars) if bars else ((), ())
 
 
 class Rounds:
@@ -143,20 +214,13 @@ class Rounds:
         self.most_rows = most_rows
         self.size = min(FIRST_ROWS, most_rows)
 
-    def of(
-        self, events: EventBatch, start: np.ndarray, bits: np.ndarray, done: int, until: int, touched: np.ndarray
-    ) -> Iterator[Round]:
-        """All rounds of a feed; touched: does a partition have anything to decide?"""
+    def of(self, events: EventBatch, start: np.ndarray, bits: np.ndarray, done: int, until: int) -> Iterator[Round]:
+        """All rounds of a feed."""
         from_ = events.bounds
         groups = len(from_) - 1
         at = 0
         while at < groups:
-            if not touched[at]:
-                at += 1
-                continue
-            last = at + 1
-            while last < groups and touched[last] and from_[last + 1] - from_[at] <= self.size:
-                last += 1
+            last = max(at + 1, int(np.searchsorted(from_, from_[at] + self.size, side="right")) - 1)
             whole = Round(from_[at : last + 1], start, events.time, np.full(last - at, done, np.int64), until, bits)
             if last == at + 1 and from_[last] - from_[at] > self.size:
                 yield from self._pieces(whole)

@@ -7,15 +7,14 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from episode.kernels import chains
 from episode.kernels.times import EVER, NEVER
 from episode.matchers.columns import from_bytes
 from episode.matchers.events.errors import too_many_held
-from episode.matchers.events.prepare import EventArrays
 from episode.matchers.events.rounds import Horizon
 from episode.matchers.held import HeldRows, by_name, chunk_of
 from episode.matchers.limits import StateLimit
-from episode.matchers.protocol import END_OF_TIME, EventBatch, Snapshot, StateChunk
+from episode.matchers.ordering import start_image
+from episode.matchers.protocol import END_OF_TIME, ChosenBatch, EventBatch, InputOrder, Snapshot, StateChunk
 from episode.plan.events.aggregated import AggregatedPlan
 from episode.plan.events.plan import EventPlan, Strategy
 
@@ -32,10 +31,16 @@ class HeldEvents:
         self.held = HeldRows(columns)
         self.done = NEVER
         self.given_up = 0
+        self._saved: tuple[EventBatch | None, int] | None = None
 
     def keep(self, events: EventBatch, rows: np.ndarray) -> None:
         """Hold these rows of a batch and no others, as far as the limit allows."""
         self.held.keep(events, self._within_limit(events, rows))
+
+    @property
+    def _as_saved(self) -> tuple[EventBatch | None, int]:
+        """What a snapshot has: where it has not changed, none is written."""
+        return self.held.rows, self.done
 
     def _within_limit(self, events: EventBatch, rows: np.ndarray) -> np.ndarray:
         if self.limit is None or len(rows) == 0:
@@ -53,9 +58,13 @@ class HeldEvents:
         """Hold nothing more of these keys."""
         rows = self.held.rows
         if rows is not None and np.isin(rows.key, keys).any():
-            self.held.keep(rows, np.flatnonzero(~np.isin(rows.key, keys)))
+            bits = None if rows.known is None else rows.known.bits
+            self.held.keep(rows, np.flatnonzero(~np.isin(rows.key, keys)), bits)
 
     def snapshot(self) -> Snapshot:
+        if self._saved is not None and all(one is two for one, two in zip(self._saved, self._as_saved, strict=True)):
+            return Snapshot()
+        self._saved = self._as_saved
         keys, counts = np.unique(self.held.key, return_counts=True)
         partitions = pa.table({"key": keys, "held": counts.astype(np.int64)})
         partitions = partitions.replace_schema_metadata({"done": str(self.done)})
@@ -76,25 +85,80 @@ class EventState(HeldEvents):
 
     plan: EventPlan
 
-    def __init__(self, plan: EventPlan, horizon: Horizon, columns: Sequence[str], limit: StateLimit | None) -> None:
+    def __init__(
+        self, plan: EventPlan, horizon: Horizon, order: InputOrder, columns: Sequence[str], limit: StateLimit | None
+    ) -> None:  # fmt: skip
         super().__init__(plan, columns, limit)
         self.horizon = horizon
+        self.order = order
+        self._is_apart = False
 
-    def hold(self, events: EventBatch, start: np.ndarray, arrays: EventArrays, until: int) -> None:
-        """Keep the events that a later match can have."""
+    @property
+    def _as_saved(self) -> tuple[EventBatch | None, int]:
+        """Where nothing waits for time to pass, and the events are those of an earlier time, no match was decided
+        since: that time does as well."""
+        return self.held.rows, self.done if self.plan.waits else NEVER
+
+    def starts(self, events: EventBatch) -> np.ndarray:
+        """When events begin."""
+        starts = None if self.order.start is None else start_image(events.table, self.order)
+        return events.time if starts is None else starts.values
+
+    def joined(self, events: EventBatch, until: int, last: bool) -> EventBatch:
+        """The events of the keys for which something may be decided now; `hold` must follow, or, where there are none,
+        `expire`. last: nothing is decided after `until`."""
+        held = self.held.rows
+        self._is_apart = (
+            not (self.plan.waits or last) and self.done > NEVER and held is not None and held.known is not None
+        )
+        if not self._is_apart:
+            return self.held.joined(events, until == END_OF_TIME)
+        return self.held.joined_apart(events) if len(events) else events
+
+    def hold(self, events: EventBatch, start: np.ndarray, bits: np.ndarray, until: int) -> None:
+        """Keep the events that a later match can have. bits: the variables that events qualify for."""
         if until == END_OF_TIME:
             self.held.forget()
             return
-        horizon = self.horizon
-        keep = np.ones(len(events), np.bool_)
-        if horizon.window < EVER and until > NEVER and until >= NEVER + horizon.back:  # at NEVER nothing is out yet
-            keep = events.time > until - horizon.back
+        keep, bits = self._needed(events, start, bits, until)
+        rows = self._within_limit(events, np.flatnonzero(keep))
+        if self._is_apart:
+            self.held.keep_apart(rows, bits, self._others(until))
+        else:
+            self.held.keep(events, rows, bits)
+
+    def expire(self, until: int) -> None:
+        """Nothing has come: let go of what is too old."""
+        held = self.held.rows
+        if not self._is_apart or held is None or self._in_time(held, until).all():
+            return
+        assert held.known is not None
+        keep, bits = self._needed(held, self.starts(held), held.known.bits, until)
+        self.held.keep(held, np.flatnonzero(keep), bits)
+
+    def _needed(
+        self, events: EventBatch, start: np.ndarray, bits: np.ndarray, until: int
+    ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+        """bool: may a later match have an event? And the variables that it may be there."""
+        keep = self._in_time(events, until)
         if self.plan.strategy in (Strategy.ANY, Strategy.NEXT):
-            bits = arrays.bits
-            if horizon.any_match and len(horizon.chain) > 1:
-                bits = np.empty_like(arrays.bits)
-                chains.viable(
-                    arrays.bits, horizon.chain, events.bounds, start, events.time, horizon.window, False, bits
-                )  # fmt: skip
+            bits = self.horizon.needed(events, start, bits, until)
             keep &= bits != 0
-        self.keep(events, np.flatnonzero(keep))
+        return keep, bits
+
+    def _in_time(self, events: EventBatch, until: int) -> np.ndarray:
+        """bool: are events not too old for a later match?"""
+        horizon = self.horizon
+        if horizon.window < EVER and until > NEVER and until >= NEVER + horizon.back:  # at NEVER nothing is out yet
+            return events.time > until - horizon.back
+        return np.ones(len(events), np.bool_)
+
+    def _others(self, until: int) -> np.ndarray:
+        """Of keys without new events: those that a later match can have."""
+        held, others = self.held.rows, self.held.others
+        assert held is not None
+        if len(others) == 0 or self._in_time(held, until)[others].all():
+            return others
+        assert held.known is not None
+        rows = ChosenBatch(lambda: held.table, others, held.key[others], held.time[others], None)
+        return others[self._needed(rows, self.starts(rows), held.known.bits[others], until)[0]]

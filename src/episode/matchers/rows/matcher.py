@@ -110,7 +110,8 @@ class RowPatternMatcher:
 
     def feed(self, events: EventBatch, until: int) -> Iterator[pa.Table]:
         if until != END_OF_TIME and self._lasting and len(events) <= MANY * self.state_rows + FEW:
-            yield from self._go_on(EventBatch(events.table, owned(events.key), owned(events.time)), until)
+            events = EventBatch(events.table, owned(events.key), owned(events.time), events.known)
+            yield from self._go_on(events, until)
         else:
             self._join()
             final = until == END_OF_TIME

@@ -54,6 +54,8 @@ class RowLog:
             self._tables, self._ends = [one_chunk_each(pa.concat_tables(self._tables))], [len(self)]
         if len(self._tables) == 1 or len(rows) == 0:
             return take(self._tables[0], rows)
+        if len(self._tables) <= _MOST_SMALL and len(rows) <= _SMALL:
+            return take(pa.concat_tables(self._tables), rows)
         which = np.searchsorted(self._ends, rows, side="right")
         order = np.argsort(which, kind="stable")
         parts = []

@@ -16,13 +16,13 @@ import pyarrow as pa
 from episode.errors import EpisodeDataError
 from episode.kernels import chains
 from episode.kernels import row_classes as kernel
-from episode.matchers.columns import plain, take
+from episode.matchers.columns import plain
 from episode.matchers.demand import Demand
 from episode.matchers.encoding import Lanes, encode
 from episode.matchers.held import owned, ranges
 from episode.matchers.lowering import Assembler
 from episode.matchers.prepare import Known, Needs, compute_lane
-from episode.matchers.protocol import EventBatch
+from episode.matchers.protocol import ChosenBatch, EventBatch
 from episode.matchers.rules.classes import ClassRows
 from episode.matchers.rules.prefixes import Beginning, CommonPrefix
 from episode.plan.expressions import Expression
@@ -185,8 +185,8 @@ class RuleBatches:
 
     def _part(self, columns: Sequence[str], rows: np.ndarray, bits: np.ndarray) -> EventBatch:
         """Some rows, of which the classes are known."""
-        table = plain(take(self.events.table.select(list(columns)), rows))
-        return EventBatch(table, self.events.key[rows], self.events.time[rows], Known(bits))
+        table, names, events = self.events.table, list(columns), self.events
+        return ChosenBatch(lambda: table.select(names), rows, events.key[rows], events.time[rows], Known(bits))
 
     def _in_chains(self, asked: Asked, rows: np.ndarray, bits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Without rows that are in no chain of the demand, nor near one."""

@@ -90,9 +90,9 @@ class RuleMatcher:
 
     def _own(self, events: EventBatch) -> EventBatch:
         """The events with the columns that the pattern reads."""
-        columns = list(self.spec.inner.input_columns) or events.table.column_names[:1]
+        columns = self.spec.inner.input_columns or tuple(events.table.column_names[:1])
         if not self.spec.derives:
-            return EventBatch(events.table.select(columns), events.key, events.time, events.known)
+            return events.select(columns)
         with _errors_of_data():
             return EventBatch(self.spec.derive(events.table).select(columns), events.key, events.time)
 
