@@ -37,7 +37,8 @@ KINDS = (("one task", "one"), ("slices of the same size", "slices of"), ("a smal
 BOUND = (
     "What a task takes is bounded by the rows of its slice and its overlap, and where a slice is larger than "
     "`shard_bytes` (256 MiB by default), by that and the overlap; not by the rows of the key. Bytes of events are "
-    "counted as they come; while they are read, ordered and matched, a task takes several times as many."
+    "counted as they come; while they are read, ordered and matched, a task takes several times as many. Spilled rows "
+    "are mapped until the slice is done: the peak has as much of them as there is, the own memory has not."
 )
 PACKAGES = ("pyspark", "pyarrow", "numpy", "numba")
 
