@@ -299,6 +299,14 @@ def test_help_is_quick() -> None:
     assert done.stdout.strip() == "[]"
 
 
+def test_the_process_that_hears_of_the_state_of_a_stream_loads_no_matcher() -> None:
+    """Spark starts one for each pattern of a stream, and the first micro-batch waits for it."""
+    heavy = ("numba", "pandas", "sqlglot", "episode.matchers")
+    code = f"import sys, episode.spark.packed_processor; print([name for name in {heavy!r} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
 # ---- the checks themselves -------------------------------------------------------------------------
 
 
