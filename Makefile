@@ -36,8 +36,9 @@ lint: setup  ## style
 types: setup  ## type hints
 	$(BIN)/mypy
 
+# In the order of the folders, so that the short files of tests/unit come last and both processes end together.
 unit: setup  ## the tests, without the long and the live ones
-	$(RUN) $(BIN)/pytest -m "not slow and not live and not see" -n 2 --dist loadfile --durations=20 --durations-min=10 $(PYTEST_ARGS)
+	$(RUN) $(BIN)/pytest -m "not slow and not live and not see" -n 2 --dist loadfile --no-loadscope-reorder --durations=20 --durations-min=10 $(PYTEST_ARGS)
 
 test-live: setup  ## streams that are killed, followed, and run every case of the conformance suite
 	$(RUN) $(BIN)/pytest -m "live and not slow" $(PYTEST_ARGS)
@@ -53,6 +54,7 @@ coverage: setup  ## which lines the tests without Spark reach; the compiler is o
 
 test-long: setup  ## fuzzing, the laws, and the cases as streams, at full size
 	$(RUN) EPISODE_TEST_PROFILE=long $(BIN)/pytest -m slow $(PYTEST_ARGS)
+	$(RUN) EPISODE_TEST_PROFILE=full $(BIN)/pytest tests/property -m "not slow and not live" $(PYTEST_ARGS)
 
 test-kafka: setup  ## streams from and to a Kafka broker of its own (needs Maven)
 	@scripts/kafka-jars

@@ -1,7 +1,8 @@
 """Shared by all tests: how much hypothesis tries, and from which seed.
 
-Profiles, picked by EPISODE_TEST_PROFILE: `ci` (the default) is the same on every run; `long` tries much more, also the
-same on every run; `explore` draws new examples each time, to look for what the fixed ones miss.
+Profiles, picked by EPISODE_TEST_PROFILE: `ci` (the default) is the same on every run. So are those of the long run:
+`full` has the same tests with more examples, `long` is for tests at full size. `explore` draws new examples each time,
+to look for what the fixed ones miss.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from hypothesis import HealthCheck, settings
 # Compiled kernels make the first example slow, and data generation is slow by nature: neither is a fault.
 COMMON = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow, HealthCheck.data_too_large]}
 
-settings.register_profile("ci", derandomize=True, max_examples=100, **COMMON)
+settings.register_profile("ci", derandomize=True, max_examples=60, **COMMON)
+settings.register_profile("full", derandomize=True, max_examples=300, **COMMON)
 settings.register_profile("long", derandomize=True, max_examples=2_000, **COMMON)
 settings.register_profile("explore", max_examples=1_000, **COMMON)
 settings.load_profile(os.environ.get("EPISODE_TEST_PROFILE", "ci"))

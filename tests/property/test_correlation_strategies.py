@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pytest
 from hypothesis import HealthCheck, assume, given, note, settings
 from hypothesis import strategies as st
 
@@ -28,8 +29,9 @@ TYPES = {"k": "int", "ts": "bigint", "v": "int", "f": "double", "s": "string"}
 SETTINGS = settings(
     deadline=None, suppress_health_check=list(HealthCheck), max_examples=max(1, settings.default.max_examples // 2)
 )
-STRATEGIES = list(Strategy)
-NAMES = [strategy.value for strategy in Strategy]
+ALL_STRATEGIES = settings(SETTINGS, max_examples=5 * settings.default.max_examples // 2)
+LEAST = SETTINGS.max_examples
+"""Examples of each strategy: few cases can be evaluated on demand, so more are drawn for all strategies together."""
 
 
 @st.composite
@@ -112,29 +114,53 @@ def cut(draw: st.DrawFn) -> tuple[Case, list[int]]:
     return case, sorted(cuts)
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES, ids=NAMES)
-@SETTINGS
-@given(cases(live=[ROWS], archive=[ROWS], max_rows=24), st.data())
-def test_whole(strategy: Strategy, case: Case, data: st.DataObject) -> None:
-    plan = data.draw(plans(strategy))
-    wanted = expected(case)
-    spec = planned(case, plan)
-    output = run(spec, pa.Table.from_pylist(case.rows, schema=spec.input_schema))
-    assert sorted(found(spec, output)) == times(wanted)
-    assert not plan.ordered or is_ordered(spec, output)
+def specs_of(case: Case, draw: Callable[[st.SearchStrategy], Any]) -> Iterator[CorrelationSpec]:
+    """With every strategy by which the case can be evaluated."""
+    for strategy in Strategy:
+        plan = draw(plans(strategy))
+        try:
+            yield spec_of(case, plan)
+        except (EpisodeAnalysisError, EpisodeUnsupportedError) as error:
+            note(f"{strategy.value}: {error}")
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES, ids=NAMES)
-@SETTINGS
-@given(cut(), st.booleans(), st.data())
-def test_in_pieces(strategy: Strategy, drawn: tuple[Case, list[int]], restore: bool, data: st.DataObject) -> None:
-    plan = data.draw(plans(strategy))
-    case, cuts = drawn
-    wanted = expected(case)
-    spec = planned(case, plan)
-    output = run(spec, pieces_of(case, spec, cuts), restore=restore)
-    assert sorted(found(spec, output)) == times(wanted)
-    assert not plan.ordered or is_ordered(spec, output)
+def check_all(case: Case, specs: list[CorrelationSpec], tables: Callable[[CorrelationSpec], Any], **how: Any) -> None:
+    """The oracle is asked once for all of them."""
+    assume(specs)
+    wanted = times(expected(case))
+    for spec in specs:
+        output = run(spec, tables(spec), **how)
+        assert sorted(found(spec, output)) == wanted, spec.plan
+        assert not spec.plan.ordered or is_ordered(spec, output), spec.plan
+
+
+def test_whole() -> None:
+    seen: Counter[Strategy | None] = Counter()
+
+    @ALL_STRATEGIES
+    @given(cases(live=[ROWS], archive=[ROWS], max_rows=24), st.data())
+    def check(case: Case, data: st.DataObject) -> None:
+        specs = list(specs_of(case, data.draw))
+        check_all(case, specs, lambda spec: pa.Table.from_pylist(case.rows, schema=spec.input_schema))
+        seen.update(spec.plan.strategy for spec in specs)
+
+    check()
+    assert min(seen[strategy] for strategy in Strategy) >= LEAST, seen
+
+
+def test_in_pieces() -> None:
+    seen: Counter[Strategy | None] = Counter()
+
+    @ALL_STRATEGIES
+    @given(cut(), st.booleans(), st.data())
+    def check(drawn: tuple[Case, list[int]], restore: bool, data: st.DataObject) -> None:
+        case, cuts = drawn
+        specs = list(specs_of(case, data.draw))
+        check_all(case, specs, lambda spec: pieces_of(case, spec, cuts), restore=restore)
+        seen.update(spec.plan.strategy for spec in specs)
+
+    check()
+    assert min(seen[strategy] for strategy in Strategy) >= LEAST, seen
 
 
 @SETTINGS

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 from episode.lang.events.syntax import EventQuery, Strategy
 from episode.lang.rows.parser import parse_clause
-from episode.lang.rows.syntax import MatchRecognize
+from episode.lang.rows.syntax import MatchRecognize, Measure
 from tests.reference import event_patterns, row_patterns, situations
 from tests.reference.scalars import grouping
 
@@ -91,14 +92,18 @@ def row_matches(
     clause: MatchRecognize, rows: list[Row], *, columns: list[str], time: str, budget: int | None = None
 ) -> list[Found]:
     """Of a clause with ONE ROW PER MATCH: the values are the row that is printed."""
-    times = parse_clause(f"MEASURES min({time}) AS match_start, max({time}) AS match_end PATTERN (A)").measures
-    timed = replace(clause, measures=(*clause.measures, *times))
+    timed = replace(clause, measures=(*clause.measures, *_times_of_a_match(time)))
     found = []
     for printed in row_patterns.evaluate(timed, rows, columns=columns, budget=budget):
         start, end = printed.pop("match_start"), printed.pop("match_end")
         key = {reference.path[-1]: printed[reference.path[-1]] for reference in clause.partition_by}
         found.append(Found(start, end, key, tuple(printed.items())))
     return found
+
+
+@cache
+def _times_of_a_match(time: str) -> tuple[Measure, ...]:
+    return parse_clause(f"MEASURES min({time}) AS match_start, max({time}) AS match_end PATTERN (A)").measures
 
 
 def event_matches(

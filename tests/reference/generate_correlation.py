@@ -13,6 +13,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Union
 
 from hypothesis import strategies as st
@@ -44,7 +45,7 @@ class RowSide:
 
     @property
     def clause(self) -> MatchRecognize:
-        return parse_clause(self.text)
+        return _parsed(self.text)
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -58,6 +59,10 @@ class RowSide:
     def found(self, rows: list[Row]) -> list[Found]:
         """The oracle's matches. rows: with k, ts, pos and the columns."""
         return row_matches(self.clause, rows, columns=["k", "ts", *self.columns], time="ts", budget=BUDGET)
+
+
+_parsed = lru_cache(maxsize=16)(parse_clause)
+"""The clauses of a case are asked for many times."""
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,9 @@ from pyspark.sql import SparkSession
 
 from episode.spark.session import ROCKSDB, STATE_STORE, local_session
 
-QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""A Java process that runs each query once spends more on optimising its code than it gains."""
+QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m"
+"""A Java process that runs each query once spends more on optimising its code than it gains. With one compiler, Java
+has 48 MB for compiled code, and spends time on emptying them once they are full."""
 
 
 @pytest.fixture(scope="session")

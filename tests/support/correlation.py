@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
@@ -13,7 +14,7 @@ from episode.matchers.protocol import OrderKey
 from episode.matchers.rows.spec import RowPatternSpec
 from episode.plan.correlation.plan import CorrelationPlan
 from episode.plan.output import MATCH_END, MATCH_START, MeasurePlan
-from episode.plan.rows.plan import plan_row_pattern
+from episode.plan.rows.plan import RowPatternPlan, plan_row_pattern
 from episode.plan.rows.stream import with_match_times
 from episode.plan.schema import InputSchema
 
@@ -38,12 +39,18 @@ RISE = """
 
 def side_of(text: str, types: dict[str, str], names: dict[str, str] | None = None) -> SidePlan:
     """A row pattern as one side. names: of the correlation's columns, where they differ from its own."""
-    plan = plan_row_pattern(with_match_times(parse_clause(text), types), InputSchema(types))
+    plan = _planned(text, tuple(types.items()))
     schema = pa.schema([(name, ARROW[type_]) for name, type_ in types.items()])
     columns = tuple((name, (names or {}).get(name, name)) for name in plan.input_columns)
     return SidePlan(
         RowPatternSpec(plan, schema), columns, _column(plan.measures, MATCH_START), _column(plan.measures, MATCH_END)
     )
+
+
+@lru_cache(maxsize=16)
+def _planned(text: str, types: tuple[tuple[str, str], ...]) -> RowPatternPlan:
+    """Planned once for the runs of a case."""
+    return plan_row_pattern(with_match_times(parse_clause(text), dict(types)), InputSchema(dict(types)))
 
 
 def _column(measures: MeasurePlan, name: str) -> str:

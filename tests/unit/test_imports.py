@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -183,8 +184,13 @@ def room_of(path: Path) -> str:
     return first.removesuffix(".py")
 
 
+@cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def imports_of(path: Path) -> Iterator[Import]:
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    tree = tree_of(path)
     yield from _imports(tree, eager=True)
 
 
@@ -286,7 +292,7 @@ def test_heavy_libraries_stay_in_their_rooms(path: Path) -> None:
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(SOURCE)))
 def test_nothing_is_evaluated_as_python(path: Path) -> None:
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.Name):
             assert node.id not in {"eval", "exec"}, f"{path.name}:{node.lineno} uses {node.id}"
 
@@ -295,6 +301,14 @@ def test_help_is_quick() -> None:
     """The command line is there without Spark, and without the compiler."""
     heavy = ("pyspark", "numba", "pandas")
     code = f"import sys, episode.cli; print([name for name in {heavy!r} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_the_process_that_hears_of_the_state_of_a_stream_loads_no_matcher() -> None:
+    """Spark starts one for each pattern of a stream, and the first micro-batch waits for it."""
+    heavy = ("numba", "pandas", "sqlglot", "episode.matchers")
+    code = f"import sys, episode.spark.packed_processor; print([name for name in {heavy!r} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 

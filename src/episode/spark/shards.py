@@ -25,11 +25,12 @@ from episode.matchers.fingerprint import fingerprint
 from episode.matchers.live import NO_WATERMARK, Counters, LiveRules, LiveShard
 from episode.matchers.protocol import MatcherSpec
 from episode.spark.chain import Clock
+from episode.spark.packed_processor import declared
 from episode.spark.shard_state import ShardChunks
 from episode.spark.worker import prepare_worker
 
 if TYPE_CHECKING:
-    from pyspark.sql.streaming.stateful_processor import ExpiredTimerInfo, TimerValues
+    from pyspark.sql.streaming.stateful_processor import ExpiredTimerInfo, MapState, TimerValues, ValueState
 
 ROLL_CALL = -1
 """The number of no shard: its state says to which query, with how many shards, the checkpoint belongs."""
@@ -37,10 +38,6 @@ ROLL_CALL = -1
 HEAD_VERSION = 2
 COUNTERS = tuple(Counters().as_dict())
 OUTPUT = "shard int, blob binary, " + ", ".join(f"{name} long" for name in COUNTERS)
-_HEAD = (
-    "format int, token string, watermark long, ended boolean, timer long, steps long, shards int, query string, "
-    "small binary"
-)
 _NO_TIMER = -1
 _BLOB_ROWS = 1 << 17
 _QUERY_ID = "sql.streaming.queryId"
@@ -85,9 +82,11 @@ class ShardProcessor(StatefulProcessor):
         return fingerprint(self.spec.fingerprint, *further) if further else self.spec.fingerprint
 
     def init(self, handle: StatefulProcessorHandle) -> None:
-        self.handle = handle
-        self.head = handle.getValueState("head", _HEAD)
-        self.chunks = handle.getMapState("chunks", "name string", "version int, data binary")
+        self.use(handle, *declared(handle))
+
+    def use(self, handle: StatefulProcessorHandle, head: ValueState, chunks: MapState) -> None:
+        """Go on with state that was declared already."""
+        self.handle, self.head, self.chunks = handle, head, chunks
 
     def handleInputRows(
         self, key: Any, rows: Iterator[pd.DataFrame], timerValues: TimerValues

@@ -29,6 +29,7 @@ from episode.plan.run_options import LiveOptions, RunOptions
 from episode.plan.types import is_integer
 from episode.spark import carry
 from episode.spark.chain import DELAY, WATERMARK, Clock, chain_of, mark
+from episode.spark.packed_processor import PackedProcessor
 from episode.spark.packing import Stage, columns_of, pack_rows
 from episode.spark.readiness import compile_here
 from episode.spark.schema import TIME
@@ -92,7 +93,7 @@ class Stream:
         matched = (
             envelopes.select("shard", "origin", "blob")
             .groupBy("shard")
-            .transformWithStateInPandas(self._processor(), OUTPUT, "append", "EventTime")
+            .transformWithStateInPandas(PackedProcessor(self._processor()), OUTPUT, "append", "EventTime")
         )
         observed = matched.observe(
             self.metrics,

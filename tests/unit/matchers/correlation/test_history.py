@@ -50,13 +50,16 @@ def ticks(rows: int, seed: int) -> pa.Table:
     return pa.table({"symbol": symbols, "ts": time, "price": np.cumsum(draw.integers(-2, 3, rows)).astype(float)})
 
 
+SEEDS = [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (2, 3))]
+
+
 def test_it_is_a_history() -> None:
     assert isinstance(TableHistory(ticks(3, 1)), History)
 
 
 @pytest.mark.parametrize("strategy", [None, *Strategy])
 @pytest.mark.parametrize("archive", [TICK, RISE, LOOKS_BACK, PAST_LAST])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_the_stream_begins_where_the_archive_is_long(archive: str, strategy: Strategy | None, seed: int) -> None:
     table = ticks(150, seed)
     if archive is PAST_LAST and strategy is Strategy.LIVE_FIRST:
@@ -79,7 +82,7 @@ def cut(table: pa.Table, pieces: int = 12) -> list[pa.Table]:
 @pytest.mark.parametrize("rows", [None, 0, 3])
 @pytest.mark.parametrize("archive", [TICK, RISE, LOOKS_BACK])
 @pytest.mark.parametrize("live", [FALL, SINGLE])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_strategies_change_over_a_long_archive(live: str, archive: str, rows: int | None, seed: int) -> None:
     table = ticks(200, seed)
     draw = np.random.default_rng(seed)
@@ -124,7 +127,7 @@ def test_a_small_buffer_reads_the_older_part(archive: str, cache: bool, rows: in
 
 @pytest.mark.parametrize("strategy", [None, Strategy.EAGER, Strategy.ARCHIVE_FIRST])
 @pytest.mark.parametrize("archive", [TICK, RISE, LOOKS_BACK, PAST_LAST])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_the_archive_is_a_table(archive: str, strategy: Strategy | None, seed: int) -> None:
     live, past = ticks(80, seed), ticks(60, seed + 50)
     whole = correlation(FALL, archive, 25, side="side")
