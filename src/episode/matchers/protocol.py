@@ -124,7 +124,7 @@ class ChosenBatch(EventBatch):
         self.__dict__.update(source=source, rows=rows, key=key, time=time, known=known)
 
     @cached_property
-    def table(self) -> pa.Table:  # type: ignore[override]
+    def table(self) -> pa.Table:
         return take(self.source(), self.rows)
 
     def select(self, columns: Iterable[str]) -> EventBatch:
