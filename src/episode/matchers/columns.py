@@ -223,11 +223,8 @@ def _string_buffers(array: pa.Array) -> tuple[np.ndarray, np.ndarray]:
 
 def take(table: pa.Table, order: np.ndarray) -> pa.Table:
     """The rows of the table in the given order, one chunk for each column."""
-    if (
-        len(order) <= _FEW
-        and table.num_columns
-        and not any(pa.types.is_dictionary(kind) for kind in table.schema.types)
-    ):
+    coded = any(pa.types.is_dictionary(kind) for kind in table.schema.types)
+    if len(order) <= _FEW and table.num_columns and not coded:
         try:
             return one_chunk_each(table.take(pa.array(order)))
         except pa.ArrowInvalid:  # strings past 2 GB
