@@ -42,5 +42,5 @@ def test_an_unknown_language_is_an_error() -> None:
     assert said.exit_code == 2
     assert said.stderr == (
         "error: There are no kernels for 'sql'.\n"
-        "  There are: rows, events, situations, correlation, packing, slices, json.\n"
+        "  There are: rows, events, situations, correlation, packing, slices, json, rules.\n"
     )
