@@ -41,6 +41,8 @@ FUNCTIONS = {
     "min_by": oc.MIN_BY, "max_by": oc.MAX_BY,
 }  # fmt: skip
 WIDE_FUNCTIONS = {"sum": oc.SUM_WIDE, "min": oc.MIN_WIDE, "max": oc.MAX_WIDE}
+MOST_LAYOUTS = 16
+"""Programs over so many layouts of lanes are kept."""
 FLOAT_FUNCTIONS = ("avg", "var_samp", "var_pop", "stddev_samp", "stddev_pop")
 
 
@@ -221,6 +223,8 @@ def evaluate(
     if programs is None:
         programs = row_programs(plan, needs, lanes, bits is None)
         if known is not None:
+            if len(known) >= MOST_LAYOUTS:  # ranks of constants among strings may differ from feed to feed
+                known.clear()
             known[which] = programs
     every = np.full(len(key), np.uint64(2**64 - 1), np.uint64) if bits is None else bits
     prepared = Prepared(lanes, every, {})
