@@ -3,7 +3,7 @@
 
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: bench-live bench-live-input bench-pcq bench-pcq-buffer bench-pcq-recency bench-pcq-cache bench-pcq-order bench-pcq-ticks bench-pcq-spark bench-pcq-stream help setup demo demo-live test test-live test-see coverage test-long test-kafka test-s3 docs lint types unit bench-rows bench-slices bench-scans bench-kernel bench-local bench-plots bench-startup bench-flink bench-trino bench-esper bench-growth bench-stream bench-zstream bench-zstream-selectivity bench-zstream-rates bench-zstream-plans bench-zstream-adaptation bench-zstream-negation bench-zstream-web bench-zstream-speed bench-sase bench-sase-selectivity bench-sase-window bench-sase-classes bench-sase-breakdown bench-sase-collapsed bench-sase-aggregates bench-sase-imprecise bench-sase-confidence bench-sase-study bench-sase-spark bench-tpstream bench-tpstream-drivers bench-tpstream-window bench-tpstream-patterns bench-tpstream-latency bench-tpstream-plans bench-tpstream-adaptation bench-tpstream-speed bench-tpstream-spark bench-store bench-store-spark test-sparks test-lakehouse test-kill test-live-kills clean bench-rules-stream bench-sizing bench-rules
+.PHONY: bench-live bench-live-input bench-pcq bench-pcq-buffer bench-pcq-recency bench-pcq-cache bench-pcq-order bench-pcq-ticks bench-pcq-spark bench-pcq-stream help setup demo demo-live test test-live test-see coverage test-long test-kafka test-s3 docs lint types unit bench-rows bench-slices bench-scans bench-kernel bench-local bench-plots bench-startup bench-flink bench-trino bench-esper bench-growth bench-stream bench-zstream bench-zstream-selectivity bench-zstream-rates bench-zstream-plans bench-zstream-adaptation bench-zstream-negation bench-zstream-web bench-zstream-speed bench-sase bench-sase-selectivity bench-sase-window bench-sase-classes bench-sase-breakdown bench-sase-collapsed bench-sase-aggregates bench-sase-imprecise bench-sase-confidence bench-sase-study bench-sase-spark bench-tpstream bench-tpstream-drivers bench-tpstream-window bench-tpstream-patterns bench-tpstream-latency bench-tpstream-plans bench-tpstream-adaptation bench-tpstream-speed bench-tpstream-spark bench-store bench-store-spark test-sparks test-lakehouse test-kill test-live-kills fuzz-native clean bench-rules-stream bench-sizing bench-rules
 
 BIN := .venv/bin
 # Spark's workers use the interpreter of .venv, and Java is found where it usually lives.
@@ -55,6 +55,9 @@ coverage: setup  ## which lines the tests without Spark reach; the compiler is o
 test-long: setup  ## fuzzing, the laws, and the cases as streams, at full size
 	$(RUN) EPISODE_TEST_PROFILE=long $(BIN)/pytest -m slow $(PYTEST_ARGS)
 	$(RUN) EPISODE_TEST_PROFILE=full $(BIN)/pytest tests/property -m "not slow and not live" $(PYTEST_ARGS)
+
+fuzz-native: setup  ## 100,000 random programs of the compiler: compiled against interpreted
+	$(RUN) EPISODE_NATIVE_PROGRAMS=100000 $(BIN)/pytest tests/property/test_native_programs.py -n 2 $(PYTEST_ARGS)
 
 test-kafka: setup  ## streams from and to a Kafka broker of its own (needs Maven)
 	@scripts/kafka-jars

@@ -21,6 +21,7 @@ ALLOWED = {
     "errors": set(),
     "lang": {"episode.errors"},
     "plan": {"episode.errors", "episode.lang"},
+    "native": set(),
     "kernels": set(),
     "matchers": {"episode.errors", "episode.plan", "episode.kernels"},
     "store": {"episode.errors", "episode.plan", "episode.matchers"},
@@ -284,6 +285,8 @@ def test_heavy_libraries_stay_in_their_rooms(path: Path) -> None:
         where = f"{path.name}:{imported.line} imports {imported.module}"
         if library == "numba":
             assert room == "kernels", where
+        if library == "llvmlite":
+            assert room == "kernels" or path.relative_to(SOURCE).as_posix() == "native/llvm.py", where
         if library in {"pyspark", "py4j"}:
             assert room == "spark" or (room in LAZY_SPARK and not imported.eager), where
         if room == "kernels":

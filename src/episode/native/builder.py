@@ -1,0 +1,320 @@
+"""The builder: functions are written by calling it, in the order in which they run.
+
+    program = Program("count")
+    f = program.function("run")
+    price, rows = f.array("price", F64), f.scalar("rows")
+    dear = f.variable("dear", 0)
+    with f.loop(0, rows) as row:
+        with f.when(price[row] > 10.0):
+            dear.set(dear + 1)
+    f.give(dear)
+
+Python's own `if` and `for` decide while code is being built; `when`, `loop` and `during` decide at run time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+from episode.native.ir import (
+    ARITHMETIC,
+    BITWISE,
+    COMPARISONS,
+    FLOAT_FUNCTIONS,
+    OVERFLOWS,
+    SHIFTS,
+    Array,
+    Block,
+    Branch,
+    End,
+    Jump,
+    Operand,
+    Return,
+    Switch,
+    Value,
+    Variable,
+    type_of_number,
+)
+from episode.native.types import BOOL, ELEMENTS, F64, I64, I128, Type
+
+
+class Program:
+    """Functions that are compiled together. The first one is called from outside."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.functions: list[Function] = []
+
+    def function(self, name: str, result: Type = I64) -> Function:
+        if any(one.name == name for one in self.functions):
+            raise ValueError(f"There is a function {name} already.")
+        made = Function(self, name, result)
+        self.functions.append(made)
+        return made
+
+    @property
+    def entry(self) -> Function:
+        return self.functions[0]
+
+    @property
+    def size(self) -> int:
+        """Instructions and ends of blocks."""
+        return sum(len(block.body) + 1 for function in self.functions for block in function.blocks)
+
+
+class Function:
+    """One function under construction: arrays and scalars are its parameters, in the order of their declaration."""
+
+    def __init__(self, program: Program, name: str, result: Type) -> None:
+        self.program, self.name, self.result = program, name, result
+        self.arrays: list[Array] = []
+        self.scalars: list[Value] = []
+        self.names: list[str] = []
+        self.variables: list[Variable] = []
+        self.blocks: list[Block] = []
+        self.values = 0
+        self.current = self.block("entry")
+
+    # ---- parameters and variables ----------------------------------------------------------------------
+
+    def array(self, name: str, type_: Type, writable: bool = False) -> Array:
+        if type_ not in ELEMENTS:
+            raise TypeError(f"An array cannot be of type {type_}.")
+        self.arrays.append(Array(self, type_, name, writable))
+        return self.arrays[-1]
+
+    def scalar(self, name: str, type_: Type = I64) -> Value:
+        if type_.bits > 64:
+            raise TypeError("A scalar has 64 bits at most.")
+        self.scalars.append(Value(self, type_, "scalar", (len(self.scalars),)))
+        self.names.append(name)
+        return self.scalars[-1]
+
+    def variable(self, name: str, start: Operand, type_: Type | None = None) -> Variable:
+        """A variable that begins with a value. It is set wherever it is declared: in a loop, every time."""
+        first = self.value(start, type_)
+        made = Variable(self, first.type, name)
+        self.variables.append(made)
+        self.write(made, first)
+        return made
+
+    # ---- values ------------------------------------------------------------------------------------------
+
+    def emit(self, type_: Type, op: str, args: tuple) -> Value:
+        """Add an instruction where the function is being built."""
+        if self.current.end is not None:
+            raise ValueError(f"Nothing can follow the end of the block {self.current.name}.")
+        made = Value(self, type_, op, args)
+        made.number = self.values
+        self.values += 1
+        self.current.body.append(made)
+        return made
+
+    def constant(self, number: bool | int | float, type_: Type) -> Value:
+        if type_.is_float:
+            return Value(self, type_, "constant", (float(number),))
+        least, most = type_.bounds
+        if not isinstance(number, int) or not least <= number <= most:
+            raise TypeError(f"{number} is not a value of type {type_}.")
+        return Value(self, type_, "constant", (number,))
+
+    def value(self, operand: Operand, type_: Type | None = None) -> Value:
+        """The operand as a value; a number of Python's takes the type, if one is given."""
+        if isinstance(operand, Variable):
+            operand = self.read(operand)
+        if isinstance(operand, Value):
+            if type_ is not None and operand.type is not type_:
+                raise TypeError(f"A value of type {type_} is needed, not {operand.type}.")
+            return operand
+        return self.constant(operand, type_ or type_of_number(operand))
+
+    def _pair(self, left: Operand, right: Operand) -> tuple[Value, Value]:
+        """Both operands with the type of the one that has one."""
+        if isinstance(left, Value):
+            first = self.value(left)
+            return first, self.value(right, first.type)
+        second = self.value(right)
+        return self.value(left, second.type), second
+
+    def binary(self, op: str, left: Operand, right: Operand) -> Value:
+        first, second = self._pair(left, right)
+        kind = first.type.kind
+        if kind == "bool" and op not in (*BITWISE, "eq", "ne"):
+            raise TypeError(f"{op} of conditions.")
+        if kind == "float" and op not in (*ARITHMETIC, *COMPARISONS, "pow"):
+            raise TypeError(f"{op} of {first.type}.")
+        if op == "pow" and first.type is not F64:
+            raise TypeError("pow is of doubles only.")
+        if first.type is I128 and op in ("div", "rem"):
+            raise TypeError("Numbers of 128 bits are not divided.")
+        if kind in ("int", "uint") and op not in (*ARITHMETIC, *BITWISE, *SHIFTS, *COMPARISONS, *OVERFLOWS):
+            raise TypeError(f"{op} of {first.type}.")
+        is_condition = op in COMPARISONS or op in OVERFLOWS
+        return self.emit(BOOL if is_condition else first.type, op, (first, second))
+
+    def unary(self, op: str, operand: Operand) -> Value:
+        value = self.value(operand)
+        if (op in FLOAT_FUNCTIONS) != value.type.is_float and op != "neg":
+            raise TypeError(f"{op} of {value.type}.")
+        if op == "neg" and value.type.kind == "bool":
+            raise TypeError("neg of a condition.")
+        if op in ("exp", "log") and value.type is not F64:
+            raise TypeError(f"{op} is of doubles only.")
+        return self.emit(value.type, op, (value,))
+
+    def power(self, base: Operand, exponent: Operand) -> Value:
+        return self.binary("pow", base, exponent)
+
+    def select(self, condition: Operand, yes: Operand, no: Operand) -> Value:
+        """One of two values; both are computed."""
+        first, second = self._pair(yes, no)
+        return self.emit(first.type, "select", (self.value(condition, BOOL), first, second))
+
+    def least(self, left: Operand, right: Operand) -> Value:
+        first, second = self._pair(left, right)
+        return self.select(second < first, second, first)
+
+    def greatest(self, left: Operand, right: Operand) -> Value:
+        first, second = self._pair(left, right)
+        return self.select(second > first, second, first)
+
+    def cast(self, operand: Operand, type_: Type) -> Value:
+        value = self.value(operand)
+        if value.type is type_:
+            return value
+        if I128 in (value.type, type_) and (value.type.is_float or type_.is_float):
+            raise TypeError("Numbers of 128 bits and floats are not converted into each other.")
+        if type_ is BOOL:
+            return value.differs(0.0 if value.type.is_float else 0)
+        return self.emit(type_, "cast", (value,))
+
+    def bitcast(self, operand: Operand, type_: Type) -> Value:
+        value = self.value(operand)
+        if value.type.bits != type_.bits:
+            raise TypeError(f"{value.type} and {type_} have different sizes.")
+        return value if value.type is type_ else self.emit(type_, "bitcast", (value,))
+
+    # ---- memory ------------------------------------------------------------------------------------------
+
+    def read(self, variable: Variable) -> Value:
+        return self.emit(variable.type, "read", (variable,))
+
+    def write(self, variable: Variable, value: Operand) -> None:
+        self.emit(variable.type, "write", (variable, self.value(value, variable.type)))
+
+    def load(self, array: Array, index: Operand) -> Value:
+        return self.emit(array.type, "load", (array, self.value(index, I64)))
+
+    def store(self, array: Array, index: Operand, value: Operand) -> None:
+        if not array.writable:
+            raise TypeError(f"The array {array.name} is not declared writable.")
+        self.emit(array.type, "store", (array, self.value(index, I64), self.value(value, array.type)))
+
+    def call(self, function: Function, arrays: Sequence[Array] = (), *scalars: Operand) -> Value:
+        """Call a function of the same program."""
+        if [one.type for one in arrays] != [one.type for one in function.arrays]:
+            raise TypeError(f"{function.name} has other arrays.")
+        if any(its.writable and not own.writable for own, its in zip(arrays, function.arrays)):
+            raise TypeError(f"{function.name} writes to an array that is not declared writable here.")
+        if len(scalars) != len(function.scalars):
+            raise TypeError(f"{function.name} has {len(function.scalars)} scalars.")
+        given = tuple(self.value(one, its.type) for one, its in zip(scalars, function.scalars))
+        return self.emit(function.result, "call", (function, tuple(arrays), given))
+
+    # ---- blocks ------------------------------------------------------------------------------------------
+
+    def block(self, name: str) -> Block:
+        """A block that is not part of the flow yet: jump to it, and continue at it."""
+        made = Block(f"{name}.{len(self.blocks)}")
+        self.blocks.append(made)
+        return made
+
+    def at(self, block: Block) -> None:
+        """Continue building in a block."""
+        self.current = block
+
+    @property
+    def has_ended(self) -> bool:
+        return self.current.end is not None
+
+    def _finish(self, end: End) -> None:
+        if self.has_ended:
+            raise ValueError(f"The block {self.current.name} has ended already.")
+        self.current.end = end
+
+    def jump(self, block: Block) -> None:
+        self._finish(Jump(block))
+
+    def branch(self, condition: Operand, yes: Block, no: Block) -> None:
+        self._finish(Branch(self.value(condition, BOOL), yes, no))
+
+    def switch(self, on: Operand, cases: Mapping[int, Block], default: Block | None = None) -> None:
+        self._finish(Switch(self.value(on, I64), dict(cases), default))
+
+    def give(self, value: Operand) -> None:
+        """Return from the function."""
+        self._finish(Return(self.value(value, self.result)))
+
+    # ---- structured flow -----------------------------------------------------------------------------------
+
+    @contextmanager
+    def when(self, condition: Operand) -> Iterator[None]:
+        """What is built inside runs if the condition holds."""
+        yes, after = self.block("when"), self.block("after")
+        self.branch(condition, yes, after)
+        self.at(yes)
+        yield
+        self._join(after)
+
+    @contextmanager
+    def either(self, condition: Operand) -> Iterator[Callable[[], None]]:
+        """As `when`; after a call of what it yields, what is built runs if the condition does not hold."""
+        yes, no, after = self.block("yes"), self.block("no"), self.block("after")
+        self.branch(condition, yes, no)
+        self.at(yes)
+        parts = [no]
+
+        def otherwise() -> None:
+            if not self.has_ended:
+                self.jump(after)
+            self.at(parts.pop())
+
+        yield otherwise
+        if parts:
+            otherwise()
+        self._join(after)
+
+    @contextmanager
+    def loop(self, first: Operand, end: Operand, step: int = 1) -> Iterator[Value]:
+        """Numbers from `first` to before `end`, which is computed once."""
+        start, stop = self._pair(first, end)
+        counter = self.variable("counter", start)
+        head, body, after = self.block("loop"), self.block("body"), self.block("after")
+        self.jump(head)
+        self.at(head)
+        now = counter.value
+        self.branch(now < stop, body, after)
+        self.at(body)
+        yield now
+        if not self.has_ended:
+            counter.set(now + step)
+            self.jump(head)
+        self.at(after)
+
+    @contextmanager
+    def during(self, condition: Callable[[], Operand]) -> Iterator[Block]:
+        """As long as the condition, which is built anew for every round, holds. Yields the block after the loop."""
+        head, body, after = self.block("during"), self.block("body"), self.block("after")
+        self.jump(head)
+        self.at(head)
+        self.branch(condition(), body, after)
+        self.at(body)
+        yield after
+        self._join(head)
+        self.at(after)
+
+    def _join(self, block: Block) -> None:
+        if not self.has_ended:
+            self.jump(block)
+        self.at(block)

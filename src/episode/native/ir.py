@@ -1,0 +1,205 @@
+"""The IR: functions of basic blocks, whose instructions are typed values that are computed once.
+
+A value is an instruction, a parameter or a constant. Python's operators on values add instructions at the place where
+the function is being built, so that an emitter reads like the loop it emits (see `builder`). What changes is held by
+variables and arrays. A value has no truth while code is being built: `f.when(value)` decides at run time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Union
+
+from episode.native.types import BOOL, F64, I64, Type
+
+if TYPE_CHECKING:
+    from episode.native.builder import Function
+
+Number = Union[bool, int, float]
+Operand = Union["Value", "Variable", Number]
+
+ARITHMETIC = ("add", "sub", "mul", "div", "rem")
+"""Whole numbers wrap around; they are divided towards zero, and never by zero. Floats follow IEEE 754."""
+BITWISE = ("and", "or", "xor")
+SHIFTS = ("shl", "shr")
+COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
+"""NaN is unequal to everything, and neither less nor greater."""
+OVERFLOWS = ("add_overflows", "sub_overflows", "mul_overflows")
+FLOAT_FUNCTIONS = ("sqrt", "exp", "log", "abs", "floor", "ceil")
+UNARY = ("neg", "not", *FLOAT_FUNCTIONS)
+
+
+class Value:
+    """The result of an instruction. number: its place among the values of the function."""
+
+    __slots__ = ("args", "function", "number", "op", "type")
+
+    def __init__(self, function: Function, type_: Type, op: str, args: tuple = ()) -> None:
+        self.function, self.type, self.op, self.args = function, type_, op, args
+        self.number = -1
+
+    def __repr__(self) -> str:
+        return f"<{self.op} {self.type}>"
+
+    def __bool__(self) -> bool:
+        raise TypeError("A value has no truth while code is being built. Use f.when(value), &, | or ~.")
+
+    def __add__(self, other: Operand) -> Value:
+        return self.function.binary("add", self, other)
+
+    def __radd__(self, other: Operand) -> Value:
+        return self.function.binary("add", other, self)
+
+    def __sub__(self, other: Operand) -> Value:
+        return self.function.binary("sub", self, other)
+
+    def __rsub__(self, other: Operand) -> Value:
+        return self.function.binary("sub", other, self)
+
+    def __mul__(self, other: Operand) -> Value:
+        return self.function.binary("mul", self, other)
+
+    def __rmul__(self, other: Operand) -> Value:
+        return self.function.binary("mul", other, self)
+
+    def __floordiv__(self, other: Operand) -> Value:
+        raise TypeError("Use a.divide(b): whole numbers are divided towards zero here, not downwards as in Python.")
+
+    def __and__(self, other: Operand) -> Value:
+        return self.function.binary("and", self, other)
+
+    def __or__(self, other: Operand) -> Value:
+        return self.function.binary("or", self, other)
+
+    def __xor__(self, other: Operand) -> Value:
+        return self.function.binary("xor", self, other)
+
+    def __lshift__(self, other: Operand) -> Value:
+        return self.function.binary("shl", self, other)
+
+    def __rshift__(self, other: Operand) -> Value:
+        """With the sign for signed numbers."""
+        return self.function.binary("shr", self, other)
+
+    def __lt__(self, other: Operand) -> Value:
+        return self.function.binary("lt", self, other)
+
+    def __le__(self, other: Operand) -> Value:
+        return self.function.binary("le", self, other)
+
+    def __gt__(self, other: Operand) -> Value:
+        return self.function.binary("gt", self, other)
+
+    def __ge__(self, other: Operand) -> Value:
+        return self.function.binary("ge", self, other)
+
+    def __neg__(self) -> Value:
+        return self.function.unary("neg", self)
+
+    def __invert__(self) -> Value:
+        """All bits turned; of a condition, its opposite."""
+        return self.function.unary("not", self)
+
+    def equals(self, other: Operand) -> Value:
+        return self.function.binary("eq", self, other)
+
+    def differs(self, other: Operand) -> Value:
+        return self.function.binary("ne", self, other)
+
+    def divide(self, other: Operand) -> Value:
+        """The quotient, towards zero. The divisor of whole numbers is neither zero nor, for the least number, -1."""
+        return self.function.binary("div", self, other)
+
+    def remainder(self, other: Operand) -> Value:
+        """What `divide` leaves, with the sign of the dividend."""
+        return self.function.binary("rem", self, other)
+
+    def to(self, type_: Type) -> Value:
+        """The number in another type: whole numbers wrap around, floats are cut towards zero and must fit."""
+        return self.function.cast(self, type_)
+
+    def bits_as(self, type_: Type) -> Value:
+        """The same bits as a type of the same size."""
+        return self.function.bitcast(self, type_)
+
+
+class Variable(Value):
+    """What changes at run time. As an operand it is read where it is written down."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, function: Function, type_: Type, name: str) -> None:
+        super().__init__(function, type_, "variable")
+        self.name = name
+
+    @property
+    def value(self) -> Value:
+        return self.function.read(self)
+
+    def set(self, value: Operand) -> None:
+        self.function.write(self, value)
+
+
+class Array:
+    """A parameter: elements of one type in memory. Arrays that are written to do not overlap any other."""
+
+    __slots__ = ("function", "name", "type", "writable")
+
+    def __init__(self, function: Function, type_: Type, name: str, writable: bool) -> None:
+        self.function, self.type, self.name, self.writable = function, type_, name, writable
+
+    def __getitem__(self, index: Operand) -> Value:
+        return self.function.load(self, index)
+
+    def __setitem__(self, index: Operand, value: Operand) -> None:
+        self.function.store(self, index, value)
+
+    @property
+    def length(self) -> Value:
+        return self.function.emit(I64, "length", (self,))
+
+
+@dataclass(eq=False)
+class Block:
+    """Instructions that run one after the other, and where the function continues."""
+
+    name: str
+    body: list[Value] = field(default_factory=list)
+    end: End | None = None
+
+
+@dataclass(frozen=True)
+class Jump:
+    to: Block
+
+
+@dataclass(frozen=True)
+class Branch:
+    condition: Value
+    yes: Block
+    no: Block
+
+
+@dataclass(frozen=True)
+class Switch:
+    """default: None if the value is always one of the cases."""
+
+    on: Value
+    cases: Mapping[int, Block]
+    default: Block | None
+
+
+@dataclass(frozen=True)
+class Return:
+    value: Value
+
+
+End = Union[Jump, Branch, Switch, Return]
+
+
+def type_of_number(number: Number) -> Type:
+    """The type of a number of Python's if nothing else decides it."""
+    if isinstance(number, bool):
+        return BOOL
+    return F64 if isinstance(number, float) else I64

@@ -1,0 +1,120 @@
+"""Programs that can be called: compiled, compiled with checks, or interpreted.
+
+EPISODE_CHECKED=1 compiles every program with checks: an emitter that reads outside an array is then an error, and not
+a crash. Tests interpret programs as well.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import struct
+from collections import OrderedDict
+from collections.abc import Sequence
+from threading import Lock
+from typing import Any
+
+import numpy as np
+
+from episode.native import cache
+from episode.native.assembly import CHECKS, INDEX, assembly_of
+from episode.native.builder import Program
+from episode.native.interpreter import CheckFailed, Scalar, interpret
+from episode.native.types import BOOL, Type
+
+CHECKED = "EPISODE_CHECKED"
+MOST_KEPT = 256
+"""Programs that stay loaded in a process after their last use."""
+
+_PROTOTYPE = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)
+_ERROR_WORDS = 4
+
+
+class Compiled:
+    """A program in memory. Calling it releases Python's lock."""
+
+    def __init__(self, program: Program, checked: bool) -> None:
+        from episode.native import llvm
+
+        entry = program.entry
+        self.checked = checked
+        self.functions = [one.name for one in program.functions]
+        self.arrays = [(one.name, one.type.dtype, one.writable) for one in entry.arrays]
+        self.scalars = [one.type for one in entry.scalars]
+        self.array_names = [[one.name for one in function.arrays] for function in program.functions]
+        code = cache.object_code(assembly_of(program, checked), llvm.identity(), llvm.compile_assembly)
+        self.size = len(code)
+        self.address, self._kept_by = llvm.load_object(code)
+        self._call = _PROTOTYPE(self.address)
+
+    def __call__(self, arrays: Sequence[np.ndarray], *scalars: Scalar) -> int:
+        words = np.array(_words(self, arrays, scalars), np.uint64)
+        error = np.zeros(_ERROR_WORDS, np.int64)
+        result = self._call(words.ctypes.data, error.ctypes.data)
+        if self.checked and error[0]:
+            raise CheckFailed(self._failure(*error.tolist()))
+        return int(result)
+
+    def _failure(self, check: int, function: int, place: int, culprit: int) -> str:
+        where = f"{CHECKS[check]} check in {self.functions[function]}"
+        if check == INDEX:
+            return f"{where}: {self.array_names[function][place]}[{culprit}]"
+        return f"{where}, instruction {place}"
+
+
+class Interpreted:
+    """A program that is interpreted: for tests."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        entry = program.entry
+        self.arrays = [(one.name, one.type.dtype, one.writable) for one in entry.arrays]
+        self.scalars = [one.type for one in entry.scalars]
+
+    def __call__(self, arrays: Sequence[np.ndarray], *scalars: Scalar) -> int:
+        _words(self, arrays, scalars)
+        return int(interpret(self.program.entry, arrays, scalars))
+
+
+_loaded: OrderedDict[str, Compiled] = OrderedDict()
+_lock = Lock()
+
+
+def compiled(program: Program) -> Compiled:
+    """A program as machine code; one that was compiled before is found again by its text."""
+    checked = os.environ.get(CHECKED, "") not in ("", "0")
+    key = assembly_of(program, checked)
+    with _lock:
+        found = _loaded.get(key)
+        if found is None:
+            found = _loaded[key] = Compiled(program, checked)
+        _loaded.move_to_end(key)
+        while len(_loaded) > MOST_KEPT:
+            _loaded.popitem(last=False)
+    return found
+
+
+def _words(made: Compiled | Interpreted, arrays: Sequence[np.ndarray], scalars: Sequence[Scalar]) -> list[int]:
+    """What the entry is called with; arrays that are not as declared are an error."""
+    if len(arrays) != len(made.arrays) or len(scalars) != len(made.scalars):
+        raise TypeError(f"{len(made.arrays)} arrays and {len(made.scalars)} scalars are needed.")
+    words: list[int] = []
+    for array, (name, dtype, writable) in zip(arrays, made.arrays):
+        flags = array.flags
+        if array.dtype != dtype or array.ndim != 1 or not flags.c_contiguous or (writable and not flags.writeable):
+            raise TypeError(
+                f"{name} must be a contiguous array of {dtype}, not {array.dtype} ({array.ndim} dimensions)."
+            )
+        words += (array.__array_interface__["data"][0], len(array))
+    return words + [_word(value, type_) for value, type_ in zip(scalars, made.scalars)]
+
+
+def _word(value: Any, type_: Type) -> int:
+    if type_.is_float:
+        return struct.unpack("<Q", struct.pack("<d" if type_.bits == 64 else "<f4x", value))[0]
+    if type_ is BOOL:
+        return int(bool(value))
+    least, most = type_.bounds
+    if not least <= value <= most:
+        raise TypeError(f"{value} is not a value of type {type_}.")
+    return int(value) & (2**64 - 1)
