@@ -15,6 +15,7 @@ _UPPER, _LOWER = divmod(10**38 - 1, 2**64)
 _MOST_UPPER, _MOST_LOWER = np.uint64(_UPPER), np.uint64(_LOWER)
 _MOST_HIGH = np.int64(_UPPER)
 _NONE, _ONE, _TWO = np.uint64(0), np.uint64(1), np.uint64(2)
+_BELOW_HALF, _ROUNDED_UP, _NINE = np.uint64(4), np.uint64(5), np.uint64(9)
 _LOW_HALF = np.uint64(0xFFFFFFFF)
 _HALF, _LAST = np.uint64(32), np.uint64(63)
 
@@ -75,6 +76,99 @@ def times(low, high, factor):
     if carried >> _HALF != _NONE or too_large(lower, upper):
         return _NONE, _OVERFLOW
     return lower, upper
+
+
+@njit(cache=True, nogil=True)
+def multiply(low, high, other_low, other_high):
+    """(low, high) of a product that has at most 38 digits."""
+    first, second = low & _LOW_HALF, low >> _HALF
+    third, fourth = other_low & _LOW_HALF, other_low >> _HALF
+    # The low words in halves; words of either sign multiply alike, as long as the product has room.
+    inner = first * fourth + (first * third >> _HALF)
+    outer = second * third + (inner & _LOW_HALF)
+    upper = second * fourth + (inner >> _HALF) + (outer >> _HALF)
+    upper += np.uint64(high) * other_low + low * np.uint64(other_high)
+    return low * other_low, np.int64(upper)
+
+
+@njit(cache=True, nogil=True)
+def _reduce(low, high, by_low, by_high):
+    """(low, high, quotient) of a magnitude by another one, which goes into it a few times at most."""
+    quotient = _NONE
+    while high > by_high or (high == by_high and low >= by_low):
+        high -= by_high
+        if low < by_low:
+            high -= _ONE
+        low -= by_low
+        quotient += _ONE
+    return low, high, quotient
+
+
+@njit(cache=True, nogil=True)
+def _next_digit(low, high, by_low, by_high):
+    """(low, high, digit): ten times a remainder, which is less than what it is divided by, and that is below 10**38."""
+    rest_low, rest_high, digit = low, high, _NONE
+    for bit in (_NONE, _ONE, _NONE):  # 10 is 0b1010
+        rest_high = (rest_high << _ONE) | (rest_low >> _LAST)
+        rest_low = rest_low << _ONE
+        if bit == _ONE:
+            rest_low += low
+            rest_high += high
+            if rest_low < low:
+                rest_high += _ONE
+        rest_low, rest_high, more = _reduce(rest_low, rest_high, by_low, by_high)
+        digit = digit * _TWO + more
+    return rest_low, rest_high, digit
+
+
+@njit(cache=True, nogil=True)
+def divide(low, high, by_low, by_high, digits, further):
+    """(low, high) of a quotient with `digits` digits after the point, for a divisor that is not 0.
+
+    As Spark does it: it is rounded half up with `further` digits more, and that is rounded half up.
+    """
+    negative = (high < 0) != (by_high < 0)
+    lower, upper = low, np.uint64(high)
+    if high < 0:
+        lower, upper = negated(low, high)
+    one, other = by_low, np.uint64(by_high)
+    if by_high < 0:
+        one, other = negated(by_low, by_high)
+    # Long division, bit by bit: quotient in (upper, lower).
+    rest, above = _NONE, _NONE
+    for _ in range(128):
+        above = (above << _ONE) | (rest >> _LAST)
+        rest = (rest << _ONE) | (upper >> _LAST)
+        upper = (upper << _ONE) | (lower >> _LAST)
+        lower = lower << _ONE
+        rest, above, bit = _reduce(rest, above, one, other)
+        lower |= bit
+    for _ in range(digits):
+        lower, upper = times(lower, upper, 10)
+        if upper == _OVERFLOW:
+            return _NONE, OVERFLOW
+        rest, above, digit = _next_digit(rest, above, one, other)
+        lower += digit
+        if lower < digit:
+            upper += _ONE
+    rest, above, digit = _next_digit(rest, above, one, other)
+    if digit == _BELOW_HALF and further > 0:  # 4999…9, and then 5 or more, is 5 where Spark rounds it first
+        for _ in range(further - 1):
+            rest, above, digit = _next_digit(rest, above, one, other)
+            if digit != _NINE:
+                digit = _NONE
+                break
+        else:
+            rest, above, digit = _next_digit(rest, above, one, other)
+    if digit >= _ROUNDED_UP:
+        lower += _ONE
+        if lower == _NONE:
+            upper += _ONE
+    if too_large(lower, upper):
+        return _NONE, OVERFLOW
+    if negative:
+        lower, upper = negated(lower, upper)
+    return lower, np.int64(upper)
 
 
 @njit(cache=True, nogil=True)

@@ -37,11 +37,11 @@ def _multiply(a: int, b: int) -> tuple[int, bool]:
 
 
 @njit(cache=True, nogil=True)
-def _run_wide(op, t, a, b, n, ri, rf, rn):
+def _run_wide(op, t, a, b, c, d, n, ri, rf, rn):
     """An operation on decimals of two words, in registers a and a + 1 (b and b + 1); too many digits give null."""
     for k in range(n):
         is_null = rn[a, k]
-        if op == oc.ORDER_WIDE or op == oc.ADD_WIDE:
+        if oc.ADD_WIDE <= op <= oc.ORDER_WIDE:
             is_null |= rn[b, k]
         rn[t, k] = is_null
         if op < oc.ORDER_WIDE:
@@ -57,16 +57,23 @@ def _run_wide(op, t, a, b, n, ri, rf, rn):
         elif op == oc.WIDE_TO_FLOAT:
             rf[t, k] = decimals.to_float(low, high)
         else:
-            if op == oc.SCALE_WIDE or op == oc.ADD_WIDE:
-                if op == oc.SCALE_WIDE:
-                    low, high = decimals.scaled(low, high, b)
-                else:
-                    low, high = decimals.add(low, high, np.uint64(ri[b, k]), ri[b + 1, k])
-                if high == decimals.OVERFLOW:
-                    rn[t, k], rn[t + 1, k] = 1, 1
-            else:
+            if op == oc.SCALE_WIDE:
+                low, high = decimals.scaled(low, high, b)
+            elif op == oc.NEGATE_WIDE:
                 lower, upper = decimals.negated(low, high)
                 low, high = lower, np.int64(upper)
+            else:
+                by_low, by_high = np.uint64(ri[b, k]), ri[b + 1, k]
+                if op == oc.ADD_WIDE:
+                    low, high = decimals.add(low, high, by_low, by_high)
+                elif op == oc.MULTIPLY_WIDE:
+                    low, high = decimals.multiply(low, high, by_low, by_high)
+                elif by_low == 0 and by_high == 0:
+                    high = decimals.OVERFLOW
+                else:
+                    low, high = decimals.divide(low, high, by_low, by_high, c, d)
+            if high == decimals.OVERFLOW:
+                rn[t, k], rn[t + 1, k] = 1, 1
             ri[t, k], ri[t + 1, k] = np.int64(low), high
 
 
@@ -369,7 +376,7 @@ def run(code, start, stop, ri, rf, rn, n, base, key, cols_i, cols_f, valid, cons
             rf[t, 0] = run_f[a]
             rn[t, 0] = run_n[a]
         else:
-            _run_wide(op, t, a, b, n, ri, rf, rn)
+            _run_wide(op, t, a, b, c, code[at, 5], n, ri, rf, rn)
 
 
 @njit(cache=True, nogil=True)

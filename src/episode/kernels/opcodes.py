@@ -16,8 +16,8 @@ WIDTH = 7
     AND, OR, NOT, IS_NULL_I, IS_NULL_F, IF_I, IF_F, COALESCE_I, COALESCE_F,
     LEAST_I, LEAST_F, GREATEST_I, GREATEST_F, SQRT, EXP, LN, POWER, IS_NAN,
     LABEL_AT, EXISTS, EXISTS_NAV, MATCH_NUMBER, RUNNING_I, RUNNING_F, COPY_I, COPY_F,
-    WIDEN, SCALE_WIDE, NEGATE_WIDE, ADD_WIDE, ORDER_WIDE, WIDE_TO_FLOAT,
-) = range(70)  # fmt: skip
+    WIDEN, SCALE_WIDE, NEGATE_WIDE, ADD_WIDE, MULTIPLY_WIDE, DIVIDE_WIDE, ORDER_WIDE, WIDE_TO_FLOAT,
+) = range(72)  # fmt: skip
 
 """WIDEN and those after it: decimals of two words, in a register and the one after it; see `kernels.decimals`."""
 

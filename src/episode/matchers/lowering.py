@@ -47,7 +47,7 @@ PLAIN = {
     "sqrt": oc.SQRT, "exp": oc.EXP, "ln": oc.LN, "power": oc.POWER, "is_nan": oc.IS_NAN,
     "order": oc.ORDER_WIDE, "wide_to_float": oc.WIDE_TO_FLOAT,
 }  # fmt: skip
-WIDE = {"widen": oc.WIDEN, "negate": oc.NEGATE_WIDE, "add": oc.ADD_WIDE}
+WIDE = {"widen": oc.WIDEN, "negate": oc.NEGATE_WIDE, "add": oc.ADD_WIDE, "multiply": oc.MULTIPLY_WIDE}
 LIMITED = ("add", "subtract", "multiply", "modulo", "int_divide", "floor_divide", "negate", "abs")
 
 
@@ -207,9 +207,12 @@ class Assembler:
         operation = apply.operation
         if operation == "scale":
             value, digits = apply.operands
-            assert isinstance(digits, Constant)
-            assert isinstance(digits.value, int)
-            return self._put_wide(oc.SCALE_WIDE, self._emit(value), digits.value)
+            return self._put_wide(oc.SCALE_WIDE, self._emit(value), _written(digits))
+        if operation == "narrow":
+            return self._emit(apply.operands[0])  # the low word has all of it
+        if operation == "divide" and is_wide(apply):
+            one, other, *numbers = apply.operands
+            return self._put_wide(oc.DIVIDE_WIDE, self._emit(one), self._emit(other), *map(_written, numbers))
         if operation == "words":
             (load,) = apply.operands
             assert isinstance(load, Load)
@@ -248,6 +251,13 @@ class Assembler:
             first, second = operands
             return self._put_twice(oc.COALESCE_I, (first, second), (first + 1, second + 1))
         return self._put_wide(WIDE[operation], *operands)
+
+
+def _written(operand: Expression) -> int:
+    """A number that is a part of an instruction."""
+    assert isinstance(operand, Constant)
+    assert isinstance(operand.value, int)
+    return operand.value
 
 
 def words_of(value: int) -> tuple[int, int]:

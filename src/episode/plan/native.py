@@ -66,6 +66,8 @@ class Mistake(Exception):
 ONE_TYPE = "Cast both sides to one type; a CAST of columns of one row may be anything: CAST(A.x AS double)."
 IN_A_ZONE = "a difference of computed timestamps in a time zone with daylight saving"
 LONGEST_LIST = 100
+LEAST_QUOTIENT_SCALE = 6
+"""Digits that a quotient of decimals has after the point, whatever the digits before it."""
 COMPARISONS = {
     exp.EQ: "eq",
     exp.NEQ: "ne",
@@ -257,33 +259,44 @@ class NativeCompiler:
         if operation in ("add", "subtract"):
             scale = max(s1, s2)
             precision = max(p1 - s1, p2 - s2) + scale + 1
-            if precision > NARROW_DECIMAL:
-                return self._wide_sum(node, operation, (left, s1), (right, s2), (precision, scale))
-            operands = (rescale(left, s1, scale), rescale(right, s2, scale))
+            scales = (scale, scale)
         elif operation == "multiply":
             scale, precision = s1 + s2, p1 + p2 + 1
-            operands = (left, right)
+            scales = (s1, s2)
+        elif operation == "divide":
+            return self._quotient(node, (left, first), (right, second))
         else:
             raise NotNative(node, f"{operation} of decimals")
-        if precision > NARROW_DECIMAL:
-            raise NotNative(node, f"a decimal of {precision} digits", "Cast an operand to double.")
-        return Apply(operation, operands, f"decimal({precision},{scale})")
-
-    def _wide_sum(
-        self,
-        node: exp.Expression,
-        operation: str,
-        left: tuple[Expression, int],
-        right: tuple[Expression, int],
-        decimal: tuple[int, int],
-    ) -> Expression:
-        """Sum or difference of two numbers with their scales, in two words."""
-        precision, scale = decimal
         if precision > WIDEST_DECIMAL:
             raise NotNative(node, f"a decimal of {precision} digits", "Cast an operand to double.")
         type_ = f"decimal({precision},{scale})"
-        one, other = (with_scale(self._number(node, value), own, scale) for value, own in (left, right))
-        return Apply("add", (one, other if operation == "add" else Apply("negate", (other,), type_)), type_)
+        if precision <= NARROW_DECIMAL:
+            return Apply(operation, (rescale(left, s1, scales[0]), rescale(right, s2, scales[1])), type_)
+        one = with_scale(self._number(node, left), s1, scales[0])
+        other = with_scale(self._number(node, right), s2, scales[1])
+        if operation == "subtract":
+            return Apply("add", (one, Apply("negate", (other,), type_)), type_)
+        return Apply(operation, (one, other), type_)
+
+    def _quotient(
+        self,
+        node: exp.Expression,
+        left: tuple[Expression, tuple[int, int]],
+        right: tuple[Expression, tuple[int, int]],
+    ) -> Expression:
+        """The quotient of two numbers with their decimal types, in two words. Null for a divisor of 0."""
+        (one, (p1, s1)), (other, (p2, s2)) = left, right
+        scale = max(LEAST_QUOTIENT_SCALE, s1 + p2 + 1)
+        whole = p1 - s1 + s2
+        if whole + scale > WIDEST_DECIMAL:  # digits after the point make way for those before it
+            scale = max(WIDEST_DECIMAL - whole, LEAST_QUOTIENT_SCALE)
+        precision, digits = min(whole + scale, WIDEST_DECIMAL), scale - s1 + s2
+        if digits < 0:
+            raise NotNative(node, f"a quotient of {one.type} and {other.type}", "Cast an operand to double.")
+        operands = (with_scale(self._number(node, one), s1, s1), with_scale(self._number(node, other), s2, s2))
+        numbers = (Constant(digits, "int"), Constant(WIDEST_DECIMAL - scale, "int"))
+        wide = Apply("divide", (*operands, *numbers), f"decimal({max(precision, NARROW_DECIMAL + 1)},{scale})")
+        return wide if precision > NARROW_DECIMAL else Apply("narrow", (wide,), f"decimal({precision},{scale})")
 
     def _number(self, node: exp.Expression, value: Expression) -> Expression:
         """A number that can be computed with: a wide decimal in words."""
