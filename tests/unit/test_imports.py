@@ -23,7 +23,7 @@ ALLOWED = {
     "plan": {"episode.errors", "episode.lang"},
     "native": set(),
     "kernels": set(),
-    "matchers": {"episode.errors", "episode.plan", "episode.kernels"},
+    "matchers": {"episode.errors", "episode.plan", "episode.native", "episode.kernels"},
     "store": {"episode.errors", "episode.plan", "episode.matchers"},
     "live": {"episode.errors", "episode.plan", "episode.matchers", "episode.store"},
     "spark": {"episode.errors", "episode.paths", "episode.plan", "episode.matchers", "episode.store", "episode.live"},

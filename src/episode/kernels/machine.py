@@ -16,7 +16,6 @@ from episode.kernels import decimals
 from episode.kernels import opcodes as oc
 from episode.kernels.comparing import compare_floats
 
-BLOCK = 1024
 NO_NUMBER = np.int64(0)
 """The number of the match where there is none. Not a literal: for every literal argument, `run` is compiled once more.
 Only its number of rows is given as one, so that there are two machines: for blocks of rows, and for one row."""
@@ -377,45 +376,3 @@ def run(code, start, stop, ri, rf, rn, n, base, key, cols_i, cols_f, valid, cons
             rn[t, 0] = run_n[a]
         else:
             _run_wide(op, t, a, b, c, code[at, 5], n, ri, rf, rn)
-
-
-@njit(cache=True, nogil=True)
-def set_bits(code, start, stop, results, masks, bits, registers, key, cols_i, cols_f, valid, const_i, const_f):
-    """Clear bits of bits uint64[rows] where row-local conditions do not hold.
-
-    The program leaves condition i in register results[i]; masks[i] uint64 is the bit that depends on it.
-    """
-    ri = np.zeros((registers, BLOCK), np.int64)
-    rf = np.zeros((registers, BLOCK), np.float64)
-    rn = np.zeros((registers, BLOCK), np.uint8)
-    none_i, none_f, none_n = np.zeros(0, np.int64), np.zeros(0, np.float64), np.zeros(0, np.uint8)
-    rows = len(key)
-    for base in range(0, rows, BLOCK):
-        n = min(BLOCK, rows - base)
-        run(code, start, stop, ri, rf, rn, n, base, key, cols_i, cols_f, valid, const_i, const_f,
-            none_i, none_i, none_i, none_f, none_n, NO_NUMBER)  # fmt: skip
-        for i in range(len(results)):
-            register, mask = results[i], masks[i]
-            for k in range(n):
-                holds = (rn[register, k] == 0) & (ri[register, k] != 0)
-                bits[base + k] &= ~(np.uint64(not holds) * mask)
-
-
-@njit(cache=True, nogil=True)
-def compute_column(
-    code, start, stop, result, out_i, out_f, out_valid, registers, key, cols_i, cols_f, valid, const_i, const_f
-):
-    """Values of a row-local program for every row, in both lanes (the caller knows which one it is)."""
-    ri = np.zeros((registers, BLOCK), np.int64)
-    rf = np.zeros((registers, BLOCK), np.float64)
-    rn = np.zeros((registers, BLOCK), np.uint8)
-    none_i, none_f, none_n = np.zeros(0, np.int64), np.zeros(0, np.float64), np.zeros(0, np.uint8)
-    rows = len(key)
-    for base in range(0, rows, BLOCK):
-        n = min(BLOCK, rows - base)
-        run(code, start, stop, ri, rf, rn, n, base, key, cols_i, cols_f, valid, const_i, const_f,
-            none_i, none_i, none_i, none_f, none_n, NO_NUMBER)  # fmt: skip
-        for k in range(n):
-            out_i[base + k] = ri[result, k]
-            out_f[base + k] = rf[result, k]
-            out_valid[base + k] = 1 - rn[result, k]

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from episode.kernels import machine
 from episode.kernels import opcodes as oc
 from episode.kernels.user_aggregates import code_of
 from episode.matchers.encoding import Lanes, encode
-from episode.matchers.lowering import Assembler, is_float_lane
+from episode.matchers.lowering import is_float_lane
+from episode.matchers.row_code import compute_lane, set_bits
 from episode.plan.expressions import (
     Constant,
     Current,
@@ -41,8 +41,6 @@ FUNCTIONS = {
     "min_by": oc.MIN_BY, "max_by": oc.MAX_BY,
 }  # fmt: skip
 WIDE_FUNCTIONS = {"sum": oc.SUM_WIDE, "min": oc.MIN_WIDE, "max": oc.MAX_WIDE}
-MOST_LAYOUTS = 16
-"""Programs over so many layouts of lanes are kept."""
 FLOAT_FUNCTIONS = ("avg", "var_samp", "var_pop", "stddev_samp", "stddev_pop")
 
 
@@ -213,80 +211,21 @@ def prepare(
 
 
 def evaluate(
-    plan: PatternPlan, needs: Needs, lanes: Lanes, key: np.ndarray, bits: np.ndarray | None = None,
-    known: dict[object, RowPrograms] | None = None,
+    plan: PatternPlan, needs: Needs, lanes: Lanes, key: np.ndarray, bits: np.ndarray | None = None
 ) -> Prepared:  # fmt: skip
-    """Evaluate the row-local parts over columns that are in lanes. bits: where those of conditions are known. known:
-    the programs for lanes laid out like others before."""
-    which = (lanes.layout, bits is None) if known is not None else None
-    programs = None if known is None else known.get(which)
-    if programs is None:
-        programs = row_programs(plan, needs, lanes, bits is None)
-        if known is not None:
-            if len(known) >= MOST_LAYOUTS:  # ranks of constants among strings may differ from feed to feed
-                known.clear()
-            known[which] = programs
-    every = np.full(len(key), np.uint64(2**64 - 1), np.uint64) if bits is None else bits
-    prepared = Prepared(lanes, every, {})
-    code, ints, reals = programs.arrays
-    shared = (programs.registers, key, lanes.ints, lanes.floats, lanes.valid, ints, reals)
-    for expression, (start, stop, result) in programs.computed:
-        prepared.computed[expression] = compute_lane(lanes, expression, code, start, stop, result, shared)
-    if len(programs.masks):
-        start, stop = programs.local
-        machine.set_bits(code, start, stop, programs.results, programs.masks, prepared.bits, *shared)
+    """Evaluate the row-local parts over columns that are in lanes. bits: those of conditions, if they are known."""
+    prepared = Prepared(lanes, np.full(len(key), np.uint64(2**64 - 1), np.uint64) if bits is None else bits, {})
+    for expression in needs.computed:
+        prepared.computed[expression] = compute_lane(lanes, key, expression)
+    if bits is None:
+        conditions = [
+            (part, 1 << number)
+            for number, label in enumerate(plan.labels.names)
+            if label in plan.conditions
+            for part in plan.conditions[label].row_local
+        ]
+        set_bits(lanes, key, conditions, prepared.bits)
     return prepared
-
-
-@dataclass(frozen=True)
-class RowPrograms:
-    """What is evaluated of single rows, for the machine: what is computed, and the bits of conditions (results: the
-    registers of their parts, masks: their bits)."""
-
-    computed: tuple[tuple[Expression, tuple[int, int, int]], ...]
-    local: tuple[int, int]
-    results: np.ndarray
-    masks: np.ndarray
-    arrays: tuple[np.ndarray, np.ndarray, np.ndarray]
-    registers: int
-
-
-def row_programs(plan: PatternPlan, needs: Needs, lanes: Lanes, local: bool) -> RowPrograms:
-    """The programs over such lanes. local: also those of conditions?"""
-    assembler = Assembler(lanes)
-    computed = tuple((expression, assembler.program(expression)) for expression in needs.computed)
-    parts = [
-        (number, part)
-        for number, label in enumerate(plan.labels.names)
-        if label in plan.conditions and local
-        for part in plan.conditions[label].row_local
-    ]
-    start, stop, results = assembler.program_of_all([part for _, part in parts])
-    masks = np.array([1 << number for number, _ in parts], np.uint64)
-    arrays = assembler.arrays()
-    return RowPrograms(computed, (start, stop), np.array(results, np.int64), masks, arrays, assembler.registers)
-
-
-def compute_lane(lanes: Lanes, expression: Expression, code, start, stop, result, shared) -> tuple[bool, int, int]:  # type: ignore[no-untyped-def]
-    """Run a row-local program into free rows of the lanes: (is float, row in its lane, row of validity).
-
-    The high word of what has two goes into the row after the first.
-    """
-    registers, key, ints, floats, valid, const_i, const_f = shared
-    floating = is_float_lane(expression.type)
-    row = lanes.next_float() if floating else lanes.next_int()
-    check = lanes.next_valid()
-    spare_i = np.empty(len(key), np.int64) if floating else ints[row]
-    spare_f = floats[row] if floating else np.empty(len(key), np.float64)
-    targets = [(result, spare_i)]
-    if is_wide(expression):
-        targets.append((result + 1, ints[lanes.next_int()]))
-    for register, target in targets:
-        machine.compute_column(
-            code, start, stop, register, target, spare_f, valid[check], registers, key, ints, floats, valid,
-            const_i, const_f,
-        )  # fmt: skip
-    return floating, row, check
 
 
 def membership(sets: list[frozenset[str] | None], labels: Labels) -> np.ndarray:

@@ -14,13 +14,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
-from episode.kernels import machine
 from episode.matchers import arrow_functions
 from episode.matchers.assembly import arrow_type, decimals, typed
 from episode.matchers.columns import one_chunk
 from episode.matchers.encoding import encode
-from episode.matchers.lowering import Assembler, is_float_lane, words_of
+from episode.matchers.lowering import is_float_lane, words_of
 from episode.matchers.prepare import loads_in
+from episode.matchers.row_code import compute
 from episode.matchers.spark_types import spark_name
 from episode.plan.expressions import Apply, Constant, Current, Expression, Load
 from episode.plan.native import NativeCompiler, NotNative
@@ -135,26 +135,10 @@ class Scalars:
         )
         table = _table({name: self._columns[name] for name in (*columns, *words)})
         lanes = encode(table, columns, (), constants, (0, 0), words)
-        assembler = Assembler(lanes)
-        start, stop, result = assembler.program(apply)
-        code, ints, floats = assembler.arrays()
-        out_i, out_f = np.empty(self.rows, np.int64), np.empty(self.rows, np.float64)
-        valid = np.empty(self.rows, np.uint8)
-        shared = (
-            assembler.registers,
-            np.zeros(self.rows, np.int64),
-            lanes.ints,
-            lanes.floats,
-            lanes.valid,
-            ints,
-            floats,
-        )
-        machine.compute_column(code, start, stop, result, out_i, out_f, valid, *shared)
+        values, high, valid = compute(lanes, np.zeros(self.rows, np.int64), apply)
         if is_wide(apply):
-            high = np.empty(self.rows, np.int64)
-            machine.compute_column(code, start, stop, result + 1, high, out_f, valid, *shared)
-            return decimals(out_i, high, valid.astype(np.int64), arrow_type(apply.type))
-        return typed(out_f if is_float_lane(apply.type) else out_i, valid == 0, apply.type)
+            return decimals(values, high, valid.astype(np.int64), arrow_type(apply.type))
+        return typed(values, valid == 0, apply.type)
 
 
 def _table(columns: Mapping[str, pa.Array]) -> pa.Table:

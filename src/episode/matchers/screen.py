@@ -14,13 +14,12 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from episode.kernels import machine
 from episode.matchers.columns import ALL_VALID, int64_values, one_chunk, one_chunk_each, take
 from episode.matchers.encoding import encode
-from episode.matchers.lowering import Assembler
 from episode.matchers.ordering import is_too_wide, order_image, start_image
 from episode.matchers.prepare import loads_in
 from episode.matchers.protocol import InputOrder
+from episode.matchers.row_code import set_bits
 from episode.plan.expressions import Constant, Expression
 from episode.plan.wide import is_ranked_constant
 
@@ -138,12 +137,5 @@ def _bits(parts: tuple[Part, ...], table: pa.Table, bits: np.ndarray | None, var
             if isinstance(node, Constant) and is_ranked_constant(node):
                 constants[(node.type, node.value)] = None
     lanes = encode(table, columns, (), tuple(constants), (0, 0), tuple(words))
-    assembler = Assembler(lanes)
-    start, stop, results = assembler.program_of_all([part.expression for part in parts])
-    code, ints, reals = assembler.arrays()
-    masks = np.array([part.bit for part in parts], np.uint64)
-    machine.set_bits(
-        code, start, stop, np.array(results, np.int64), masks, found, assembler.registers, np.zeros(count, np.int64),
-        lanes.ints, lanes.floats, lanes.valid, ints, reals,
-    )  # fmt: skip
+    set_bits(lanes, np.zeros(count, np.int64), [(part.expression, part.bit) for part in parts], found)
     return found

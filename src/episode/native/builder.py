@@ -36,7 +36,7 @@ from episode.native.ir import (
     Variable,
     type_of_number,
 )
-from episode.native.types import BOOL, ELEMENTS, F64, I64, I128, Type
+from episode.native.types import BOOL, ELEMENTS, F64, I64, Type
 
 
 class Program:
@@ -49,9 +49,7 @@ class Program:
     def function(self, name: str, result: Type = I64) -> Function:
         if any(one.name == name for one in self.functions):
             raise ValueError(f"There is a function {name} already.")
-        made = Function(self, name, result)
-        self.functions.append(made)
-        return made
+        return Function(self, name, result)
 
     @property
     def entry(self) -> Function:
@@ -68,6 +66,7 @@ class Function:
 
     def __init__(self, program: Program, name: str, result: Type) -> None:
         self.program, self.name, self.result = program, name, result
+        program.functions.append(self)
         self.arrays: list[Array] = []
         self.scalars: list[Value] = []
         self.names: list[str] = []
@@ -85,8 +84,8 @@ class Function:
         return self.arrays[-1]
 
     def scalar(self, name: str, type_: Type = I64) -> Value:
-        if type_.bits > 64:
-            raise TypeError("A scalar has 64 bits at most.")
+        if type_.bits > 64 and self is self.program.entry:
+            raise TypeError("A scalar of the entry has 64 bits at most.")
         self.scalars.append(Value(self, type_, "scalar", (len(self.scalars),)))
         self.names.append(name)
         return self.scalars[-1]
@@ -146,7 +145,7 @@ class Function:
             raise TypeError(f"{op} of {first.type}.")
         if op == "pow" and first.type is not F64:
             raise TypeError("pow is of doubles only.")
-        if first.type is I128 and op in ("div", "rem"):
+        if first.type.bits == 128 and op in ("div", "rem"):
             raise TypeError("Numbers of 128 bits are not divided.")
         if kind in ("int", "uint") and op not in (*ARITHMETIC, *BITWISE, *SHIFTS, *COMPARISONS, *OVERFLOWS):
             raise TypeError(f"{op} of {first.type}.")
@@ -183,7 +182,7 @@ class Function:
         value = self.value(operand)
         if value.type is type_:
             return value
-        if I128 in (value.type, type_) and (value.type.is_float or type_.is_float):
+        if 128 in (value.type.bits, type_.bits) and (value.type.is_float or type_.is_float):
             raise TypeError("Numbers of 128 bits and floats are not converted into each other.")
         if type_ is BOOL:
             return value.differs(0.0 if value.type.is_float else 0)

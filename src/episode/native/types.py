@@ -46,10 +46,10 @@ U32 = Type("u32", "uint", 32)
 I64 = Type("i64", "int", 64)
 U64 = Type("u64", "uint", 64)
 I128 = Type("i128", "int", 128)
+U128 = Type("u128", "uint", 128)
 F32 = Type("f32", "float", 32)
 F64 = Type("f64", "float", 64)
 
-TYPES = (BOOL, U8, I32, U32, I64, U64, I128, F32, F64)
 ELEMENTS = (U8, I32, U32, I64, U64, F32, F64)
 """Types that arrays can have."""
 

@@ -122,10 +122,10 @@ def test_the_longest_kernel_comes_first_unless_it_needs_what_is_being_compiled(m
 def test_what_a_kernel_calls_is_found_through_modules_and_others() -> None:
     from episode.kernels import decimals, machine
 
-    called = call_graph.called_by(machine.set_bits)
-    assert {machine.run, machine._multiply, decimals.compare} <= called
-    assert machine.set_bits not in called
-    assert call_graph.size_of(machine.set_bits) > call_graph.size_of(machine.run) > 0
+    called = call_graph.called_by(machine.run)
+    assert {machine._run_wide, machine._multiply, decimals.compare} <= called
+    assert machine.run not in called
+    assert call_graph.size_of(machine.run) > call_graph.size_of(machine._multiply) > 0
 
 
 # ---- stamps and locks --------------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
-"""The expression machine, operation by operation, against plain Python: nulls, NaN, overflow, division by zero.
+"""Machine expressions, operation by operation, against plain Python: nulls, NaN, overflow, division by zero.
 
-Every operation runs over a block of rows and over single rows, as conditions do before and while matching; both agree.
+Every operation runs as machine code over all rows, as conditions do before matching, and by the expression machine over
+single rows, as conditions do while matching; both agree.
 """
 
 from __future__ import annotations
@@ -16,7 +17,11 @@ import numpy as np
 import pytest
 
 from episode.kernels import opcodes as oc
-from episode.kernels.machine import BLOCK, compute_column, run
+from episode.kernels.machine import run
+from episode.matchers.encoding import Lanes
+from episode.matchers.lowering import BY_LANE, LIMITED, PLAIN
+from episode.matchers.row_code import compute
+from episode.plan.expressions import Apply, Constant, Current, Exists, Expression, Load
 
 LEAST, MOST = -(2**63), 2**63 - 1
 INTS = [None, 0, 1, -1, 2, 7, -7, 2**31, -(2**31), 3_037_000_500, MOST, MOST - 1, LEAST, LEAST + 1]
@@ -47,15 +52,11 @@ class Rows:
     def block(
         self, code: list[tuple[int, ...]], ints: Sequence[int] = (MOST,), floats: Sequence[float] = (0.0,)
     ) -> list[Value]:
-        """The last register of the program for all rows at once."""
-        rows = len(self.key)
-        out_i, out_f, out_valid = np.zeros(rows, np.int64), np.zeros(rows), np.zeros(rows, np.uint8)
-        program = instructions(code)
-        compute_column(
-            program, 0, len(program), code[-1][1], out_i, out_f, out_valid, 8, self.key, self.ints, self.floats,
-            self.valid, np.array(ints, np.int64), np.array(floats),
-        )  # fmt: skip
-        return [value(code, i, f, valid) for i, f, valid in zip(out_i, out_f, out_valid)]
+        """The last register of the program for all rows at once, as machine code."""
+        columns = {str(number): number for number in range(len(self.valid))}
+        lanes = Lanes(self.ints, self.floats, self.valid, at=columns, valid_at=columns)
+        values, _, valid = compute(lanes, self.key, expression_of(code, ints, floats))
+        return [value(code, one, one, ok) for one, ok in zip(values, valid)]
 
     def single(
         self, code: list[tuple[int, ...]], row: int, ints: Sequence[int] = (MOST,), floats: Sequence[float] = (0.0,),
@@ -74,6 +75,33 @@ class Rows:
         )  # fmt: skip
         target = code[-1][1]
         return value(code, ri[target, 0], rf[target, 0], 1 - rn[target, 0])
+
+
+def expression_of(code: list[tuple[int, ...]], ints: Sequence[int], floats: Sequence[float]) -> Expression:
+    """What the last instruction of a program computes."""
+    registers: dict[int, Expression] = {}
+    for op, target, *operands in code:
+        type_ = "double" if op in FLOAT_RESULTS else "bigint"
+        if op in (oc.LOAD_I, oc.LOAD_F):
+            column, _, offset, missing, _ = operands
+            made: Expression = Load(str(column), Current(offset), type_, None if missing < 0 else str(missing))
+        elif op in (oc.CONST_I, oc.CONST_F, oc.NULL):
+            made = Constant(None if op == oc.NULL else (floats if op == oc.CONST_F else ints)[operands[0]], type_)
+        elif op == oc.EXISTS:
+            made = Exists(Current(operands[0]))
+        else:
+            name = OPERATIONS[op]
+            limit = {2**31 - 1: "int", 127: "tinyint"}.get(ints[0], type_) if name in LIMITED else type_
+            made = Apply(name, tuple(registers[one] for one in operands), limit if type_ == "bigint" else type_)
+        registers[target] = made
+    return made
+
+
+OPERATIONS = {code: name for name, codes in BY_LANE.items() for code in codes} | {
+    **{code: name for name, code in PLAIN.items()},
+    oc.IF_I: "if",
+    oc.IF_F: "if",
+}
 
 
 def instructions(code: list[tuple[int, ...]]) -> np.ndarray:
@@ -313,10 +341,11 @@ def test_loads_stay_in_the_partition(offset: int, missing: bool) -> None:
     assert rows.block(exists) == inside
 
 
-def test_loads_over_block_borders() -> None:
-    rows = Rows(list(range(2 * BLOCK + 5)))
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 5, 6, 2000])
+def test_loads_around_the_edges(count: int) -> None:
+    rows = Rows(list(range(count)))
     shifted = rows.block([(oc.LOAD_I, 0, 0, -1, -3, -1, -1), (oc.LOAD_I, 1, 0, -1, 2, -1, -1), (oc.ADD_I, 7, 0, 1)])
-    assert shifted == [i - 3 + i + 2 if 3 <= i < 2 * BLOCK + 3 else None for i in range(2 * BLOCK + 5)]
+    assert shifted == [i - 3 + i + 2 if 3 <= i < count - 2 else None for i in range(count)]
 
 
 def test_constants() -> None:

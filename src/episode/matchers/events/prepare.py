@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from episode.kernels import machine
 from episode.kernels.events import joins
 from episode.matchers.encoding import Lanes, encode
 from episode.matchers.lowering import COMPARE, Assembler, is_float_lane
-from episode.matchers.prepare import Known, Needs, compute_lane, loads_in, running_argument
+from episode.matchers.prepare import Known, Needs, loads_in, running_argument
+from episode.matchers.row_code import compute_lane, set_bits
 from episode.plan.events.conditions import JoinTest, event_variables
 from episode.plan.events.plan import EventPlan
 from episode.plan.expressions import (
@@ -211,10 +211,6 @@ def prepare_events(
     lanes = encode(table, needs.columns, needs.null_tests, needs.constants, needs.room, needs.words)
     assembler = Assembler(lanes)
     assembler.number_runnings(conditions_of(plan))
-    computed = [(expression, assembler.program(expression)) for expression in needs.computed]
-    every = [(number, part) for number, name in enumerate(plan.variables) for part in plan.local[name]]
-    local = every if known is None else []
-    local_program = assembler.program_of_all([part for _, part in local])
     programs = {
         expression: assembler.program(expression)
         for expression in dict.fromkeys(conditions_of(plan))
@@ -235,13 +231,11 @@ def prepare_events(
         programs,
         code,
     )
-    shared = (assembler.registers, key, lanes.ints, lanes.floats, lanes.valid, code[1], code[2])
-    for expression, (start, stop, result) in computed:
-        arrays.places[expression] = compute_lane(lanes, expression, code[0], start, stop, result, shared)
-    if local:
-        masks = np.array([1 << number for number, _ in local], np.uint64)
-        start, stop, results = local_program
-        machine.set_bits(code[0], start, stop, np.array(results, np.int64), masks, arrays.bits, *shared)
+    for expression in needs.computed:
+        arrays.places[expression] = compute_lane(lanes, key, expression)
+    if known is None:
+        local = [(part, 1 << number) for number, name in enumerate(plan.variables) for part in plan.local[name]]
+        set_bits(lanes, key, local, arrays.bits)
     return arrays
 
 

@@ -16,7 +16,7 @@ from episode.kernels.rows.arrays import OPEN, PC, ROW, Program
 from episode.matchers.columns import one_chunk_each
 from episode.matchers.encoding import encode
 from episode.matchers.held import NOT_WRITTEN, chunk_of, ranges, with_key_and_time
-from episode.matchers.prepare import Needs, Prepared, RowPrograms, evaluate, prepare
+from episode.matchers.prepare import Needs, Prepared, evaluate, prepare
 from episode.matchers.protocol import END_OF_TIME, EventBatch, Snapshot, StateChunk
 from episode.matchers.rows.arena import NO_KEY, Arena
 from episode.matchers.rows.key_table import (
@@ -68,7 +68,6 @@ class OpenRows:
         self._kept = state.held.kept
         self._alive: dict[int, int] = {}
         self._lowered: tuple[frozenset[str], Lowered] | None = None
-        self._programs: dict[object, RowPrograms] = {}
         self._begin(state)
 
     def __len__(self) -> int:
@@ -176,7 +175,7 @@ class OpenRows:
         lanes = arena.layout.with_context(lanes, at, arena.ints, arena.floats, arena.valid, context, context_at)
         key = np.empty(len(at) + len(context_at), np.int64)
         key[at], key[context_at] = events.key, arena.key[context]
-        return evaluate(self.plan, needs, lanes, key, known=self._programs), ends
+        return evaluate(self.plan, needs, lanes, key), ends
 
     @property
     def lowered(self) -> Lowered:

@@ -20,9 +20,9 @@ from episode.matchers.columns import plain
 from episode.matchers.demand import Demand
 from episode.matchers.encoding import Lanes, encode
 from episode.matchers.held import owned, ranges
-from episode.matchers.lowering import Assembler
-from episode.matchers.prepare import Known, Needs, compute_lane
+from episode.matchers.prepare import Known, Needs
 from episode.matchers.protocol import ChosenBatch, EventBatch
+from episode.matchers.row_code import compute_lane
 from episode.matchers.rules.classes import ClassRows
 from episode.matchers.rules.prefixes import Beginning, CommonPrefix
 from episode.plan.expressions import Expression
@@ -252,15 +252,7 @@ class RuleBatches:
 def in_lanes(needs: Needs, events: EventBatch) -> tuple[Lanes, dict[Expression, tuple[bool, int, int]]]:
     """What is needed of a batch, row by row."""
     lanes = encode(events.table, needs.columns, needs.null_tests, needs.constants, needs.room, needs.words)
-    assembler = Assembler(lanes)
-    programs = [(expression, assembler.program(expression)) for expression in needs.computed]
-    code, ints, reals = assembler.arrays()
-    shared = (assembler.registers, events.key, lanes.ints, lanes.floats, lanes.valid, ints, reals)
-    computed = {
-        expression: compute_lane(lanes, expression, code, start, stop, result, shared)
-        for expression, (start, stop, result) in programs
-    }
-    return lanes, computed
+    return lanes, {expression: compute_lane(lanes, events.key, expression) for expression in needs.computed}
 
 
 def together(needs: Sequence[Needs]) -> Needs:

@@ -14,13 +14,13 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from episode.kernels import machine, partition
+from episode.kernels import partition
 from episode.matchers.columns import one_chunk, take
 from episode.matchers.demand import Demand, RowClass
 from episode.matchers.encoding import encode
-from episode.matchers.lowering import Assembler
 from episode.matchers.prepare import loads_in
 from episode.matchers.protocol import EventBatch
+from episode.matchers.row_code import set_bits
 from episode.plan.expressions import Constant, Current, Exists, Expression, Load, looks_beside, walk
 from episode.plan.types import lane_of
 from episode.plan.wide import is_ranked_constant
@@ -238,13 +238,6 @@ def _block(conditions: Sequence[Expression], table: pa.Table, key: np.ndarray) -
             if isinstance(node, Constant) and is_ranked_constant(node):
                 constants[(node.type, node.value)] = None
     lanes = encode(table, columns, (), tuple(constants), (0, 0), tuple(words))
-    assembler = Assembler(lanes)
-    start, stop, results = assembler.program_of_all(list(conditions))
-    code, ints, reals = assembler.arrays()
-    masks = np.array([1 << at for at in range(len(conditions))], np.uint64)
     bits = np.full(len(key), np.uint64(2**64 - 1), np.uint64)
-    machine.set_bits(
-        code, start, stop, np.array(results, np.int64), masks, bits, assembler.registers, key, lanes.ints,
-        lanes.floats, lanes.valid, ints, reals,
-    )  # fmt: skip
+    set_bits(lanes, key, [(condition, 1 << at) for at, condition in enumerate(conditions)], bits)
     return bits
