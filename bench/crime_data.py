@@ -1,6 +1,6 @@
 """City crimes for the experiments: seeded, in order of time, as Parquet with a file for each year.
 
-The shape follows Chicago's public crime records from 2001 to 2020: about 360,000 reports a year, times in whole
+The shape roughly follows Chicago's public crime records from 2001 to 2020: 360,000 reports a year, times in whole
 minutes with many at the full hour, 22 police districts, and the shares of the types. A smaller set is a prefix of a
 larger one, equally dense in time. Not from the records: coordinates (each district is a cell of a grid, each beat a
 part of it), the hours of the day, and flurries: one row in 250 is followed by 3 to 15 crimes in the same beat, mostly
@@ -64,7 +64,7 @@ THOUSANDS = {
     "STALKING": 4,
     "OBSCENITY": 1,
 }
-"""Reports of each type in twenty years, in thousands, rounded; types with fewer than 500 are left out."""
+"""Reports of each type in twenty years, in thousands, roughly; types with fewer than 500 are left out."""
 FLURRY_STARTS, FLURRY_ROWS = 1 / 250, (4, 16)
 FREQUENT, OF_FREQUENT = 3, 0.8
 """The share of rows of flurries that have one of the three most frequent types."""

@@ -1,15 +1,16 @@
 """The 19 row pattern templates over city crimes of Zhu, Huang and Chaudhuri, "High-Performance Row Pattern Recognition
 Using Joins" (PVLDB 16(5), 2023), written anew.
 
-From the paper and the templates that its authors published: six patterns; three definitions of nearness for all six
-(a box of ±0.025° around the first crime, one fixed district, PARTITION BY beat) and a fourth (one fixed beat) for the
-plain sequence; rows in order of time, then of id; all within 30 minutes of the first crime; one row per match with the
-ids; SKIP TO NEXT ROW; a gap (`Z` here, `G` in some of theirs) takes any row within the 30 minutes. District 14 and
-beat 2232 are also theirs.
+From the paper's abstract and the templates that its authors published: six patterns; three definitions of nearness for
+all six (a box of ±0.025° around the first crime, one fixed district, PARTITION BY beat) and a fourth (one fixed beat)
+for the plain sequence; rows in order of time, then of id; all within 30 minutes of the first crime; one row per match
+with the ids; SKIP TO NEXT ROW; a gap (`Z` here, `G` in some of theirs) takes any row within the 30 minutes. District 14
+and beat 2232 are also theirs.
 
-Chosen here: the types of crimes, of which the paper draws 100 sets for each template. ROBBERY, BATTERY, MOTOR VEHICLE
-THEFT for the sequence is the usual example; the others are frequent types, so that most templates have matches. Also:
-names of types and timestamps (theirs: numbers), BETWEEN for the box, and the 30 minutes on every symbol but the first.
+Chosen here: the types of crimes (the paper has 1,800 queries; here is one for each template). ROBBERY, BATTERY, MOTOR
+VEHICLE THEFT for the sequence is the usual example; the others are frequent types, so that most templates have matches.
+Also: names of types and timestamps (theirs: numbers), BETWEEN for the box, and the 30 minutes on every symbol but the
+first.
 """
 
 from __future__ import annotations
