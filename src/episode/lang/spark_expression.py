@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import sqlglot
 from sqlglot import exp
@@ -80,6 +81,7 @@ class SparkExpressions(Spark):
 
     class Parser(Spark.Parser):
         FUNCTIONS = {name: Spark.Parser.FUNCTIONS[name] for name in KNOWN_FUNCTIONS}  # noqa: RUF012
+        ARRAY_CONSTRUCTORS: ClassVar[dict[str, Any]] = {}  # array(x, y)[0] is an element in Spark, not the array of 0
         COLON_PLACEHOLDER_TOKENS = {  # noqa: RUF012 - any word may be the name of a parameter
             *Spark.Parser.COLON_PLACEHOLDER_TOKENS,
             *(kind for word, kind in Spark.Tokenizer.KEYWORDS.items() if word.isalpha()),

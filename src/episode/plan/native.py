@@ -22,7 +22,7 @@ from episode.plan.expressions import (
     Running,
     Variable,
 )
-from episode.plan.parameters import Arguments, constant_of
+from episode.plan.parameters import Arguments, SubqueryRows, constant_of
 from episode.plan.places import is_placeholder
 from episode.plan.types import (
     DAY_TIME,
@@ -195,7 +195,7 @@ class NativeCompiler:
             raise Mistake(node, f"There is no value for the parameter :{node.name}.", "Give it by its name in args.")
         constant = constant_of(self.arguments[node.name])
         if constant is None:
-            raise NotNative(node, "a parameter of this type is Spark's to evaluate")
+            raise NotNative(node, "this value is Spark's to evaluate")
         return constant
 
     def _literal(self, node: exp.Literal) -> Constant:
@@ -469,12 +469,13 @@ class NativeCompiler:
 
     def _is(self, node: exp.Is) -> Expression:
         value = self.compile(node.this)
-        if lane_of(value.type) is None:
+        made = isinstance(value, ArrayExpression) and value.type.startswith("array<")
+        if lane_of(value.type) is None and not made:
             raise NotNative(node, f"a test of {value.type}")
         negated = isinstance(node.expression, exp.Not)
         target = node.expression.this if negated else node.expression
-        if isinstance(target, exp.Null):
-            result: Expression = Apply("is_null", (value,), "boolean")
+        if isinstance(target, exp.Null):  # an array that a condition makes is never null
+            result: Expression = Constant(0, "boolean") if made else Apply("is_null", (value,), "boolean")
         elif isinstance(target, exp.Boolean) and value.type == "boolean":
             result = Apply("same", (value, Constant(int(bool(target.this)), "boolean")), "boolean")
         else:
@@ -492,6 +493,10 @@ class NativeCompiler:
         options = node.expressions
         if not options or node.args.get("query") or node.args.get("unnest") or node.args.get("field"):
             raise NotNative(node, "this form of IN")
+        given = [self.arguments.get(option.name) for option in options if isinstance(option, exp.Placeholder)]
+        if any(isinstance(value, SubqueryRows) and value.is_list for value in given):
+            hint = "Write values of one row: A.x IN (SELECT …)."
+            raise NotNative(node, "IN (SELECT …) of values of several rows", hint)
         _check_length(node, len(options))
         value = self.compile(node.this)
         tests = [self.comparison(node, "eq", value, self.compile(option)) for option in options]
