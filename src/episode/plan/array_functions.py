@@ -136,7 +136,7 @@ class ArrayFunctions:
         if handler is None:
             if any(self.is_collected(each) for each in placeholders_in(node)):
                 raise NotNative(node, "this is Spark's to evaluate, and the array is of several rows", WORKING)
-            raise NotNative(node, "this is Spark's to evaluate, and Spark sees one row at a time")
+            raise NotNative(node, OF_SPARK)
         self._inside += 1
         try:
             return _of_one_word(node, handler(self, native, node, arguments))
@@ -201,7 +201,9 @@ class ArrayFunctions:
 
     def _checked(self, node: exp.Expression, array: Expression) -> Expression:
         """An array of values that the machine holds, made of rows of the match."""
-        if not is_array(array.type) or not isinstance(array, (Collected, Listed, Mapped, Rearranged, Joined)):
+        if not is_array(array.type):
+            raise NotNative(node.parent or node, OF_SPARK)
+        if not isinstance(array, (Collected, Listed, Mapped, Rearranged, Joined)):
             raise NotNative(node, f"{array.type} of one row in a function over arrays of several rows", WORKING)
         if lane_of(element_type(array.type)) is None:
             raise NotNative(node, f"arrays of type {element_type(array.type)} of several rows", ATOMIC)
@@ -474,6 +476,7 @@ WORKING = (
 )
 
 
+OF_SPARK = "this is Spark's to evaluate, and Spark sees one row at a time"
 MAY_BE_NULL = "an array that would be null where a value is"
 ATOMIC = "Collect numbers, strings, times or booleans; of a struct one field after the other: array_agg(A.x.y)."
 NARROWER = "Cast it to double: CAST(sum(A.x) AS double)."

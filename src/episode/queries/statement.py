@@ -7,6 +7,7 @@ row patterns in windows, the rows of the SELECT become one, with a column for ea
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial, reduce
@@ -56,6 +57,11 @@ class _Replacement:
 
     span: Span
     text: Callable[[], str]
+
+
+def _is_named(name: str, query: str) -> bool:
+    """May a query read the table of this name? Not if the name is nowhere in its text."""
+    return re.search(rf"(?<!\w){re.escape(escaped(quote(name)[1:-1]))}(?!\w)", query, re.IGNORECASE) is not None
 
 
 @dataclass
@@ -272,7 +278,7 @@ class StatementQuery:
 
         inserted: an INSERT statement, or another that changes a table, is kept as a whole.
         """
-        named = [(at, name) for at, name in enumerate(self.given) if name.lower() in query.lower()]
+        named = [(at, name) for at, name in enumerate(self.given) if _is_named(name, query)]
         if not named:
             return query
         definitions = ", ".join(f"{escaped(quote(name))} AS (SELECT * FROM {{{_TABLE}{at}}})" for at, name in named)

@@ -79,6 +79,17 @@ def subqueries_of(query: object) -> tuple[Subquery, ...]:
     return tuple(sorted(found.values(), key=lambda one: one.span.start))
 
 
+def with_subqueries(sql: str, statement: str) -> str:
+    """An expression for Spark with the subqueries of a statement in place of their parameters, for people to read."""
+
+    def written(found: re.Match[str]) -> str:
+        form, start, end = found.groups()
+        text = statement[int(start) : int(end)]
+        return text if form == LIST else f"EXISTS ({text})" if form == EXISTS else f"({text})"
+
+    return re.sub(f":{_NAME.pattern}", written, sql)
+
+
 def _all(scalars: Iterable[Scalar]) -> Iterator[Scalar]:
     """The scalars and those inside them."""
     for scalar in scalars:

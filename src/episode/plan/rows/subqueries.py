@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from episode.errors import EpisodeUnsupportedError
-from episode.lang.rows.subqueries import subqueries_of
+from episode.lang.rows.subqueries import subqueries_of, with_subqueries
 from episode.lang.source import Source
 from episode.plan.schema import InputSchema
+
+__all__ = ["check_subqueries", "with_subqueries"]
 
 
 def check_subqueries(query: object, source: Source, schema: InputSchema) -> None:
