@@ -22,6 +22,7 @@ from episode.plan.expressions import (
     Running,
     Variable,
 )
+from episode.plan.moments import MOMENTS, moment_of
 from episode.plan.parameters import Arguments, SubqueryRows, constant_of
 from episode.plan.places import is_placeholder
 from episode.plan.types import (
@@ -430,6 +431,10 @@ class NativeCompiler:
             return left, right
         if is_string(left.type) and is_string(right.type) and lane_of(left.type) == lane_of(right.type) == "code":
             return self._codes(node, left, right)
+        if isinstance(left, Constant) and is_string(left.type) and right.type in MOMENTS:
+            return self._moment(node, left, right.type), right
+        if isinstance(right, Constant) and is_string(right.type) and left.type in MOMENTS:
+            return left, self._moment(node, right, left.type)
         if left.type != right.type:
             raise NotNative(node, f"comparing {left.type} with {right.type}", ONE_TYPE)
         if lane_of(left.type) is None:
@@ -617,8 +622,11 @@ class NativeCompiler:
         target = {"integer": "int", "long": "bigint", "short": "smallint", "byte": "tinyint", "real": "float"}.get(
             target, target
         )
+        target = "timestamp" if target == "timestamp_ltz" else target
         if target == value.type:
             return value
+        if isinstance(value, Constant) and is_string(value.type) and target in MOMENTS:
+            return self._moment(node, value, target)
         if value.type == VOID and lane_of(target) is not None:
             return Constant(None, target)
         if is_integer(value.type) and is_integer(target) and INTEGERS.index(target) > INTEGERS.index(value.type):
@@ -630,6 +638,13 @@ class NativeCompiler:
         if target == "bigint" and value.type == "timestamp":
             return Apply("floor_divide", (value, Constant(1_000_000, "bigint")), "bigint")
         raise NotNative(node, f"cast of {value.type} to {target}")
+
+    def _moment(self, node: exp.Expression, text: Constant, type_: str) -> Constant:
+        """A date or timestamp that is written out. Timestamps are of the session's zone."""
+        value = moment_of(str(text.value), type_) if self.utc or type_ != "timestamp" else None
+        if value is None:
+            raise NotNative(node, f"the text {text.value!r} as {type_}")
+        return Constant(value, type_)
 
     def _unix(self, node: exp.Expression, unit: int) -> Expression:
         value = self.compile(node.this)
