@@ -48,7 +48,7 @@ class Surroundings:
 ROW_PATTERNS = Surroundings(
     name="MATCH_RECOGNIZE",
     smaller="Compute parts of it as columns in a subquery: FROM (SELECT …) MATCH_RECOGNIZE (…).",
-    subqueries="Join what it computes to the input first: FROM (SELECT …) MATCH_RECOGNIZE (…).",
+    subqueries="Write it in brackets: (SELECT …), x IN (SELECT …) or EXISTS (SELECT …).",
     windows=(
         "Other rows are read with PREV, NEXT, FIRST and LAST, or with aggregates over the rows of a label: avg(A.x)."
     ),
@@ -238,7 +238,7 @@ def _check_depth(tree: exp.Expression, where: Surroundings) -> None:
 def _check_node(node: exp.Expression, tokens: Sequence[Token], where: Surroundings) -> None:
     if isinstance(node, exp.Query):
         raise _at(
-            f"A subquery is not allowed in {where.name}.",
+            "A subquery is not allowed here.",
             where.subqueries,
             _word(tokens, "SELECT", "WITH", "FROM", "VALUES"),
         )

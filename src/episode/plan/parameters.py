@@ -133,5 +133,9 @@ def bound_duration(duration: Duration, arguments: Arguments, source: Source) -> 
 
 
 def shown(arguments: Arguments) -> str:
-    """The values of parameters in one line, for explain and for what a checkpoint belongs to."""
-    return ", ".join(f"{name}={arguments[name]!r}" for name in sorted(arguments))
+    """The values of parameters in one line, for explain and for what a checkpoint belongs to.
+
+    Subqueries are a part of the query's text, and are left out.
+    """
+    given = sorted(name for name, value in arguments.items() if not isinstance(value, SubqueryRows))
+    return ", ".join(f"{name}={arguments[name]!r}" for name in given)
