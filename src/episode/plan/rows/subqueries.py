@@ -16,8 +16,8 @@ def check_subqueries(query: object, source: Source, schema: InputSchema) -> None
         if subquery.name not in schema.arguments:
             raise source.error(
                 EpisodeUnsupportedError,
-                "A subquery needs Spark.",
+                "A subquery is not evaluated here.",
                 subquery.span,
-                "episode.sql evaluates subqueries in MEASURES and DEFINE. Elsewhere, join what it computes to the "
-                "input, or give it as a parameter.",
+                "episode.sql evaluates subqueries in MEASURES and DEFINE, on Spark. Elsewhere, join what it computes to "
+                "the input, or give it as a parameter.",
             )

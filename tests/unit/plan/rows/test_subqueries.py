@@ -23,6 +23,6 @@ WINDOW = (
 )  # fmt: skip
 def test_in_process(text: str, measure: str, condition: str) -> None:
     query = text.format(measure, condition)
-    with pytest.raises(episode.EpisodeUnsupportedError, match="A subquery needs Spark") as raised:
+    with pytest.raises(episode.EpisodeUnsupportedError, match="A subquery is not evaluated here") as raised:
         episode.sql_local(query, t=TABLE)
     assert raised.value.position == query.index("SELECT 1")
