@@ -18,6 +18,6 @@ def check_subqueries(query: object, source: Source, schema: InputSchema) -> None
                 EpisodeUnsupportedError,
                 "A subquery is not evaluated here.",
                 subquery.span,
-                "episode.sql evaluates subqueries in MEASURES and DEFINE, on Spark. Elsewhere, join what it computes to "
-                "the input, or give it as a parameter.",
+                "episode.sql evaluates subqueries in MEASURES and DEFINE, on Spark. Elsewhere, join what it computes "
+                "to the input, or give it as a parameter.",
             )
