@@ -50,7 +50,8 @@ def compiled(text: str, utc: bool = True) -> Expression:
         ("n * i", "decimal(16,3)"), ("m + 0.5", "decimal(11,2)"), ("m + d", "double"), ("m / d", "double"),
         ("-m", "decimal(10,2)"), ("-w", "decimal(38,10)"),
         ("m / m", "decimal(23,13)"), ("m * m * m", "decimal(32,6)"), ("1.5 * l", "decimal(23,1)"),
-        ("l / 3.0", "decimal(27,6)"), ("m / 3", "decimal(14,6)"), ("w / 3", "decimal(38,10)"), ("l * 1.0 / l", "decimal(38,16)"),
+        ("l / 3.0", "decimal(27,6)"), ("m / 3", "decimal(14,6)"), ("w / 3", "decimal(38,10)"),
+        ("l * 1.0 / l", "decimal(38,16)"),
         ("m + l", "decimal(23,2)"), ("d + w", "double"), ("sqrt(w)", "double"), ("abs(w)", "decimal(38,10)"),
         ("9223372036854775808", "decimal(19,0)"), ("1234567890.1234567891", "decimal(20,10)"),
         # time
