@@ -13,9 +13,14 @@ from episode.lang.rows.parser import parse_clause
 from tests.reference import row_patterns as oracle
 from tests.support.rows import finished, run_in_pieces, run_whole, spec_of
 
-NUMBERS = ["array_agg(A.v)", "array_agg(v)", "collect_set(B.v)", "array_agg(A.v + 1)", "array_agg(U.v)"]
-REALS = ["array_agg(A.f)", "collect_set(f)", "array_agg(B.f * 2)"]
-STRINGS = ["array_agg(A.s)", "collect_set(s)", "array_agg(CLASSIFIER())", "array_agg(CLASSIFIER(U))"]
+NUMBERS = [
+    "array_agg(A.v)", "array_agg(v)", "collect_set(B.v)", "array_agg(A.v + 1)", "array_agg(U.v)", "array(A.v, B.v)",
+    "array(v, LAST(v, 1), FIRST(B.v))", "array(PREV(v), v + 1, 3)", "array(max(B.v), v, NULL)",
+]  # fmt: skip
+REALS = ["array_agg(A.f)", "collect_set(f)", "array_agg(B.f * 2)", "array(A.f, B.f)", "array(f, sum(f), 1.5E0)"]
+STRINGS = [
+    "array_agg(A.s)", "collect_set(s)", "array_agg(CLASSIFIER())", "array_agg(CLASSIFIER(U))", "array(A.s, B.s, 'b')",
+]  # fmt: skip
 ARRAYS = [
     "{xs}", "filter({xs}, x -> x > {x})", "filter({xs}, (x, i) -> i % 2 = 0)", "array_distinct({xs})",
     "array_sort({xs})", "sort_array({xs}, false)", "reverse({xs})", "slice({xs}, 2, 2)", "slice({xs}, -2, 2)",
@@ -117,6 +122,7 @@ def test_each_function(array: str, condition: str) -> None:
         ("array_agg(A.v)", "v", "3"),
         ("array_agg(f)", "1.5", "1.5"),
         ("collect_set(A.s)", "s", "'b'"),
+        ("array(v, LAST(v, 1))", "v", "3"),
     ):
         zs = array.format(xs=source, ys=source, x=x, one=one)
         check(condition.format(xs=source, ys=source, zs=zs, x=x), "A+ B?", values, None, [2])

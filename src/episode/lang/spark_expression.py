@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import sqlglot
 from sqlglot import exp
@@ -47,7 +48,7 @@ class Surroundings:
 ROW_PATTERNS = Surroundings(
     name="MATCH_RECOGNIZE",
     smaller="Compute parts of it as columns in a subquery: FROM (SELECT …) MATCH_RECOGNIZE (…).",
-    subqueries="Join what it computes to the input first: FROM (SELECT …) MATCH_RECOGNIZE (…).",
+    subqueries="Write it in brackets: (SELECT …), x IN (SELECT …) or EXISTS (SELECT …).",
     windows=(
         "Other rows are read with PREV, NEXT, FIRST and LAST, or with aggregates over the rows of a label: avg(A.x)."
     ),
@@ -80,6 +81,7 @@ class SparkExpressions(Spark):
 
     class Parser(Spark.Parser):
         FUNCTIONS = {name: Spark.Parser.FUNCTIONS[name] for name in KNOWN_FUNCTIONS}  # noqa: RUF012
+        ARRAY_CONSTRUCTORS: ClassVar[dict[str, Any]] = {}  # array(x, y)[0] is an element in Spark, not the array of 0
         COLON_PLACEHOLDER_TOKENS = {  # noqa: RUF012 - any word may be the name of a parameter
             *Spark.Parser.COLON_PLACEHOLDER_TOKENS,
             *(kind for word, kind in Spark.Tokenizer.KEYWORDS.items() if word.isalpha()),
@@ -236,7 +238,7 @@ def _check_depth(tree: exp.Expression, where: Surroundings) -> None:
 def _check_node(node: exp.Expression, tokens: Sequence[Token], where: Surroundings) -> None:
     if isinstance(node, exp.Query):
         raise _at(
-            f"A subquery is not allowed in {where.name}.",
+            "A subquery is not allowed here.",
             where.subqueries,
             _word(tokens, "SELECT", "WITH", "FROM", "VALUES"),
         )

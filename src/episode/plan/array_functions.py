@@ -1,4 +1,4 @@
-"""Spark's functions over arrays that a condition collects from the rows of a match: array_contains(array_agg(A.x), 3).
+"""Spark's functions over arrays that a condition makes of rows of the match: array_contains(array_agg(A.x), 3).
 
 Each function becomes walks over the array. A lambda's body is compiled like the rest of the condition, with its
 variables in scope; a part of it that only Spark can evaluate is computed by Spark on the row that the element comes
@@ -85,10 +85,12 @@ class ArrayFunctions:
     """The array functions of one condition.
 
     is_collected: does a placeholder stand for an array that the condition collects?
+    relates_rows: does an expression read several rows, so that Spark cannot compute it?
     by_spark: a column that Spark computes from the columns of one row.
     """
 
     is_collected: Callable[[str], bool]
+    relates_rows: Callable[[exp.Expression], bool]
     by_spark: Callable[[exp.Expression, Scalar, RowRef], Expression | None]
     sources: dict[Expression, CollectedFrom] = field(default_factory=dict)
     origins: dict[Expression, _Origin] = field(default_factory=dict)
@@ -129,12 +131,12 @@ class ArrayFunctions:
             return self.scope[node.name.lower()].value
         name, arguments = _call(node)
         handler = self.HANDLERS.get(name) if self._inside or self._reads_rows(node) else None
-        if name == "array" and type(node.parent) in COMPARISONS and self._reads_rows(node.parent):
+        if name == "array" and type(node.parent) in (*COMPARISONS, exp.In) and self._reads_rows(node.parent):
             handler = self.HANDLERS[name]  # array_agg(A.x) = array(1, 2)
         if handler is None:
             if any(self.is_collected(each) for each in placeholders_in(node)):
                 raise NotNative(node, "this is Spark's to evaluate, and the array is of several rows", WORKING)
-            raise NotNative(node, "this is Spark's to evaluate, and Spark sees one row at a time")
+            raise NotNative(node, OF_SPARK)
         self._inside += 1
         try:
             return _of_one_word(node, handler(self, native, node, arguments))
@@ -149,8 +151,9 @@ class ArrayFunctions:
         operation = "eq" if operation == "same" else operation
         return Apply(operation, (Order(left, right), Constant(0, "int")), "boolean")
 
-    def _reads_rows(self, node: exp.Expression) -> bool:
-        return bool(self.free_variables(node)) or any(self.is_collected(name) for name in placeholders_in(node))
+    def _reads_rows(self, node: exp.Expression | None) -> bool:
+        """Is it of several rows, or of elements of an array of such?"""
+        return node is not None and (bool(self.free_variables(node)) or self.relates_rows(node))
 
     # ---- what Spark computes for one element ---------------------------------------------------------
 
@@ -198,7 +201,9 @@ class ArrayFunctions:
 
     def _checked(self, node: exp.Expression, array: Expression) -> Expression:
         """An array of values that the machine holds, made of rows of the match."""
-        if not is_array(array.type) or not isinstance(array, (Collected, Listed, Mapped, Rearranged, Joined)):
+        if not is_array(array.type):
+            raise NotNative(node.parent or node, OF_SPARK)
+        if not isinstance(array, (Collected, Listed, Mapped, Rearranged, Joined)):
             raise NotNative(node, f"{array.type} of one row in a function over arrays of several rows", WORKING)
         if lane_of(element_type(array.type)) is None:
             raise NotNative(node, f"arrays of type {element_type(array.type)} of several rows", ATOMIC)
@@ -471,6 +476,7 @@ WORKING = (
 )
 
 
+OF_SPARK = "this is Spark's to evaluate, and Spark sees one row at a time"
 MAY_BE_NULL = "an array that would be null where a value is"
 ATOMIC = "Collect numbers, strings, times or booleans; of a struct one field after the other: array_agg(A.x.y)."
 NARROWER = "Cast it to double: CAST(sum(A.x) AS double)."

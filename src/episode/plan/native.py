@@ -22,7 +22,8 @@ from episode.plan.expressions import (
     Running,
     Variable,
 )
-from episode.plan.parameters import Arguments, constant_of
+from episode.plan.moments import MOMENTS, moment_of
+from episode.plan.parameters import Arguments, SubqueryRows, constant_of
 from episode.plan.places import is_placeholder
 from episode.plan.types import (
     DAY_TIME,
@@ -195,7 +196,7 @@ class NativeCompiler:
             raise Mistake(node, f"There is no value for the parameter :{node.name}.", "Give it by its name in args.")
         constant = constant_of(self.arguments[node.name])
         if constant is None:
-            raise NotNative(node, "a parameter of this type is Spark's to evaluate")
+            raise NotNative(node, "this value is Spark's to evaluate")
         return constant
 
     def _literal(self, node: exp.Literal) -> Constant:
@@ -430,6 +431,10 @@ class NativeCompiler:
             return left, right
         if is_string(left.type) and is_string(right.type) and lane_of(left.type) == lane_of(right.type) == "code":
             return self._codes(node, left, right)
+        if isinstance(left, Constant) and is_string(left.type) and right.type in MOMENTS:
+            return self._moment(node, left, right.type), right
+        if isinstance(right, Constant) and is_string(right.type) and left.type in MOMENTS:
+            return left, self._moment(node, right, left.type)
         if left.type != right.type:
             raise NotNative(node, f"comparing {left.type} with {right.type}", ONE_TYPE)
         if lane_of(left.type) is None:
@@ -469,12 +474,13 @@ class NativeCompiler:
 
     def _is(self, node: exp.Is) -> Expression:
         value = self.compile(node.this)
-        if lane_of(value.type) is None:
+        made = isinstance(value, ArrayExpression) and value.type.startswith("array<")
+        if lane_of(value.type) is None and not made:
             raise NotNative(node, f"a test of {value.type}")
         negated = isinstance(node.expression, exp.Not)
         target = node.expression.this if negated else node.expression
-        if isinstance(target, exp.Null):
-            result: Expression = Apply("is_null", (value,), "boolean")
+        if isinstance(target, exp.Null):  # an array that a condition makes is never null
+            result: Expression = Constant(0, "boolean") if made else Apply("is_null", (value,), "boolean")
         elif isinstance(target, exp.Boolean) and value.type == "boolean":
             result = Apply("same", (value, Constant(int(bool(target.this)), "boolean")), "boolean")
         else:
@@ -492,6 +498,10 @@ class NativeCompiler:
         options = node.expressions
         if not options or node.args.get("query") or node.args.get("unnest") or node.args.get("field"):
             raise NotNative(node, "this form of IN")
+        given = [self.arguments.get(option.name) for option in options if isinstance(option, exp.Placeholder)]
+        if any(isinstance(value, SubqueryRows) and value.is_list for value in given):
+            hint = "Write values of one row: A.x IN (SELECT …)."
+            raise NotNative(node, "IN (SELECT …) of values of several rows", hint)
         _check_length(node, len(options))
         value = self.compile(node.this)
         tests = [self.comparison(node, "eq", value, self.compile(option)) for option in options]
@@ -612,8 +622,11 @@ class NativeCompiler:
         target = {"integer": "int", "long": "bigint", "short": "smallint", "byte": "tinyint", "real": "float"}.get(
             target, target
         )
+        target = "timestamp" if target == "timestamp_ltz" else target
         if target == value.type:
             return value
+        if isinstance(value, Constant) and is_string(value.type) and target in MOMENTS:
+            return self._moment(node, value, target)
         if value.type == VOID and lane_of(target) is not None:
             return Constant(None, target)
         if is_integer(value.type) and is_integer(target) and INTEGERS.index(target) > INTEGERS.index(value.type):
@@ -625,6 +638,13 @@ class NativeCompiler:
         if target == "bigint" and value.type == "timestamp":
             return Apply("floor_divide", (value, Constant(1_000_000, "bigint")), "bigint")
         raise NotNative(node, f"cast of {value.type} to {target}")
+
+    def _moment(self, node: exp.Expression, text: Constant, type_: str) -> Constant:
+        """A date or timestamp that is written out. Timestamps are of the session's zone."""
+        value = moment_of(str(text.value), type_) if self.utc or type_ != "timestamp" else None
+        if value is None:
+            raise NotNative(node, f"the text {text.value!r} as {type_}")
+        return Constant(value, type_)
 
     def _unix(self, node: exp.Expression, unit: int) -> Expression:
         value = self.compile(node.this)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import time
 from calendar import timegm
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
 from decimal import Decimal
+from typing import Any
 
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
 from episode.lang.cursor import Cursor, closest
@@ -23,6 +24,20 @@ Arguments = Mapping[str, object]
 EXAMPLE = "Write for example args={'x': 5}."
 TYPES = "Values are int, float, Decimal, str, bool, datetime, date, timedelta or None."
 _EPOCH = date(1970, 1, 1)
+
+
+@dataclass(frozen=True)
+class SubqueryRows:
+    """The rows of a subquery, in place of the value of a parameter: Spark evaluates it where it evaluates expressions.
+
+    text: the subquery, as it is written. read_as: what Spark reads in place of the parameter, with the rows at {rows}.
+    is_list: is it a list of values, after IN? frame: a DataFrame of the rows.
+    """
+
+    text: str
+    read_as: str
+    is_list: bool
+    frame: Any = field(repr=False, compare=False)
 
 
 def check_arguments(source: str, tokens: Sequence[Token], arguments: Arguments) -> None:
@@ -118,5 +133,9 @@ def bound_duration(duration: Duration, arguments: Arguments, source: Source) -> 
 
 
 def shown(arguments: Arguments) -> str:
-    """The values of parameters in one line, for explain and for what a checkpoint belongs to."""
-    return ", ".join(f"{name}={arguments[name]!r}" for name in sorted(arguments))
+    """The values of parameters in one line, for explain and for what a checkpoint belongs to.
+
+    Subqueries are a part of the query's text, and are left out.
+    """
+    given = sorted(name for name, value in arguments.items() if not isinstance(value, SubqueryRows))
+    return ", ".join(f"{name}={arguments[name]!r}" for name in given)

@@ -14,6 +14,7 @@ from episode.errors import EpisodeUnsupportedError
 from episode.lang.lexer import Kind
 from episode.lang.source import Source
 from episode.lang.statement import Statement
+from episode.plan.parameters import SubqueryRows
 from episode.queries.origins import patterns_of
 
 if TYPE_CHECKING:
@@ -52,8 +53,11 @@ def check_plan(result: DataFrame, tables: Collection[DataFrame]) -> None:
     """Before it runs: an error where a query reads anything but the tables, itself or as the input of a pattern."""
     from episode.spark.reading import foreign_reads
 
-    inputs = [events.frame for placed in patterns_of(result) for events in placed.events]
-    for frame in (result, *inputs):
+    patterns = patterns_of(result)
+    inputs = [events.frame for placed in patterns for events in placed.events]
+    values = [value for placed in patterns for value in placed.run.arguments.values()]
+    subqueries = [value.frame for value in values if isinstance(value, SubqueryRows)]
+    for frame in (result, *inputs, *subqueries):
         found = [] if any(frame is table for table in tables) else foreign_reads(frame, tables)
         if found:
             raise EpisodeUnsupportedError(

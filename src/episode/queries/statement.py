@@ -7,11 +7,12 @@ row patterns in windows, the rows of the SELECT become one, with a column for ea
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
+from functools import partial, reduce
 from itertools import count
-from operator import methodcaller
+from operator import methodcaller, or_
 from typing import TYPE_CHECKING, Any
 
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
@@ -19,6 +20,7 @@ from episode.lang.correlation.syntax import Correlation, Recency, Star
 from episode.lang.creation import Creation, view_of
 from episode.lang.insertion import insertion
 from episode.lang.lexer import tokenize
+from episode.lang.rows.subqueries import Subquery
 from episode.lang.rows.window_syntax import WindowedSelect
 from episode.lang.source import Source
 from episode.lang.statement import CHANGES, QUERY_WORDS, USE_DATAFRAME, Statement, TablePattern
@@ -37,6 +39,7 @@ from episode.queries.origins import Origin, PlacedPattern
 from episode.queries.pairs import escaped, hidden_columns, lateral, mentioned_names, tables_text
 from episode.queries.planning import Events, events_of_classes, plan_over, plan_pair
 from episode.queries.streams import insert, insertion_target, mentioned, run_stream_statement
+from episode.queries.subqueries import subquery_rows
 from episode.queries.windows import WINDOWS, window_replacements, without_unread
 
 if TYPE_CHECKING:
@@ -54,6 +57,11 @@ class _Replacement:
 
     span: Span
     text: Callable[[], str]
+
+
+def _is_named(name: str, query: str) -> bool:
+    """May a query read the table of this name? Not if the name is nowhere in its text."""
+    return re.search(rf"(?<!\w){re.escape(escaped(quote(name)[1:-1]))}(?!\w)", query, re.IGNORECASE) is not None
 
 
 @dataclass
@@ -250,7 +258,7 @@ class StatementQuery:
         if name not in self.frames:
             tables = recency.tables if live_first else recency.tables[::-1]
             live, archive = (self._events(self.statement.pattern_at(table.span)) for table in tables)
-            run = self._options()
+            run = self._options(query.live, query.archive)
             planned = plan_pair(self.spark, query, live, archive, run, self._mentioned(recency))
             self.placed[position] = PlacedPattern(query, (live, archive), planned, run)
             self.frames[name] = self.framed(planned)
@@ -266,14 +274,14 @@ class StatementQuery:
         )
 
     def _with_keyword_tables(self, query: str, *, inserted: bool = True) -> str:
-        """The query with the keyword tables as common tables around it; its own common tables may hide them.
+        """The query with the keyword tables in it as common tables around it; its own common tables may hide them.
 
         inserted: an INSERT statement, or another that changes a table, is kept as a whole.
         """
-        if not self.given:
+        named = [(at, name) for at, name in enumerate(self.given) if _is_named(name, query)]
+        if not named:
             return query
-        tables = (f"{escaped(quote(name))} AS (SELECT * FROM {{{_TABLE}{at}}})" for at, name in enumerate(self.given))
-        definitions = ", ".join(tables)
+        definitions = ", ".join(f"{escaped(quote(name))} AS (SELECT * FROM {{{_TABLE}{at}}})" for at, name in named)
         whole = inserted and self.statement.first_word in CHANGES
         return f"WITH {definitions} {query}" if whole else f"WITH {definitions} ({query})"
 
@@ -305,7 +313,7 @@ class StatementQuery:
         return Events(frame, names=tuple(name for name in (pattern.alias or pattern.name,) if name))
 
     def _plan(self, query: object, events: Events, position: int) -> DataFrame:
-        run = self._options()
+        run = self._options(query)
         planned = plan_over(self.spark, query, events, run)
         self.placed[position] = PlacedPattern(query, (events,), planned, run)
         return self.framed(planned)
@@ -326,12 +334,23 @@ class StatementQuery:
             "Write FROM table before DEFINE.",
         )
 
-    def _options(self) -> RunOptions:
-        """Those of the next pattern."""
+    def _options(self, *queries: object) -> RunOptions:
+        """Those of the next pattern, or pair of patterns."""
+        source = Source(self.statement.source)
+        subqueries = [subquery_rows(query, source, self._subquery) for query in queries]
+        arguments = reduce(or_, subqueries, dict(self.arguments))
         taken = {planned.counters for planned in self.planned.values()}
         numbers = count(len(self.planned) + 1)
-        runs = (self.options.run(number, self.arguments) for number in numbers)
+        runs = (self.options.run(number, arguments) for number in numbers)
         return next(run for run in runs if run.counters not in taken)
+
+    def _subquery(self, subquery: Subquery) -> DataFrame:
+        """The rows of a subquery in a pattern, which sees the tables that the pattern sees."""
+        query, position = self._text(subquery.span), subquery.span.start
+        named = {one.identifier for one in self.statement.tokens if position <= one.start < subquery.span.end}
+        if any(self.statement.is_common(name, position) for name in named):
+            query = self._with_common_tables(query, position)
+        return self._run(self._with_keyword_tables(query))
 
     def _keyword_table(self, name: str | None, position: int) -> DataFrame | None:
         """The keyword table that a name of one part means, unless a common table hides it."""

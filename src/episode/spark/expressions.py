@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from episode.plan.parameters import SubqueryRows
 from episode.plan.schema import quote
 
 Arguments = Mapping[str, object]
@@ -17,15 +20,26 @@ def select(frame: DataFrame, named: Sequence[tuple[str, str]], arguments: Argume
     if not uses(arguments, (sql for sql, _ in named)):
         return frame.select(*(F.expr(sql).alias(name) for sql, name in named))
     columns = ", ".join(f"{_escaped(sql)} AS {_escaped(quote(name))}" for sql, name in named)
-    return frame.sparkSession.sql(f"SELECT {columns} FROM {{frame}}", args=dict(arguments), frame=frame)
+    return _run(f"SELECT {columns} FROM {{frame}}", frame, arguments)
 
 
 def where(frame: DataFrame, condition: str, arguments: Arguments) -> DataFrame:
     """The rows of a frame for which a condition holds."""
     if not uses(arguments, [condition]):
         return frame.where(F.expr(condition))
-    text = f"SELECT * FROM {{frame}} WHERE {_escaped(condition)}"
-    return frame.sparkSession.sql(text, args=dict(arguments), frame=frame)
+    return _run(f"SELECT * FROM {{frame}} WHERE {_escaped(condition)}", frame, arguments)
+
+
+def _run(text: str, frame: DataFrame, arguments: Arguments) -> DataFrame:
+    """A query over {frame}, with values for its parameters, and DataFrames for those that are subqueries."""
+    values = {name: value for name, value in arguments.items() if not isinstance(value, SubqueryRows)}
+    frames = {"frame": frame}
+    for name, value in arguments.items():
+        if isinstance(value, SubqueryRows) and f":{name}" in text:
+            frames[name] = value.frame
+            text = re.sub(rf":{name}\b", value.read_as.format(rows=f"{{{name}}}"), text)
+    bound: dict[str, Any] = {"args": values} if values else {}
+    return frame.sparkSession.sql(text, **bound, **frames)
 
 
 def uses(arguments: Arguments, expressions: Iterable[str]) -> bool:

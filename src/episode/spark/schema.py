@@ -7,6 +7,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from episode.errors import EpisodeAnalysisError
 from episode.plan.pattern import Source
+from episode.plan.rows.subqueries import with_subqueries
 from episode.plan.schema import InputSchema
 from episode.spark.expressions import Arguments, select
 from episode.spark.quiet import without_context_logs
@@ -43,7 +44,8 @@ def input_schema(
             with without_context_logs():
                 return select(frame, [(expression, "value")], arguments).schema.fields[0].dataType.simpleString()
         except (AnalysisException, ParseException) as error:
-            raise EpisodeAnalysisError(f"Spark cannot evaluate {expression}: {first_line(error)}") from None
+            shown = with_subqueries(expression, source.text)
+            raise EpisodeAnalysisError(f"Spark cannot evaluate {shown}: {first_line(error)}") from None
 
     zone = spark.conf.get("spark.sql.session.timeZone") or "UTC"
     case_sensitive = spark.conf.get("spark.sql.caseSensitive") == "true"

@@ -25,6 +25,7 @@ from episode.lang.lifting import (
     refuse_modifiers_inside,
     split_arguments,
 )
+from episode.lang.rows.subqueries import subquery_at
 from episode.lang.rows.syntax import Classifier, MatchNumber, Navigation
 from episode.lang.source import Source
 from episode.lang.spark_expression import ROW_PATTERNS, Surroundings
@@ -59,8 +60,9 @@ class RowAtoms:
     inside: str | None
     surroundings: Surroundings = ROW_PATTERNS
 
-    def read(self, cursor: Cursor) -> Atom | None:
-        return _call_at(cursor, self.labels, self.inside) or _labelled_column(cursor, self.labels)
+    def read(self, cursor: Cursor) -> Atom | str | None:
+        found = subquery_at(cursor)
+        return found or _call_at(cursor, self.labels, self.inside) or _labelled_column(cursor, self.labels)
 
     def column(self, _cursor: Cursor, fields: tuple[str, ...], quoted: bool, span: Span) -> Atom:
         name = fields[0] if quoted else fields[0].upper()

@@ -30,11 +30,11 @@ class Frame:
     """`ROWS BETWEEN CURRENT ROW AND …`: the rows in which the match of the current row lies, the full frame.
 
     following: how many rows after the current one; 0 is CURRENT ROW, None is UNBOUNDED FOLLOWING.
-    parameter: the name of the parameter that gives it, which the planner binds.
+    bound: the expression that gives it, which the planner evaluates.
     """
 
     following: int | None
-    parameter: str | None = None
+    bound: Scalar | None = None
     span: Span = field(default=NOWHERE, compare=False)
 
 

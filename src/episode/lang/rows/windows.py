@@ -12,8 +12,8 @@ from typing import NoReturn
 from episode.errors import EpisodeAnalysisError, EpisodeSyntaxError
 from episode.lang.cursor import Cursor, describe, top_level
 from episode.lang.lexer import Kind, Token
-from episode.lang.parameters import parameter_at
 from episode.lang.rows.parser import parse_clause_tokens
+from episode.lang.rows.scalar import parse_scalar
 from episode.lang.rows.syntax import Anchor, MatchNumber, MatchRecognize, Navigation, Pattern
 from episode.lang.rows.window_syntax import Frame, PatternWindow, Search
 from episode.lang.source import Source
@@ -27,7 +27,6 @@ ORDER = (
 WITHIN = "Limit the match by the frame: ROWS BETWEEN CURRENT ROW AND n FOLLOWING; or use MATCH_RECOGNIZE."
 FRAME_WORDS = ("ROWS", "RANGE", "GROUPS")
 LATER_WORDS = ("AFTER", "PATTERN", "SUBSET", "DEFINE")
-LARGEST_FRAME = 2**62
 
 
 def is_pattern_window(source: str, tokens: Sequence[Token], begin: int, end: int) -> bool:
@@ -128,36 +127,34 @@ def _extent(cursor: Cursor, at: int) -> tuple[Frame, int, int]:
         cursor.fail("With a row pattern, a frame begins with CURRENT ROW.", None, FRAME)
     cursor.expect_words("AND", after="CURRENT ROW", hint=FRAME)
     following: int | None = None
-    parameter = parameter_at(cursor.tokens, cursor.index)
+    bound: Scalar | None = None
     if cursor.accept_words("UNBOUNDED", "FOLLOWING"):
         pass
     elif cursor.accept_words("CURRENT", "ROW"):
         following = 0
-    elif parameter is not None:
-        cursor.index += 2
-        _expect_following(cursor)
     else:
-        token = cursor.advance()
-        number = token.text if token.kind is Kind.NUMBER else ""
-        if not (number.isascii() and number.isdigit() and len(number) < 19):
-            cursor.fail(
-                f"Expected UNBOUNDED FOLLOWING, CURRENT ROW or a whole number of rows, found {describe(token)}.",
-                token,
-                FRAME,
-            )
-        following = min(int(number), LARGEST_FRAME)
-        _expect_following(cursor)
+        bound = _bound(cursor)
     span = cursor.span_from(start)
     if cursor.at_words("EXCLUDE"):
         cursor.fail(
             "EXCLUDE is not allowed with a row pattern.", None, "Leave it out: the match says which rows count."
         )
-    return Frame(following, parameter, span), at, cursor.index
+    return Frame(following, bound, span), at, cursor.index
 
 
-def _expect_following(cursor: Cursor) -> None:
+def _bound(cursor: Cursor) -> Scalar:
+    """`expression FOLLOWING`, where the expression is a constant."""
+    begin = cursor.index
+    level = top_level(cursor, begin, cursor.end)
+    stop = next((at for at in level if cursor.tokens[at].upper in ("FOLLOWING", "PRECEDING", *LATER_WORDS)), cursor.end)
+    if stop == begin:
+        wanted = "Expected UNBOUNDED FOLLOWING, CURRENT ROW or a number of rows"
+        cursor.fail(f"{wanted}, found {describe(cursor.token)}.", None, FRAME)
+    scalar = parse_scalar(Cursor(cursor.source, cursor.tokens, begin, stop), frozenset())
+    cursor.index = stop
     if not cursor.accept_words("FOLLOWING"):
         cursor.fail(f"Expected FOLLOWING here, found {describe(cursor.token)}.", None, FRAME)
+    return scalar
 
 
 # ---- INITIAL, SEEK, and the other window -----------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from episode.lang.rows.subqueries import with_subqueries
 from episode.lang.rows.syntax import Label, MatchRecognize, Pattern
 from episode.lang.rows.window_syntax import PatternWindow
 from episode.pictures.plans.blocks import BAR, CODE, NUMBER, Block, Column, Diagram, Facts, Section, Table, bars
@@ -114,7 +115,7 @@ def _facts(plan: RowPatternPlan, explained: ExplainedPattern) -> Facts:
         ("order", order or "of arrival (no ORDER BY)"),
         ("search", MEMORY_WORDS[plan.memory]),
         ("columns moved", ", ".join(plan.input_columns) or "none"),
-        *((f"computed by Spark: {name}", sql) for sql, name in plan.derived),
+        *((f"computed by Spark: {name}", with_subqueries(sql, plan.source.text)) for sql, name in plan.derived),
     ]
     if not isinstance(plan, WindowPlan):
         items.append(("state", state_bound(plan)))

@@ -97,7 +97,7 @@ class LabelCondition:
         self.condition = definition.condition
         self.rows = RowLocalScalars(clause.source, schema, derived, known_names(clause))
         self.atoms = row_atoms(self.condition)
-        self.arrays = ArrayFunctions(self._is_collected, self.rows.by_spark)
+        self.arrays = ArrayFunctions(self._is_collected, self._relates_rows, self.rows.by_spark)
         self._collected: dict[tuple[frozenset[str] | None, Expression], Collected] = {}
 
     def expression(self) -> Expression:
@@ -166,8 +166,15 @@ class LabelCondition:
         """A column computed by Spark, where everything in the subtree is read at one row."""
         if self.arrays.free_variables(node):
             return self.arrays.of_one_element(node)
-        if is_placeholder(node):
+        found = None if is_placeholder(node) else self._of_one_row(node)
+        if found is None:
             return None
+        operands, at = found
+        return tabulated(self.rows, self.labels.names, node, operands, self._label_at(at), at, self.condition)
+
+    def _of_one_row(self, node: exp.Expression) -> tuple[dict[str, Operand], RowRef] | None:
+        """What placeholders in the subtree mean to Spark, and the one row that they are read at; None if there are
+        several."""
         operands: dict[str, Operand] = {}
         places: set[RowRef] = set()
         for name in placeholders_in(node):
@@ -180,8 +187,10 @@ class LabelCondition:
             operands[name] = operand
         if len(places) > 1:
             return None
-        at = places.pop() if places else Current(0)
-        return tabulated(self.rows, self.labels.names, node, operands, self._label_at(at), at, self.condition)
+        return operands, places.pop() if places else Current(0)
+
+    def _relates_rows(self, node: exp.Expression) -> bool:
+        return self._of_one_row(node) is None
 
     def _argument(self, scalar: Scalar, at: RowRef, label: Expression) -> Expression:
         """The argument of a call at a row that carries a label."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from episode.lang.rows.subqueries import with_subqueries
 from episode.lang.rows.syntax import MatchMode
 from episode.plan.expressions import Condition, render
 from episode.plan.rows.plan import ATTEMPT_MEMORY, PARTITION_MEMORY, RowPatternPlan
@@ -64,7 +65,10 @@ def _search_lines(plan: RowPatternPlan) -> list[str]:
         lines += _condition_lines(label, plan.conditions.get(label))
     lines.append(f"  search: {MEMORY_WORDS[plan.memory]}")
     lines.append(f"  columns moved: {', '.join(plan.input_columns) or 'none'}")
-    lines += [f"  computed by Spark before matching: {name} = {sql}" for sql, name in plan.derived]
+    text = plan.source.text
+    lines += [
+        f"  computed by Spark before matching: {name} = {with_subqueries(sql, text)}" for sql, name in plan.derived
+    ]
     return lines
 
 

@@ -46,6 +46,7 @@ from episode.plan.rows.inputs import Inputs
 from episode.plan.rows.labels import labels_in, pinned_labels
 from episode.plan.rows.measures import check_output_names, plan_measures
 from episode.plan.rows.program import PatternProgram, compile_pattern, length_bounds
+from episode.plan.rows.subqueries import check_subqueries
 from episode.plan.schema import InputSchema
 
 MAXIMUM_LABELS = 64
@@ -95,6 +96,7 @@ def plan_row_pattern(clause: MatchRecognize, schema: InputSchema, table_names: t
 def _plan(clause: MatchRecognize, schema: InputSchema, table_names: tuple[str, ...]) -> RowPatternPlan:
     labels = labels_in(clause)
     check_labels(clause, labels)
+    check_subqueries(clause, clause.source, schema)
     inputs = Inputs(clause, schema, table_names)
     keys, order = inputs.keys(), inputs.order()
     within = inputs.within(order)

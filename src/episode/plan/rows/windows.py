@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Callable
 from dataclasses import dataclass
+
+from sqlglot import exp
 
 from episode.errors import EpisodeAnalysisError
 from episode.lang.rows.syntax import MatchRecognize, Navigation
@@ -10,7 +14,8 @@ from episode.lang.rows.window_syntax import FunctionCall, MeasureCall, PatternWi
 from episode.lang.rows.windows import refuse_match_number
 from episode.lang.syntax import Aggregate, ColumnRef, Scalar, Span
 from episode.plan.derived import DerivedColumns
-from episode.plan.expressions import Condition
+from episode.plan.expressions import Apply, Condition, Constant, Expression
+from episode.plan.native import Mistake, NativeCompiler, NotNative
 from episode.plan.output import MATCHED_COLUMN, MeasurePlan, Output, PlannedMeasure, RowMode
 from episode.plan.reading import columns_read, expressions_of
 from episode.plan.rows.conditions import plan_conditions
@@ -29,7 +34,9 @@ from episode.plan.rows.plan import (
     uses_match_number,
 )
 from episode.plan.rows.program import compile_pattern, length_bounds
+from episode.plan.rows.subqueries import check_subqueries
 from episode.plan.schema import InputSchema, quote
+from episode.plan.types import INTEGER_LIMITS
 
 MOST_FOLLOWING = 2**62
 
@@ -55,6 +62,7 @@ def plan_window(window: PatternWindow, schema: InputSchema, table_names: tuple[s
     clause = window.clause
     labels = labels_in(clause)
     check_labels(clause, labels)
+    check_subqueries(window, clause.source, schema)
     inputs = Inputs(clause, schema, table_names)
     keys, order = inputs.keys(), inputs.order()
     derived = DerivedColumns(schema)
@@ -97,18 +105,61 @@ def _memory(clause: MatchRecognize, conditions: dict[str, Condition], frame: Win
 
 
 def _following(window: PatternWindow, schema: InputSchema) -> int | None:
-    frame = window.frame
-    if frame.parameter is None:
-        return frame.following
-    value = schema.arguments.get(frame.parameter)
-    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+    """The number of rows after the current one, which is a constant."""
+    bound = window.frame.bound
+    if bound is None:
+        return window.frame.following
+    value = _constant(bound, schema)
+    if value is None or value < 0:
         raise window.source.error(
             EpisodeAnalysisError,
-            f"The value of :{frame.parameter} is no number of rows: {value!r}.",
-            frame.span,
-            "Give a whole number that is not negative.",
+            f"The end of a frame must be a number of rows, the same for all rows: not {bound.original}.",
+            bound.span,
+            "Write a whole number that is not negative, or a constant expression of such: 2 * :n FOLLOWING.",
         )
     return min(value, MOST_FOLLOWING)
+
+
+def _constant(scalar: Scalar, schema: InputSchema) -> int | None:
+    """The value of an expression without columns; None if it is not a whole number, or needs Spark."""
+
+    def resolve(name: str) -> Expression:
+        raise NotNative(exp.column(name), "this is not a constant")
+
+    compiler = NativeCompiler(resolve, lambda _node: None, schema.utc, arguments=schema.arguments)
+    try:
+        return _folded(compiler.compile(scalar.tree))
+    except (NotNative, Mistake):
+        return None
+
+
+OPERATIONS: dict[str, Callable[..., int]] = {
+    "add": operator.add, "subtract": operator.sub, "multiply": operator.mul, "negate": operator.neg, "abs": abs,
+    "copy": operator.pos, "least": min, "greatest": max,
+}  # fmt: skip
+
+
+def _folded(expression: Expression) -> int | None:
+    """The value of a constant expression of whole numbers; None if it is something else."""
+    limit = INTEGER_LIMITS.get(expression.type)
+    if limit is None:
+        return None
+    if isinstance(expression, Constant):
+        return expression.value if isinstance(expression.value, int) else None
+    if not isinstance(expression, Apply):
+        return None
+    operands = [_folded(operand) for operand in expression.operands]
+    values = [value for value in operands if value is not None]
+    if len(values) < len(operands):
+        return None
+    if expression.operation in OPERATIONS:
+        result = OPERATIONS[expression.operation](*values)
+    elif expression.operation in ("int_divide", "modulo") and values[1]:
+        quotient = abs(values[0]) // abs(values[1]) * (1 if (values[0] < 0) == (values[1] < 0) else -1)
+        result = quotient if expression.operation == "int_divide" else values[0] - quotient * values[1]
+    else:
+        return None
+    return result if -limit <= result < limit else None
 
 
 def _match_number_span(clause: MatchRecognize) -> Span:

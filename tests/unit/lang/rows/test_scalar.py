@@ -88,7 +88,7 @@ def test_synonyms_of_aggregates() -> None:
         ("f(A.x, LAST(A.y) z)", "z"),
         ("sum(A.x) OVER w", "OVER"),
         ("LAST(FIRST(A.x))", "FIRST"),
-        ("A.x > (SELECT 1)", "SELECT"),
+        ("upper(SELECT 1)", "SELECT"),
         ("A.x IN", "IN"),
         ("LAST(A.x, -1)", "-1"),
         ("__episode_0 + 1", "__episode_0"),
