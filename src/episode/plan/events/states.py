@@ -333,9 +333,7 @@ class _Alternative:
         return self.automaton.check(conjunct, conjunct.iterated, conjunct.iterated is not None)
 
     def _decided_at_end(self, place: int) -> tuple[int, ...]:
-        return tuple(
-            self._check_whole(conjunct) for conjunct in self.conjuncts if self._decided_after(conjunct, place)
-        )
+        return tuple(self._check_whole(conjunct) for conjunct in self.conjuncts if self._decided_after(conjunct, place))
 
     # ---- negations ---------------------------------------------------------------------------------------------
 
