@@ -81,23 +81,22 @@ def _append(matrix, shape, one, weights, bits, begin, end, windowed):
 
 @njit(cache=True, nogil=True)
 def _prepend(matrix, shape, weights, bits, begin, end):
-    """The events of rows begin:end * matrix. From the beginning on, so that each place is read before it changes."""
+    """The events of rows begin:end * matrix. From the beginning on, so that each place is read before it changes; a
+    place that follows itself is the first that is added to it, from a copy."""
     places = len(shape.bit)
     spare = (places + 1) * places
     for step in range(places + 1):
         before = places if step == 0 else step - 1
-        kept = False
-        for row in range(begin, end):
-            mask = bits[row]
-            for place in range(places):
-                if mask & shape.bit[place] == _NONE or not shape.link[before, place] or not shape.goes_on[place]:
+        for place in range(0 if before == places else before, places):
+            if not shape.link[before, place] or not shape.goes_on[place]:
+                continue
+            source = place * places
+            for row in range(begin, end):
+                if bits[row] & shape.bit[place] == _NONE:
                     continue
-                source = place * places
-                if place == before:
-                    if not kept:
-                        kept = True
-                        for to in range(places):
-                            copy(matrix, spare + to, matrix, source + to)
+                if place == before and source != spare:
+                    for to in range(places):
+                        copy(matrix, spare + to, matrix, source + to)
                     source = spare
                 to = before * places + place
                 add_taken(matrix, to, 1, matrix, source + place, 1, places - place, weights, place, row)

@@ -3,6 +3,10 @@
 Rates come from the events of a round, selectivities of conditions from a sample of its events; both are running
 averages, in which what was before counts half after HALF_LIFE events. When one of them has moved by more than CHANGE
 since the plan was made, the search runs again, and its plan is taken if it is cheaper by more than GAIN.
+
+In a stream, a round has the events of the window that were held, without those that only matches already handed out
+have: of the last class, say, there are only the new ones. How often such a variable occurs is known by comparison with
+the others, among events as they arrive.
 """
 
 from __future__ import annotations
@@ -33,21 +37,26 @@ from episode.plan.events.report import Change, EventReport, Moved
 CHANGE, GAIN = 0.5, 0.1
 HALF_LIFE = 2_048
 SAMPLE, SAMPLE_ROWS, LEAST_ROWS = 512, 4_096, 8_192
-"""Pairs looked at for each condition, events that they are of, and the least number of events between two samples."""
+"""Pairs looked at for each condition, about so many new events of a feed that are counted by variable, and the least
+number of events between two samples."""
 LEAST_WORK, ROW_WORK = 1_500_000, 10
 """Pairs and records between two samples, and how many of them an event counts for: a sample takes about as long as a
 twentieth of that. Where a plan has become bad, its work comes sooner."""
 PAUSE = 0.125
 """Windows that a pause between events counts at the most."""
 MOST_NOTES = 100
+_NO_BITS = np.uint64(0)
 
 
 @dataclass
 class Adaptation:
-    """The plan in use, and why. done, done_windows, done_matches: what it has done since it was taken."""
+    """The plan in use, and why. let_go: bits of variables whose events are not held for their whole window. arrived:
+    how many events of each variable came of late. done, done_windows, done_matches: what the plan has done since it was
+    taken."""
 
     plan: EventPlan
     forced: PhysicalPlan | None = None
+    let_go: np.uint64 = _NO_BITS
     statistics: Statistics | None = None
     physical: PhysicalPlan | None = None
     based_on: Statistics | None = None
@@ -60,6 +69,35 @@ class Adaptation:
     done: dict[tuple[str, ...], Done] = field(default_factory=dict)
     done_windows: float = 0.0
     done_matches: int = 0
+    has_held: bool = False
+    arrived: np.ndarray = field(default_factory=lambda: np.zeros(0))
+
+    def arrive(self, bits: np.ndarray, is_new: np.ndarray) -> None:
+        """Count the new events of a feed. bits: the variables that its events, and those held before, qualify for."""
+        if not self.let_go or self.forced is not None:
+            return
+        new = np.flatnonzero(is_new)
+        self.has_held = len(new) < len(bits)
+        step = max(1, len(new) // SAMPLE_ROWS)
+        chosen = bits[new[::step]]
+        counts = [step * float(np.count_nonzero(chosen & bit)) for bit in self._bits]
+        kept = 0.5 ** (len(new) / HALF_LIFE)
+        self.arrived = np.array(counts) + (kept * self.arrived if len(self.arrived) else 0.0)
+
+    @property
+    def _bits(self) -> np.ndarray:
+        return np.uint64(1) << np.arange(len(self.plan.variables), dtype=np.uint64)
+
+    def _over_the_window(self, seen: Statistics) -> Statistics:
+        """Rates of a round with events that were held, where those let go of are as many as have arrived."""
+        if not self.has_held or not self.let_go:
+            return seen
+        gone = self._bits & self.let_go != 0
+        cards = np.array([seen.cards[name] for name in self.plan.variables])
+        if not self.arrived[~gone].sum() or not cards[~gone].sum():
+            return seen
+        cards[gone] = self.arrived[gone] * (cards[~gone].sum() / self.arrived[~gone].sum())
+        return replace(seen, cards=dict(zip(self.plan.variables, cards.tolist())))
 
     def plan_for(self, arrays: EventArrays, round_: Round) -> PhysicalPlan:
         """The plan for a round."""
@@ -72,7 +110,7 @@ class Adaptation:
         if self.physical is not None and (self.unseen < LEAST_ROWS or self.work < LEAST_WORK):
             return self.physical
         self.unseen = self.work = 0
-        seen = statistics_of(self.plan, arrays, _shortened(round_), self.rounds)
+        seen = self._over_the_window(statistics_of(self.plan, arrays, round_, self.rounds))
         self.statistics = seen if self.statistics is None else _average(self.statistics, seen, rows)
         if self.physical is None:
             best = search(self.plan, self.statistics)
@@ -160,15 +198,6 @@ def _average(old: Statistics, new: Statistics, rows: int) -> Statistics:
     selectivity = {**old.selectivity, **mixed(old.selectivity, new.selectivity)}
     between = {**old.between, **mixed(old.between, new.between)}
     return Statistics(mixed(old.cards, new.cards), selectivity, old.rows * kept + new.rows * (1 - kept), between)
-
-
-def _shortened(round_: Round) -> Round:
-    """The first events of a round: whole partitions, or a piece of the first one."""
-    whole = int(np.searchsorted(round_.from_, round_.from_[0] + SAMPLE_ROWS))
-    if whole == len(round_.from_):
-        return round_
-    from_ = round_.from_[:whole] if whole > 1 else round_.from_[0] + np.array([0, SAMPLE_ROWS])
-    return replace(round_, from_=from_)
 
 
 def statistics_of(plan: EventPlan, arrays: EventArrays, round_: Round, seed: int) -> Statistics:

@@ -48,7 +48,7 @@ class EventPatternMatcher:
         self.plan = plan = spec.plan
         self.needs: Needs = event_needs(plan)
         self.horizon = horizon_of(plan)
-        self.adaptation = Adaptation(plan, spec.forced)
+        self.adaptation = Adaptation(plan, spec.forced, self.horizon.let_go)
         self.rounds = Rounds(self.horizon, spec.round_rows)
         self.search: Search | ImpreciseSearch
         kept = self.horizon
@@ -74,9 +74,12 @@ class EventPatternMatcher:
         if len(together):
             start = self.state.starts(together)
             bits = None if together.known is None else together.known.bits
+            arrays = None
             if bits is None or (until > self.state.done and self._may_match(together, start, bits)):
                 arrays = self._prepared(together)
                 bits = arrays.bits
+            self.adaptation.arrive(bits, is_after(together.time, self.state.done))
+            if arrays is not None:
                 for round_ in self._rounds_of(together, start, bits, until):
                     for found in self.search.matches(together, arrays, round_):
                         if len(found):

@@ -72,6 +72,11 @@ class Horizon:
     barred: np.uint64 = _NONE
     bars: np.uint64 = _NONE
 
+    @property
+    def let_go(self) -> np.uint64:
+        """Variables whose events are not held for a whole window, where later matches do not have them."""
+        return self.last | self.barred | self.bars
+
     def needed(self, events: EventBatch, start: np.ndarray, bits: np.ndarray, until: int) -> np.ndarray:
         """Of events of whole partitions: the bits without those of events that no match decided after `until` has."""
         if not self.any_match or len(self.chain) < 2:

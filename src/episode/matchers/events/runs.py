@@ -9,7 +9,7 @@ from episode.matchers.events.prepare import EventArrays, comparison_of
 from episode.matchers.prepare import function_code
 from episode.plan.events.automaton import FIRST, LAST, MIDDLE, AutomatonPlan
 from episode.plan.events.plan import EventPlan
-from episode.plan.expressions import Load, Navigated, walk
+from episode.plan.expressions import Exists, Load, Navigated, walk
 
 PLACES = {MIDDLE: kernel.MIDDLE, FIRST: kernel.FIRST, LAST: kernel.LAST}
 REACHES = {"all": kernel.ALL, "before": kernel.BEFORE, "current": kernel.CURRENT}
@@ -32,7 +32,7 @@ def automaton_arrays(plan: EventPlan, automaton: AutomatonPlan, arrays: EventArr
             test_of.append(-1)
             program_of.append(len(programs))
             programs.append(arrays.programs[check.expression])
-            places = {node.at for node in walk(check.expression) if isinstance(node, Load)}
+            places = {node.at for node in walk(check.expression) if isinstance(node, (Load, Exists))}
             nav_lists.append([navigations.number(at) for at in places if isinstance(at, Navigated)])
             continue
         sides = []

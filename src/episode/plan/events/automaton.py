@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from episode.lang.events.syntax import EventQuery
 from episode.plan.events.conditions import Conjunct
-from episode.plan.expressions import Expression
+from episode.plan.expressions import Apply, Exists, Expression, Navigated
 
 MIDDLE, FIRST, LAST = "between", "first", "last"
 
@@ -147,8 +147,11 @@ class AutomatonParts:
             self.late.append(())
         return self.shared[key]
 
-    def check(self, conjunct: Conjunct, current: str | None, each: bool) -> int:
+    def check(self, conjunct: Conjunct, current: str | None, each: bool, waits: tuple[Navigated, ...] = ()) -> int:
+        """waits: nothing is demanded as long as one of these events is not there."""
         expression = self.compile(conjunct, current)
+        for at in waits:
+            expression = Apply("or", (Apply("not", (Exists(at),), "boolean"), expression), "boolean")
         loop = conjunct.iterated
         self.checks.append(Check(expression, each, loop, conjunct.back, conjunct.text))
         return len(self.checks) - 1

@@ -37,7 +37,9 @@ class Conjunct:
     """One conjunct of WHERE.
 
     variables: all that it mentions. iterated: the closure variable whose events it is demanded of, one by one; nothing
-    is demanded of the first `back` of them. whole: closure variables of which it needs all events.
+    is demanded of the first `back` of them. whole: closure variables of which it needs other events than that one.
+    numbered: those of them that it reads by number alone, b[1] or b[k], with the greatest number: such a condition is
+    known as soon as the closure has so many events, the others when it has all.
     """
 
     scalar: Scalar
@@ -45,6 +47,7 @@ class Conjunct:
     iterated: str | None
     back: int
     whole: frozenset[str]
+    numbered: tuple[tuple[str, int], ...] = ()
 
     @property
     def text(self) -> str:
@@ -54,7 +57,8 @@ class Conjunct:
 def conjunct_of(scalar: Scalar, closures: frozenset[str]) -> Conjunct:
     """What a conjunct relates. `closures`: variables of closures."""
     variables: set[str] = set()
-    whole: set[str] = set()
+    complete: set[str] = set()
+    numbered: dict[str, int] = {}
     iterated: str | None = None
     back = 0
     for atom in all_atoms(scalar):
@@ -62,7 +66,7 @@ def conjunct_of(scalar: Scalar, closures: frozenset[str]) -> Conjunct:
         if isinstance(atom, EventAggregate):
             if atom.reach is Reach.ALL:
                 if atom.variable in closures:
-                    whole.add(atom.variable)
+                    complete.add(atom.variable)
             else:
                 iterated = atom.variable
                 if atom.reach is Reach.BEFORE:
@@ -72,9 +76,12 @@ def conjunct_of(scalar: Scalar, closures: frozenset[str]) -> Conjunct:
                 iterated = atom.variable
                 if atom.index is Index.BACK:
                     back = max(back, atom.number)
+            elif atom.variable in closures and atom.index is Index.AT:
+                numbered[atom.variable] = max(atom.number, numbered.get(atom.variable, 0))
             elif atom.variable in closures:
-                whole.add(atom.variable)
-    return Conjunct(scalar, frozenset(variables), iterated, back, frozenset(whole))
+                complete.add(atom.variable)
+    by_number = tuple((name, number) for name, number in numbered.items() if name not in complete)
+    return Conjunct(scalar, frozenset(variables), iterated, back, frozenset(complete | numbered.keys()), by_number)
 
 
 def is_per_event(conjunct: Conjunct) -> bool:

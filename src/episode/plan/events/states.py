@@ -2,7 +2,7 @@
 
 Alternatives that one run follows (skip-till-next-match) have the states of their common beginning in common. A conjunct
 is tested by the transition that decides it: the one that takes the last event it mentions, or leaves the closure that
-it covers.
+it covers. What reads b[1] or b[k] is decided when that event is taken, so that another one can be the first or k-th.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from episode.plan.events.linear import (
     too_many_places,
     variables_in,
 )
-from episode.plan.expressions import Expression
+from episode.plan.expressions import Expression, Navigated
 
 RUN_EACH = "write the alternatives out, SEQ(…) | SEQ(…), to have a run for each."
 
@@ -274,7 +274,9 @@ class _Alternative:
         checks = []
         for conjunct in self.conjuncts:
             if self._decided_by(conjunct, variable, before, place):
-                checks.append(self._check(conjunct, variable))
+                checks.append(self._check(conjunct, variable, place))
+            elif self._decided_after(conjunct, before, place):
+                checks.append(self._check_whole(conjunct))
         if not starts or self.is_negated:
             checks += self.automaton.equal(variable)
         self.automaton.transitions[ends] = Transition(*ends, tuple(checks), crosses)
@@ -282,32 +284,56 @@ class _Alternative:
 
     def _ready(self, conjunct: Conjunct) -> tuple[int, bool]:
         """(place, is it decided only after that place?)."""
+        waiting = conjunct.whole - dict(conjunct.numbered).keys()
         last, after = -1, False
         for name in conjunct.variables & self.place.keys():
             place = self.place[name]
-            waits = name in conjunct.whole
+            waits = name in waiting
             if place > last or (place == last and waits):
                 last, after = place, waits or (place == last and after)
         return last, after
 
     def _decided_by(self, conjunct: Conjunct, variable: str, before: int, place: int) -> bool:
+        """By taking an event of a variable, after one at the place `before`."""
         last, after = self._ready(conjunct)
-        if after:
-            return before <= last < place
-        return place == last and variable in conjunct.variables
+        if after or place != last or variable not in conjunct.variables:
+            return False
+        is_known = before == place and self._is_read_at_first(conjunct, place)
+        return not is_known or self.place.get(conjunct.iterated or "") == place
 
-    def _check(self, conjunct: Conjunct, variable: str) -> int:
-        if conjunct.iterated == variable:
-            return self.automaton.check(conjunct, variable, False)
+    def _decided_after(self, conjunct: Conjunct, before: int, place: int | None = None) -> bool:
+        """By leaving the last place that it mentions for another one, or by the end; perhaps with fewer events there
+        than it reads by number."""
+        last, after = self._ready(conjunct)
+        if before > last or (place is not None and place <= last):
+            return False
+        if after:
+            return True
+        return any(self.place.get(name) == last for name, _ in conjunct.numbered) and not (
+            before == last and self._is_read_at_first(conjunct, last)
+        )
+
+    def _is_read_at_first(self, conjunct: Conjunct, place: int) -> bool:
+        """Of a closure at a place, does it read the event that is taken first, and no others by number?"""
+        step = self.steps[place]
+        numbers = [number for name, number in conjunct.numbered if self.place.get(name) == place]
+        return numbers == [1] and isinstance(step, Loop) and step.only is not None
+
+    def _check(self, conjunct: Conjunct, variable: str, place: int) -> int:
+        """With an event just taken. What is read by number, and may not be there yet, is waited for."""
+        waits = tuple(
+            Navigated(frozenset((name,)), True, number - 1, 0)
+            for name, number in conjunct.numbered
+            if self.place.get(name) == place and (name != variable or number > 1)
+        )
+        each = conjunct.iterated is not None and (conjunct.iterated != variable or bool(waits))
+        return self.automaton.check(conjunct, conjunct.iterated, each, waits)
+
+    def _check_whole(self, conjunct: Conjunct) -> int:
         return self.automaton.check(conjunct, conjunct.iterated, conjunct.iterated is not None)
 
     def _decided_at_end(self, place: int) -> tuple[int, ...]:
-        found = []
-        for conjunct in self.conjuncts:
-            last, after = self._ready(conjunct)
-            if after and last >= place:
-                found.append(self.automaton.check(conjunct, conjunct.iterated, conjunct.iterated is not None))
-        return tuple(found)
+        return tuple(self._check_whole(conjunct) for conjunct in self.conjuncts if self._decided_after(conjunct, place))
 
     # ---- negations ---------------------------------------------------------------------------------------------
 
@@ -343,7 +369,8 @@ class _Alternative:
         """Are all events that its conditions mention known when an event at a place is taken?"""
         for conjunct in self.about[self.step_of_negation[negation]]:
             for name in conjunct.variables & self.place.keys():
-                if self.place[name] > place or (self.place[name] == place and name in self.closed):
+                waits = name in self.closed and not self._is_read_at_first(conjunct, place)
+                if self.place[name] > place or (self.place[name] == place and waits):
                     return False
         return True
 
