@@ -140,7 +140,7 @@ class EventPatterns(Language[EventQuery]):
     def with_extent(self, bound: BoundEventPattern | BoundAggregatedPattern) -> tuple[BoundPattern, Extent]:
         """A match has its times anyway. Aggregates are by key and bucket, which come out with them."""
         if isinstance(bound, BoundAggregatedPattern):
-            keys = {name: quote(name) for name in bound.plan.keys}
+            keys = {column: quote(name) for column, name in bound.plan.named_keys}
             if bound.plan.every is None:
                 return bound, Extent(keys)
             return bound, Extent(keys, quote(BUCKET_START), quote(BUCKET_END), bound.plan.times.type)
