@@ -18,7 +18,7 @@ from episode.queries.languages import language_of
 from episode.queries.languages.events import strategy_of
 from episode.queries.options import Options
 from episode.queries.origins import Origin, PlacedPattern, remember
-from episode.queries.planning import Events, events_of_classes, plan_over
+from episode.queries.planning import Events, events_of_classes, plan_over, warn_of_input
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -76,6 +76,7 @@ class MatchQuery:
         """The pattern, planned over its events."""
         query = self.query()
         events, planned = self._planned(query)
+        warn_of_input(query, events, planned)
         return PlacedPattern(query, (events,), planned, self._run)
 
     def frame(self) -> DataFrame:

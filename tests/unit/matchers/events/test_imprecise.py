@@ -135,6 +135,7 @@ def test_output_that_is_far_larger_than_a_piece_of_it() -> None:
 # ---- what is wrong with the data ------------------------------------------------------------------------
 
 
+@pytest.mark.filterwarnings("ignore:No event is of the class")
 @pytest.mark.parametrize(
     ("table", "options", "message"),
     [
