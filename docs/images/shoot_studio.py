@@ -1,6 +1,6 @@
 """The picture of the studio in the documents, as a browser shows it: studio.png.
 
-Run it: python docs/images/shoot_studio.py (needs episode[studio], Playwright and Chromium; see scripts/chromium)
+Run it: python docs/images/shoot_studio.py (needs the extra studio, Playwright and Chromium; see scripts/chromium)
 """
 
 import sys

@@ -505,7 +505,7 @@ def plot(
     height: int | None = None,
 ) -> Picture:
     """A picture of matches: an Altair chart that shows itself in a notebook; `.save(path)` writes HTML, SVG, PNG or
-    PDF, with nothing from the network. It needs `episode[plot]`.
+    PDF, with nothing from the network. It needs altair and vl-convert-python (the extra 'plot').
 
     result: as `sql`, `match` or `correlate` returned it. The picture shows one key of the pattern's input and its
     matches: of a row pattern the series with the rows marked by label, of an event pattern lanes of events, of a
@@ -539,7 +539,7 @@ def report(
     result: what `sql`, `match` or `correlate` returned, over tables.
     path: of the file; one that is there is replaced.
     title: the heading (None: from the query).
-    plots: how many pictures of single matches, the most telling ones, for each pattern. They need `episode[plot]`;
+    plots: how many pictures of single matches, the most telling ones, for each pattern. They need the extra 'plot';
         without it, the report says so.
     rows: how many rows of the result are shown.
 

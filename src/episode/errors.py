@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
+
 SHOWN_COLUMNS = 160
 """Of a longer line, errors show this much around the place they complain of."""
 
@@ -85,7 +88,29 @@ def _rebuild(cls, message, source, position, length, hint):  # type: ignore[no-u
 
 
 class EpisodeWarning(UserWarning):
-    """A query that runs but may not do so for ever, such as a stream whose state nothing bounds."""
+    """A query that runs, but may not do what was meant: a class without events, a stream whose state nothing bounds."""
+
+
+def warn(message: str) -> None:
+    """Show an EpisodeWarning at the line outside of episode that led to it, so that each line is warned of once."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] == "episode":
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, EpisodeWarning, stacklevel=level)
+
+
+EXTRAS = {
+    "kafka": ("confluent-kafka",),
+    "plot": ("altair", "vl-convert-python"),
+    "studio": ("altair", "vl-convert-python", "starlette", "uvicorn"),
+}
+"""Packages of optional parts, as in pyproject.toml."""
+
+
+def install(extra: str) -> str:
+    """Say what to install for an optional part, whichever way episode was installed."""
+    *others, last = EXTRAS[extra]
+    return f"Install {', '.join(others)}{' and ' if others else ''}{last} (episode's extra {extra!r})"
 
 
 class EpisodeSyntaxError(EpisodeError):

@@ -51,12 +51,14 @@ def verify(case: Case, found: pa.Table) -> None:
 NUMBERS = [number for number, case in enumerate(CASES) if not has_year_months(case)]
 
 
+@pytest.mark.filterwarnings("ignore:No event is of the class")
 @pytest.mark.parametrize("number", NUMBERS, ids=lambda number: CASES[number].id)
 def test_in_process_as_on_spark(number: int) -> None:
     refusal = refusal_of(number)
     assert refusal is None or "episode.sql" in refusal
 
 
+@pytest.mark.filterwarnings("ignore:No event is of the class")
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_few_cases_are_refused(language: str) -> None:
     numbers = [n for n in NUMBERS if CASES[n].language == language]

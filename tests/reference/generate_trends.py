@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class TrendCase:
-    """text: the query without AGGREGATE, which `clause` has. group_by: (variable, column)."""
+    """text: the query without AGGREGATE, which `clause` has. group_by: (variable, column); named: by AS."""
 
     query: EventQuery
     text: str
@@ -34,12 +34,16 @@ class TrendCase:
     aggregates: tuple[TrendAggregate, ...]
     group_by: tuple[tuple[str, str], ...]
     every: int | None
+    named: bool = False
 
     @property
     def clause(self) -> str:
         """AGGREGATE count(*) AS g0, sum(b[].x) AS g1 GROUP BY a.s EVERY 5"""
         items = [f"{self.item(one)} AS g{n}" for n, one in enumerate(self.aggregates)]
-        grouped = [f"{variable}.{column}" for variable, column in self.group_by]
+        grouped = [
+            f"{variable}.{column}{f' AS by{n}' if self.named else ''}"
+            for n, (variable, column) in enumerate(self.group_by)
+        ]
         return (
             f"AGGREGATE {', '.join(items)}"
             + (f" GROUP BY {', '.join(grouped)}" if grouped else "")
@@ -93,6 +97,7 @@ def trend_cases(draw: st.DrawFn, max_events: int = 9, *, beyond: bool = False) -
         maker.aggregates(),
         maker.group_by(),
         draw(st.sampled_from([None, None, 3, 5])),
+        draw(st.booleans()),
     )
 
 

@@ -18,7 +18,11 @@ import episode
 from episode import errors
 from episode.spark.errors import translate
 
-pytestmark = pytest.mark.spark
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.filterwarnings("ignore:No event is of the class"),
+    pytest.mark.filterwarnings("ignore:MATCH_RECOGNIZE has no ORDER BY"),
+]
 
 PARQUET_FILES = ("edge_data", "ordering", "papers", "partitions", "types", "within")
 """Features whose answer may depend on how the data are read."""

@@ -183,6 +183,7 @@ def test_several_patterns_each_have_their_sections(t, tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.filterwarnings("ignore:MATCH_RECOGNIZE has no ORDER BY")
 def test_numbers_as_times_and_no_order(spark) -> None:
     data = pa.table({"n": list(range(60)), "v": [number % 7 for number in range(60)]})
     text = "SELECT * FROM t MATCH_RECOGNIZE ({} MEASURES count(*) AS c PATTERN (A B{{2}}) DEFINE B AS B.v > 2)"

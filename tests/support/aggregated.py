@@ -35,9 +35,10 @@ def aggregated_spec(
 def rows_of(spec: AggregatedSpec, output: pa.Table) -> Rows:
     """Keys, groups and the start of the bucket; then the aggregates, exact ones as fractions."""
     plan = spec.plan
-    grouped = [group.column if group.of is GroupedBy.KEY else group.name for group in plan.groups]
-    first = [name for name in plan.keys if name not in grouped]
-    names = [*first, *grouped, *(name for name in plan.before if name not in (*plan.keys, *grouped, BUCKET_END))]
+    grouped = [group.name for group in plan.groups]
+    keyed = {group.column for group in plan.groups if group.of is GroupedBy.KEY}
+    first = [name for name in plan.keys if name not in keyed]
+    names = [*first, *grouped, *(name for name in plan.before if name not in (*first, *grouped, BUCKET_END))]
     found: Rows = {}
     for row in output.to_pylist():
         group = tuple(row[name] for name in names)

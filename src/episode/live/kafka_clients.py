@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from episode.errors import EpisodeAnalysisError, EpisodeDataError, EpisodeError
+from episode.errors import EpisodeAnalysisError, EpisodeDataError, EpisodeError, install
 from episode.store.declaration import Declaration
 
 TOPIC = "topic"
@@ -30,7 +30,7 @@ def client_library() -> Any:
     except ModuleNotFoundError:
         raise EpisodeError(
             "A live task reads and writes Kafka with the package confluent-kafka, which is not installed here.",
-            hint="pip install 'episode[kafka]', in the environment of Spark's workers.",
+            hint=f"{install('kafka')}, in the environment of Spark's workers.",
         ) from None
     return confluent_kafka
 

@@ -5,15 +5,13 @@ from __future__ import annotations
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
-from episode.errors import EpisodeAnalysisError, EpisodeError
+from episode.errors import EpisodeAnalysisError, EpisodeError, install
 from episode.pictures.charts.drawing import spec_of
 from episode.pictures.look import Look
 from episode.pictures.looking import WIDTH, look
 
 if TYPE_CHECKING:
     from episode.pictures.picture import Picture
-
-INSTALL = "pip install 'episode[plot]'"
 
 
 def plot(result: object, *, width: int = WIDTH, height: int | None = None, **wish: Any) -> Picture:
@@ -50,4 +48,5 @@ def check_installed() -> None:
         import altair  # noqa: F401
         import vl_convert  # noqa: F401
     except ImportError as error:
-        raise EpisodeError(f"Plots need the package {error.name}, which is not installed.", hint=INSTALL) from None
+        message = f"Plots need the package {error.name}, which is not installed."
+        raise EpisodeError(message, hint=f"{install('plot')}.") from None

@@ -56,6 +56,11 @@ class PatternPlan:
     def measures(self) -> MeasurePlan:
         return self.output.measures
 
+    @property
+    def named_keys(self) -> tuple[tuple[str, str], ...]:
+        """Key columns with their names in the output."""
+        return tuple((key, key) for key in self.keys)
+
     def for_workers(self: Plan) -> Plan:
         """The plan without what only the driver needs, the Spark expressions before and after matching.
 

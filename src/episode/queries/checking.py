@@ -41,5 +41,5 @@ def checked(
     from episode.spark.rehearsal import rehearsed
 
     given = named_tables(statement, tables)
-    query = StatementQuery(statement, spark, Options(), dict(given), arguments, framed=rehearsed)
+    query = StatementQuery(statement, spark, Options(), dict(given), arguments, framed=rehearsed, warns=False)
     return remember(query.result(), query.origin)

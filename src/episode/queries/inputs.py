@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -58,8 +59,13 @@ def text_of(text: object) -> str:
 def arguments_of(args: Mapping[str, object] | None) -> Mapping[str, object]:
     """The values of parameters, by name."""
     if args is not None and not isinstance(args, Mapping):
+        if hasattr(args, "__arrow_c_stream__") or hasattr(args, "sparkSession"):
+            raise EpisodeAnalysisError(
+                f"A {type(args).__name__} is given as args, which are values of parameters.",
+                hint="Give tables by the names that they have in the query: t=df, or tables={'t': df}.",
+            )
         raise EpisodeAnalysisError(
-            f"args={args!r}: the values of parameters are given by their names.",
+            f"args={reprlib.repr(args)}: the values of parameters are given by their names.",
             hint="Write :x in the query and args={'x': 5}.",
         )
     return args or {}

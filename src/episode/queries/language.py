@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from episode.matchers.bound import BoundPattern
     from episode.matchers.protocol import MatcherSpec
+    from episode.queries.class_names import Rows
 
 Query = TypeVar("Query")
 LIVE, ARCHIVE = "live", "archive"
@@ -101,6 +102,10 @@ class Language(ABC, Generic[Query]):
 
     def check_given_events(self, query: Query) -> None:
         """Where the events are given to a query (in `match`): whether it may still name a table."""
+        return
+
+    def warn_of_rows(self, query: Query, given: Given, rows: Rows) -> None:
+        """Warn of names in the query that do not fit the values of its input."""
         return
 
     def with_extent(self, bound: Any) -> tuple[BoundPattern, Extent]:

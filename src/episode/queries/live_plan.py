@@ -175,7 +175,7 @@ def _apart(matched: Matched, what: str) -> EpisodeError:
 def partition_columns(bound: BoundPattern) -> set[str]:
     """Columns of a pattern's output that have the value of a partition column."""
     plan = bound.plan
-    found = {name for name in bound.result.before if name in plan.keys}
+    found = {name for _, name in plan.named_keys if name in bound.result.before}
     for name, atom in plain_values(plan.measures):
         if isinstance(atom, ColumnAtPlace) and atom.column in plan.keys:
             found.add(name)

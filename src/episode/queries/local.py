@@ -26,6 +26,7 @@ from episode.matchers.scalars import NeedsSpark, Scalars
 from episode.matchers.spark_types import retyped, spark_name
 from episode.plan.native import Mistake
 from episode.plan.schema import InputSchema
+from episode.queries.class_names import rows_of_table
 from episode.queries.language import Given, Input, Language
 from episode.queries.languages import language_of
 from episode.queries.options import Options
@@ -55,9 +56,9 @@ def run_local(
     check_local(options, [language])
     table = retyped(table)
     schema = local_schema(table, language.source(query), arguments)
-    return LocalQuery(language.bind(query, Input(schema, names), given, options.run(1, arguments)), arguments).over(
-        table
-    )
+    bound = language.bind(query, Input(schema, names), given, options.run(1, arguments))
+    language.warn_of_rows(query, given, rows_of_table(table))
+    return LocalQuery(bound, arguments).over(table)
 
 
 def check_local(options: Options, languages: Collection[Language[Any]]) -> None:

@@ -26,6 +26,7 @@ from episode.matchers.spark_types import retyped
 from episode.plan.correlation.plan import ARCHIVE_PREFIX, LIVE_PREFIX
 from episode.plan.native import Mistake
 from episode.plan.output import MATCH_END, MATCH_START
+from episode.queries.class_names import rows_of_table
 from episode.queries.language import Given, Input
 from episode.queries.languages import LANGUAGES, language_of
 from episode.queries.languages.correlation import CorrelatedPatterns, Correlations
@@ -58,6 +59,8 @@ def run_pairs(
         query, (inputs[0], inputs[1]), (Given(), Given()), options.run(1, arguments), one_table
     )
     bound.check_buffer()
+    for pattern, table in zip((query.live, query.archive), tables, strict=True):
+        language_of(pattern).warn_of_rows(pattern, Given(), rows_of_table(table))
     events = _events(bound, tables, arguments)
     spec = bound.spec(events.schema)
     finished_pairs(bound, spec.output_schema.empty_table(), arguments)  # what needs Spark is refused here

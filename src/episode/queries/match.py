@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from episode.errors import EpisodeAnalysisError
 from episode.lang.lexer import tokenize
 from episode.lang.table_patterns import pattern_of
+from episode.plan.events.imprecise import NO_TIE_BREAKER
 from episode.plan.parameters import check_arguments
 from episode.queries.inputs import Table, checked_tables, keyword_tables, one_table, session_of, text_of
 from episode.queries.keywords import check_pattern_tables
@@ -17,7 +18,7 @@ from episode.queries.languages import language_of
 from episode.queries.languages.events import strategy_of
 from episode.queries.options import Options
 from episode.queries.origins import Origin, PlacedPattern, remember
-from episode.queries.planning import Events, events_of_classes, plan_over
+from episode.queries.planning import Events, events_of_classes, plan_over, warn_of_input
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -75,6 +76,7 @@ class MatchQuery:
         """The pattern, planned over its events."""
         query = self.query()
         events, planned = self._planned(query)
+        warn_of_input(query, events, planned)
         return PlacedPattern(query, (events,), planned, self._run)
 
     def frame(self) -> DataFrame:
@@ -131,13 +133,13 @@ def given_of(
             raise EpisodeAnalysisError(f"{name}={value!r}: {what} is needed.")
     interval = None
     if time is not None and not isinstance(time, str):
-        names = tuple(time) if isinstance(time, Sequence) else (time,)
-        if len(names) != 2 or not all(isinstance(name, str) for name in names):
+        if not isinstance(time, tuple) or len(time) != 2 or not all(isinstance(name, str) for name in time):
             raise EpisodeAnalysisError(
-                f"time={time!r}: a column is needed, or two.",
-                hint="Write time='ts', or time=('lo', 'hi') where the time of an event lies between two.",
+                f"time={time!r}: the name of one column is needed, or a tuple of two names.",
+                hint="Write time='ts', or time=('lo', 'hi') if the time of an event is imprecise, between two columns. "
+                + NO_TIE_BREAKER,
             )
-        time, interval = None, (names[0], names[1])
+        time, interval = None, time
     elif granularity is not None or probabilities is not None or width is not None:
         raise EpisodeAnalysisError(
             "granularity, probabilities and width are for imprecise time.",

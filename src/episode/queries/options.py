@@ -66,8 +66,8 @@ class Options:
         tasks match it: 'auto' (by a sample that is read from large files and stream stores without a job), a number for
         every large key (of inputs that come through Spark, one job counts and samples the keys and times), or 'off'.
         The result is the same. For tables: a stream is not sliced.
-    match_times: two more columns, match_start and match_end: the least and the greatest event time of a match. For row
-        patterns; matches of event patterns have them anyway.
+    match_times: two more columns, match_start and match_end: the least and the greatest event time of a match. Matches
+        of event patterns have them even without this option.
     results: 'matches', or 'collapsed': one row for each intermediate match, with the number of matches that it stands
         for. For event patterns with closures that choose their events.
     counts: 'exact' (DECIMAL(38, 0)), or 'double', for numbers of matches that may be larger. Where matches are counted:
@@ -104,9 +104,9 @@ class Options:
     on_error: what happens where the data of one partition key raise an error: 'stop', or 'skip key': the matches of the
         key up to the time before the error come out, the key is set aside for good, its later events are counted (and
         kept with late ones, where those are kept), and all other keys go on.
-    time_unit: what whole numbers of event time count, 'milliseconds' (the default), 'microseconds' or 'nanoseconds':
-        so they fit Spark's clock, whose watermark moves on by milliseconds. The watermark and WITHIN stay numbers of
-        event time.
+    time_unit: what whole numbers of event time count: 'milliseconds' (also if it is None), 'microseconds' or
+        'nanoseconds'. So they fit Spark's clock, whose watermark moves on by milliseconds. The watermark and WITHIN
+        stay numbers of event time.
     They are refused where no pattern of the query is over a stream.
     """
 

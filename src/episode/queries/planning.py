@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
-from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
+from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError, warn
 from episode.lang.correlation.syntax import Correlation
+from episode.queries.class_names import Rows
 from episode.queries.language import ARCHIVE, LIVE, Given, Input
 from episode.queries.languages import LANGUAGES, language_of
 from episode.queries.languages.correlation import CorrelatedPatterns, Correlations
@@ -51,6 +53,30 @@ def plan_over(spark: SparkSession, query: object, events: Events, run: RunOption
 
     bound = language_of(query).bind(query, events.input(spark, query, run), events.given, run)
     return plan_query(spark, events.frame, bound, run)
+
+
+def warn_of_input(query: object, events: Events, planned: PlannedQuery) -> None:
+    """Warn if the result over a table is likely not what was meant: rows in no order, classes without events. In a
+    stream, the order is known and a class may come later."""
+    if planned.is_stream:
+        return
+    language = language_of(query)
+    if not planned.pattern.plan.order:
+        warn(
+            f"{language.called[0].upper()}{language.called[1:]} has no ORDER BY: the rows of a table have no certain "
+            "order on Spark, and matches may differ from run to run. Add ORDER BY with the columns that order the rows."
+        )
+    rows = None if events.tables else _rows_of(planned)
+    if rows is not None:
+        language.warn_of_rows(query, events.given, rows)
+
+
+def _rows_of(planned: PlannedQuery) -> Rows | None:
+    """Rows of the input that the driver can look at by itself: those of files that it reads directly."""
+    from episode.spark.sketch import all_looked_at, pieces_of_scan
+
+    scan = getattr(planned.run, "scan", None)
+    return None if scan is None else Rows(scan.schema, partial(pieces_of_scan, scan), all_looked_at(scan))
 
 
 def plan_pair(

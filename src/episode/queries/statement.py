@@ -37,7 +37,7 @@ from episode.queries.languages.correlation import correlation_of
 from episode.queries.options import Options
 from episode.queries.origins import Origin, PlacedPattern
 from episode.queries.pairs import escaped, hidden_columns, lateral, mentioned_names, tables_text
-from episode.queries.planning import Events, events_of_classes, plan_over, plan_pair
+from episode.queries.planning import Events, events_of_classes, plan_over, plan_pair, warn_of_input
 from episode.queries.streams import insert, insertion_target, mentioned, run_stream_statement
 from episode.queries.subqueries import subquery_rows
 from episode.queries.windows import WINDOWS, window_replacements, without_unread
@@ -69,7 +69,8 @@ class StatementQuery:
     """One statement on its way to a DataFrame.
 
     tables: those that are given to it, checked; given: the same as DataFrames. frames: what stands in the text for
-    Spark as {reference}. framed: how a planned pattern becomes a DataFrame; `checking` has another way.
+    Spark as {reference}. framed: how a planned pattern becomes a DataFrame; `checking` has another way, and does not
+    warn.
     """
 
     statement: Statement
@@ -82,6 +83,7 @@ class StatementQuery:
     copied: set[tuple[int, int]] = field(default_factory=set)
     given: dict[str, DataFrame] = field(default_factory=dict)
     framed: Callable[[Planned], DataFrame] = methodcaller("frame")
+    warns: bool = True
 
     def __post_init__(self) -> None:
         check_arguments(self.statement.source, self.statement.tokens, self.arguments)
@@ -315,6 +317,8 @@ class StatementQuery:
     def _plan(self, query: object, events: Events, position: int) -> DataFrame:
         run = self._options(query)
         planned = plan_over(self.spark, query, events, run)
+        if self.warns:
+            warn_of_input(query, events, planned)
         self.placed[position] = PlacedPattern(query, (events,), planned, run)
         return self.framed(planned)
 

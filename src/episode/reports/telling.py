@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from episode.errors import EpisodeError
+from episode.errors import EpisodeError, install
 from episode.reports.data import Picture
 from episode.reports.tables import key_text
 from episode.reports.wording import Clock, counted
@@ -28,9 +28,7 @@ WIDTH = 520
 """Of a picture, in pixels: two stand side by side."""
 LONGEST_TITLE = 62
 AT_ONCE = 4
-NOT_INSTALLED = (
-    "Pictures of single matches are left out: they need altair and vl-convert (pip install 'episode[plot]')."
-)
+NOT_INSTALLED = f"Pictures of single matches are left out: a package that draws them is missing. {install('plot')}."
 
 
 @dataclass(frozen=True)

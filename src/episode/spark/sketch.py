@@ -42,6 +42,7 @@ READ_WHOLE = 4_000_000
 _GROUPS, _REMOTE_GROUPS, _COMMITS = 64, 16, 16
 _AT_ONCE = 8
 _TASK_ROWS = 4_096
+_PIECE_ROWS = 1 << 16
 _WIDE = 0.5
 _NOT_READ = (OSError, ValueError, pa.ArrowException, EpisodeDataError)
 
@@ -67,6 +68,28 @@ def sketch_of_scan(scan: ParquetScan, order: InputOrder) -> Sketch | str:
         return f"a sample of the files cannot be read ({error})"
     rows = sum(len(part.times) for part in parts)
     return Sketch.joined(parts, f"{rows:,} rows of {len(splits):,} row groups were looked at")
+
+
+def pieces_of_scan(scan: ParquetScan, names: list[str]) -> Iterator[pa.Table]:
+    """Some columns of row groups on this machine's disks, spread over all files; each is read when it is asked for."""
+    if scan.storage != LOCAL:
+        return
+    columns = scan.of_columns(names)
+    rows = 0
+    try:
+        for split in _spread(scan.splits, _GROUPS):
+            for table in columns.read((split,), _TASK_ROWS if not rows else _PIECE_ROWS):
+                yield table
+                rows += len(table)
+                if rows >= READ_WHOLE:
+                    return
+    except _NOT_READ:
+        return  # what cannot be read is an error when it is matched
+
+
+def all_looked_at(scan: ParquetScan) -> bool:
+    """Does `pieces_of_scan` read all rows?"""
+    return len(scan.splits) <= _GROUPS and scan.rows <= READ_WHOLE
 
 
 def _spread(pieces: tuple, most: int) -> tuple:

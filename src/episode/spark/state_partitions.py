@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
-
 from pyspark.sql import SparkSession
 
-from episode.errors import EpisodeWarning
+from episode.errors import warn
 from episode.spark.classic import parallelism
 from episode.spark.session import PARTITIONS
 
@@ -19,7 +17,7 @@ def warn_of_many_partitions(spark: SparkSession, shards: int) -> None:
     partitions, slots = int(spark.conf.get(PARTITIONS) or 0), parallelism(spark)
     message = many_partitions(partitions, shards, slots)
     if message is not None:
-        warnings.warn(message, EpisodeWarning, stacklevel=2)
+        warn(message)
 
 
 def many_partitions(partitions: int, shards: int, slots: int | None) -> str | None:

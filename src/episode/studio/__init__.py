@@ -7,14 +7,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from episode.errors import EpisodeError
+from episode.errors import EpisodeError, install
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from episode.studio.server import Serving
-
-INSTALL = "Install it: pip install 'episode[studio]'."
 
 
 def serve(
@@ -37,7 +35,9 @@ def serve(
         from episode.studio.server import start
         from episode.studio.studio import open_studio
     except ModuleNotFoundError as error:
-        raise EpisodeError(f"The studio needs {error.name}, which is not installed.", hint=INSTALL) from None
+        raise EpisodeError(
+            f"The studio needs {error.name}, which is not installed.", hint=f"{install('studio')}."
+        ) from None
     from episode.queries.inputs import session_of
 
     given = dict(tables or {})

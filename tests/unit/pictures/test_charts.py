@@ -112,4 +112,4 @@ def test_a_missing_package_is_named(missing: str, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setitem(sys.modules, missing, None)
     with pytest.raises(episode.EpisodeError, match=rf"Plots need the package {missing}") as error:
         chart_of(look)
-    assert "episode[plot]" in str(error.value)
+    assert "Install altair and vl-convert-python (episode's extra 'plot')." in str(error.value)

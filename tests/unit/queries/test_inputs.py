@@ -48,6 +48,20 @@ def test_values_of_parameters_have_names() -> None:
         episode.sql("SELECT ?", positional)
 
 
+@pytest.mark.parametrize("run", [episode.sql, episode.sql_local, episode.explain])
+def test_a_table_is_no_value_of_parameters(run: Any) -> None:
+    """The message has no rows of it."""
+    frame = pa.table({"a": list(range(500))})
+    for table in (frame, frame.to_pandas()):
+        with pytest.raises(EpisodeAnalysisError, match="is given as args") as raised:
+            run("SELECT * FROM ticks MATCH_RECOGNIZE (PATTERN (A))", table)
+        assert len(str(raised.value)) < 200
+        assert "tables={'t': df}" in str(raised.value)
+    with pytest.raises(EpisodeAnalysisError, match="given by their names") as raised:
+        run("SELECT ?", frame.to_pylist())
+    assert len(str(raised.value)) < 400
+
+
 def test_values_on_the_command_line() -> None:
     given = ["a=5", "b=2.50", "c=1e3", "d=true", "e=NULL", "f=x=y", "g='5'", "h="]
     shown = {name: repr(value) for name, value in read_arguments(given).items()}

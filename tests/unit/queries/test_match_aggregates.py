@@ -64,3 +64,42 @@ def test_options_for_matches_are_refused(option: dict[str, Any]) -> None:
 def test_what_spark_evaluates_around_aggregates_is_refused_in_process() -> None:
     with pytest.raises(EpisodeUnsupportedError, match="needs Spark"):
         aggregated("AGGREGATE sum(b[].x) / count(*) AS mean")
+
+
+KEYED = pa.table({"ts": [0, 1, 2, 3], "k": [1, 2, 1, 2], "x": [5, 6, 5, 7], "type": ["A", "A", "B", "B"]})
+
+
+@pytest.mark.parametrize(
+    ("where", "group_by", "key", "rows"),
+    [
+        ("WHERE [k]", "a.k AS g", "", [{"g": 1, "n": 1}, {"g": 2, "n": 1}]),
+        ("WHERE [k]", "a.k", "", [{"k": 1, "n": 1}, {"k": 2, "n": 1}]),
+        ("WHERE [k]", "a.K", "", [{"K": 1, "n": 1}, {"K": 2, "n": 1}]),
+        ("WHERE [k]", "a.k AS g, b.k AS h", "", [{"g": 1, "h": 1, "n": 1}, {"g": 2, "h": 2, "n": 1}]),
+        ("WHERE a.x = b.x", "a.x AS g", "", [{"g": 5, "n": 1}]),
+        ("", "a.k AS g", "k", [{"g": 1, "n": 1}, {"g": 2, "n": 1}]),
+        ("", "a.K", "k", [{"K": 1, "n": 1}, {"K": 2, "n": 1}]),
+        ("", "b.x AS g", "k", [{"k": 1, "g": 5, "n": 1}, {"k": 2, "g": 7, "n": 1}]),
+        ("", "b.x AS k, b.k AS g", "k", [{"g": 1, "k": 5, "n": 1}, {"g": 2, "k": 7, "n": 1}]),
+        ("", "a.x AS g", "", [{"g": 5, "n": 2}, {"g": 6, "n": 2}]),
+        ("", "a.x AS g, b.x AS h", "k", [{"k": 1, "g": 5, "h": 5, "n": 1}, {"k": 2, "g": 6, "h": 7, "n": 1}]),
+    ],
+)
+def test_group_by_names_its_columns(where: str, group_by: str, key: str, rows: list[dict[str, Any]]) -> None:
+    text = f"PATTERN SEQ(A a, B b) {where} AGGREGATE count(*) AS n GROUP BY {group_by}"
+    found = episode.match_local(KEYED, text, time="ts", type_column="type", key=key or ())
+    assert found.column_names == list(rows[0])
+    assert sorted(found.to_pylist(), key=str) == rows
+
+
+@pytest.mark.parametrize("group_by", ["b.x AS k", "a.x AS g, b.k AS G", "b.k AS n"])
+def test_two_columns_of_one_name_are_refused(group_by: str) -> None:
+    text = f"PATTERN SEQ(A a, B b) AGGREGATE count(*) AS n GROUP BY {group_by}"
+    with pytest.raises(episode.EpisodeError, match="Two columns"):
+        episode.match_local(KEYED, text, time="ts", type_column="type", key="k")
+
+
+@pytest.mark.parametrize("clause", ["", "GROUP BY a.x", "EVERY 5"])
+def test_nothing_that_matches_gives_no_row(clause: str) -> None:
+    text = f"PATTERN SEQ(B b, A a) AGGREGATE count(*) AS n {clause}"
+    assert episode.match_local(KEYED, text, time="ts", type_column="type").num_rows == 0

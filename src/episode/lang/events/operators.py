@@ -138,7 +138,8 @@ def _bounds(cursor: Cursor) -> tuple[int, int | None] | None:
         cursor.expect_symbol("}", "after the count", "Only an exact count is possible: B{5}, the same as B^5.")
         return bounds
     if token.is_symbol("?"):
-        cursor.fail("There is no optional event in a pattern.", None, "Write B* for any number of events.")
+        hint = "Write the pattern with the event and without it: SEQ(A a, B b, C c) | SEQ(A a, C c)."
+        cursor.fail("There is no optional event in a pattern.", None, hint)
     return None
 
 

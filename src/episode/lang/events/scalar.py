@@ -84,6 +84,15 @@ class EventAtoms:
                 Token(Kind.NAME, "", aggregate.span.start, aggregate.span.end),
                 f"Write {name.text}({aggregate.variable}[].x).",
             )
+        variable = self.variables[aggregate.variable.lower()]
+        if not self.returned and not variable.closure:
+            one = variable.name
+            cursor.fail(
+                f"{one} is one event, not a closure: {name.text} in WHERE is over the events of a closure.",
+                Token(Kind.NAME, "", aggregate.span.start, aggregate.span.end),
+                f"Compare its attributes, as in {one}.x > 3, or make it a closure: {variable.event_class}+ "
+                f"{one.lower()}[] in SEQ.",
+            )
         return aggregate
 
     def _reference(self, cursor: Cursor) -> EventAtom | None:

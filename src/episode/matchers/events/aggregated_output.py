@@ -22,7 +22,7 @@ _UPPER, _LOWER = (np.uint64(word) for word in divmod(10**38 - 1, 2**64))
 
 def aggregated_schema(plan: AggregatedPlan, schema: pa.Schema) -> pa.Schema:
     """The columns that come out."""
-    fields = [schema.field(name).with_nullable(True) for name in plan.keys]
+    fields = [schema.field(column).with_name(name).with_nullable(True) for column, name in plan.named_keys]
     for group in plan.groups:
         if group.of is not GroupedBy.KEY:
             fields.append(schema.field(group.column).with_name(group.name).with_nullable(True))
@@ -47,7 +47,7 @@ class AggregatedOutput:
 
     def table(self, events: EventBatch, found: Found) -> pa.Table:
         plan = self.plan
-        columns = [gather(events.table.column(name), found.last) for name in plan.keys]
+        columns = [gather(events.table.column(column), found.last) for column, _ in plan.named_keys]
         for group in plan.groups:
             if group.of is not GroupedBy.KEY:
                 rows = found.first if group.of is GroupedBy.FIRST else found.last

@@ -131,10 +131,19 @@ class AggregatedPlan(PatternPlan):
         return related or any(group.of is GroupedBy.FIRST for group in self.groups)
 
     @property
+    def named_keys(self) -> tuple[tuple[str, str], ...]:
+        """Key columns with their names in the output: those of GROUP BY, else their own."""
+        groups = [group for group in self.groups if group.of is GroupedBy.KEY]
+        return tuple(
+            (key, name) for key in self.keys for name in [one.name for one in groups if one.column == key] or [key]
+        )
+
+    @property
     def before(self) -> tuple[str, ...]:
         """The columns of the output before the aggregates."""
+        named = tuple(name for _, name in self.named_keys)
         grouped = tuple(group.name for group in self.groups if group.of is not GroupedBy.KEY)
-        return (*self.keys, *grouped, *((BUCKET_START, BUCKET_END) if self.every is not None else ()))
+        return (*named, *grouped, *((BUCKET_START, BUCKET_END) if self.every is not None else ()))
 
 
 def _link_tests(alternative: Alternative) -> tuple[LinkTest, ...]:
@@ -286,13 +295,11 @@ class _Planner(BoundQuery):
         return length
 
     def _check_names(self, plan: AggregatedPlan) -> None:
-        """Columns before the aggregates have names of their own."""
-        names = {name.lower() for name in plan.keys}
+        """No two columns have the same name."""
+        names = [name.lower() for name in plan.before]
         for group in self.clause.group_by:
-            planned = next(one for one in plan.groups if one.name == group.name)
-            if planned.of is not GroupedBy.KEY and planned.name.lower() in names:
-                self._fail_name(planned.name, group.span)
-        names |= {name.lower() for name in plan.before}
+            if names.count(group.name.lower()) > 1:
+                self._fail_name(group.name, group.span)
         for item in self.clause.items:
             if item.name.lower() in names:
                 self._fail_name(item.name, item.span)
@@ -310,7 +317,7 @@ class _Planner(BoundQuery):
                 EpisodeUnsupportedError, message, attribute.span, "Group by an attribute of an atomic type."
             )
         if column in equal:
-            return GroupColumn(column, column, GroupedBy.KEY)
+            return GroupColumn(column, attribute.name, GroupedBy.KEY)
         if len(alternatives) > 1:
             message = "Where a pattern has alternatives, GROUP BY takes what is equal in all events of a match."
             hint = "Relate the events by [attribute] in WHERE, or write a query for each alternative."

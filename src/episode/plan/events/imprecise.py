@@ -42,6 +42,10 @@ from episode.plan.types import is_integer
 DAY = 86_400_000_000
 OF_PROBABILITIES = ("array<double>", "array<float>")
 ORDERED = (Index.BACK, Index.AT, Index.LAST)
+NO_TIE_BREAKER = (
+    "Events of equal time have no order, and a second column does not give them one: make the times unique, as by "
+    "ts * 1000 + seq, or use MATCH_RECOGNIZE with ORDER BY ts, seq."
+)
 WIDER = "Write TIME BETWEEN lo AND hi WIDTH 20 seconds (in match: width='20 seconds')."
 
 
@@ -79,7 +83,8 @@ def imprecise_times(query: EventQuery, schema: InputSchema, interval: Interval) 
             EpisodeAnalysisError,
             f"{lo} is of type {schema.columns[lo]} and {hi} of type {type_}.",
             interval.span,
-            "The earliest and the latest time of an event must be of one type: cast one of them.",
+            "The earliest and the latest time of an event must be of one type: cast one of them."
+            + ("" if query.input.interval is not None else f" {NO_TIE_BREAKER}"),
         )
     granularity = _granularity(query, schema, interval, hi, type_)
     width = None

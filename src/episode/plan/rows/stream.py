@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable
 from dataclasses import replace
 
-from episode.errors import EpisodeAnalysisError, EpisodeWarning
+from episode.errors import EpisodeAnalysisError, warn
 from episode.lang.rows.scalar import scalar_of
 from episode.lang.rows.syntax import MatchRecognize, Measure, Navigation, OrderItem, RowsPerMatch
 from episode.lang.syntax import ColumnRef, Mode, Scalar
@@ -45,11 +44,9 @@ def warn_if_unbounded(plan: RowPatternPlan, limited: bool) -> None:
     """Say so where nothing bounds what a partition holds."""
     if limited or plan.within is not None or plan.length[1] is not None:
         return
-    warnings.warn(
+    warn(
         f"The state of this stream is {state_bound(plan)}. "
-        "Add WITHIN, bound the pattern, or set Options(max_state_rows=…).",
-        EpisodeWarning,
-        stacklevel=2,
+        "Add WITHIN, bound the pattern, or set Options(max_state_rows=…)."
     )
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
-
-from episode.errors import EpisodeAnalysisError, EpisodeWarning
+from episode.errors import EpisodeAnalysisError, warn
 from episode.plan.event_time import EventTime
 from episode.plan.situations.plan import SituationPlan
 
@@ -29,9 +27,7 @@ def _check_unbounded(plan: SituationPlan, limited: bool) -> None:
             "Write for example WITHIN 10 minutes after the pattern, or relate the situations.",
         )
     if not limited:
-        warnings.warn(
+        warn(
             "The state of this stream is not bounded: every finished situation is held. "
-            "Add WITHIN, or set Options(max_state_rows=…).",
-            EpisodeWarning,
-            stacklevel=2,
+            "Add WITHIN, or set Options(max_state_rows=…)."
         )

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from episode.matchers.events.spec import EventPatternSpec
     from episode.matchers.limits import StateLimit
     from episode.matchers.protocol import MatcherSpec
+    from episode.queries.class_names import Rows
 
 SAMPLES = (
     "PATTERN A; !B; C D; E WHERE A.v < D.v AND A.v + E.v > 0 WITHIN 9",
@@ -137,10 +138,15 @@ class EventPatterns(Language[EventQuery]):
             )
         return BoundEventPattern(plan, run.step_budget)
 
+    def warn_of_rows(self, query: EventQuery, given: Given, rows: Rows) -> None:
+        from episode.queries.class_names import warn_of_class_names
+
+        warn_of_class_names(query, given, rows)
+
     def with_extent(self, bound: BoundEventPattern | BoundAggregatedPattern) -> tuple[BoundPattern, Extent]:
         """A match has its times anyway. Aggregates are by key and bucket, which come out with them."""
         if isinstance(bound, BoundAggregatedPattern):
-            keys = {name: quote(name) for name in bound.plan.keys}
+            keys = {column: quote(name) for column, name in bound.plan.named_keys}
             if bound.plan.every is None:
                 return bound, Extent(keys)
             return bound, Extent(keys, quote(BUCKET_START), quote(BUCKET_END), bound.plan.times.type)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta, timezone
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError, EpisodeWarning
+from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError, warn
 from episode.lang.source import Source
 from episode.matchers.compiled import RULES, groups_of
 from episode.matchers.limits import StateLimit
@@ -297,7 +296,7 @@ def seconds_of(name: str, value: float | str) -> float:
 def warn_of_problems(log: RuleLog) -> None:
     """When a stream is started: the texts that are no rules. It runs with all others."""
     for name, reason in log.problems().items():
-        warnings.warn(f"The rule {name} is refused: {reason}" if name else reason, EpisodeWarning, stacklevel=5)
+        warn(f"The rule {name} is refused: {reason}" if name else reason)
 
 
 @dataclass(frozen=True)

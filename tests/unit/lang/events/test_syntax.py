@@ -331,7 +331,6 @@ def test_references(text: str, atom: object) -> None:
         ("max(b[1..i].x)", "max over b up to i: ⟨b.x⟩"),
         ("mean(b[].x * b[].y + b.z)", "avg over b: ⟨b.x⟩ * ⟨b.y⟩ + ⟨b.z⟩"),
         ("max_by(b[..i].x, b[..i].y)", "max_by over b up to i: ⟨b.x⟩, ⟨b.y⟩"),
-        ("sum(a.x)", "sum over a: ⟨a.x⟩"),
         ("count(b.x)", "count over b: ⟨b.x⟩"),
         ("first(b.x)", "first_value over b: ⟨b.x⟩"),
         ("count_if(b.x ≥ 20%)", "count_if over b: ⟨b.x⟩ >= 0.20"),

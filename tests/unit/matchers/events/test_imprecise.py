@@ -135,6 +135,7 @@ def test_output_that_is_far_larger_than_a_piece_of_it() -> None:
 # ---- what is wrong with the data ------------------------------------------------------------------------
 
 
+@pytest.mark.filterwarnings("ignore:No event is of the class")
 @pytest.mark.parametrize(
     ("table", "options", "message"),
     [
@@ -172,7 +173,13 @@ def test_explosions_are_reported() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"time": ("lo", "hi", "p")}, "a column is needed, or two"),
+        ({"time": ("lo", "hi", "p")}, "or a tuple of two names"),
+        ({"time": ["lo", "hi"]}, "or a tuple of two names"),
+        ({"time": ["ts"]}, "or a tuple of two names"),
+        ({"time": ()}, "or a tuple of two names"),
+        ({"time": {"lo", "hi"}}, "or a tuple of two names"),
+        ({"time": 3}, "or a tuple of two names"),
+        ({"time": ("lo", 3)}, "or a tuple of two names"),
         ({"time": "lo", "granularity": 5}, "for imprecise time"),
         ({"granularity": "soon"}, "Expected a duration"),
         ({"granularity": -1}, "is no duration"),
@@ -211,3 +218,19 @@ def test_streams_need_a_width() -> None:
     bounded = plan_event_pattern(query, classes, EventTimes("hi", "lo", "bigint", Imprecision(1, None, 5)))
     assert event_time_of(bounded).column == "hi"
     assert event_pattern_delays(bounded) == {"match_start": 20, "match_end": 0}
+
+
+@pytest.mark.parametrize(
+    ("ts", "seq"),
+    [(pa.timestamp("us"), pa.int64()), (pa.timestamp("us", "UTC"), pa.int64()), (pa.int64(), pa.int32()),
+     (pa.date32(), pa.int64()), (pa.timestamp("us"), pa.date32())],
+)  # fmt: skip
+@pytest.mark.parametrize("time", [["ts", "seq"], ("ts", "seq")])
+def test_a_tie_breaker_is_not_taken_for_imprecise_time(time: Any, ts: pa.DataType, seq: pa.DataType) -> None:
+    """A list always, and a pair of columns of different types; also if every seq is after its ts."""
+    table = pa.table({"ts": pa.array([1, 2]).cast(pa.int32() if ts == pa.date32() else pa.int64()).cast(ts),
+                      "seq": pa.array([7, 8], pa.int32()).cast(seq), "type": ["A", "B"]})  # fmt: skip
+    with pytest.raises(EpisodeAnalysisError) as raised:
+        found(table, "PATTERN A; B", time=time)
+    assert "Events of equal time have no order" in str(raised.value)
+    assert "ORDER BY ts, seq" in str(raised.value)
