@@ -17,13 +17,14 @@ from episode.errors import EpisodeUnsupportedError
 from episode.plan.event_time import EventTime, duration_in_units
 from episode.queries.frames import arrow_table
 from episode.queries.streams import append_by_spark, archive_by_spark, count_by_spark, register_source
+from episode.store.boundary import guarded
 from episode.store.catalog import Catalog, Declaration, declare
 from episode.store.conforming import conform
 from episode.store.declaration import Length
 from episode.store.log import Origin
 from episode.store.rows import table_of_dictionaries
 from episode.store.sources import events_of as events_of
-from episode.store.stream import StreamStore, open_store
+from episode.store.stream import StreamStore, check_number, open_store
 from episode.store.types import Columns
 
 __all__ = [
@@ -145,7 +146,7 @@ def read(
     least one is read. skip_corrupt: leave out corrupt segments, with a warning for each.
     """
     store = store_of(name, catalog)
-    until = store.advance(after, limit) if until is None else min(until, store.check(after))
+    until = store.advance(after, limit) if until is None else min(check_number(until, "until"), store.check(after))
     schema = store.selected(columns)
     pages = store.pages(after, until, columns=_with_time(schema.names, store), lanes=lanes, skip_corrupt=skip_corrupt)
     tables = [store.by_time(batches).select(schema.names) for _, batches in pages if batches]
@@ -224,6 +225,7 @@ def _with_time(names: Sequence[str], store: StreamStore) -> list[str]:
     return list(dict.fromkeys([*names, store.declaration.time]))
 
 
+@guarded
 def table_of(rows: Any, declaration: Declaration) -> pa.Table:
     """Rows of any kind as an Arrow table."""
     if type(rows).__module__.split(".")[0] == "pyspark":
