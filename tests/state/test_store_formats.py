@@ -1,6 +1,7 @@
 """Stores of earlier formats are read, continued, archived, and keep what they know of producers.
 
-`store_formats/<n>` has two: Live (log, archive, producers) and Bare (no archive; its first event has expired).
+`store_formats/<n>` has two: Live (log, archive, producers) and Bare (no archive; its first event has expired). The
+number is the format of manifests; in format 2, the first two producers have left the footers.
 """
 
 from __future__ import annotations

@@ -303,7 +303,7 @@ def test_a_corrupt_segment_is_named(tmp_path: Path, where: str) -> None:
     with pytest.warns(UserWarning, match="is left out"):
         assert StreamStore(store.declaration).archive(skip_corrupt=True) == len(times)
     assert store.archived.manifest().skipped == 1
-    assert len(rows_of(store.table())) == 40
+    assert len(rows_of(store.table())) == len(times)
 
 
 def test_a_corrupt_last_segment_does_not_stop_producers(tmp_path: Path) -> None:
