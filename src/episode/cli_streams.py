@@ -213,7 +213,7 @@ def details(name: str, catalog: Path | None) -> list[tuple[str, str]]:
     one = streams.describe(name, catalog=catalog)
     found = [
         ("stream", one.name),
-        ("columns", ", ".join(f"{column} {type_.upper()}" for column, type_ in one.columns)),
+        ("columns", ", ".join(f"{column} {one.written_type(column).upper()}" for column, _ in one.columns)),
         ("time", one.time),
         ("key", ", ".join(one.key)),
         ("delay", _length(one.delay, one)),

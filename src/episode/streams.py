@@ -17,13 +17,14 @@ from episode.errors import EpisodeUnsupportedError
 from episode.plan.event_time import EventTime, duration_in_units
 from episode.queries.frames import arrow_table
 from episode.queries.streams import append_by_spark, archive_by_spark, count_by_spark, register_source
+from episode.store.boundary import guarded
 from episode.store.catalog import Catalog, Declaration, declare
 from episode.store.conforming import conform
 from episode.store.declaration import Length
 from episode.store.log import Origin
 from episode.store.rows import table_of_dictionaries
 from episode.store.sources import events_of as events_of
-from episode.store.stream import StreamStore, open_store
+from episode.store.stream import StreamStore, check_number, open_store
 from episode.store.types import Columns
 
 __all__ = [
@@ -65,9 +66,10 @@ def create(
     """Declare a stream, as CREATE STREAM does.
 
     columns: `"symbol STRING, ts TIMESTAMP, price DOUBLE"`, names with types, or an Arrow schema. time: the column of
-    event time. key: column or columns whose equal values are one key. delay: how late events may come; retain: how long
-    they are kept ('30 days', or a number where time is one). archive: the name of the archive. location: a directory
-    for log and archive, which then stays when the stream is dropped.
+    event time; None if it is the only TIMESTAMP, TIMESTAMP_NTZ or DATE, or without any of these the only integer. key:
+    column or columns whose equal values are one key. delay: how late events may come; retain: how long they are kept
+    ('30 days', or a number where time is one). archive: the name of the archive. location: a directory for log and
+    archive, which then stays when the stream is dropped; events that are there already must be of the same columns.
     """
     declaration = declare(
         name,
@@ -111,9 +113,9 @@ def register(spark: Any = None) -> None:
 def append(name: str, rows: Any, *, origin: Origin | None = None, catalog: Place = None) -> int:
     """Store rows, all or none, and give back the position after them.
 
-    rows: an Arrow table, a pandas or Polars frame, a Spark DataFrame, or dictionaries, one for each row. origin: a
-    batch of a producer that is stored once, however often it is appended; in Kafka, batches have none, and positions
-    are not known (-1).
+    rows: an Arrow table, a pandas or Polars frame, a Spark DataFrame, or dictionaries, one for each row. A value that a
+    column cannot hold as it is, is refused. origin: a batch of a producer that is stored once, however often it is
+    appended; in Kafka, batches have none, and positions are not known (-1).
     """
     declaration = _declaration(name, catalog)
     is_spark = type(rows).__module__.split(".")[0] == "pyspark"
@@ -142,10 +144,10 @@ def read(
 
     They come batch by batch as they were appended, and within a batch in order of time; what has left the log comes
     from the archive, several batches together in order of time. limit: about how many rows; batches are not cut, and at
-    least one is read. skip_corrupt: leave out corrupt segments, with a warning for each.
+    least one is read. skip_corrupt: leave out the damaged lanes of corrupt segments, with a warning for each.
     """
     store = store_of(name, catalog)
-    until = store.advance(after, limit) if until is None else min(until, store.check(after))
+    until = store.advance(after, limit) if until is None else min(check_number(until, "until"), store.check(after))
     schema = store.selected(columns)
     pages = store.pages(after, until, columns=_with_time(schema.names, store), lanes=lanes, skip_corrupt=skip_corrupt)
     tables = [store.by_time(batches).select(schema.names) for _, batches in pages if batches]
@@ -224,6 +226,7 @@ def _with_time(names: Sequence[str], store: StreamStore) -> list[str]:
     return list(dict.fromkeys([*names, store.declaration.time]))
 
 
+@guarded
 def table_of(rows: Any, declaration: Declaration) -> pa.Table:
     """Rows of any kind as an Arrow table."""
     if type(rows).__module__.split(".")[0] == "pyspark":

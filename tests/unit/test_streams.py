@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 import threading
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,10 @@ import pytest
 import episode
 from episode import streams
 from episode.errors import EpisodeAnalysisError, EpisodeDataError
+from episode.lang.statement import parse_statement
+from episode.lang.streams import CreateStream
+from episode.queries.streams import create, described
+from episode.store.catalog import Catalog
 
 NOW = dt.datetime(2026, 1, 1, tzinfo=dt.timezone.utc)
 ROW = {"symbol": "A", "ts": NOW, "price": 1.5}
@@ -121,7 +126,7 @@ def test_declarations(catalog: Path, tmp_path: Path) -> None:
     with pytest.raises(EpisodeAnalysisError, match="already"):
         streams.create("StockLive", "t INT", time="t")
     with pytest.raises(EpisodeAnalysisError, match="event time"):
-        streams.create("Other", "t INT")
+        streams.create("Other", "t DOUBLE")
     assert streams.names(catalog=tmp_path / "other") == []
     assert streams.drop("StockLive")
     assert not streams.drop("StockLive", if_exists=True)
@@ -134,3 +139,70 @@ def test_a_batch_is_read_in_order_of_time(tmp_path: Path) -> None:
     streams.append("s", [{"ts": 5, "v": 1}, {"ts": 3, "v": 2}, {"ts": 5, "v": 3}], catalog=tmp_path)
     table, _ = streams.read("s", catalog=tmp_path)
     assert table.to_pylist() == [{"ts": 3, "v": 2}, {"ts": 5, "v": 1}, {"ts": 5, "v": 3}]
+
+
+THESIS = "CREATE STREAM {name}(symbol VARCHAR(8), company CHAR(3), ts TIMESTAMP, price INT(11), volume BIGINT(20));"
+
+
+def declared_by(text: str, catalog: Path) -> streams.Declaration:
+    """What CREATE STREAM declares; no Spark is needed."""
+    found = parse_statement(text).streams
+    assert isinstance(found, CreateStream)
+    return create(Catalog(catalog), found)
+
+
+def test_a_stream_as_the_thesis_prints_it(catalog: Path) -> None:
+    found = declared_by(THESIS.format(name="Ticks"), catalog)
+    same = streams.create("Same", "symbol VARCHAR(8), company CHAR(3), ts TIMESTAMP, price INT(11), volume BIGINT(20)")
+    assert found.time == same.time == "ts"
+    assert found.columns == same.columns
+    assert found.lengths == same.lengths == {"symbol": 8, "company": 3}
+    assert [row[1] for row in described(found)[:5]] == ["varchar(8)", "varchar(3)", "timestamp", "int", "bigint"]
+    rows = pa.table(
+        {"symbol": ["ä" * 8, None], "company": ["AB", ""], "ts": [NOW, NOW], "price": [1, 2], "volume": 2 * [3]}
+    )
+    streams.append("Ticks", rows)
+    assert streams.read("Ticks")[0].column("company").to_pylist() == ["AB", ""]  # not padded
+    assert streams.describe("Ticks") == found
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "type_"), [("symbol", "x" * 9, "VARCHAR(8)"), ("company", "four", "VARCHAR(3)")]
+)
+@pytest.mark.parametrize("kind", ["dictionaries", "table", "json", "csv"])
+def test_values_that_are_longer_than_declared(
+    catalog: Path, tmp_path: Path, column: str, value: str, type_: str, kind: str
+) -> None:
+    declared_by(THESIS.format(name="Ticks"), catalog)
+    row = {"symbol": "A", "company": "B", "ts": NOW, "price": 1, "volume": 2}
+    rows = [row, {**row, column: value}]
+    given: Any = rows if kind == "dictionaries" else pa.Table.from_pylist(rows)
+    if kind in ("json", "csv"):
+        texts = [{**one, "ts": NOW.isoformat()} for one in rows]
+        lines = [json.dumps(text) for text in texts]
+        table = [",".join(texts[0]), *(",".join(map(str, text.values())) for text in texts)]
+        path = tmp_path / f"e.{kind}"
+        path.write_text("\n".join(lines if kind == "json" else table) + "\n")
+        given = next(streams.events_of(str(path), kind, streams.describe("Ticks")))
+    with pytest.raises(EpisodeDataError) as error:
+        streams.append("Ticks", given)
+    assert f"Row 2: {column} = '{value}' does not fit the type {type_} of Ticks" in str(error.value)
+    assert streams.count("Ticks") == 0
+
+
+@pytest.mark.parametrize(
+    ("columns", "says"),
+    [
+        ("a DATE, b TIMESTAMP", "Which column is the event time: a, b?"),
+        ("a INT(11), b BIGINT", "Which column is the event time: a, b?"),
+        ("a VARCHAR(8), b DOUBLE", "No column can be the event time."),
+    ],
+)
+def test_which_column_is_the_time(catalog: Path, columns: str, says: str) -> None:
+    for declared in (
+        lambda: streams.create("Ticks", columns),
+        lambda: declared_by(f"CREATE STREAM Ticks ({columns})", catalog),
+    ):
+        with pytest.raises(EpisodeAnalysisError) as error:
+            declared()
+        assert says in str(error.value)

@@ -18,21 +18,41 @@ SIMPLE = {
 DECIMALS = ("DECIMAL", "DEC", "NUMERIC")
 NESTED = ("ARRAY", "MAP", "STRUCT")
 KNOWN = (
-    "Types: BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE, DECIMAL(p, s), STRING, BINARY, DATE, TIMESTAMP, "
-    "TIMESTAMP_NTZ, ARRAY<…>, MAP<…, …>, STRUCT<…>."
+    "Types: BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE, DECIMAL(p, s), STRING, VARCHAR(n), BINARY, DATE, "
+    "TIMESTAMP, TIMESTAMP_NTZ, ARRAY<…>, MAP<…, …>, STRUCT<…>."
 )
 NOT_KEPT = {
-    "VARCHAR": "Write STRING: lengths are not checked.",
-    "CHAR": "Write STRING: lengths are not checked.",
-    "CHARACTER": "Write STRING: lengths are not checked.",
+    "VARCHAR": "Inside of other types, write STRING: lengths are not checked there.",
+    "CHAR": "Inside of other types, write STRING: lengths are not checked there.",
+    "CHARACTER": "Inside of other types, write STRING: lengths are not checked there.",
     "INTERVAL": "Write BIGINT, and keep the length of time as a number.",
     "TIME": "Write BIGINT, and keep the time of day as a number.",
     "VARIANT": "Write STRING, and keep the value as JSON.",
     "VOID": "Write the type that its values will have.",
 }
-"""Spark's types that columns of a stream cannot have, and what to write."""
+"""Spark's types that columns of a stream cannot have (or values inside of others), and what to write."""
+
+LIMITED = ("VARCHAR", "CHAR", "CHARACTER")
+SHOWN_WIDTH = ("TINYINT", "SMALLINT", "INT", "INTEGER", "BIGINT")
+"""Types whose parameter is the width in which MySQL shows values: it limits nothing, and is not kept."""
 
 WIDEST_DECIMAL = 38
+
+
+def parse_column_type(cursor: Cursor) -> str:
+    """The type of a column: as `parse_type`, or `varchar(n)`, or INT(11) and the like, which is int."""
+    token, opened = cursor.token, cursor.peek().is_symbol("(")
+    if token.kind is not Kind.NAME or token.upper not in (*LIMITED, *SHOWN_WIDTH):
+        return parse_type(cursor)
+    if token.upper in SHOWN_WIDTH and not opened:
+        return parse_type(cursor)
+    word = cursor.advance().upper
+    cursor.expect_symbol("(", f"and a length after {word}", f"Write for example {word}(8), or STRING.")
+    length = _whole(cursor, f"{word}(8)")
+    cursor.expect_symbol(")", f"after the length of {word}")
+    if length == 0:
+        cursor.fail(f"There is no type {word}(0).", token, f"Write for example {word}(8).")
+    return SIMPLE.get(word, f"varchar({length})")
 
 
 def parse_type(cursor: Cursor) -> str:
@@ -73,10 +93,10 @@ def _decimal(cursor: Cursor) -> str:
     return f"decimal({precision},{scale})"
 
 
-def _whole(cursor: Cursor) -> int:
+def _whole(cursor: Cursor, example: str = "DECIMAL(10, 2)") -> int:
     token = cursor.token
     if token.kind is not Kind.NUMBER or not token.text.isdecimal():
-        cursor.fail(f"Expected a number of digits, found {describe(token)}.", None, "Write for example DECIMAL(10, 2).")
+        cursor.fail(f"Expected a number of digits, found {describe(token)}.", None, f"Write for example {example}.")
     return int(cursor.advance().text)
 
 

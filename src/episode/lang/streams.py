@@ -1,6 +1,6 @@
 """Statements of stream stores: CREATE STREAM, DROP STREAM, SHOW STREAMS, DESCRIBE STREAM.
 
-    CREATE STREAM [IF NOT EXISTS] name (column type, …) TIME column [KEY column, …] [DELAY duration]
+    CREATE STREAM [IF NOT EXISTS] name (column type, …) [TIME column] [KEY column, …] [DELAY duration]
         [ARCHIVE AS name] [RETAIN duration] [LOCATION 'directory'] [USING episode | kafka] [OPTIONS (name 'value', …)]
 
 The clauses after the columns may stand in any order, each at most once.
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NoReturn, Union
 
-from episode.lang.column_types import parse_type
+from episode.lang.column_types import parse_column_type
 from episode.lang.cursor import Cursor, closest, describe
 from episode.lang.duration import parse_duration
 from episode.lang.lexer import Kind, Token, tokenize
@@ -35,7 +35,7 @@ class Named:
 
 @dataclass(frozen=True)
 class StreamColumn:
-    """type: Spark's simple name."""
+    """type: Spark's simple name, or `varchar(n)`."""
 
     name: str
     type: str
@@ -44,12 +44,12 @@ class StreamColumn:
 
 @dataclass(frozen=True)
 class CreateStream:
-    """A stream store as it is declared; `plan.streams` checks it."""
+    """A stream store as it is declared; `plan.streams` checks it. time: None if the columns leave no choice."""
 
     source: Source
     name: Named
     columns: tuple[StreamColumn, ...]
-    time: Named
+    time: Named | None = None
     key: tuple[Named, ...] = ()
     delay: Duration | None = None
     archive: Named | None = None
@@ -130,10 +130,6 @@ def _create(cursor: Cursor) -> CreateStream:
     cursor.expect_symbol(")", "after the columns", EXAMPLE)
     clauses = _Clauses(cursor)
     clauses.read()
-    if clauses.time is None:
-        cursor.fail(
-            "A stream needs TIME: which column is the event time?", cursor.token, "Add for example TIME ts after ')'."
-        )
     return CreateStream(
         _source(cursor),
         name,
@@ -206,7 +202,7 @@ class _Clauses:
 
 def _column(cursor: Cursor) -> StreamColumn:
     name = cursor.expect_identifier("the name of a column", EXAMPLE)
-    type_ = parse_type(cursor)
+    type_ = parse_column_type(cursor)
     if cursor.at_words("NOT", "NULL"):
         hint = "Leave it out: the event time is never null, and other columns may be."
         cursor.fail("NOT NULL is not checked for the columns of a stream.", None, hint)

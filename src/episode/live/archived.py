@@ -67,8 +67,7 @@ def read_page(
         if manifest.archived_to <= after:  # those before the log have expired
             nothing = store.selected(columns).empty_table()
             return Page(min(until, store.first_after(after) - 1), greatest, nothing, np.empty(0, np.int64))
-        end = min(until, manifest.archived_to, (store.log.oldest() or until + 1) - 1)
-        end = _end(manifest, after, end)
+        end = _end(manifest, after, store.before_log(manifest, after, until))
         try:
             return _page(store, manifest, after, end, greatest, lanes, columns)
         except MissingFile:  # replaced between two looks, by a store that keeps nothing for readers

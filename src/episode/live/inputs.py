@@ -196,17 +196,16 @@ class _Cursor:
                 break
             path = self.log.path(self.position + 1)
             try:
-                footer = segment.read_footer(path)
+                footer = self.log.footer(self.position + 1)
                 blocks = [block for block in footer.blocks if block.lane in self.lanes]
                 count = sum(block.rows for block in blocks)
                 if batches and taken + count > rows:
                     break
                 if count:
-                    batches += segment.read_blocks(path, footer, None, self.columns, blocks)
+                    declared = self.stream.declaration.schema
+                    batches += segment.read_blocks(path, footer, declared, None, self.columns, blocks)
             except FileNotFoundError:
                 break
-            if footer.commit != self.position + 1:
-                raise segment.corrupt(path, f"it is that of commit {footer.commit}")
             if count:
                 reached.append(self.watermark)
                 lengths.append(count)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from episode.errors import EpisodeAnalysisError
 from episode.lang.cursor import closest
@@ -10,9 +11,10 @@ from episode.lang.streams import CreateStream, Named, StreamColumn
 from episode.lang.syntax import Duration
 from episode.plan.event_time import in_units_of_time
 from episode.plan.schema import OWN
-from episode.plan.types import is_event_time, lane_of
+from episode.plan.types import is_event_time, is_integer, lane_of
 
 SERVERS, TOPIC = "kafka.bootstrap.servers", "topic"
+KAFKA_NEEDS = (SERVERS, TOPIC)
 KAFKA_OPTIONS = (
     TOPIC, "startingOffsets", "startingTimestamp", "startingOffsetsByTimestamp",
     "startingOffsetsByTimestampStrategy", "maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay",
@@ -22,12 +24,31 @@ KAFKA_OPTIONS = (
 """Options of Spark's Kafka connector that a declaration may have, beside those that begin with `kafka.`."""
 
 
-def check_stream_store(created: CreateStream, store_options: Iterable[str]) -> None:
+def implied_time(columns: Sequence[tuple[str, str]]) -> str:
+    """The event time of a stream that does not name it: the only TIMESTAMP, TIMESTAMP_NTZ or DATE; if there is none of
+    these, the only column of integers."""
+    times = [name for name, type_ in columns if is_event_time(type_)]
+    clocks = [name for name, type_ in columns if is_event_time(type_) and not is_integer(type_)]
+    found = clocks or times
+    if len(found) == 1:
+        return found[0]
+    raise EpisodeAnalysisError(
+        f"Which column is the event time: {', '.join(found)}?" if found else "No column can be the event time.",
+        hint=f"Add for example TIME {found[0]}."
+        if found
+        else "Event time is a TIMESTAMP, a TIMESTAMP_NTZ, a DATE or an integer: add such a column.",
+    )
+
+
+def check_stream_store(created: CreateStream, store_options: Iterable[str]) -> CreateStream:
     """Check a declaration by itself, and show where it is wrong; whether its names are free, the catalog knows.
 
-    store_options: the names of the embedded store's options.
+    store_options: the names of the embedded store's options. Gives it back with its event time.
     """
     _check_columns(created)
+    if created.time is None:
+        created = replace(created, time=_implied_time(created))
+    assert created.time is not None
     time = _column(created, created.time, "the event time")
     if not is_event_time(time.type):
         raise created.source.error(
@@ -41,6 +62,14 @@ def check_stream_store(created: CreateStream, store_options: Iterable[str]) -> N
     _check_length(created, created.delay, time, "DELAY", 10)
     _check_length(created, created.retain, time, "RETAIN", 30)
     _check_options(created, tuple(store_options))
+    return created
+
+
+def _implied_time(created: CreateStream) -> Named:
+    try:
+        return Named(implied_time([(column.name, column.type) for column in created.columns]), created.name.span)
+    except EpisodeAnalysisError as error:
+        raise created.source.error(EpisodeAnalysisError, error.message, created.name.span, error.hint) from None
 
 
 def _check_columns(created: CreateStream) -> None:
@@ -156,7 +185,7 @@ def _check_options(created: CreateStream, store_options: tuple[str, ...]) -> Non
     if not kafka:
         return
     given = {name.text for name, _ in created.options}
-    missing = next((name for name in (SERVERS, TOPIC) if name not in given), None)
+    missing = next((name for name in KAFKA_NEEDS if name not in given), None)
     if missing is not None:
         raise created.source.error(
             EpisodeAnalysisError,

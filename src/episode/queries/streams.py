@@ -84,7 +84,9 @@ def run_stream_statement(spark: SparkSession, statement: StreamStatement) -> Dat
 
 def create(catalog: Catalog, created: CreateStream, spark: SparkSession | None = None) -> Declaration:
     """Declare a stream. spark: the session whose tables may not have its names."""
-    check_stream_store(created, OPTIONS)
+    created = check_stream_store(created, OPTIONS)
+    assert created.time is not None
+    time = created.time.text
     exists = created.if_not_exists and catalog.lookup(created.name.text) is not None
     for named in (created.name, created.archive):
         if spark is not None and named is not None and not exists and spark.catalog.tableExists(named.text):
@@ -102,7 +104,7 @@ def create(catalog: Catalog, created: CreateStream, spark: SparkSession | None =
         declaration = declare(
             created.name.text,
             [(column.name, column.type) for column in created.columns],
-            time=created.time.text,
+            time=time,
             key=[name.text for name in created.key],
             delay=delay,
             retain=retain,
@@ -132,10 +134,10 @@ def shown(declaration: Declaration) -> tuple[str | None, ...]:
 def described(declaration: Declaration) -> list[tuple[str, str, str]]:
     """The rows of DESCRIBE STREAM: the columns, then what else is declared."""
     rows = []
-    for name, type_ in declaration.columns:
+    for name, _ in declaration.columns:
         roles = ["event time"] if name == declaration.time else []
         roles += ["key"] if name in declaration.key else []
-        rows.append((name, type_, ", ".join(roles)))
+        rows.append((name, declaration.written_type(name), ", ".join(roles)))
     unit = "" if declaration.event_time.units_per_millisecond == 1 else " microseconds"
     details = {
         "Name": declaration.name,

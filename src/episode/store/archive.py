@@ -19,7 +19,7 @@ from typing import Any, TypeVar, Union
 
 import pyarrow as pa
 
-from episode.errors import EpisodeDataError
+from episode.errors import EpisodeDataError, EpisodeError
 from episode.plan.event_time import EventTime, duration_in_units
 from episode.plan.types import is_integer
 from episode.store import parquet
@@ -34,6 +34,8 @@ CHUNK_BYTES = 1 << 29
 """Events that are sorted and written at once, and their bytes."""
 LOG_RETAIN = 3_600.0
 """Seconds that archived segments, and files that were replaced, stay for readers that have planned to read them."""
+
+STAGED, GONE = ".staged", ".gone"
 
 Origin = Union[Mapping[str, Any], None]
 Opened = TypeVar("Opened")
@@ -96,10 +98,13 @@ class Archive:
         there to the trash."""
         for place in (self._staged(file.name), self.directory / file.path, self._thrown(file.name)):
             try:
+                parquet.check_footer(place, file.footer)
                 return open_(place)
             except FileNotFoundError:
                 continue
-            except (pa.ArrowInvalid, OSError) as error:
+            except EpisodeError:
+                raise
+            except parquet.UNREADABLE as error:
                 if getattr(error, "errno", None) is not None:  # the system's, and not of what is in the file
                     raise
                 raise EpisodeDataError(
@@ -119,7 +124,7 @@ class Archive:
         with locked(self.directory / "_lock"):
             manifest = self.manifest()
             self._put_in_place(manifest)
-            for path in self.staging.iterdir():  # those of the manifest are in their places now
+            for path in _files(self.staging, STAGED):  # those of the manifest are in their places now
                 path.unlink()
             yield manifest
 
@@ -204,7 +209,7 @@ class Archive:
     def tidy(self) -> None:
         """Remove replaced files that no reader can still want."""
         with suppress(FileNotFoundError):
-            for path in self.trash.iterdir():
+            for path in _files(self.trash, GONE):
                 with suppress(FileNotFoundError):
                     if path.stat().st_mtime <= time.time() - self.grace:
                         path.unlink()
@@ -245,9 +250,9 @@ class Archive:
             with suppress(FileNotFoundError):
                 path.unlink()
             raise
-        return ArchivedFile(
-            f"{directory}/{name}", table.num_rows, size, int(times.min()), int(times.max()), first, last
-        )
+        least, greatest = int(times.min()), int(times.max())
+        footer = parquet.footer_checksum(path)
+        return ArchivedFile(f"{directory}/{name}", table.num_rows, size, least, greatest, first, last, footer)
 
     def _publish(self, manifest: Manifest) -> Manifest:
         sync_directory(self.staging)
@@ -260,7 +265,7 @@ class Archive:
         """Move files as a manifest says: what it replaces goes first, so that nobody sees an event twice."""
         for gone in manifest.removed:
             self._throw_away(self.directory / gone)
-        staged = {path.name for path in self.staging.iterdir()}
+        staged = {path.name for path in _files(self.staging, STAGED)}
         for file in manifest.files if staged else ():
             path = self._staged(file.name)
             if path.name in staged:
@@ -279,7 +284,12 @@ class Archive:
 
     def _staged(self, name: str) -> Path:
         """Other suffixes than those of data, for tools that read all Parquet files below a directory."""
-        return self.staging / f"{name}.staged"
+        return self.staging / f"{name}{STAGED}"
 
     def _thrown(self, name: str) -> Path:
-        return self.trash / f"{name}.gone"
+        return self.trash / f"{name}{GONE}"
+
+
+def _files(directory: Path, suffix: str) -> list[Path]:
+    """The files of ours in a directory, which others may put theirs into."""
+    return [path for path in directory.iterdir() if path.name.endswith(f".parquet{suffix}") and path.is_file()]

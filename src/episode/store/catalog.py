@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
+import uuid
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from episode.errors import EpisodeAnalysisError, EpisodeDataError
+from episode.errors import EpisodeAnalysisError
+from episode.store.boundary import in_words
 from episode.store.declaration import Declaration, declare, is_name
-from episode.store.files import locked, publish_new
+from episode.store.files import locked, publish_new, sealed, unseal
+from episode.store.stored import check_stored
 
 __all__ = ["Catalog", "Declaration", "catalog_directory", "declare"]
 
@@ -25,6 +27,7 @@ def catalog_directory(setting: str | None = None, warehouse: str | None = None) 
     return Path(place.removeprefix("file://").removeprefix("file:")).expanduser().absolute()
 
 
+@in_words
 class Catalog:
     """The declared streams of a directory. Names are found in large and small letters alike."""
 
@@ -51,8 +54,8 @@ class Catalog:
             if not declaration.location:
                 place = self.directory / declaration.name.lower()
                 declaration = replace(declaration, location=str(place), managed=True)
-            text = json.dumps(declaration.as_json(), indent=2, ensure_ascii=False)
-            if not publish_new(self._path(declaration.name), text.encode()):
+            check_stored(declaration)
+            if not publish_new(self._path(declaration.name), sealed(declaration.as_json())):
                 raise EpisodeAnalysisError(f"There is a stream called {declaration.name} already.")
         return declaration
 
@@ -61,9 +64,12 @@ class Catalog:
         with suppress(FileNotFoundError), locked(self.directory / ".lock"):
             found = self._read(name)
             if found is not None:
-                self._path(found.name).unlink()
+                dropped = self.directory / f".dropped-{uuid.uuid4().hex}"
                 if found.managed and found.location:
-                    shutil.rmtree(found.location, ignore_errors=True)
+                    with suppress(FileNotFoundError):  # nothing was appended
+                        os.rename(found.location, dropped)  # at once, so that nothing of it is found again
+                self._path(found.name).unlink()
+                shutil.rmtree(dropped, ignore_errors=True)
                 return True
         if not if_exists:
             raise self._missing(name)
@@ -103,13 +109,9 @@ class Catalog:
             return None
         path = self._path(name)
         try:
-            text = path.read_text(encoding="utf-8")
+            return unseal(path, "The declaration", lambda found: Declaration.of_json(found, str(path)))
         except (FileNotFoundError, NotADirectoryError):
             return None
-        try:
-            return Declaration.of_json(json.loads(text), str(path))
-        except (ValueError, KeyError, TypeError) as error:
-            raise EpisodeDataError(f"{path} is not a declaration of a stream: {error}.") from None
 
     def _path(self, name: str) -> Path:
         return self.directory / f"{name.lower()}.json"

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Union
@@ -14,8 +15,10 @@ import pyarrow as pa
 from episode.errors import EpisodeAnalysisError, EpisodeError
 from episode.plan.event_time import EventTime, duration_in_units
 from episode.plan.schema import OWN
+from episode.plan.streams import KAFKA_NEEDS, implied_time
 from episode.plan.types import is_event_time, lane_of
-from episode.store.types import Columns, arrow_type, columns_of
+from episode.store.boundary import guarded
+from episode.store.types import Columns, arrow_type, columns_of, without_lengths
 
 FORMAT = 1
 LANES = 8
@@ -39,6 +42,7 @@ class Declaration:
     """A declared stream.
 
     columns: names with simple Spark types. time: the column of event time. key: columns whose equal values are one key.
+    lengths: of columns that are VARCHAR, by name.
     delay, retain: in units of event time (microseconds, or the time's own where it is an integer).
     archive: the name of the archive, None: events stay in the log. location: the directory of log and archive.
     managed: the location is the catalog's own, and goes with the stream.
@@ -56,11 +60,16 @@ class Declaration:
     options: Mapping[str, str] = field(default_factory=dict)
     lanes: int = LANES
     managed: bool = True
+    lengths: Mapping[str, int] = field(default_factory=dict)
 
     @cached_property
     def schema(self) -> pa.Schema:
         """The columns as Arrow holds them."""
         return pa.schema([(name, arrow_type(type_)) for name, type_ in self.columns])
+
+    def written_type(self, column: str) -> str:
+        """The type of a column as it was declared: with the length of a VARCHAR."""
+        return f"varchar({self.lengths[column]})" if column in self.lengths else dict(self.columns)[column]
 
     @property
     def time_type(self) -> str:
@@ -73,7 +82,7 @@ class Declaration:
 
     def as_json(self) -> dict[str, Any]:
         """What the catalog keeps."""
-        return {"format": FORMAT, **asdict(self), "options": dict(self.options)}
+        return {"format": FORMAT, **asdict(self), "options": dict(self.options), "lengths": dict(self.lengths)}
 
     @staticmethod
     def of_json(found: Mapping[str, Any], file: str) -> Declaration:
@@ -85,9 +94,35 @@ class Declaration:
         values = {name: found[name] for name in Declaration.__dataclass_fields__ if name in found}
         values["columns"] = tuple((name, type_) for name, type_ in values["columns"])
         values["key"] = tuple(values["key"])
-        return Declaration(**values)
+        declaration = Declaration(**values)
+        _check_values(declaration)
+        return declaration
 
 
+def _check_values(found: Declaration) -> None:
+    """ValueError if a declaration that was read is not one that `declare` gives: its file may have been damaged."""
+    columns = [(name, found.written_type(name)) for name, _ in found.columns]
+    try:
+        declared = declare(
+            found.name,
+            columns,
+            time=found.time,
+            key=found.key,
+            archive=found.archive,
+            using=found.using,
+            options=found.options,
+            lanes=found.lanes,
+        )
+    except EpisodeError as error:
+        raise ValueError(error.message) from None
+    kept = {name: getattr(found, name) for name in ("delay", "retain", "location", "managed")}
+    if replace(declared, **kept) != found or not isinstance(found.location, str):
+        raise ValueError("it is not one that CREATE STREAM writes")
+    if not all(isinstance(length, int) for length in (found.delay or 0, found.retain or 0)):
+        raise ValueError("delay and retain are numbers")
+
+
+@guarded
 def declare(
     name: str,
     columns: Columns,
@@ -108,9 +143,9 @@ def declare(
         check_name(archive, "an archive")
         if archive.lower() == name.lower():
             raise EpisodeAnalysisError(f"The archive of {name} needs a name of its own.")
-    found = columns_of(columns)
+    found, lengths = without_lengths(columns_of(columns))
     _check_columns(name, found)
-    when = _time_of(name, found, time)
+    when = _time_of(found, time)
     keys = tuple(_key_of(found, part) for part in ([key] if isinstance(key, str) else key))
     _check_repeated([*keys], "the key")
     given = {option: str(value) for option, value in (options or {}).items()}
@@ -123,7 +158,9 @@ def declare(
         raise EpisodeAnalysisError(f"There is no store {using}.", hint=f"USING {' or USING '.join(STORES)}.")
     if using.lower() == "episode":
         _check_options(given, when)
-    return Declaration(
+    else:
+        check_kafka(given)
+    declaration = Declaration(
         name=name,
         columns=found,
         time=when.column,
@@ -136,7 +173,11 @@ def declare(
         options=given,
         lanes=lanes if keys else 1,
         managed=location is None,
+        lengths=lengths,
     )
+    os.fsencode(declaration.location)  # a text that is no name of a directory, or of a column, is refused here
+    assert declaration.schema
+    return declaration
 
 
 def is_name(name: object) -> bool:
@@ -183,14 +224,10 @@ def find_column(columns: Sequence[tuple[str, str]], name: str) -> tuple[str, str
     return next(iter(exact + [column for column in columns if column[0].lower() == name.lower()]), None)
 
 
-def _time_of(name: str, columns: Sequence[tuple[str, str]], time: str | None) -> EventTime:
-    names = ", ".join(column for column, _ in columns)
-    if time is None:
-        raise EpisodeAnalysisError(
-            f"Which column is the event time of {name}?", hint=f"Add TIME and one of its columns: {names}."
-        )
-    column = find_column(columns, time)
+def _time_of(columns: Sequence[tuple[str, str]], time: str | None) -> EventTime:
+    column = find_column(columns, implied_time(columns) if time is None else time)
     if column is None:
+        names = ", ".join(column for column, _ in columns)
         raise EpisodeAnalysisError(f"There is no column {time} for the event time.", hint=f"Columns: {names}.")
     if not is_event_time(column[1]):
         raise EpisodeAnalysisError(
@@ -225,6 +262,16 @@ def _check_options(options: Mapping[str, str], time: EventTime) -> None:
             duration_in_units(value, EventTime("", "timestamp"), "log_retain")
         if option == "partition":
             _check_partition(value, time)
+
+
+def check_kafka(options: Mapping[str, str]) -> None:
+    """A stream in Kafka names its servers and its topic."""
+    missing = next((name for name in KAFKA_NEEDS if name not in options), None)
+    if missing is not None:
+        raise EpisodeAnalysisError(
+            f"A stream USING kafka needs the option {missing}.",
+            hint="Write OPTIONS (kafka.bootstrap.servers 'host:9092', topic 'ticks').",
+        )
 
 
 def _check_partition(value: str, time: EventTime) -> None:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import os
-import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from episode.store.files import aside, locked, sync_directory
+from episode.store.files import aside, locked, sealed, sync_directory, unseal
 from episode.store.log import Log
 from episode.store.segment import CorruptSegment
 
@@ -24,7 +22,7 @@ class Expired:
 def read_expired(log: Log) -> Expired:
     """What the note says."""
     try:
-        return Expired(**json.loads(_note(log).read_text()))
+        return unseal(_note(log), "The note of what has expired,", lambda found: Expired(**found))
     except FileNotFoundError:
         return Expired()
 
@@ -44,7 +42,7 @@ def expire_log(log: Log, before: int) -> int:
             expired = Expired(number, footer.tally.rows)
         if expired.to > found.to:
             _write(log, expired)
-        log.remove_to(expired.to, time.time() + 1)
+        log.remove_to(expired.to)
         return expired.rows - found.rows
 
 
@@ -55,8 +53,8 @@ def _note(log: Log) -> Path:
 def _write(log: Log, expired: Expired) -> None:
     """The note comes first: a killed process leaves segments that are noted, and the next one removes them."""
     temporary = aside(log.temporary, ".json")
-    with open(temporary, "w", encoding="utf-8") as file:
-        json.dump(asdict(expired), file)
+    with open(temporary, "xb") as file:
+        file.write(sealed(asdict(expired)))
         file.flush()
         os.fsync(file.fileno())
     os.rename(temporary, _note(log))

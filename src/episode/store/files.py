@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import json
 import os
 import uuid
-from collections.abc import Iterator, Sequence
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
 
 from episode.errors import EpisodeDataError
 
+CHECKSUM = "checksum"
+Made = TypeVar("Made")
 _NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
@@ -56,6 +61,58 @@ def publish_new(path: Path, data: bytes) -> bool:
             temporary.unlink()
     sync_directory(path.parent)
     return True
+
+
+def sealed(found: Mapping[str, Any]) -> bytes:
+    """A JSON object with a checksum of itself."""
+    checksum = zlib.crc32(json.dumps(found).encode())
+    return json.dumps({**found, CHECKSUM: checksum}, indent=2, ensure_ascii=False).encode("utf-8", "surrogatepass")
+
+
+def unseal(path: Path, what: str, make: Callable[[dict[str, Any]], Made]) -> Made:
+    """What a function makes of a sealed object; an error that names the file if it is not as it was written.
+
+    Files of earlier versions have no checksum. FileNotFoundError if there is no file.
+    """
+    data = path.read_bytes()
+    try:
+        found = json.loads(data)
+        checksum = found.pop(CHECKSUM, None)
+        if checksum is not None and checksum != zlib.crc32(json.dumps(found).encode()):
+            raise ValueError("its checksum is wrong")
+        return make(found)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        hint = "Restore the file. If you have changed it yourself, remove the line of its checksum."
+        raise EpisodeDataError(f"{what} {path} is corrupt: {error}.", hint=hint) from None
+
+
+class Mark(NamedTuple):
+    """Numbers that were given under a lock: the last one, and the last one whose name is on the disk."""
+
+    last: int = 0
+    durable: int = 0
+
+
+def read_mark(path: Path) -> Mark:
+    """The mark in a file; 0 if it has none, or if it is being written."""
+    try:
+        last, durable, checksum = path.read_bytes().split()
+        found = Mark(int(last), int(durable))
+        return found if int(checksum) == zlib.crc32(repr(found).encode()) else Mark()
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return Mark()
+
+
+def write_mark(path: Path, mark: Mark) -> None:
+    """Leave a mark in a file. If it cannot be written (there is no space), numbers are looked up as if there was none;
+    what it is about is done, and must not fail."""
+    with suppress(OSError):
+        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        text = f"{mark.last:020d} {mark.durable:020d} {zlib.crc32(repr(mark).encode()):010d}"
+        try:
+            os.pwrite(handle, text.encode(), 0)
+        finally:
+            os.close(handle)
 
 
 @contextmanager

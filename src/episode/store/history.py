@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 from episode.errors import EpisodeDataError
 from episode.store import segment
 from episode.store.archive import Archive, MissingFile
+from episode.store.boundary import in_words
 from episode.store.declaration import Declaration
 from episode.store.expiry import read_expired
 from episode.store.files import data_files
@@ -42,6 +43,7 @@ class Scanned:
     rows: int = 0
 
 
+@in_words
 @dataclass(frozen=True)
 class StoreHistory:
     """The past of a declared stream: its archive, and what is not archived yet.
@@ -126,7 +128,8 @@ class StoreHistory:
             self.scanned.groups += len(blocks)
             if blocks:
                 names = chooser.names(schema)
-                for batch in segment.read_blocks(self.log.path(footer.commit), footer, columns=names, blocks=blocks):
+                path, declared = self.log.path(footer.commit), self.declaration.schema
+                for batch in segment.read_blocks(path, footer, declared, columns=names, blocks=blocks):
                     yield chooser.of_rows(pa.Table.from_batches([batch]), schema)
 
     def _footers(self, after: int) -> list[Footer]:

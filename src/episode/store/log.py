@@ -2,32 +2,38 @@
 
 The numbers are the positions of readers. A batch is written aside, in `tmp`, and becomes visible by one rename under a
 lock: a killed producer leaves nothing that a reader could see. Segments are removed from the oldest on, and never the
-last, so that a number that is missing between two others has not been removed but lost.
+last, so that a number that is missing between two others has not been removed but lost. The lock file says which number
+was given last, so that a lost one is not given again.
 """
 
 from __future__ import annotations
 
+import math
 import os
+import re
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
 
-from episode.errors import EpisodeDataError
+from episode.errors import EpisodeAnalysisError, EpisodeDataError
 from episode.store import segment
 from episode.store.declaration import Declaration
-from episode.store.files import aside, locked, space_needed, sync_directory
-from episode.store.segment import Block, CorruptSegment, Footer, Head, LastBatch, Tally
+from episode.store.files import Mark, aside, locked, read_mark, space_needed, sync_directory, write_mark
+from episode.store.producers import Producers
+from episode.store.segment import Block, CorruptSegment, Footer, Head, LastBatch, Layout, Tally
 
 SUFFIX = ".seg"
+_SEGMENT = re.compile(r"(\d{20})\.seg")
+_ASIDE = re.compile(r"\d+-[0-9a-f]{32}\.\w+")
 BLOCK_ROWS = 1 << 20
 BLOCK_BYTES = 1 << 28
 """The rows of a block, over all lanes, and their bytes."""
 REMEMBERED = 256
-"""Producers whose last batch is remembered; and as many again of those that note something with it."""
+"""Producers whose last batch the footer of a segment names; those of others are in files of `producers`."""
 LARGE = 1 << 22
 """Bytes from which on a batch is brought to the disk before its commit."""
 ABANDONED = 86_400.0
@@ -45,6 +51,13 @@ class Origin:
     batch: int
     note: str = ""
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.producer, str) or isinstance(self.batch, bool) or not isinstance(self.batch, int):
+            raise EpisodeAnalysisError(
+                f"Origin({self.producer!r}, {self.batch!r}) is not a name and a whole number.",
+                hint="Write for example Origin('feed-1', 17).",
+            )
+
 
 @dataclass(frozen=True)
 class Staged:
@@ -60,18 +73,24 @@ class Staged:
 
 
 class Log:
-    """The segments of a stream, in the directory `log` of its location."""
+    """The segments of a stream, in the directory `log` of its location.
 
-    def __init__(self, declaration: Declaration) -> None:
+    archived_to: the last commit that is in the archive, whose number was given therefore.
+    """
+
+    def __init__(self, declaration: Declaration, archived_to: Callable[[], int] = int) -> None:
         root = Path(declaration.location)
-        self.declaration = declaration
+        self.declaration, self._archived_to = declaration, archived_to
         self.directory, self.temporary, self.lock = root / "log", root / "tmp", root / "lock"
         self.sync = declaration.options.get("sync", "true").lower() == "true"
         self.sync_names = self.sync
         """Does a commit wait until its name is on the disk, too? Otherwise `sync_all` brings the names there."""
+        self.layout = Layout(declaration.time, declaration.key, declaration.lanes)
+        self.producers = Producers(root / "producers", self.temporary, self.sync)
         self._made = False
         self._head = 0
-        self._last: Footer | None = None
+        self._last: tuple[Footer, tuple[int, ...]] | None = None
+        """The footer that was read or written last, and the file that it is of."""
 
     # ---- reading ----------------------------------------------------------------------------------
 
@@ -80,36 +99,43 @@ class Log:
         return self.directory / f"{number:020d}{SUFFIX}"
 
     def numbers(self) -> list[int]:
-        """The commits that are in the log, in order."""
+        """The commits that are in the log, in order; files of other names are not ours."""
         try:
             with os.scandir(self.directory) as entries:
-                names = [entry.name for entry in entries if entry.name.endswith(SUFFIX)]
+                found = [_SEGMENT.fullmatch(entry.name) for entry in entries]
         except FileNotFoundError:
             return []
-        return sorted(int(name.removesuffix(SUFFIX)) for name in names)
+        return sorted(int(match.group(1)) for match in found if match is not None)
 
     def head(self) -> int:
-        """The number of the last commit; 0 where there is none."""
-        number = self._head
+        """The number of the last commit; 0 if there is none."""
+        mark = read_mark(self.lock)
+        number = max(self._head, mark.last)
         while number and self.path(number + 1).exists():
             number += 1
-        # Where `number` is still there, no later one has been removed: there was none when we looked.
+        # If `number` is still there, no later one has been removed: there was none when we looked.
         if not number or not self.path(number).exists():
-            number = max(self.numbers(), default=0)
+            number = max([*self.numbers(), mark.durable, self._archived_to()])
         self._head = number
         return number
 
-    def oldest(self) -> int | None:
-        """The number of the first commit that is in the log; None where the log is empty."""
-        return min(self.numbers(), default=None)
+    def next_after(self, position: int) -> int | None:
+        """The number of the first commit after a position that is in the log; None if there is none."""
+        return next((number for number in self.numbers() if number > position), None)
 
     def footer(self, number: int) -> Footer:
         """What a segment says of itself; FileNotFoundError where it has been removed."""
-        if self._last is not None and self._last.commit == number:
-            return self._last
+        if self._last is not None and self._last[0].commit == number and self._last[1] == _stamp(self.path(number)):
+            return self._last[0]
         found = segment.read_footer(self.path(number))
         if found.commit != number:
             raise segment.corrupt(self.path(number), f"it is that of commit {found.commit}")
+        if found.layout is not None and found.layout != self.layout:
+            raise EpisodeDataError(
+                f"The segment {self.path(number)} is of another stream than {self.declaration.name}: "
+                f"{layout_difference(found.layout, self.layout)}.",
+                hint="Was the stream created again meanwhile? Then open it again.",
+            )
         return found
 
     def tally(self) -> Tally:
@@ -117,29 +143,41 @@ class Log:
         return self._tally(self.head())
 
     def _tally(self, head: int) -> Tally:
-        """Where the last segment is corrupt, it counts as lost: what a producer repeats of it is stored again."""
+        """If the last segment is corrupt, it counts as lost: what a producer repeats of it is stored again."""
         if head == 0:
             return Tally()
-        first: CorruptSegment | None = None
-        for number in range(head, 0, -1):
+        first: EpisodeDataError | None = None
+        for number in (head, *(number for number in reversed(self.numbers()) if number < head)):
             try:
                 found = self.footer(number)
             except CorruptSegment as error:
                 first = first or error
             except FileNotFoundError:
-                break
+                first = first or self.lost(number)
             else:
-                self._last = found if number == head else self._last
+                if number == head:
+                    self._last = found, _stamp(self.path(number))
                 return found.tally
         assert first is not None
         raise first
 
+    def last_batch(self, producer: str) -> LastBatch | None:
+        """The last batch that a producer has stored; None if it has stored none."""
+        return self._last_batch(producer, self.tally())
+
+    def _last_batch(self, producer: str, tally: Tally) -> LastBatch | None:
+        return tally.origins.get(producer) or self.producers.find(producer)
+
     def batches(
-        self, number: int, lanes: Collection[int] | None = None, columns: Sequence[str] | None = None
+        self,
+        number: int,
+        lanes: Collection[int] | None = None,
+        columns: Sequence[str] | None = None,
+        skip: Callable[[CorruptSegment], None] | None = None,
     ) -> Iterator[pa.RecordBatch]:
-        """The rows of a commit; FileNotFoundError where its segment has been removed."""
+        """The rows of a commit; FileNotFoundError if its segment has been removed. skip: see `read_blocks`."""
         footer = self.footer(number)
-        yield from segment.read_blocks(self.path(number), footer, lanes, columns)
+        yield from segment.read_blocks(self.path(number), footer, self.declaration.schema, lanes, columns, skip=skip)
 
     # ---- appending --------------------------------------------------------------------------------
 
@@ -179,14 +217,17 @@ class Log:
             if whole is None:
                 return head
             tally = self._tally(head)
-            last = None if origin is None else tally.origins.get(origin.producer)
+            last = None if origin is None else self._last_batch(origin.producer, tally)
             if origin is not None and last is not None and origin.batch <= last.batch:
                 _remove(Path(whole.path))
                 return last.commit
+            self._check_columns(head, whole.head)
             number = head + 1
-            footer = Footer(number, whole.blocks, _added(tally, whole, origin, number), whole.head)
+            tally, dropped = _added(tally, whole, origin, number)
+            footer = Footer(number, whole.blocks, tally, whole.head, self.layout)
             try:
                 with self._writing():
+                    self.producers.keep(dropped)
                     with open(whole.path, "r+b") as file:
                         file.seek(0, os.SEEK_END)
                         segment.write_footer(file, footer)
@@ -197,8 +238,22 @@ class Log:
                 raise
             if self.sync_names:
                 sync_directory(self.directory)
-            self._head, self._last = number, footer
+            write_mark(self.lock, Mark(number, number if self.sync_names else read_mark(self.lock).durable))
+            self._head, self._last = number, (footer, _stamp(self.path(number)))
             return number
+
+    def _check_columns(self, head: int, staged: Head) -> None:
+        """What is committed has the columns of the commit before: the stream may have been created again meanwhile."""
+        with suppress(CorruptSegment, FileNotFoundError):
+            before = self.footer(head).head
+            stored = None if before == staged else segment.read_schema(self.path(head), before)
+            wrong = None if stored is None else segment.difference(stored, self.declaration.schema)
+            if wrong is not None:
+                raise EpisodeDataError(
+                    f"Nothing was appended to {self.declaration.name}: it was created again with other columns. "
+                    f"Of these, {wrong}.",
+                    hint="Open the stream again.",
+                )
 
     def sync_all(self) -> None:
         """All commits are on the disk after this, with their names."""
@@ -257,7 +312,7 @@ class Log:
 
     # ---- removing ---------------------------------------------------------------------------------
 
-    def remove_to(self, number: int, older_than: float) -> int:
+    def remove_to(self, number: int, older_than: float = math.inf) -> int:
         """Remove segments from the oldest on up to a number, as far as they were committed before a moment (seconds of
         the clock), but never the last one. Gives back how many."""
         removed = 0
@@ -277,14 +332,18 @@ class Log:
         with suppress(FileNotFoundError):
             for path in self.temporary.iterdir():
                 with suppress(FileNotFoundError):
-                    if path.stat().st_mtime < time.time() - ABANDONED:
+                    if (
+                        _ASIDE.fullmatch(path.name)
+                        and path.is_file()
+                        and path.stat().st_mtime < time.time() - ABANDONED
+                    ):
                         path.unlink()
 
     def lost(self, number: int) -> EpisodeDataError:
         """The error of a segment that should be there."""
         return EpisodeDataError(
             f"The segment {self.path(number)} is missing: it was neither archived nor expired.",
-            hint="Restore the file, or read on after it.",
+            hint=f"Restore the file, or continue after it: read(…, after={number}).",
         )
 
 
@@ -301,16 +360,31 @@ def _parts(table: pa.Table) -> Iterator[pa.Table]:
         yield table
 
 
-def _added(tally: Tally, staged: Staged, origin: Origin | None, number: int) -> Tally:
+def layout_difference(stored: Layout, declared: Layout) -> str | None:
+    """How the layout of a segment differs from that of a stream, in words; None if it does not."""
+    for what, one, other in zip(("TIME", "KEY", "lanes"), stored, declared, strict=True):
+        if one != other:
+            texts = (", ".join(value) or "none" if isinstance(value, tuple) else value for value in (one, other))
+            return "{} is stored as {} and declared as {}".format(what, *texts)
+    return None
+
+
+def _added(tally: Tally, staged: Staged, origin: Origin | None, number: int) -> tuple[Tally, dict[str, LastBatch]]:
+    """The tally after a batch, and the producers that it no longer names."""
     greatest = max([block.greatest for block in staged.blocks] + ([] if tally.greatest is None else [tally.greatest]))
     origins = dict(tally.origins)
     if origin is not None:
         origins.pop(origin.producer, None)
         origins[origin.producer] = LastBatch(origin.batch, number, origin.note)
-        alike = [name for name, last in origins.items() if bool(last.note) == bool(origin.note)]
-        for oldest in alike[: max(0, len(alike) - REMEMBERED)]:
-            del origins[oldest]
-    return Tally(tally.rows + staged.rows, greatest, origins)
+    oldest = list(origins)[: max(0, len(origins) - REMEMBERED)]
+    dropped = {name: origins.pop(name) for name in oldest}
+    return Tally(tally.rows + staged.rows, greatest, origins), dropped
+
+
+def _stamp(path: Path) -> tuple[int, ...]:
+    """What tells a file from another one of the same name."""
+    found = path.stat()
+    return found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def _copy(path: str, start: int, file) -> None:  # type: ignore[no-untyped-def]

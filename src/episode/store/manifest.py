@@ -5,7 +5,7 @@ Every change is a new version, a JSON file of its own, that appears whole or not
 
 from __future__ import annotations
 
-import json
+import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
@@ -13,17 +13,22 @@ from pathlib import Path
 from typing import Any
 
 from episode.errors import EpisodeDataError, EpisodeError
-from episode.store.files import publish_new, space_needed
+from episode.store.files import Mark, publish_new, read_mark, sealed, space_needed, unseal, write_mark
 from episode.store.partitioning import Partitioning
 
-FORMAT = 1
+FORMAT = 2
+"""Since format 2 there are checksums: of the manifest, and of the footers of files."""
+_VERSION = re.compile(r"(\d{20})\.json")
 KEPT = 16
 """Versions that stay, for readers that have just found them."""
 
 
 @dataclass(frozen=True)
 class ArchivedFile:
-    """A Parquet file of the archive. path: below the archive. first, last: the commits whose events are in it."""
+    """A Parquet file of the archive. path: below the archive. first, last: the commits whose events are in it.
+
+    footer: the checksum of its footer, which Parquet itself does not have; None in manifests of format 1.
+    """
 
     path: str
     rows: int
@@ -32,6 +37,7 @@ class ArchivedFile:
     greatest: int
     first: int
     last: int
+    footer: int | None = None
 
     @property
     def partition(self) -> str:
@@ -72,16 +78,19 @@ class Manifest:
 
 
 class Manifests:
-    """The versions of a manifest, in a directory."""
+    """The versions of a manifest, in a directory. The file `last` says which is the last, so that none gets lost."""
 
     def __init__(self, directory: Path) -> None:
-        self.directory = directory
+        self.directory, self.last = directory, directory / "last"
         self._current = Manifest()
 
     def current(self) -> Manifest:
         """The version that holds; an empty one where nothing was archived."""
         while True:
+            known = read_mark(self.last).last
             version = max(self._versions(), default=0)
+            if version < known:
+                raise EpisodeDataError(f"The manifest {self._path(known)} is missing.", hint="Restore the file.")
             if version == self._current.version:
                 return self._current
             with suppress(FileNotFoundError):  # replaced by later ones since we looked
@@ -90,10 +99,11 @@ class Manifests:
     def publish(self, manifest: Manifest) -> bool:
         """Make a version hold, unless another process was quicker."""
         self.directory.mkdir(parents=True, exist_ok=True)
-        text = json.dumps({"format": FORMAT, **asdict(manifest)})
+        text = sealed({"format": FORMAT, **asdict(manifest)})
         with space_needed(f"the manifest in {self.directory}"):
-            if not publish_new(self._path(manifest.version), text.encode()):
+            if not publish_new(self._path(manifest.version), text):
                 return False
+        write_mark(self.last, Mark(manifest.version, manifest.version))
         self._current = manifest
         for version in sorted(self._versions())[:-KEPT]:
             with suppress(FileNotFoundError):
@@ -102,7 +112,8 @@ class Manifests:
 
     def _versions(self) -> list[int]:
         with suppress(FileNotFoundError):
-            return [int(path.stem) for path in self.directory.iterdir() if path.suffix == ".json"]
+            found = [_VERSION.fullmatch(path.name) for path in self.directory.iterdir()]
+            return [int(match.group(1)) for match in found if match is not None]
         return []
 
     def _path(self, version: int) -> Path:
@@ -110,14 +121,17 @@ class Manifests:
 
     def _read(self, version: int) -> Manifest:
         path = self._path(version)
-        try:
-            found = json.loads(path.read_bytes())
-            if found.pop("format") != FORMAT:
+
+        def made(found: dict[str, Any]) -> Manifest:
+            if found.pop("format") not in (1, FORMAT):
                 raise EpisodeError(f"{path} is of a format that this version of episode does not read.")
             found["files"] = tuple(ArchivedFile(**file) for file in found["files"])
             found["removed"] = tuple(found["removed"])
             if found["partitioning"] is not None:
                 found["partitioning"] = Partitioning(**found["partitioning"])
-            return Manifest(**found)
-        except (ValueError, KeyError, TypeError) as error:
-            raise EpisodeDataError(f"The manifest {path} is corrupt: {error}.", hint="Restore the file.") from None
+            manifest = Manifest(**found)
+            if manifest.version != version:
+                raise ValueError(f"it is that of version {manifest.version}")
+            return manifest
+
+        return unseal(path, "The manifest", made)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,13 +11,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from episode.errors import EpisodeDataError
 from episode.plan.schema import OWN
 from episode.store.declaration import Declaration
 from episode.store.files import space_needed
+from episode.store.segment import difference
 
 COMMIT = f"{OWN}commit"
 """The column of an archive that says in which commit an event came."""
 ROW_GROUP = 1 << 16
+UNREADABLE = (pa.ArrowException, OSError, ValueError, KeyError, OverflowError, MemoryError)
+"""What reading a damaged file may raise."""
+_MAGIC = b"PAR1"
 
 
 def with_commit(table: pa.Table, number: int) -> pa.Table:
@@ -68,11 +74,36 @@ def read(
 ) -> pa.Table:
     """Columns of a file; of the commits after one and up to another, and with the commits, where they are given."""
     wanted = list(columns) if after is None else [*columns, COMMIT]
+    declared = pa.schema([file_schema(declaration).field(name) for name in wanted])
     with pq.ParquetFile(path, page_checksum_verification=True) as file:
-        table = file.read(wanted)
-    table = table.cast(pa.schema([file_schema(declaration).field(name) for name in wanted]))
+        table = file.read(wanted).select(wanted)
+    if not table.schema.equals(declared):
+        raise EpisodeDataError(
+            f"The file {path} has other columns than the stream declares: {difference(table.schema, declared)}.",
+            hint="Declare the stream with the columns that are stored.",
+        )
+    table = table.cast(declared)
     if after is None:
         return table
     commits = table.column(COMMIT)
     kept = pc.and_(pc.greater(commits, after), pc.less_equal(commits, until))
     return table.filter(kept)
+
+
+def footer_checksum(path: Path) -> int:
+    """The checksum of a file's footer; ValueError if it has none."""
+    with open(path, "rb") as file:
+        end = file.seek(0, os.SEEK_END)
+        file.seek(max(0, end - 8))
+        tail = file.read()
+        length = int.from_bytes(tail[:4], "little") + 8
+        if len(tail) < 8 or tail[4:] != _MAGIC or length > end:
+            raise ValueError("its end is missing")
+        file.seek(end - length)
+        return zlib.crc32(file.read())
+
+
+def check_footer(path: Path, checksum: int | None) -> None:
+    """ValueError if the footer of a file is not the one that was written. checksum: None if it is not known."""
+    if checksum is not None and footer_checksum(path) != checksum:
+        raise ValueError("the checksum of its footer is wrong")

@@ -3,8 +3,8 @@
     magic, length of schema, schema | block | block | … | footer | checksum and length of footer, magic
 
 A block is an Arrow IPC message: rows of one lane, in order of arrival. The footer, in JSON, says where blocks are,
-their lanes, rows, checksums, least and greatest times, and what the log as a whole holds up to here (`Tally`), so that
-only the last segment need be read to know it.
+their lanes, rows, checksums, least and greatest times, by which columns all this is (`Layout`), and what the log as a
+whole holds up to here (`Tally`), so that only the last segment need be read to know it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import struct
 import zlib
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
@@ -20,6 +20,7 @@ from typing import BinaryIO, NamedTuple
 import pyarrow as pa
 
 from episode.errors import EpisodeDataError
+from episode.matchers.spark_types import spark_name
 
 MAGIC = b"EPISLOG1"
 _LENGTH = struct.Struct("<I")
@@ -50,14 +51,22 @@ class LastBatch(NamedTuple):
 
 @dataclass(frozen=True)
 class Tally:
-    """What a log holds up to a commit: rows, the greatest event time, and the last batch of each producer.
+    """What a log holds up to a commit: rows, the greatest event time, and the last batches of producers.
 
-    origins: by producer, the most recent last.
+    origins: by producer, the most recent last; of those that were active last (`producers` has the others).
     """
 
     rows: int = 0
     greatest: int | None = None
     origins: Mapping[str, LastBatch] = field(default_factory=dict)
+
+
+class Layout(NamedTuple):
+    """By which columns rows are in lanes and have times, and how many lanes there are."""
+
+    time: str
+    key: tuple[str, ...]
+    lanes: int
 
 
 class Head(NamedTuple):
@@ -69,12 +78,13 @@ class Head(NamedTuple):
 
 @dataclass(frozen=True)
 class Footer:
-    """What a segment says of itself."""
+    """What a segment says of itself. layout: None in segments of earlier versions."""
 
     commit: int
     blocks: tuple[Block, ...]
     tally: Tally
     head: Head
+    layout: Layout | None = None
 
     @property
     def rows(self) -> int:
@@ -93,13 +103,17 @@ class CorruptSegment(EpisodeDataError):
     """A segment whose bytes are not those that were written."""
 
     kind = "corrupt"
+    path: Path
+    """Where it is."""
 
 
 def corrupt(path: Path, what: str) -> CorruptSegment:
-    return CorruptSegment(
+    error = CorruptSegment(
         f"The segment {path} is corrupt: {what}.",
-        hint="Restore the file, or read with skip_corrupt=True, which leaves out such segments and counts them.",
+        hint="Restore the file, or read with skip_corrupt=True, which leaves out the lanes that are damaged.",
     )
+    error.path = path
+    return error
 
 
 def write_head(file: BinaryIO, schema: pa.Schema) -> Head:
@@ -127,6 +141,7 @@ def write_footer(file: BinaryIO, footer: Footer) -> None:
             "head": footer.head,
             "blocks": footer.blocks,
             "tally": {"rows": tally.rows, "greatest": tally.greatest, "origins": origins},
+            "layout": footer.layout,
         }
     ).encode()
     file.write(text + _END.pack(zlib.crc32(text), len(text), MAGIC))
@@ -154,32 +169,86 @@ def read_footer(path: Path) -> Footer:
     tally = found["tally"]
     origins = {name: LastBatch(*last) for name, last in tally["origins"].items()}
     blocks = tuple(Block(*values) for values in found["blocks"])
-    return Footer(found["commit"], blocks, Tally(tally["rows"], tally["greatest"], origins), Head(*found["head"]))
+    stored = found.get("layout")
+    layout = None if stored is None else Layout(stored[0], tuple(stored[1]), stored[2])
+    whole = Tally(tally["rows"], tally["greatest"], origins)
+    return Footer(found["commit"], blocks, whole, Head(*found["head"]), layout)
 
 
 def read_blocks(
     path: Path,
     footer: Footer,
+    declared: pa.Schema,
     lanes: Collection[int] | None = None,
     columns: Sequence[str] | None = None,
     blocks: Sequence[Block] | None = None,
+    skip: Callable[[CorruptSegment], None] | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of some lanes (None: of all), or of some blocks, checked; memory is that of the file's pages."""
+    """The rows of some lanes (None: of all), or of some blocks, checked; memory is that of the file's pages.
+
+    skip: is called with the error of each damaged lane, which is then left out; without it, the error is raised.
+    """
     wanted = [block for block in blocks or footer.blocks if lanes is None or block.lane in lanes]
+    if not wanted:
+        return
     with pa.memory_map(str(path)) as file:
         whole = file.read_buffer()
-    schema = None
+    if skip is not None:
+        damaged = {block.lane for block in wanted if not _is_whole(whole, block)}
+        for lane in sorted(damaged):
+            skip(_damaged(path, lane))
+        wanted = [block for block in wanted if block.lane not in damaged]
+    schema = _schema(path, whole, footer.head, declared) if wanted else declared
     for block in wanted:
-        message = whole.slice(block.offset, block.length)
-        if message.size != block.length or zlib.crc32(message) != block.crc:
-            raise corrupt(path, f"the checksum of lane {block.lane} is wrong")
-        if schema is None:
-            schema = _schema(path, whole, footer.head)
-        batch = pa.ipc.read_record_batch(message, schema)
+        if skip is None and not _is_whole(whole, block):
+            raise _damaged(path, block.lane)
+        batch = pa.ipc.read_record_batch(whole.slice(block.offset, block.length), schema)
         yield batch if columns is None else batch.select(list(columns))
 
 
-def _schema(path: Path, whole: pa.Buffer, head: Head) -> pa.Schema:
+def _is_whole(whole: pa.Buffer, block: Block) -> bool:
+    message = whole.slice(block.offset, block.length)
+    return message.size == block.length and zlib.crc32(message) == block.crc
+
+
+def _damaged(path: Path, lane: int) -> CorruptSegment:
+    return corrupt(path, f"the checksum of lane {lane} is wrong")
+
+
+def read_schema(path: Path, head: Head) -> pa.Schema:
+    """The columns of a segment."""
+    with pa.memory_map(str(path)) as file:
+        return _stored_schema(path, file.read_buffer(), head)
+
+
+def _schema(path: Path, whole: pa.Buffer, head: Head, declared: pa.Schema) -> pa.Schema:
+    found = _stored_schema(path, whole, head)
+    if not found.equals(declared):
+        raise EpisodeDataError(
+            f"The segment {path} has other columns than the stream declares: {difference(found, declared)}.",
+            hint="Declare the stream with the columns that are stored.",
+        )
+    return found
+
+
+def difference(stored: pa.Schema, declared: pa.Schema) -> str | None:
+    """How columns differ, in words; None if they do not."""
+    if stored.equals(declared):
+        return None
+    for column in stored:
+        if column.name not in declared.names:
+            return f"{column.name} {spark_name(column.type).upper()} is stored, and is not declared"
+    for column in declared:
+        if column.name not in stored.names:
+            return f"{column.name} {spark_name(column.type).upper()} is declared, and is not stored"
+        found = stored.field(column.name).type
+        if found != column.type:
+            kinds = (spark_name(kind).upper() for kind in (found, column.type))
+            return f"{column.name} is stored as {' and declared as '.join(kinds)}"
+    return f"the columns are stored in the order {', '.join(stored.names)}"
+
+
+def _stored_schema(path: Path, whole: pa.Buffer, head: Head) -> pa.Schema:
     message = whole.slice(len(MAGIC) + _LENGTH.size, head.length)
     if message.size != head.length or zlib.crc32(message) != head.crc:
         raise corrupt(path, "the checksum of its schema is wrong")

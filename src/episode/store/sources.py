@@ -21,7 +21,7 @@ from episode.errors import EpisodeDataError
 from episode.store.declaration import Declaration, find_column
 from episode.store.files import data_files
 from episode.store.rows import table_of_dictionaries
-from episode.store.text import parsed
+from episode.store.text import overflows, parsed
 
 BATCH_ROWS = 100_000
 PATIENCE = 0.2
@@ -151,6 +151,9 @@ def _json(groups: Iterator[bytes], declaration: Declaration) -> Iterator[pa.Tabl
         options = pc_json.ReadOptions(block_size=max(_CHUNK, len(lines) + 1))
         try:
             table = pc_json.read_json(io.BytesIO(lines), read_options=options, parse_options=parse)
+            table.validate(full=True)  # it does not look whether texts are UTF-8
+            if any(map(overflows, table.columns)):
+                raise pa.ArrowInvalid("a number is too large")
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
             table = _json_line_by_line(lines, declaration, row)
         else:
@@ -166,13 +169,27 @@ def _json_line_by_line(lines: bytes, declaration: Declaration, row: int) -> pa.T
         if not line.strip():
             continue
         try:
-            value = json.loads(line)
-        except ValueError as error:
+            value = json.loads(line, parse_float=_finite, object_pairs_hook=_object)
+        except (ValueError, RecursionError) as error:
             raise EpisodeDataError(f"Row {row + len(found)} is not JSON: {error}.") from None
         found.append(value)
-    plain = table_of_dictionaries(found, declaration, row, times_as_text=True)
+    plain = table_of_dictionaries(found, declaration, row, as_written=True)
     as_text = [field.name for field in plain.schema if field.type != declaration.schema.field(field.name).type]
     return _with_text_parsed(plain, as_text, declaration, row)
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if number in (float("inf"), float("-inf")):
+        raise ValueError(f"{text} is too large a number")
+    return number
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("an object has one name twice")
+    return found
 
 
 def _csv(groups: Iterator[bytes], declaration: Declaration) -> Iterator[pa.Table]:
@@ -203,8 +220,8 @@ def _header(lines: bytes) -> list[str]:
 def _with_text_parsed(table: pa.Table, names: list[str], declaration: Declaration, row: int) -> pa.Table:
     for name in names:
         column = find_column(declaration.columns, name)
-        if column is not None:
+        at = table.schema.get_field_index(name)
+        if column is not None and at >= 0:  # a name that is there twice is refused with the other names
             field = declaration.schema.field(column[0])
-            at = table.schema.get_field_index(name)
             table = table.set_column(at, field, parsed(table.column(at), field, declaration, row))
     return table

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import time
 import warnings
 from collections.abc import Collection, Iterator, Sequence
@@ -14,6 +15,7 @@ import pyarrow as pa
 from episode.errors import EpisodeAnalysisError, EpisodeDataError, EpisodeUnsupportedError, EpisodeWarning
 from episode.store import archive_reading
 from episode.store.archive import Archive, Arrival, MissingFile
+from episode.store.boundary import in_words
 from episode.store.conforming import conform
 from episode.store.declaration import Declaration, find_column
 from episode.store.expiry import Expired, expire_log, read_expired
@@ -36,6 +38,7 @@ def open_store(declaration: Declaration) -> StreamStore:
     return StreamStore(declaration)
 
 
+@in_words
 class StreamStore:
     """Appends to a stream, reads from any position, archives. Several may be open on one stream, in any process.
 
@@ -44,10 +47,11 @@ class StreamStore:
 
     def __init__(self, declaration: Declaration) -> None:
         self.declaration = declaration
-        self.log = Log(declaration)
         self.archived = Archive(declaration)
+        self.log = Log(declaration, lambda: self.archived.manifest().archived_to)
         self.skipped: set[Path] = set()
-        """Corrupt segments that readers with skip_corrupt=True have left out."""
+        """Corrupt segments that readers with skip_corrupt=True have left out, or some lanes of."""
+        self._said: set[str] = set()
 
     @property
     def schema(self) -> pa.Schema:
@@ -73,8 +77,8 @@ class StreamStore:
         self.log.discard(staged)
 
     def last(self, producer: str) -> LastBatch | None:
-        """The last batch that a producer has stored, with its note; None where none is known."""
-        return self.log.tally().origins.get(producer)
+        """The last batch that a producer has stored, with its note; None if it has stored none."""
+        return self.log.last_batch(producer)
 
     # ---- reading ----------------------------------------------------------------------------------
 
@@ -83,7 +87,8 @@ class StreamStore:
         return self.log.head()
 
     def check(self, position: int) -> int:
-        """The position after the last commit; an error where a reader says that it is at a later one."""
+        """The position after the last commit; an error if a reader says that it is at a later one."""
+        check_number(position, "A position")
         head = self.head()
         if position > head:
             raise EpisodeDataError(
@@ -95,6 +100,7 @@ class StreamStore:
     def advance(self, after: int, rows: int | None = None) -> int:
         """How far a reader at a position goes on if it takes this many rows: at least one commit, or to the end."""
         head = self.check(after)
+        rows = None if rows is None else check_number(rows, "A limit")
         if rows is None or after == head:
             return head
         position, taken = after, 0
@@ -117,11 +123,11 @@ class StreamStore:
         return self.first_after(after) - 1
 
     def first_after(self, after: int) -> int:
-        """The first commit after a position that is in the log still, where those before it have expired."""
-        oldest = self.log.oldest()
-        if oldest is None or not after < oldest <= self.expired().to + 1:
+        """The first commit after a position that has not expired; an error if the next one is lost."""
+        expired = self.expired().to
+        if expired <= after:
             raise self.log.lost(after + 1)
-        return oldest
+        return expired + 1
 
     def back(self, rows: int) -> int:
         """A position before the last so many rows, as far as the log has them."""
@@ -147,7 +153,7 @@ class StreamStore:
     ) -> tuple[pa.Table, int]:
         """The rows of the commits after a position, and the position after them. A key's rows come in order."""
         head = self.check(after)
-        until = head if until is None else min(until, head)
+        until = head if until is None else min(check_number(until, "A position"), head)
         schema = self.selected(columns)
         found = list(self.batches(after, until, lanes=lanes, columns=schema.names, skip_corrupt=skip_corrupt))
         return pa.Table.from_batches(found, schema), max(after, until)
@@ -177,20 +183,38 @@ class StreamStore:
         """As `read`, commit by commit: (position after it, its rows). What has left the log is read from the archive,
         then several commits at a time."""
         names = self.selected(columns).names
+        lanes = None if lanes is None else frozenset(check_number(lane, "A lane") for lane in lanes)
         position, until = after, min(until, self.check(after))
+        expired = self.expired().to
         while position < until:
-            found: list[pa.RecordBatch] = []
-            try:
-                for batch in self.log.batches(position + 1, lanes, names):
-                    found.append(batch)
-            except CorruptSegment as error:
-                self._skip(position + 1, error, skip_corrupt)
-            except FileNotFoundError:
-                for position, found in self._before_log(position, until, lanes, names):  # noqa: B020
-                    yield position, found
+            found = None if position < expired else self._rows_in_log(position + 1, lanes, names, skip_corrupt)
+            if found is not None:
+                position += 1
+                yield position, found
                 continue
-            position += 1
-            yield position, found
+            for position, found in self._before_log(position, until, lanes, names):  # noqa: B020
+                yield position, found
+
+    def _rows_in_log(
+        self, number: int, lanes: Collection[int] | None, names: Sequence[str] | None, skip_corrupt: bool
+    ) -> list[pa.RecordBatch] | None:
+        """The rows of a commit; None if its segment has left the log. skip_corrupt: without the lanes that are damaged,
+        or without any if that cannot be known."""
+        skip = self._skip if skip_corrupt else None
+        try:
+            return list(self.log.batches(number, lanes, names, skip))
+        except CorruptSegment as error:
+            if skip is None:
+                raise
+            skip(error, number)
+            return []
+        except FileNotFoundError:
+            return None
+
+    def before_log(self, manifest: Manifest, after: int, until: int) -> int:
+        """Up to which commit what has left the log after a position is in the archive."""
+        following = self.log.next_after(max(after, self.expired().to))
+        return min(until, manifest.archived_to, until if following is None else following - 1)
 
     def _before_log(
         self, after: int, until: int, lanes: Collection[int] | None, names: Sequence[str]
@@ -201,7 +225,7 @@ class StreamStore:
             if manifest.archived_to <= after:
                 yield self.first_after(after) - 1, []
                 return
-            end = min(until, manifest.archived_to, (self.log.oldest() or until + 1) - 1)
+            end = self.before_log(manifest, after, until)
             try:
                 for reached, found in archive_reading.commits(self.archived, manifest, after, end, lanes, names):
                     yield reached, found
@@ -275,10 +299,7 @@ class StreamStore:
     def count(self) -> int:
         """How many events the stream holds, archived or not."""
         manifest = self.archived.manifest()
-        logged = self.log.tally().rows
-        if manifest.version:
-            return manifest.rows + logged - manifest.logged
-        return logged - self.expired().rows
+        return manifest.rows + self.log.tally().rows - max(manifest.logged, self.expired().rows)
 
     # ---- archiving --------------------------------------------------------------------------------
 
@@ -323,20 +344,20 @@ class StreamStore:
             )
 
     def _arrivals(self, manifest: Manifest, skip_corrupt: bool) -> Iterator[Arrival]:
-        logged = manifest.logged
-        for number in range(manifest.archived_to + 1, self.head() + 1):
-            try:
+        expired = self.expired()
+        logged = max(manifest.logged, expired.rows)
+        for number in range(max(manifest.archived_to, expired.to) + 1, self.head() + 1):
+            batches = self._rows_in_log(number, None, None, skip_corrupt)
+            if batches is None:
+                raise self.log.lost(number)
+            skipped = True
+            with suppress(CorruptSegment):  # then it is left out as a whole, and counts nothing
                 footer = self.log.footer(number)
-                logged = footer.tally.rows
-                batches = list(self.log.batches(number))
-            except CorruptSegment as error:
-                self._skip(number, error, skip_corrupt)
-                yield Arrival(number, self.schema.empty_table(), True, logged, skipped=True)
-                continue
-            except FileNotFoundError:
-                raise self.log.lost(number) from None
-            for i, batch in enumerate(batches, 1):
-                yield Arrival(number, pa.Table.from_batches([batch]), i == len(batches), logged)
+                logged, skipped = footer.tally.rows, sum(batch.num_rows for batch in batches) < footer.rows
+            for batch in batches[:-1]:
+                yield Arrival(number, pa.Table.from_batches([batch]), False, logged)
+            last = pa.Table.from_batches(batches[-1:], self.schema)
+            yield Arrival(number, last, True, logged, skipped)
 
     def _partitioning(self) -> Partitioning:
         """By the rate of the first commits."""
@@ -348,11 +369,20 @@ class StreamStore:
         greatest = max((footer.greatest for footer in footers if footer.greatest is not None), default=0)
         return chosen(self.declaration, sum(footer.rows for footer in footers), least, greatest)
 
-    def _skip(self, number: int, error: CorruptSegment, wanted: bool) -> None:
-        if not wanted:
-            raise error
-        path = self.log.path(number)
-        if path not in self.skipped:
-            self.skipped.add(path)
-            message = f"The corrupt segment {path} is left out ({len(self.skipped):,} so far)."
-            warnings.warn(message, EpisodeWarning, stacklevel=3)
+    def _skip(self, error: CorruptSegment, number: int | None = None) -> None:
+        """Leave out a lane, or a whole segment, and say so once."""
+        self.skipped.add(error.path)
+        if error.message not in self._said:
+            self._said.add(error.message)
+            what = "This lane" if number is None else "The segment"
+            warnings.warn(f"{error.message} {what} is left out.", EpisodeWarning, stacklevel=3)
+
+
+def check_number(number: int, what: str) -> int:
+    """The number, if it is one; what: what it is, for the error."""
+    try:
+        if operator.index(number) >= 0:
+            return number
+    except TypeError:
+        pass
+    raise EpisodeAnalysisError(f"{what} is a whole number from 0 on, not {number!r}.")

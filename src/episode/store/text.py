@@ -6,10 +6,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from episode.errors import EpisodeDataError
-from episode.store.conforming import first_wrong
+from episode.store.conforming import first_wrong, misfit
 from episode.store.declaration import Declaration
 
 _ZONE = r"(Z|[+-]\d\d(:?\d\d)?)$"
+_INFINITE = r"(?i)^[+-]?inf"
 _DAY_ONLY = r"^\d{4}-\d\d-\d\d$"
 
 
@@ -24,14 +25,33 @@ def parsed(column: pa.ChunkedArray, field: pa.Field, declaration: Declaration, f
     if pa.types.is_timestamp(field.type) and field.type.tz is not None:
         texts = _zoned(texts)
     try:
-        return texts.cast(field.type)
+        return _converted(texts, field.type)
     except pa.ArrowInvalid:
-        row = first_wrong(texts, field.type)
-        type_ = dict(declaration.columns)[field.name].upper()
-        raise EpisodeDataError(
-            f"Row {first_row + row}: {field.name} = {column[row].as_py()!r} is not of type {type_}. "
-            f"Nothing of this batch is stored in {declaration.name}."
-        ) from None
+        row = first_wrong(texts, lambda part: _converted(part, field.type))
+        raise misfit(first_row + row, field.name, column[row].as_py(), declaration) from None
+
+
+def _converted(texts: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
+    """Numbers are the nearest ones of their type; one that is too large is not infinity."""
+    found = texts.cast(kind)
+    if pa.types.is_floating(kind):
+        too_large = pc.and_(pc.is_inf(found), pc.invert(pc.match_substring_regex(texts, _INFINITE)))
+        if pc.any(too_large).as_py():
+            raise pa.ArrowInvalid("too large")
+    return found
+
+
+def overflows(column: pa.ChunkedArray | pa.Array) -> bool:
+    """Whether a number in a column, or inside its values, is infinite."""
+    kind = column.type
+    if pa.types.is_floating(kind):
+        return bool(pc.any(pc.is_inf(column)).as_py())
+    if not pa.types.is_nested(kind):
+        return False
+    if isinstance(column, pa.ChunkedArray):
+        return any(map(overflows, column.chunks))
+    parts = [column.keys, column.items] if pa.types.is_map(kind) else column.flatten()
+    return any(map(overflows, parts if isinstance(parts, list) else [parts]))
 
 
 def _zoned(texts: pa.ChunkedArray) -> pa.ChunkedArray:

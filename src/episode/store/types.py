@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Union
 
 import pyarrow as pa
@@ -25,7 +25,7 @@ _ALIASES = {
 }  # fmt: skip
 _KNOWN = (
     "Types are those of Spark SQL: BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE, DECIMAL(p, s), STRING, "
-    "BINARY, DATE, TIMESTAMP, TIMESTAMP_NTZ, ARRAY<…>, MAP<…>, STRUCT<…>."
+    "VARCHAR(n), BINARY, DATE, TIMESTAMP, TIMESTAMP_NTZ, ARRAY<…>, MAP<…>, STRUCT<…>."
 )
 
 
@@ -97,8 +97,24 @@ def split(text: str) -> Iterator[str]:
         yield text[start:]
 
 
+def _column_type(text: str) -> str:
+    """The simple name of a column's type, or `varchar(n)`. The width of INT(11) is how MySQL shows it, and no limit."""
+    name = re.sub(r"\s+", "", text).lower()
+    limited = re.fullmatch(r"(?:var)?char(?:acter)?\((\d+)\)", name)
+    if limited and int(limited.group(1)) > 0:
+        return f"varchar({int(limited.group(1))})"
+    shown = re.fullmatch(r"(tinyint|smallint|int|integer|bigint)\(\d+\)", name)
+    return spark_type(shown.group(1) if shown else text)
+
+
+def without_lengths(columns: Sequence[tuple[str, str]]) -> tuple[tuple[tuple[str, str], ...], dict[str, int]]:
+    """Columns with VARCHAR(n) as STRING, and the lengths by name."""
+    lengths = {name: int(type_[8:-1]) for name, type_ in columns if type_.startswith("varchar(")}
+    return tuple((name, "string" if name in lengths else type_) for name, type_ in columns), lengths
+
+
 def columns_of(columns: Columns) -> tuple[tuple[str, str], ...]:
-    """Columns as names with simple Spark types; nothing but their types is checked."""
+    """Columns as names with simple Spark types, or `varchar(n)`; nothing but their types is checked."""
     if isinstance(columns, str):
         pairs: Iterable[tuple[str, str]] = [_field(part) for part in split(columns)]
     elif isinstance(columns, pa.Schema):
@@ -114,7 +130,7 @@ def columns_of(columns: Columns) -> tuple[tuple[str, str], ...]:
                 f"{pair!r} is not a column: a name and its type are needed.",
                 hint="Write for example ('price', 'DOUBLE').",
             )
-        found.append((pair[0], spark_type(pair[1])))
+        found.append((pair[0], _column_type(pair[1])))
     return tuple(found)
 
 

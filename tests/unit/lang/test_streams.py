@@ -65,6 +65,23 @@ def test_the_least_declaration_in_any_order_of_clauses_and_case() -> None:
     assert (found.archive, found.retain, found.location, found.options) == (None, None, None, ())
 
 
+@pytest.mark.parametrize(
+    ("columns", "types", "time"),
+    [
+        ("symbol VARCHAR(8), ts TIMESTAMP, price INT(11)", ["varchar(8)", "timestamp", "int"], "ts"),
+        ("symbol CHAR(8), id BIGINT(20), price DOUBLE", ["varchar(8)", "bigint", "double"], "id"),
+        ("a SMALLINT(5), b TINYINT(3), at DATE", ["smallint", "tinyint", "date"], "at"),
+        ("a INTEGER(11), b CHARACTER(2)", ["int", "varchar(2)"], "a"),
+        ("a INT, at TIMESTAMP_NTZ", ["int", "timestamp_ntz"], "at"),
+    ],
+)
+def test_a_declaration_as_the_thesis_prints_it(columns: str, types: list[str], time: str) -> None:
+    """CREATE STREAM <name>(<column_name> type(length),...); and one column can be the event time."""
+    found = created(f"CREATE STREAM stock({columns});")
+    assert ([column.type for column in found.columns], found.time) == (types, None)
+    assert check_stream_store(found, OPTIONS).time == Named(time)
+
+
 def test_kafka_takes_the_connectors_options() -> None:
     text = "CREATE STREAM t (ts DATE) TIME ts USING Kafka OPTIONS ('kafka.bootstrap.servers' = 'h:1', topic \"ticks\")"
     found = created(text)

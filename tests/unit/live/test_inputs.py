@@ -102,7 +102,7 @@ def test_what_has_left_the_log_is_read_from_the_archive(
     store = filled(tmp_path / "archived", options={"log_retain": "0 seconds"})
     store.archive()
     store.compact()
-    assert store.log.oldest() == 12
+    assert store.log.next_after(0) == 12
     store.append(events([("k1", 500, 1)]))
     slices = [one for task in range(3) for one in everything(opened(store, task, 3), 5)]
     assert [row for row in judged(slices) if row[1] != 500] == plain
@@ -130,7 +130,7 @@ def test_reading_stops_at_a_position(tmp_path: Path) -> None:
 def test_what_has_expired(tmp_path: Path) -> None:
     store = filled(tmp_path, archive=None, retain=30)
     store.expire()
-    oldest = store.log.oldest()
+    oldest = store.log.next_after(0)
     assert oldest is not None
     assert oldest > 1
     found = everything(opened(store))
@@ -259,7 +259,7 @@ def test_a_directory_says_that_something_has_come(tmp_path: Path) -> None:
 def test_what_left_the_log_meanwhile_ends_the_waiting(tmp_path: Path) -> None:
     store = filled(tmp_path, options={"log_retain": "0 seconds"})
     store.archive()
-    assert store.log.oldest() == 12
+    assert store.log.next_after(0) == 12
     input = opened(store)
     begin = time.monotonic()
     input.wait({"Live": 3}, 60)

@@ -13,8 +13,9 @@ from episode.store.declaration import declare
 
 
 def settings(**options: str) -> dict[str, object]:
-    given = {name.replace("__", "."): value for name, value in options.items()}
-    return settings_of(declare("T", "ts BIGINT", time="ts", using="kafka", options={"topic": "t", **given}))
+    named = {name.replace("__", "."): value for name, value in options.items()}
+    given = {"topic": "t", "kafka.bootstrap.servers": "h:1", **named}
+    return settings_of(declare("T", "ts BIGINT", time="ts", using="kafka", options=given))
 
 
 def test_the_package_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -33,7 +34,7 @@ def test_options_of_both_clients() -> None:
 
 def test_options_of_one_client() -> None:
     found = settings(kafka__sasl__jaas__config="x", librdkafka__sasl__username="u", librdkafka__log_level="6")
-    assert found == {"log_level": "6", "sasl.username": "u"}
+    assert found == {"log_level": "6", "bootstrap.servers": "h:1", "sasl.username": "u"}
 
 
 @pytest.mark.parametrize("parts", [0, 1, 200])

@@ -22,7 +22,13 @@ from episode.store.declaration import declare
 
 DELAY = 5
 DECLARATION = declare(
-    "Ticks", "k INT, ts BIGINT", time="ts", key="k", delay=DELAY, using="kafka", options={"topic": "ticks"}
+    "Ticks",
+    "k INT, ts BIGINT",
+    time="ts",
+    key="k",
+    delay=DELAY,
+    using="kafka",
+    options={"topic": "ticks", "kafka.bootstrap.servers": "h:1"},
 )
 
 

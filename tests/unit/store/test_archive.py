@@ -415,7 +415,7 @@ def test_a_corrupt_manifest_is_named(tmp_path: Path) -> None:
     store = make_store(tmp_path)
     store.append(events([("a", 1, 1)]))
     store.archive()
-    (path,) = (store.archived.directory / "_manifest").iterdir()
+    (path,) = (store.archived.directory / "_manifest").glob("*.json")
     path.write_text("{")
     with pytest.raises(EpisodeDataError, match="manifest"):
         Archive(store.declaration).manifest()

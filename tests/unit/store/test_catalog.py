@@ -40,7 +40,6 @@ def test_types_of_time(type_: str) -> None:
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        ({"time": None}, "Which column is the event time"),
         ({"time": "when"}, "no column when for the event time"),
         ({"time": "price"}, "cannot be the event time"),
         ({"key": "sym"}, "no column sym for the key"),
@@ -147,11 +146,47 @@ def test_files_that_are_no_declarations(tmp_path: Path) -> None:
     path = tmp_path / "stocklive.json"
     whole = json.loads(path.read_text())
     path.write_text(json.dumps({**whole, "format": 9}))
+    with pytest.raises(EpisodeDataError, match="its checksum is wrong"):
+        catalog.find("StockLive")
+    del whole["checksum"]
+    path.write_text(json.dumps({**whole, "format": 9}))
     with pytest.raises(EpisodeError, match="format 9"):
         catalog.find("StockLive")
     path.write_text("{")
-    with pytest.raises(EpisodeDataError, match="not a declaration"):
+    with pytest.raises(EpisodeDataError, match=f"The declaration {path} is corrupt"):
         catalog.find("StockLive")
+
+
+@pytest.mark.parametrize(
+    ("changed", "says"),
+    [
+        ({"using": "kafka"}, "needs the option kafka.bootstrap.servers"),
+        ({"using": "kafkb"}, "no store kafkb"),
+        ({"time": "tt"}, "no column tt for the event time"),
+        ({"key": ["price2"]}, "no column price2 for the key"),
+        ({"lanes": "8"}, "lanes"),
+        ({"columns": [["symbol", "strinh"], ["ts", "timestamp"]]}, "strinh is not a type"),
+        ({"columns": [["symbol", "string", 1]]}, "too many values"),
+        ({"retain": "x"}, "delay and retain are numbers"),
+        ({"options": {"synd": "true"}}, "no option synd"),
+        ({"location": 5}, "CREATE STREAM"),
+        ({"columns": None}, "corrupt"),
+    ],
+)
+def test_a_damaged_declaration_without_a_checksum(tmp_path: Path, changed: dict[str, Any], says: str) -> None:
+    """As earlier versions wrote them: what is wrong is found before anything is done with it."""
+    catalog = Catalog(tmp_path)
+    catalog.create(stock())
+    path = tmp_path / "stocklive.json"
+    whole = json.loads(path.read_text())
+    del whole["checksum"]
+    path.write_text(json.dumps(whole))
+    assert catalog.find("StockLive").time == "ts"
+    path.write_text(json.dumps({**whole, **changed}))
+    with pytest.raises(EpisodeDataError) as error:
+        catalog.find("StockLive")
+    assert says in str(error.value)
+    assert str(path) in str(error.value)
 
 
 def test_where_the_catalog_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -107,7 +107,7 @@ UTC = dt.timezone.utc
         ("STRING", pa.array(["x"]).dictionary_encode(), "x"),
         ("STRING", pa.array(["x"], pa.large_string()), "x"),
         ("STRING", pa.nulls(1), None),
-        ("TIMESTAMP", pa.array([5_000_000_123], pa.timestamp("ns")), dt.datetime(1970, 1, 1, 0, 0, 5, tzinfo=UTC)),
+        ("TIMESTAMP", pa.array([5_000_000_000], pa.timestamp("ns")), dt.datetime(1970, 1, 1, 0, 0, 5, tzinfo=UTC)),
         ("TIMESTAMP", pa.array([3], pa.timestamp("s", tz="Europe/Rome")), dt.datetime(1970, 1, 1, 0, 0, 3, tzinfo=UTC)),
         ("TIMESTAMP_NTZ", pa.array([3], pa.timestamp("ms")), dt.datetime(1970, 1, 1, 0, 0, 0, 3000)),
         ("DATE", pa.array([dt.date(2026, 1, 2)], pa.date64()), dt.date(2026, 1, 2)),
@@ -183,11 +183,11 @@ def test_a_producer_finds_its_last_note(tmp_path: Path) -> None:
     for i in range(200):
         fresh.append(events([("a", 3, i)]), Origin(f"p{i}", 0))
     assert fresh.last("p0") == (0, 3, "")
-    for i in range(200, REMEMBERED + 3):  # those that note nothing are forgotten, the others not
+    for i in range(200, REMEMBERED + 3):
         fresh.append(events([("a", 3, i)]), Origin(f"p{i}", 0))
+    assert len(store.log.tally().origins) == REMEMBERED
     assert fresh.last("query/0") == (4, 1, '{"In": 7}')
-    assert fresh.last("p2") is None
-    assert fresh.last("p3") == (0, 6, "")
+    assert fresh.last("p2") == (0, 5, "")
 
 
 def test_segments_without_notes_are_read(tmp_path: Path) -> None:
@@ -301,9 +301,9 @@ def test_a_corrupt_segment_is_named(tmp_path: Path, where: str) -> None:
     with pytest.raises(EpisodeDataError, match="corrupt"):
         fresh.archive()
     with pytest.warns(UserWarning, match="is left out"):
-        assert StreamStore(store.declaration).archive(skip_corrupt=True) == 40
+        assert StreamStore(store.declaration).archive(skip_corrupt=True) == len(times)
     assert store.archived.manifest().skipped == 1
-    assert len(rows_of(store.table())) == 40
+    assert len(rows_of(store.table())) == len(times)
 
 
 def test_a_corrupt_last_segment_does_not_stop_producers(tmp_path: Path) -> None:
@@ -329,7 +329,7 @@ def test_a_segment_that_is_missing(tmp_path: Path) -> None:
 
 
 def test_stores_of_other_kinds_are_not_opened_here(tmp_path: Path) -> None:
-    store = make_store(tmp_path, using="kafka")
+    store = make_store(tmp_path, using="kafka", options={"kafka.bootstrap.servers": "h:1", "topic": "t"})
     with pytest.raises(EpisodeAnalysisError.__mro__[1], match="Spark reads them"):
         open_store(store.declaration)
 

@@ -123,7 +123,7 @@ def test_csv_over_batches(tmp_path: Path, end: str) -> None:
         ("json", '{"k": "a", "t": 1, "v": 1}\n{"k": "a", "t": 2, "w": 3}\n', "Row 2 has a column w"),
         ("json", '{"k": "a", "t": 1, "v": 1}\n{"k": "a", "t": \n', "Row 2 is not JSON"),
         ("json", '{"k": "a", "t": 1, "v": 1}\n[1]\n', "Row 2 is not a dictionary but a list"),
-        ("csv", "k,t,v\na,1,1\na,2,x\n", "Row 2: v = 'x' is not of type DOUBLE"),
+        ("csv", "k,t,v\na,1,1\na,2,x\n", "Row 2: v = 'x' does not fit the type DOUBLE"),
         ("csv", "k,t,v\na,1,1\na,2\n", "not CSV"),
     ],
 )
