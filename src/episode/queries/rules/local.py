@@ -21,7 +21,7 @@ from episode.matchers.rules.spec import RuleSetSpec, rule_groups
 from episode.matchers.running import LocalRun
 from episode.matchers.scalars import Scalars
 from episode.matchers.spark_types import retyped
-from episode.queries.frames import arrow_table, like
+from episode.queries.frames import held_table, like
 from episode.queries.local import LocalQuery, check_local, local_schema, tree_of
 from episode.queries.rules.binding import MATCH_END, MATCH_START, RESULT, RULE, BoundRule, RuleSet
 
@@ -83,7 +83,7 @@ def match_all_local(events: Any, rules: RuleSet) -> LocalMatches:
     """The matches of all rules over a table."""
     parsed = rules.parsed()
     check_local(rules.options, [one.language for one in parsed])
-    table = retyped(arrow_table("events", events))
+    table = retyped(held_table("events", events))
     query = LocalRules(rules, table)
     return query.matches(events)
 
