@@ -100,17 +100,17 @@ def _interrupt_after(spec: Any) -> None:
 
 def _defer_while_compiling(numba: Any) -> None:
     """Numba has its compiler's lock while it loads a kernel and while it compiles one."""
+
+    def on_start(listener: object, event: object) -> None:
+        _deferral.begin()
+
+    def on_end(listener: object, event: object) -> None:
+        if _deferral.end():
+            signal.raise_signal(signal.SIGINT)
+
     events = numba.core.event
-
-    class Deferring(events.Listener):  # type: ignore[misc]
-        def on_start(self, event: object) -> None:
-            _deferral.begin()
-
-        def on_end(self, event: object) -> None:
-            if _deferral.end():
-                signal.raise_signal(signal.SIGINT)
-
-    events.register("numba:compiler_lock", Deferring())
+    deferring = type("Deferring", (events.Listener,), {"on_start": on_start, "on_end": on_end})
+    events.register("numba:compiler_lock", deferring())
 
 
 def load_libraries_whole() -> None:
