@@ -17,6 +17,7 @@ from episode.errors import (
     EpisodeUnsupportedError,
     EpisodeWarning,
 )
+from episode.interrupts import load_libraries_whole
 
 if TYPE_CHECKING:
     from episode import streams
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 logging.getLogger("episode").addHandler(logging.NullHandler())  # silent, unless a program wants to hear it
+load_libraries_whole()
 
 __all__ = [
     "EpisodeAnalysisError",

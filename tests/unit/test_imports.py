@@ -37,6 +37,7 @@ ALLOWED = {
         "episode.live",
     },
     "paths": set(),
+    "interrupts": set(),
     "pictures": {"episode.errors", "episode.lang", "episode.plan", "episode.matchers", "episode.queries"},
     "reports": {"episode.errors", "episode.lang", "episode.queries"},
     "sizing": {

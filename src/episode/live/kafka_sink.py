@@ -23,7 +23,7 @@ import pyarrow as pa
 from episode.errors import EpisodeDataError
 from episode.live.kafka_clients import PATIENCE, client_library, failed, opened, settings_of, topic_of
 from episode.live.protocol import Position
-from episode.matchers import json_values
+from episode.matchers.json_text import JsonForm, json_objects, key_texts
 from episode.store.conforming import conform
 from episode.store.declaration import Declaration
 
@@ -34,6 +34,7 @@ REMINDED = 3600.0
 PAUSE = 0.05
 """Seconds between two calls of a broker that is not ready."""
 _PACKED = "zlib:"
+_FORM = JsonForm(nulls=False)  # as Spark writes to topics
 _SETTINGS: dict[str, Any] = {"partitioner": "murmur2_random", "linger.ms": 0, "enable.idempotence": True}
 _OF_WRITERS = {"isolation.level", "group.id", "auto.offset.reset"}
 
@@ -85,8 +86,9 @@ class KafkaSink:
         if not matches.num_rows:
             return
         table = conform(matches, self.declaration)
-        values = json_values.objects(table)
-        keys = json_values.keys(table, self.declaration.key) if self.declaration.key else None
+        values = json_objects(table.column_names, table.columns, table.num_rows, _FORM)
+        names = self.declaration.key
+        keys = key_texts([table.column(name) for name in names]) if names else None
         self._transaction(lambda: self._produce(values, keys), after)
 
     def _transaction(self, produce: Callable[[], None], after: Position) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from episode.errors import EpisodeUnsupportedError
+from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
 
+NANOSECONDS = "Spark's timestamps have microseconds"
 _NAMES = {
     pa.null(): "void", pa.bool_(): "boolean", pa.int8(): "tinyint", pa.int16(): "smallint", pa.int32(): "int",
     pa.int64(): "bigint", pa.float32(): "float", pa.float64(): "double", pa.string(): "string",
@@ -74,11 +76,76 @@ def zones_of(kind: pa.DataType) -> set[str]:
     return {zone for at in range(kind.num_fields) for zone in zones_of(kind.field(at).type)}
 
 
-def retyped(table: pa.Table, zone: str = "UTC") -> pa.Table:
-    """The table with its columns held as Spark would; nanoseconds are cut off."""
+def retyped(table: pa.Table, zone: str = "UTC", name: str = "") -> pa.Table:
+    """The table with its columns held as Spark would. A value that would lose digits is an error, with its column and
+    row. name: of the table, for the error."""
     arrays, fields = [], []
     for field, column in zip(table.schema, table.columns, strict=True):
         kind = held_as(field.type, zone)
-        arrays.append(column if kind == field.type else column.cast(kind, safe=False))
+        arrays.append(column if kind == field.type else _held(column, kind, field, name))
         fields.append(pa.field(field.name, kind))
     return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
+
+
+def not_held(column: str, table: str, kind: pa.DataType, row: int) -> EpisodeAnalysisError:
+    """The error of a value that Spark's type for it does not have. row: counted from 0."""
+    what = f"The column {column} of the table {table}" if table else f"The column {column}"
+    if not _has_nanoseconds(kind):
+        return EpisodeAnalysisError(f"{what}, of type {kind}, has a value in row {row + 1} that no type of Spark has.")
+    return EpisodeAnalysisError(
+        f"{what} has parts of a microsecond in row {row + 1}; {NANOSECONDS}.",
+        hint=f"Cut them off, as by frame[{column!r}].dt.floor('us') in pandas; or, if their order counts, give "
+        f"whole numbers: frame[{column!r}].astype('int64').",
+    )
+
+
+def _held(column: pa.ChunkedArray, kind: pa.DataType, field: pa.Field, table: str) -> pa.ChunkedArray:
+    try:
+        return column.cast(kind)
+    except pa.ArrowInvalid:
+        if _fits(column, kind):
+            return pa.chunked_array([_visible(chunk).cast(kind) for chunk in column.chunks], kind)
+    low, high = 0, len(column)
+    while high - low > 1:  # the first value that is lost lies between them
+        middle = (low + high) // 2
+        low, high = (middle, high) if _fits(column.slice(low, middle - low), kind) else (low, middle)
+    raise not_held(field.name, table, field.type, low)
+
+
+def _fits(column: pa.ChunkedArray, kind: pa.DataType) -> bool:
+    try:
+        for chunk in column.chunks:
+            _visible(chunk).cast(kind)
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def _visible(array: pa.Array) -> pa.Array:
+    """The array without values beneath nulls and outside its slice, at which a cast would look."""
+    kind = array.type
+    if pa.types.is_dictionary(kind):
+        return _visible(array.dictionary_decode())
+    if pa.types.is_struct(kind):
+        names = [field.name for field in kind]
+        return pa.StructArray.from_arrays(list(map(_visible, array.flatten())), names, mask=array.is_null())
+    if pa.types.is_map(kind):
+        pairs = array.cast(pa.list_(pa.struct([("key", kind.key_type), ("value", kind.item_type)])))
+        keys, values = map(_visible, pairs.flatten().flatten())
+        return pa.MapArray.from_arrays(_offsets(pairs), keys, values, mask=array.is_null())
+    if any(test(kind) for test in _LISTS):
+        return pa.ListArray.from_arrays(_offsets(array), _visible(array.flatten()), mask=array.is_null())
+    return array
+
+
+def _offsets(lists: pa.Array) -> pa.Array:
+    lengths = pc.list_value_length(lists).fill_null(0).cast(pa.int32())
+    return pa.concat_arrays([pa.array([0], pa.int32()), pc.cumulative_sum(lengths)])
+
+
+def _has_nanoseconds(kind: pa.DataType) -> bool:
+    if pa.types.is_timestamp(kind) or pa.types.is_duration(kind) or pa.types.is_time64(kind):
+        return bool(kind.unit == "ns")
+    if pa.types.is_dictionary(kind):
+        return _has_nanoseconds(kind.value_type)
+    return any(_has_nanoseconds(kind.field(at).type) for at in range(kind.num_fields))

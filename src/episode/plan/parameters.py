@@ -51,6 +51,11 @@ def check_arguments(source: str, tokens: Sequence[Token], arguments: Arguments) 
             isinstance(value, Decimal) and not value.is_finite()
         ):
             raise EpisodeUnsupportedError(f"args: {given}={value} is beyond the numbers of SQL.", hint=TYPES)
+        if getattr(value, "nanosecond", 0) or getattr(value, "nanoseconds", 0):  # of pandas
+            raise EpisodeUnsupportedError(
+                f"args: {given}={value} has parts of a microsecond; SQL's timestamps have microseconds.",
+                hint=f"Cut them off: {given}.floor('us').",
+            )
     used = parameters_in(tokens)
     for name, span in used:
         if name not in arguments:

@@ -12,7 +12,7 @@ from os.path import abspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Union
 
-from episode.errors import EpisodeAnalysisError, EpisodeError, kind_of
+from episode.errors import EpisodeAnalysisError
 from episode.paths import first_file, is_local, is_there, kind_of_files, local
 
 if TYPE_CHECKING:
@@ -31,7 +31,6 @@ Table = Union["DataFrame", ArrowStream, "pa.RecordBatch", str, "PathLike[str]"]
 KNOWN = (
     "A table is a Spark DataFrame, an Arrow table, a pandas or Polars frame, or the path of Parquet, CSV or JSON files."
 )
-NANOSECONDS = "Spark's timestamps have microseconds"
 LAKES = ("_delta_log", "metadata")
 """Directories of table formats: what lies beside them is not to be read as loose files."""
 
@@ -81,7 +80,7 @@ def _value(name: str, value: Any) -> pa.Table:
     """A value as an Arrow table, in the types in which Spark holds it."""
     import pyarrow as pa
 
-    from episode.queries.frames import arrow_table
+    from episode.queries.frames import held_table
 
     if type(value).__module__.startswith("pyspark.pandas"):
         raise EpisodeAnalysisError(
@@ -96,56 +95,12 @@ def _value(name: str, value: Any) -> pa.Table:
             f"The table {name} is a {_library(value)}{type(value).__name__}.",
             hint="Collect it first: frame.collect()." if lazy else KNOWN,
         )
-    try:
-        table = arrow_table(name, value)
-    except (pa.ArrowException, TypeError, ValueError) as error:
-        reason = str(error).split("\n")[0]
-        raise EpisodeAnalysisError(f"The table {name} cannot be read as an Arrow table: {reason}") from None
-    return held_by_spark(name, table)
+    return held_table(name, value)
 
 
 def _library(value: object) -> str:
     package = type(value).__module__.split(".")[0]
     return "" if package == "builtins" else f"{package} "
-
-
-def held_by_spark(name: str, table: pa.Table) -> pa.Table:
-    """A table in the types in which Spark holds its columns; nothing of it may be lost."""
-    import pyarrow as pa
-
-    from episode.matchers.spark_types import held_as, spark_name
-
-    names = table.column_names
-    twice = next((one for one in names if names.count(one) > 1), None)
-    if twice is not None:
-        raise EpisodeAnalysisError(f"The table {name} has two columns named {twice}.", hint="Rename one of them.")
-    arrays, fields = [], []
-    for field, column in zip(table.schema, table.columns, strict=True):
-        kind = held_as(field.type)
-        try:
-            spark_name(kind)
-            arrays.append(column if kind == field.type else column.cast(kind))
-        except EpisodeError as error:
-            message = f"The column {field.name} of the table {name} is of type {field.type}: {error.message}"
-            raise kind_of(error)(message, hint=error.hint) from None
-        except pa.ArrowInvalid:
-            raise _not_held(name, field) from None
-        fields.append(pa.field(field.name, kind, field.nullable))
-    return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
-
-
-def _not_held(name: str, field: pa.Field) -> EpisodeAnalysisError:
-    """A column with values that Spark's type for it does not have."""
-    import pyarrow as pa
-
-    what = f"The column {field.name} of the table {name}"
-    if pa.types.is_temporal(field.type):
-        return EpisodeAnalysisError(
-            f"{what} has parts of a microsecond; {NANOSECONDS}.",
-            hint=f"Cut them off, as by frame[{field.name!r}].dt.floor('us') in pandas; or, if their order counts, give "
-            f"whole numbers: frame[{field.name!r}].astype('int64').",
-        )
-    return EpisodeAnalysisError(f"{what}, of type {field.type}, has values that no type of Spark has.")
 
 
 # ---- paths -------------------------------------------------------------------------------------------
@@ -181,6 +136,8 @@ def _check_parquet(name: str, path: str) -> None:
     """The first file of a path: is it Parquet, of types that Spark reads?"""
     import pyarrow as pa
     import pyarrow.parquet as pq
+
+    from episode.matchers.spark_types import NANOSECONDS
 
     file = first_file(path)
     if file is None:

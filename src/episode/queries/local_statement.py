@@ -25,7 +25,7 @@ from episode.plan.correlation.plan import ARCHIVE_PREFIX, LIVE_PREFIX
 from episode.plan.native import Mistake
 from episode.plan.parameters import check_arguments
 from episode.plan.schema import quote
-from episode.queries.frames import arrow_table, like
+from episode.queries.frames import held_table, like
 from episode.queries.keywords import check_statement_tables
 from episode.queries.language import Given
 from episode.queries.languages import language_of
@@ -44,26 +44,28 @@ def sql_local(text: str, tables: Mapping[str, Any], options: Options, arguments:
     statement = parse_statement(text)
     check_arguments(statement.source, statement.tokens, arguments)
     if statement.whole is not None:
-        frame = tables[_named(statement, statement.whole, tables)]
+        name = _named(statement, statement.whole, tables)
         check_statement_tables("sql_local", tables, statement.tokens)
-        return like(frame, run_local(statement.whole, arrow_table("", frame), Given(), options, (), arguments))
+        table = held_table(name, tables[name])
+        return like(tables[name], run_local(statement.whole, table, Given(), options, (), arguments))
     if statement.recencies:
         return _correlated(statement, tables, options, arguments)
     if statement.windowed:
         return _windowed(statement, tables, options, arguments)
     selection = selection_of(statement)
-    frame, names = _frame(statement, selection.pattern, tables)
+    name, names = _table(statement, selection.pattern, tables)
     check_statement_tables("sql_local", tables, statement.tokens)
-    output = run_local(selection.pattern.query, arrow_table("", frame), Given(), options, names, arguments)
-    return like(frame, selection.of(output, arguments))
+    table = held_table(name, tables[name])
+    output = run_local(selection.pattern.query, table, Given(), options, names, arguments)
+    return like(tables[name], selection.of(output, arguments))
 
 
-def _frame(statement: Statement, pattern: AnyPattern, tables: Mapping[str, Any]) -> tuple[Any, tuple[str, ...]]:
-    """The table of a pattern, and its names."""
+def _table(statement: Statement, pattern: AnyPattern, tables: Mapping[str, Any]) -> tuple[str, tuple[str, ...]]:
+    """The name of the table of a pattern, and those that may stand before its columns."""
     if isinstance(pattern, TableQuery):
-        return tables[_named(statement, pattern.query, tables)], ()
-    frame = tables[_given(statement, pattern.name if pattern.plain else None, pattern.input, tables)]
-    return frame, tuple(name for name in (pattern.alias or pattern.name,) if name)
+        return _named(statement, pattern.query, tables), ()
+    name = _given(statement, pattern.name if pattern.plain else None, pattern.input, tables)
+    return name, tuple(name for name in (pattern.alias or pattern.name,) if name)
 
 
 def _correlated(statement: Statement, tables: Mapping[str, Any], options: Options, arguments: Arguments) -> Any:
@@ -72,10 +74,14 @@ def _correlated(statement: Statement, tables: Mapping[str, Any], options: Option
     items, span = items_around(statement, recency)
     patterns = [statement.pattern_at(table.span) for table in recency.tables]
     query, live_first = correlation_of(statement, recency)
-    frames = [_frame(statement, pattern, tables) for pattern in patterns]
+    named = [_table(statement, pattern, tables) for pattern in patterns]
     check_statement_tables("sql_local", tables, statement.tokens)
     known: dict[int, Any] = {}
-    given = [LocalTable(known.setdefault(id(frame), arrow_table("", frame)), names) for frame, names in frames]
+    for name, _ in named:
+        frame = tables[name]
+        if id(frame) not in known:
+            known[id(frame)] = held_table(name, frame)
+    given = [LocalTable(known[id(tables[name])], names) for name, names in named]
     live, archive = given if live_first else given[::-1]
     pairs = run_pairs(query, live, archive, options, arguments)
     aliases = [
@@ -86,7 +92,7 @@ def _correlated(statement: Statement, tables: Mapping[str, Any], options: Option
     names = pair_names(Source(statement.source), aliases, prefixes, pairs, arguments)
     for condition in recency.conditions:
         pairs = pairs.filter(names.condition(condition, pairs))
-    return like(frames[0][0], names.selected(items, pairs, span))
+    return like(tables[named[0][0]], names.selected(items, pairs, span))
 
 
 def _windowed(statement: Statement, tables: Mapping[str, Any], options: Options, arguments: Arguments) -> Any:
@@ -105,16 +111,17 @@ def _windowed(statement: Statement, tables: Mapping[str, Any], options: Options,
         raise needs_spark("WHERE", Source(statement.source), select.condition, ONE_PATTERN)
     if any(star.excepted is not None for star in select.stars):
         raise _refused(statement, tokens[0], "* EXCEPT")
-    frame = tables[_given(statement, select.name if select.plain else None, select.tables, tables)]
+    name = _given(statement, select.name if select.plain else None, select.tables, tables)
     names = tuple(name for name in (select.alias or select.name,) if name)
-    table = arrow_table("", frame)
+    table = held_table(name, tables[name])
     for window in select.windows:
         table = run_local(window, table, Given(), options, names, arguments)
     before = [one for one in tokens if one.end <= select.rows.start]
     items, span = _items(statement, before, after, _with_columns(statement, select))
     hidden = frozenset(call.column for call in select.calls)
     lower = frozenset(name.lower() for name in names)
-    return like(frame, WindowColumns(Source(statement.source), items, span, lower, hidden).of(table, arguments))
+    columns = WindowColumns(Source(statement.source), items, span, lower, hidden)
+    return like(tables[name], columns.of(table, arguments))
 
 
 def _with_columns(statement: Statement, select: WindowedSelect) -> str:
@@ -147,7 +154,7 @@ def match_local(events: Any, text: str, given: Given, options: Options, argument
     language.check_given_events(query)
     if given.detect is not None:
         options = replace(options, detect=given.detect)
-    return like(events, run_local(query, arrow_table("events", events), given, options, (), arguments))
+    return like(events, run_local(query, held_table("events", events), given, options, (), arguments))
 
 
 # ---- the statement around a pattern --------------------------------------------------------------------------

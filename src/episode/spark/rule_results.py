@@ -13,7 +13,8 @@ from pyspark.sql.types import (
     BinaryType,
     BooleanType,
     DataType,
-    DateType,
+    DayTimeIntervalType,
+    FloatType,
     MapType,
     NumericType,
     StringType,
@@ -29,10 +30,12 @@ from episode.spark.expressions import Arguments, select, uses, where
 from episode.spark.quiet import without_context_logs
 
 JSON_OPTIONS = "map('ignoreNullFields', 'false')"
-IN_VARIANT = (
-    BinaryType, BooleanType, DateType, NumericType, StringType, TimestampNTZType, TimestampType, VariantType,
-)  # fmt: skip
-"""What a VARIANT holds."""
+TIME_OPTIONS = (
+    "map('timeZone', 'UTC', 'timestampFormat', \"yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX\", "
+    "'timestampNTZFormat', \"yyyy-MM-dd'T'HH:mm:ss.SSSSSS\")"
+)
+AS_JSON = (BooleanType, NumericType, StringType, VariantType)
+"""Types that are the same in JSON."""
 BRANCHES = 16
 """Of one CASE."""
 
@@ -156,30 +159,56 @@ def _time(sql: str | None, as_text: bool) -> str | None:
 
 def _result(rule: Finish, types: StructType, variant: bool) -> str:
     fields = [
-        f"{_text(name)}, {_in_variant(sql, field.dataType) if variant else sql}"
+        f"{_text(name)}, {_in_json(sql, field.dataType)}"
         for (name, sql), field in zip(rule.columns, types.fields, strict=True)
     ]
     struct = f"named_struct({', '.join(fields)})"
     return f"to_variant_object({struct})" if variant else f"to_json({struct}, {JSON_OPTIONS})"
 
 
-def _in_variant(sql: str, kind: DataType) -> str:
-    """A value as a VARIANT can hold it: others, such as intervals, as text; what has such inside, as Spark's JSON."""
-    if _fits_variant(kind):
+def _in_json(sql: str, kind: DataType, depth: int = 0) -> str:
+    """A value as JSON holds it, in the form of `matchers.json_text`. depth: of functions that name their argument."""
+    if _is_json(kind):
         return sql
-    if isinstance(kind, (ArrayType, MapType, StructType)):
-        return f"parse_json(to_json({sql}, {JSON_OPTIONS}))"
+    one = f"x{depth}"
+    if isinstance(kind, ArrayType):
+        return f"transform({sql}, {one} -> {_in_json(one, kind.elementType, depth + 1)})"
+    if isinstance(kind, MapType):
+        key, value = _key(f"{one}.key", kind.keyType, depth + 1), _in_json(f"{one}.value", kind.valueType, depth + 1)
+        return f"map_from_entries(transform(map_entries({sql}), {one} -> struct({key} AS key, {value} AS value)))"
+    if isinstance(kind, StructType):
+        fields = (
+            f"{_text(field.name)}, {_in_json(f'({sql}).{quote(field.name)}', field.dataType, depth)}" for field in kind
+        )
+        return f"if(({sql}) IS NULL, NULL, named_struct({', '.join(fields)}))"
+    if isinstance(kind, FloatType):
+        return f"CAST(CAST({sql} AS STRING) AS DOUBLE)"  # the digits that are shown, and no others
+    if isinstance(kind, (TimestampType, TimestampNTZType)):
+        return f"if(({sql}) IS NULL, NULL, to_csv(named_struct('x', {sql}), {TIME_OPTIONS}))"
+    if isinstance(kind, BinaryType):
+        return f"replace(replace(base64({sql}), '\\r', ''), '\\n', '')"  # in lines, before Spark 4
+    if isinstance(kind, DayTimeIntervalType):
+        return f"CAST(CAST({sql} AS INTERVAL DAY TO SECOND) AS STRING)"
     return f"CAST({sql} AS STRING)"
 
 
-def _fits_variant(kind: DataType) -> bool:
+def _key(sql: str, kind: DataType, depth: int) -> str:
+    """The key of a map as a text."""
+    held = _in_json(sql, kind, depth)
+    return (
+        f"to_json({held}, {JSON_OPTIONS})" if isinstance(kind, (ArrayType, StructType)) else f"CAST({held} AS STRING)"
+    )
+
+
+def _is_json(kind: DataType) -> bool:
+    """Are values held by a VARIANT, and written by Spark, as JSON has them?"""
     if isinstance(kind, ArrayType):
-        return _fits_variant(kind.elementType)
+        return _is_json(kind.elementType)
     if isinstance(kind, StructType):
-        return all(_fits_variant(field.dataType) for field in kind.fields)
+        return all(_is_json(field.dataType) for field in kind.fields)
     if isinstance(kind, MapType):
-        return isinstance(kind.keyType, StringType) and _fits_variant(kind.valueType)
-    return isinstance(kind, IN_VARIANT)
+        return isinstance(kind.keyType, StringType) and _is_json(kind.valueType)
+    return isinstance(kind, AS_JSON) and not isinstance(kind, FloatType)
 
 
 def _text(value: str) -> str:

@@ -12,10 +12,13 @@ from __future__ import annotations
 
 import atexit
 from collections.abc import Iterator
+from contextlib import suppress
 from threading import Thread
+from time import monotonic
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
+from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.types import BooleanType, StructField, StructType
@@ -25,10 +28,17 @@ from episode.spark import classic
 if TYPE_CHECKING:
     import pyarrow as pa
 
+_FAILURES = (PySparkException, OSError, RuntimeError, *classic.NOT_KNOWN)
 _PATIENCE = 5.0
-"""Seconds that a query, or a process which ends, waits for a worker that still loads."""
+"""Seconds that a query waits for a worker that still loads."""
 
-_warmed: WeakKeyDictionary[object, Thread | None] = WeakKeyDictionary()
+_GRACE = 1.0
+"""Seconds that a session or a process which ends waits for it, before the job is cancelled."""
+
+_GROUP = "episode-warming"
+"""Of the job: it is cancelled by this name."""
+
+_warmed: WeakKeyDictionary[SparkContext, Thread | None] = WeakKeyDictionary()
 """Contexts whose workers have been asked to load, and who waits for that; None: a query has waited."""
 
 
@@ -36,10 +46,18 @@ def warm(spark: SparkSession) -> None:
     """Have a worker of a session load the matchers, once, beside everything else."""
     if not classic.is_local(spark) or spark.sparkContext in _warmed:
         return
+    context = spark.sparkContext
     thread = Thread(target=_run, args=(spark,), daemon=True, name="episode-warming")
-    _warmed[spark.sparkContext] = thread
+    _warmed[context] = thread
+    stop = context.stop
+
+    def stop_quietly() -> None:
+        _end(context, thread)
+        stop()
+
+    context.stop = stop_quietly
+    atexit.register(_end, context, thread)
     thread.start()
-    atexit.register(thread.join, _PATIENCE)  # Spark complains of jobs that it is stopped under
 
 
 def await_worker(spark: SparkSession) -> None:
@@ -50,13 +68,24 @@ def await_worker(spark: SparkSession) -> None:
         thread.join(_PATIENCE)
 
 
+def _end(context: SparkContext, thread: Thread) -> None:
+    """Have the job end before Spark does, which would report it as failed."""
+    thread.join(_GRACE)
+    deadline = monotonic() + _PATIENCE
+    while thread.is_alive() and monotonic() < deadline:
+        with suppress(*_FAILURES):
+            jobs = context.statusTracker()
+            if set(jobs.getJobIdsForGroup(_GROUP)).intersection(jobs.getActiveJobsIds()):
+                context.cancelJobGroup(_GROUP)
+        thread.join(0.1)  # the job may begin only now
+
+
 def _run(spark: SparkSession) -> None:
-    try:
+    with suppress(*_FAILURES):
+        spark.sparkContext.setJobGroup(_GROUP, "episode: a Python worker loads what queries need")
         # Fewer of Spark's classes than an action of the public interface takes, for which the plan waits.
         loaded = spark.range(0, 1, 1, 1).mapInArrow(_load, StructType([StructField("loaded", BooleanType())]))
         loaded._jdf.queryExecution().toRdd().count()
-    except (PySparkException, OSError, RuntimeError, *classic.NOT_KNOWN):
-        pass
 
 
 def _load(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from episode.errors import EpisodeAnalysisError
 from episode.lang.cursor import closest
 from episode.matchers.compiled import ensure_compiled, groups_of
-from episode.matchers.json_values import objects
+from episode.matchers.json_text import json_objects
 from episode.matchers.protocol import END_OF_TIME, MatcherSpec
 from episode.matchers.rules.matcher import RuleSetMatcher
 from episode.matchers.rules.report import RuleSetReport
@@ -21,7 +21,7 @@ from episode.matchers.rules.spec import RuleSetSpec, rule_groups
 from episode.matchers.running import LocalRun
 from episode.matchers.scalars import Scalars
 from episode.matchers.spark_types import retyped
-from episode.queries.frames import arrow_table, like
+from episode.queries.frames import held_table, like
 from episode.queries.local import LocalQuery, check_local, local_schema, tree_of
 from episode.queries.rules.binding import MATCH_END, MATCH_START, RESULT, RULE, BoundRule, RuleSet
 
@@ -65,7 +65,8 @@ class LocalMatches:
             count = one.result.num_rows
             columns = {RULE: pa.array([rule] * count, pa.string())}
             columns |= {name: one.extent.column(name) for name in names if name in one.extent.column_names}
-            parts.append(pa.table({**columns, RESULT: objects(one.result).cast(pa.string())}))
+            results = json_objects(one.result.column_names, one.result.columns, count)
+            parts.append(pa.table({**columns, RESULT: results}))
         whole = pa.concat_tables(parts, promote_options="permissive")
         return self.like(whole.select([RULE, *(name for name in names if name in whole.column_names), RESULT]))
 
@@ -83,7 +84,7 @@ def match_all_local(events: Any, rules: RuleSet) -> LocalMatches:
     """The matches of all rules over a table."""
     parsed = rules.parsed()
     check_local(rules.options, [one.language for one in parsed])
-    table = retyped(arrow_table("events", events))
+    table = retyped(held_table("events", events))
     query = LocalRules(rules, table)
     return query.matches(events)
 

@@ -20,7 +20,7 @@ from episode.lang.rows.syntax import MatchRecognize
 from episode.lang.situations.syntax import SituationQuery
 from episode.lang.source import Source
 from episode.live.computing import Columns, Finishing, value_of
-from episode.matchers.json_text import json_objects
+from episode.matchers.json_text import FORM, JsonForm, json_objects
 from episode.matchers.limits import StateLimit
 from episode.matchers.protocol import InputOrder
 from episode.matchers.rules.changing import output_of_rules
@@ -43,7 +43,7 @@ class StreamPlanner:
 
     schema: the columns of events, as they are fed. time, keys: by which all rules order and partition them. given: what
     is said of all rules. utc: are times of day those of UTC? Otherwise they need Spark. table: the name of the events,
-    where they have one.
+    where they have one. form: of results.
     """
 
     schema: pa.Schema
@@ -54,6 +54,7 @@ class StreamPlanner:
     limit: StateLimit | None = None
     utc: bool = True
     table: str | None = None
+    form: JsonForm = FORM
 
     def plan(self, name: str, text: str) -> RuleSpec:
         """The same object for the same text: what rules share is found once for them."""
@@ -129,7 +130,7 @@ class StreamPlanner:
         values = tuple((name, value_of(tree_of(sql))) for name, sql in columns)
         conditions = tuple(tree_of(sql) for sql in made.conditions)
         step = Columns(values, conditions, dict(rule.parsed.arguments), self.utc)
-        return Finished(Finishing((step,)), tuple(name for name, _ in made.columns), output)
+        return Finished(Finishing((step,)), tuple(name for name, _ in made.columns), output, self.form)
 
     def _check_order(self, source: Source, order: InputOrder) -> None:
         """All rules see the events of one key in one order."""
@@ -208,6 +209,7 @@ class Finished:
     step: Finishing
     names: tuple[str, ...]
     output: pa.Schema
+    form: JsonForm
 
     def __call__(self, matched: pa.Table) -> pa.Table:
         values = self.step(matched)
@@ -216,5 +218,5 @@ class Finished:
             column if column.type == one.type else column.cast(one.type)
             for column, one in zip(values.columns, fields, strict=False)
         ]
-        result = json_objects(self.names, values.columns[len(fields) :], values.num_rows)
+        result = json_objects(self.names, values.columns[len(fields) :], values.num_rows, self.form)
         return pa.Table.from_arrays([*around, result], schema=self.output)

@@ -13,6 +13,7 @@ import pyarrow as pa
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError, warn
 from episode.lang.source import Source
 from episode.matchers.compiled import RULES, groups_of
+from episode.matchers.json_text import JsonForm
 from episode.matchers.limits import StateLimit
 from episode.matchers.protocol import InputOrder, OrderKey
 from episode.matchers.rules.changes import Effect, RuleChange
@@ -242,6 +243,7 @@ class StreamQuery:
 
     def _rules(self) -> tuple[StreamPlanner, DataFrame]:
         """What all rules have in common, and the events with the columns that rules may read."""
+        from episode.spark.rule_results import has_variant
         from episode.spark.rule_streams import carried
         from episode.spark.schema import input_schema
 
@@ -254,7 +256,8 @@ class StreamQuery:
         limit = StateLimit(live.max_state_rows, live.gives_up) if live.max_state_rows else None
         start = None if self.given.start is None else known.find(self.given.start)
         given = replace(self.given, time=time, key=keys, start=start)
-        return StreamPlanner(schema, time, keys, given, self._run, limit, known.utc, self.table), frame
+        form = JsonForm(exponents=has_variant(frame))
+        return StreamPlanner(schema, time, keys, given, self._run, limit, known.utc, self.table, form), frame
 
 
 def over_stream(

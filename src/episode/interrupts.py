@@ -1,0 +1,118 @@
+"""Ctrl-C while libraries are loaded: it waits until they are whole.
+
+An interrupted import leaves parts of a library behind, and numpy and numba then fail for as long as the process lives;
+so does a compiler that is interrupted. While one of these libraries is loaded, or numba loads or compiles a kernel, an
+interrupt is kept, and raised right after.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+from _thread import interrupt_main
+from collections.abc import Sequence
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder
+from threading import Thread, current_thread, main_thread
+from time import sleep
+from types import FrameType, ModuleType
+from typing import Any
+
+WHOLE = frozenset({"llvmlite", "numba", "numpy", "pandas", "py4j", "pyarrow", "pyspark", "sqlglot"})
+"""Libraries that episode loads when they are first needed, and whose modules load one another."""
+
+
+class _Deferral:
+    """Keeps interrupts of the main thread, which alone has them, from `begin` to the matching `end`."""
+
+    def __init__(self) -> None:
+        self.depth = 0
+        self.pending = False
+        self.before: Any = None
+
+    def begin(self) -> None:
+        if current_thread() is not main_thread():
+            return
+        if self.depth == 0:
+            handler = signal.getsignal(signal.SIGINT)
+            if not callable(handler):  # ignored, or not Python's: as it is
+                return
+            self.before = handler
+            signal.signal(signal.SIGINT, self._keep)
+        self.depth += 1
+
+    def end(self) -> bool:
+        """Was there an interrupt? It is the caller's to raise."""
+        if self.depth == 0 or current_thread() is not main_thread():
+            return False
+        self.depth -= 1
+        if self.depth > 0:
+            return False
+        pending, self.pending = self.pending, False
+        signal.signal(signal.SIGINT, self.before)
+        return pending
+
+    def _keep(self, number: int, frame: FrameType | None) -> None:
+        self.pending = True
+
+
+_deferral = _Deferral()
+
+
+class _WholeLoader(Loader):
+    """The loader of a library, without interrupts."""
+
+    def __init__(self, loader: Loader) -> None:
+        self.loader = loader
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        return self.loader.create_module(spec)
+
+    def exec_module(self, module: ModuleType) -> None:
+        assert module.__spec__ is not None
+        module.__spec__.loader = module.__loader__ = self.loader
+        _deferral.begin()
+        try:
+            self.loader.exec_module(module)
+            if module.__name__ == "numba":
+                _defer_while_compiling(module)
+        finally:
+            if _deferral.end():  # raised here, it would undo the import
+                Thread(target=_interrupt_after, args=(module.__spec__,), daemon=True).start()
+
+
+class _WholeImports(MetaPathFinder):
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        spec = PathFinder.find_spec(name, path) if name in WHOLE else None
+        if spec is None or spec.loader is None:
+            return None
+        spec.loader = _WholeLoader(spec.loader)
+        return spec
+
+
+def _interrupt_after(spec: Any) -> None:
+    while getattr(spec, "_initializing", False):
+        sleep(0.001)
+    interrupt_main()
+
+
+def _defer_while_compiling(numba: Any) -> None:
+    """Numba has its compiler's lock while it loads a kernel and while it compiles one."""
+
+    def on_start(listener: object, event: object) -> None:
+        _deferral.begin()
+
+    def on_end(listener: object, event: object) -> None:
+        if _deferral.end():
+            signal.raise_signal(signal.SIGINT)
+
+    events = numba.core.event
+    deferring = type("Deferring", (events.Listener,), {"on_start": on_start, "on_end": on_end})
+    events.register("numba:compiler_lock", deferring())
+
+
+def load_libraries_whole() -> None:
+    """From now on, load these libraries without interrupts."""
+    sys.meta_path.insert(0, _WholeImports())
