@@ -187,7 +187,7 @@ def _string_end(source: str, position: int, raw: bool, quotes: str = "") -> int:
             return at + 1
         else:
             at += 2
-    _fail(source, position, "This string does not end.", f"Close it with {quote}.")
+    return _fail(source, position, "This string does not end.", f"Close it with {quote}.")
 
 
 def _dollar_string_end(source: str, position: int, tag: str) -> int:
@@ -203,7 +203,7 @@ def _backtick_end(source: str, position: int) -> int:
         if source[at + 1 : at + 2] != "`":
             return at + 1
         at += 2
-    _fail(source, position, "This quoted name does not end.", "Close it with `.")
+    return _fail(source, position, "This quoted name does not end.", "Close it with `.")
 
 
 def _number_end(source: str, position: int) -> int:

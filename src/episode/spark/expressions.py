@@ -5,27 +5,34 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
+from episode.errors import EpisodeUnsupportedError
 from episode.plan.schema import quote
+from episode.spark.parsing import ONLY_QUERIES, RefusedStatement, expr, sql
 
 Arguments = Mapping[str, object]
 
 
 def select(frame: DataFrame, named: Sequence[tuple[str, str]], arguments: Arguments) -> DataFrame:
     """Expressions over a frame, (SQL, name) pairs, as its columns."""
-    if not uses(arguments, (sql for sql, _ in named)):
-        return frame.select(*(F.expr(sql).alias(name) for sql, name in named))
-    columns = ", ".join(f"{_escaped(sql)} AS {_escaped(quote(name))}" for sql, name in named)
-    return frame.sparkSession.sql(f"SELECT {columns} FROM {{frame}}", args=dict(arguments), frame=frame)
+    if not uses(arguments, (text for text, _ in named)):
+        return frame.select(*(expr(text).alias(name) for text, name in named))
+    columns = ", ".join(f"{_escaped(text)} AS {_escaped(quote(name))}" for text, name in named)
+    return _run(frame, f"SELECT {columns} FROM {{frame}}", arguments)
 
 
 def where(frame: DataFrame, condition: str, arguments: Arguments) -> DataFrame:
     """The rows of a frame for which a condition holds."""
     if not uses(arguments, [condition]):
-        return frame.where(F.expr(condition))
-    text = f"SELECT * FROM {{frame}} WHERE {_escaped(condition)}"
-    return frame.sparkSession.sql(text, args=dict(arguments), frame=frame)
+        return frame.where(expr(condition))
+    return _run(frame, f"SELECT * FROM {{frame}} WHERE {_escaped(condition)}", arguments)
+
+
+def _run(frame: DataFrame, text: str, arguments: Arguments) -> DataFrame:
+    try:
+        return sql(frame.sparkSession, text, arguments, {"frame": frame})
+    except RefusedStatement as error:
+        raise EpisodeUnsupportedError(error.refusal.message, hint=ONLY_QUERIES) from None
 
 
 def uses(arguments: Arguments, expressions: Iterable[str]) -> bool:
