@@ -21,11 +21,14 @@ from episode.lang.syntax import Span
 CURLY_QUOTES = ("‘’", "“”")
 """Quotes of printed text: either of a pair opens and closes a string."""
 SUPERSCRIPTS = "⁰¹²³⁴⁵⁶⁷⁸⁹"
-WHITE_SPACE = " \t\n\f\r\x0b\xa0\u1680\u2000-\u200a\u2028\u202f\u205f\u3000"
-"""Spark's white space, as ranges of a regular expression; other characters that look empty are errors."""
+WHITE_SPACE = " \t\n\f\r\x0b\xa0\u1680" + "".join(map(chr, range(0x2000, 0x200B))) + "\u2028\u202f\u205f\u3000"
+"""Spark's white space; other characters that look empty are errors."""
+
+SURROGATES = "Read the text with the encoding it was written in."
 
 _SKIPPED = re.compile(rf"(?:[{WHITE_SPACE}]+|--(?:\\\n|[^\r\n])*|//[^\r\n]*)+")
 """White space and line comments. A comment of two hyphens continues on the next line after a backslash."""
+_BEGINS_SKIPPED = frozenset(f"{WHITE_SPACE}-/")
 _BRACKET = re.compile(r"/\*(?!\+)|\*/")
 _HINT, _HINT_END = "/*+", "*/"
 _DOLLARS = re.compile(r"\$[A-Za-zıſ]*\$")
@@ -107,27 +110,34 @@ def tokenize(source: str) -> list[Token]:
 
 
 def _check_characters(source: str) -> None:
-    """Half of a pair of surrogates is not a character: it cannot be encoded, sent or stored."""
-    try:
-        source.encode()
-    except UnicodeEncodeError as error:
-        message = f"U+{ord(source[error.start]):04X} is a lone surrogate, not a character."
+    at = lone_surrogate(source)
+    if at is not None:
         shown = source.encode(errors="replace").decode()
-        _fail(shown, error.start, message, "Read the text with the encoding it was written in.")
+        _fail(shown, at, f"U+{ord(source[at]):04X} is a lone surrogate, not a character.", SURROGATES)
+
+
+def lone_surrogate(text: str) -> int | None:
+    """Where half of a pair of surrogates is in a text, if it is: it cannot be encoded, sent or stored."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        return error.start
+    return None
 
 
 def _skip(source: str, position: int) -> int:
     """Where the next token begins, after white space and comments."""
-    while True:
+    while source[position : position + 1] in _BEGINS_SKIPPED:
         if source.startswith("--}", position) and source[position - 1 : position] == "{":
-            return position  # {--} are the brackets of an exclusion
+            break  # {--} are the brackets of an exclusion
         found = _SKIPPED.match(source, position)
         if found is not None:
             position = found.end()
         elif source.startswith("/*", position) and not source.startswith(_HINT, position):
             position = _skip_block_comment(source, position)
         else:
-            return position
+            break
+    return position
 
 
 def _skip_block_comment(source: str, position: int) -> int:
@@ -156,13 +166,13 @@ def _scan(source: str, position: int) -> tuple[int, Kind]:
         return _backtick_end(source, position), Kind.QUOTED
     if character in _DIGITS or (character == "." and following in _DIGITS):
         return _number_end(source, position), Kind.NUMBER
-    superscript = _SUPERSCRIPT.match(source, position)
+    superscript = _SUPERSCRIPT.match(source, position) if character in SUPERSCRIPTS else None
     if superscript is not None:
         return superscript.end(), Kind.NUMBER
-    dollars = _DOLLARS.match(source, position)
+    dollars = _DOLLARS.match(source, position) if character == "$" else None
     if dollars is not None:
         return _dollar_string_end(source, position, dollars[0]), Kind.STRING
-    if category(character) == "Cn":  # a later version of Unicode may make a letter of it
+    if not character.isascii() and category(character) == "Cn":  # a later version of Unicode may make a letter of it
         _fail(source, position, f"U+{ord(character):04X} is not a known character.", "Quote it with backticks.")
     return position + 1, Kind.SYMBOL
 

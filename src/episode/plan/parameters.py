@@ -12,7 +12,7 @@ from decimal import Decimal
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
 from episode.lang.cursor import Cursor, closest
 from episode.lang.duration import parse_duration
-from episode.lang.lexer import Token, tokenize
+from episode.lang.lexer import SURROGATES, Token, lone_surrogate, tokenize
 from episode.lang.parameters import parameters_in
 from episode.lang.source import Source
 from episode.lang.syntax import Duration
@@ -36,6 +36,11 @@ def check_arguments(source: str, tokens: Sequence[Token], arguments: Arguments) 
             isinstance(value, Decimal) and not value.is_finite()
         ):
             raise EpisodeUnsupportedError(f"args: {given}={value} is beyond the numbers of SQL.", hint=TYPES)
+        if isinstance(value, str) and (at := lone_surrogate(value)) is not None:
+            raise EpisodeAnalysisError(
+                f"args: the value of {given} has a lone surrogate (U+{ord(value[at]):04X}), not a character.",
+                hint=SURROGATES,
+            )
     used = parameters_in(tokens)
     for name, span in used:
         if name not in arguments:
