@@ -1,6 +1,6 @@
 """Texts that repeat one construct again and again: refused or read in work that grows with their length, no faster.
 
-Work is the number of calls of Python functions, which is the same on every machine.
+Work is the number of lines of Python that run, which is the same on every machine.
 """
 
 from __future__ import annotations
@@ -97,27 +97,31 @@ REFUSED = ("NOT", "minus", "plus", "tilde", "bang", "brackets", "CASE", "calls",
 
 
 def work(text: str) -> int:
-    """The number of calls that reading a text takes."""
+    """The number of lines of the parsers that run to read a text; a loop in one line counts at every turn."""
     count = 0
 
-    def called(frame: FrameType, event: str, argument: Any) -> None:
+    def ran(frame: FrameType, event: str, argument: Any) -> Any:
         nonlocal count
-        count += event in ("call", "c_call")
+        count += 1
+        return ran if "lang" in frame.f_code.co_filename else None
 
-    sys.setprofile(called)
+    sys.settrace(ran)
     try:
         parse_statement(text)
     except EpisodeError as error:
-        assert error.position is not None
+        place = error.position
+    else:
+        place = 0
     finally:
-        sys.setprofile(None)
+        sys.settrace(None)
+    assert place is not None
     return count
 
 
 def assert_linear(make: Callable[[int], str]) -> None:
     """Four times the text takes not much more than four times the work. (Sixteen times, if work is quadratic.)"""
-    short, long = make(150), make(600)
-    assert work(long) < 7 * work(short) + 2_000
+    short, long = make(60), make(240)
+    assert work(long) < 6 * work(short) + 5_000
 
 
 @pytest.mark.parametrize("place", PLACES)
@@ -132,11 +136,11 @@ def test_statements_take_linear_work(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", REFUSED)
-@pytest.mark.parametrize("place", ["event condition", "row condition", "situation"])
+@pytest.mark.parametrize("place", ["event condition", "row condition"])
 def test_deep_texts_of_100_kb_are_refused_at_a_place(name: str, place: str) -> None:
     expression = EXPRESSIONS[name]
     text = PLACES[place].replace("{}", expression(100_000 // len(expression(1))))
-    with pytest.raises(EpisodeError, match="nested too deeply|not closed") as raised:
+    with pytest.raises(EpisodeError, match="nested too deeply") as raised:
         parse_statement(text)
     assert raised.value.position is not None
     assert raised.value.position < 40 * MAXIMUM_DEPTH
