@@ -199,7 +199,7 @@ def test_why_not(client: TestClient) -> None:
         ("SELECT reflect('java.lang.System', 'getProperty', 'user.home')", "reflect"),
         ("SELECT `reflect`('java.lang.System', 'getProperty', 'user.home')", "`reflect`"),
         ("SELECT IDENTIFIER('ref' || 'lect')('java.lang.System', 'lineSeparator')", "IDENTIFIER"),
-        ("SELECT TRANSFORM (k) USING 'cat' AS (a) FROM t", "USING"),
+        ("SELECT TRANSFORM (k) USING 'cat' AS (a) FROM t", "SELECT"),
         ("SHOW STREAMS", "SHOW"),
         ("EXPLAIN SELECT 1", "EXPLAIN"),
     ],
@@ -224,10 +224,12 @@ def test_other_files_and_tables_are_not_read(client: TestClient, spark: SparkSes
                 ORDER BY ts MEASURES A.id AS found PATTERN (A) DEFINE A AS TRUE)""",
             "FROM studio_secret ORDER BY id PATTERN A; B WITHIN 5",
         ):
-            assert "more than the tables" in client.post("/api/check", json={"text": text}).json()["problem"]["message"]
+            assert (
+                "not one of the tables" in client.post("/api/check", json={"text": text}).json()["problem"]["message"]
+            )
             run = ended(client, text)
             assert run["state"] == "failed"
-            assert "more than the tables" in run["problem"]["message"]
+            assert "not one of the tables" in run["problem"]["message"]
             assert run["columns"] == []
             assert client.get(f"/api/runs/{run['id']}/rows").json()["rows"] == []
             assert client.get(f"/api/runs/{run['id']}/keys").status_code == 400

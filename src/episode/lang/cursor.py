@@ -90,9 +90,11 @@ class Cursor:
                 if not stack:
                     self.index = at + 1
                     return at
-            elif token.text == ")" or token.text in [CLOSING[opening.text] for opening in stack]:
+            elif token.text == ")":
                 break
             elif token.text in "]}":
+                if token.text in [CLOSING[opening.text] for opening in stack]:
+                    break
                 self.fail(f"This '{token.text}' closes nothing.", token)
         opening = stack[-1]
         raise self.error(

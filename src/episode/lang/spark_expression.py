@@ -19,6 +19,10 @@ MAXIMUM_DEPTH = 100
 CHAINS = (exp.And, exp.Or)
 """A AND B AND C … may be long: chains of these are flattened, so that they do not count as depth."""
 
+OPENING, CLOSING = ("(", "[", "{"), (")", "]", "}")
+SIGNS = ("NOT", "INTERVAL", "-", "+", "~", "!")
+"""What may be written before an operand again and again."""
+
 TOO_DEEP = "This expression is nested too deeply."
 MISSING_OPERATOR = "An operator or a comma may be missing before it."
 BINARY_WORDS = frozenset(["AND", "OR", "LIKE", "ILIKE", "RLIKE", "REGEXP", "IN", "IS", "BETWEEN", "DIV"])
@@ -101,7 +105,7 @@ class Unreadable(Exception):
 
 def read_expression(text: str, tokens: Sequence[Token], where: Surroundings = ROW_PATTERNS) -> exp.Expression:
     """The tree of one scalar expression. `tokens` are those of the text, for the place of what is wrong."""
-    _check_brackets(tokens, where)
+    _check_nesting(tokens, where)
     try:
         tree = sqlglot.parse_one(text, read=SparkExpressions, into=exp.Condition, error_message_context=len(text))
     except ParseError as error:
@@ -215,14 +219,18 @@ def _is_binary(token: Token) -> bool:
 # ---- what sqlglot takes but an expression may not hold ------------------------------------------------
 
 
-def _check_brackets(tokens: Sequence[Token], where: Surroundings) -> None:
-    """Brackets are what a parser's stack grows with; sqlglot itself gives up at about half of this."""
-    depth = 0
+def _check_nesting(tokens: Sequence[Token], where: Surroundings) -> None:
+    """Brackets, CASE and runs of signs are what a parser's stack grows with: they are counted before it begins."""
+    depth = signs = 0
+    after_dot = False
     for token in tokens:
-        if token.kind is Kind.SYMBOL:
-            depth += (token.text in "([{") - (token.text in ")]}")
-            if depth > MAXIMUM_DEPTH:
-                raise Unreadable(TOO_DEEP, where.smaller)
+        word = "" if after_dot else token.upper
+        after_dot = token.is_symbol(".")
+        symbol = token.text if token.kind is Kind.SYMBOL else ""
+        depth += (symbol in OPENING or word == "CASE") - (symbol in CLOSING or (word == "END" and depth > 0))
+        signs = signs + 1 if symbol in SIGNS or word in SIGNS else 0
+        if depth + signs > MAXIMUM_DEPTH:
+            raise Unreadable(TOO_DEEP, where.smaller, token.start, token.end)
 
 
 def _check_depth(tree: exp.Expression, where: Surroundings) -> None:

@@ -22,7 +22,7 @@ from episode.lang.rows.window_syntax import WindowedSelect
 from episode.lang.rows.windowed import windowed_selects
 from episode.lang.source import Source
 from episode.lang.streams import StreamStatement, stream_statement
-from episode.lang.syntax import Span
+from episode.lang.syntax import Cover, Span
 from episode.lang.table_patterns import PatternQuery, TableQuery, may_precede_table, table_patterns, whole_pattern
 from episode.lang.time_travel import as_of
 
@@ -171,7 +171,8 @@ def parse_statement(source: str) -> Statement:
     partners = _bracket_partners(source, tokens)
     tables = table_patterns(source, tokens, partners)
     inside = [table.span for table in tables]
-    semicolon = next((token for token in tokens if token.is_symbol(";") and not _is_inside(token, inside)), None)
+    covered = Cover(inside)
+    semicolon = next((token for token in tokens if token.is_symbol(";") and token.start not in covered), None)
     if semicolon is not None:
         raise Source(source).error(
             EpisodeSyntaxError,
@@ -232,10 +233,6 @@ def _body(tokens: list[Token]) -> Span:
     return Span(tokens[0].start, tokens[-2].end)
 
 
-def _is_inside(token: Token, spans: list[Span]) -> bool:
-    return any(span.start <= token.start < span.end for span in spans)
-
-
 def _check_nesting(source: str, patterns: tuple[TablePattern, ...]) -> None:
     """Clauses over the output of clauses are evaluated from the inside out, one call within the other."""
     around: list[int] = []
@@ -244,12 +241,16 @@ def _check_nesting(source: str, patterns: tuple[TablePattern, ...]) -> None:
             around.pop()
         around.append(pattern.span.end)
         if len(around) > MAXIMUM_NESTING:
-            raise Source(source).error(
-                EpisodeUnsupportedError,
-                f"MATCH_RECOGNIZE is nested more than {MAXIMUM_NESTING} levels deep.",
-                pattern.clause.source.span.beginning,
-                "Write the result of the inner queries to a table first.",
-            )
+            raise _too_deep(source, pattern.clause.source.span.beginning)
+
+
+def _too_deep(source: str, place: Span) -> EpisodeUnsupportedError:
+    return Source(source).error(
+        EpisodeUnsupportedError,
+        f"MATCH_RECOGNIZE is nested more than {MAXIMUM_NESTING} levels deep.",
+        place,
+        "Write the result of the inner queries to a table first.",
+    )
 
 
 def _is_clause(tokens: list[Token], index: int) -> bool:
@@ -332,9 +333,12 @@ def _input_table(
     primary_end, alias = travelled or _strip_alias(tokens, partners, index - 1)
     primary_end = _strip_sample(tokens, partners, primary_end)
     # One clause may stand directly after another: the first of them has the table.
-    chained = False
-    while (clause := _clause_ending_at(tokens, partners, primary_end)) is not None:
-        chained = True
+    for chained in range(MAXIMUM_NESTING + 1):
+        clause = _clause_ending_at(tokens, partners, primary_end)
+        if clause is None:
+            break
+        if chained == MAXIMUM_NESTING:
+            raise _too_deep(source, tokens[index].span)
         primary_end, _ = as_of(tokens, partners, clause - 1) or _strip_alias(tokens, partners, clause - 1)
         primary_end = _strip_sample(tokens, partners, primary_end)
     token = tokens[primary_end] if primary_end >= 0 else None

@@ -8,6 +8,8 @@ aggregates of labels are here, because all languages are planned in terms of the
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Protocol
@@ -27,6 +29,24 @@ class Span:
 
 
 NOWHERE = Span(0, 0)
+
+
+class Cover:
+    """The places that some spans cover, which may overlap."""
+
+    def __init__(self, spans: Iterable[Span]) -> None:
+        self._starts: list[int] = []
+        self._ends: list[int] = []
+        for span in sorted(spans, key=lambda one: one.start):
+            if self._ends and span.start <= self._ends[-1]:
+                self._ends[-1] = max(self._ends[-1], span.end)
+            else:
+                self._starts.append(span.start)
+                self._ends.append(span.end)
+
+    def __contains__(self, place: int) -> bool:
+        at = bisect_right(self._starts, place) - 1
+        return at >= 0 and place < self._ends[at]
 
 
 # ---- scalar expressions ---------------------------------------------------------------------------

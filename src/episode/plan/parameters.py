@@ -13,7 +13,7 @@ from typing import Any
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
 from episode.lang.cursor import Cursor, closest
 from episode.lang.duration import parse_duration
-from episode.lang.lexer import Token, tokenize
+from episode.lang.lexer import SURROGATES, Token, lone_surrogate, tokenize
 from episode.lang.parameters import parameters_in
 from episode.lang.source import Source
 from episode.lang.syntax import Duration
@@ -55,6 +55,11 @@ def check_arguments(source: str, tokens: Sequence[Token], arguments: Arguments) 
             raise EpisodeUnsupportedError(
                 f"args: {given}={value} has parts of a microsecond; SQL's timestamps have microseconds.",
                 hint=f"Cut them off: {given}.floor('us').",
+            )
+        if isinstance(value, str) and (at := lone_surrogate(value)) is not None:
+            raise EpisodeAnalysisError(
+                f"args: the value of {given} has a lone surrogate (U+{ord(value[at]):04X}), not a character.",
+                hint=SURROGATES,
             )
     used = parameters_in(tokens)
     for name, span in used:

@@ -375,7 +375,7 @@ class StatementQuery:
         """The table of a class."""
         try:
             return self._table(quote(name), position)
-        except EpisodeAnalysisError:
+        except (EpisodeAnalysisError, EpisodeUnsupportedError):
             if name in self.given or any(table.name.lower() == name.lower() for table in self.statement.common_tables):
                 raise
             raise query.source.error(

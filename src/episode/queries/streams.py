@@ -32,9 +32,15 @@ DESCRIBED = "col_name string, data_type string, comment string"
 
 
 def mentioned(spark: SparkSession, statement: Statement, given: Iterable[str]) -> dict[str, DataFrame]:
-    """The streams and archives that a statement names where a table may stand, each once. given: other tables."""
+    """The streams and archives that a statement names where a table may stand, each once. given: other tables.
+
+    A confined statement may not read streams, so none is opened for it.
+    """
+    from episode.spark.confinement import current
     from episode.spark.stores import catalog_of, store_table
 
+    if current() is not None:
+        return {}
     catalog = catalog_of(spark)
     if not catalog.directory.is_dir():
         return {}

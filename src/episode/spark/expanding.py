@@ -25,6 +25,7 @@ from episode.plan.schema import InputSchema, quote
 from episode.plan.tables import CLASS_COLUMN, PARTITION_COLUMN, EventTable
 from episode.spark import carry
 from episode.spark.packing import Stage, as_events, columns_of
+from episode.spark.parsing import expr
 from episode.spark.readiness import compile_here
 from episode.spark.schema import UTC_NAMES
 from episode.spark.worker import prepare_worker
@@ -116,7 +117,7 @@ def events_of_variables(
         event = f"{EVENT} -> named_struct({_text(CLASS_COLUMN)}, {tables[name].number}, {fields})"
         many = f"coalesce({column}, array())" if closure else f"filter(array({column}), x -> x IS NOT NULL)"
         lists.append(f"transform({many}, {event})")
-    listed = frame.select(F.expr(f"concat({', '.join(lists)})").alias(EVENTS))
+    listed = frame.select(expr(f"concat({', '.join(lists)})").alias(EVENTS))
     rows = listed.select(F.posexplode(EVENTS).alias(PARTITION_COLUMN, EVENT))
     return rows.select(PARTITION_COLUMN, f"{EVENT}.*")
 

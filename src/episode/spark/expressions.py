@@ -4,29 +4,29 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
+from episode.errors import EpisodeUnsupportedError
 from episode.plan.parameters import SubqueryRows
 from episode.plan.schema import quote
+from episode.spark.parsing import ONLY_QUERIES, RefusedStatement, expr, sql
 
 Arguments = Mapping[str, object]
 
 
 def select(frame: DataFrame, named: Sequence[tuple[str, str]], arguments: Arguments) -> DataFrame:
     """Expressions over a frame, (SQL, name) pairs, as its columns."""
-    if not uses(arguments, (sql for sql, _ in named)):
-        return frame.select(*(F.expr(sql).alias(name) for sql, name in named))
-    columns = ", ".join(f"{_escaped(sql)} AS {_escaped(quote(name))}" for sql, name in named)
+    if not uses(arguments, (text for text, _ in named)):
+        return frame.select(*(expr(text).alias(name) for text, name in named))
+    columns = ", ".join(f"{_escaped(text)} AS {_escaped(quote(name))}" for text, name in named)
     return _run(f"SELECT {columns} FROM {{frame}}", frame, arguments)
 
 
 def where(frame: DataFrame, condition: str, arguments: Arguments) -> DataFrame:
     """The rows of a frame for which a condition holds."""
     if not uses(arguments, [condition]):
-        return frame.where(F.expr(condition))
+        return frame.where(expr(condition))
     return _run(f"SELECT * FROM {{frame}} WHERE {_escaped(condition)}", frame, arguments)
 
 
@@ -38,8 +38,10 @@ def _run(text: str, frame: DataFrame, arguments: Arguments) -> DataFrame:
         if isinstance(value, SubqueryRows) and f":{name}" in text:
             frames[name] = value.frame
             text = re.sub(rf":{name}\b", value.read_as.format(rows=f"{{{name}}}"), text)
-    bound: dict[str, Any] = {"args": values} if values else {}
-    return frame.sparkSession.sql(text, **bound, **frames)
+    try:
+        return sql(frame.sparkSession, text, values, frames)
+    except RefusedStatement as error:
+        raise EpisodeUnsupportedError(error.refusal.message, hint=ONLY_QUERIES) from None
 
 
 def uses(arguments: Arguments, expressions: Iterable[str]) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import DataFrame
 
-from episode.errors import EpisodeAnalysisError
+from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
 from episode.plan.output import MeasurePlan, PlannedMeasure
 from episode.plan.result import Result
 from episode.spark.expressions import Arguments, select
@@ -19,7 +19,7 @@ def check_measures(matched: DataFrame, result: Result, arguments: Arguments) -> 
     with without_context_logs():
         try:
             select(matched, [(one.sql, one.name) for one in planned], arguments).schema  # noqa: B018 - analysis
-        except (AnalysisException, ParseException):
+        except (AnalysisException, ParseException, EpisodeUnsupportedError):
             for measure in planned:
                 _check(matched, measure, result, arguments)
             raise
@@ -33,6 +33,8 @@ def _check(matched: DataFrame, measure: PlannedMeasure, result: Result, argument
         raise result.source.error(
             EpisodeAnalysisError, f"{result.name_of(measure)} cannot be computed: {message}", measure.span
         ) from None
+    except EpisodeUnsupportedError as error:
+        raise result.source.error(EpisodeUnsupportedError, error.message, measure.span, error.hint) from None
 
 
 def _without_atoms(message: str, plan: MeasurePlan) -> str:

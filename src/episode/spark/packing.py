@@ -12,6 +12,7 @@ from pyspark.taskcontext import TaskContext
 from episode.matchers.envelope import Packing, pack
 from episode.plan.schema import quote
 from episode.spark.expressions import Arguments, select, uses
+from episode.spark.parsing import expr
 from episode.spark.worker import prepare_worker
 
 Stage = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
@@ -24,7 +25,7 @@ def columns_of(
     expressions = {name: text for text, name in derived}
     if uses(arguments, expressions.values()):
         return select(frame, [(expressions.get(c, quote(c)), c) for c in columns], arguments)
-    wanted = [F.expr(expressions[c]).alias(c) if c in expressions else F.col(quote(c)) for c in columns]
+    wanted = [expr(expressions[c]).alias(c) if c in expressions else F.col(quote(c)) for c in columns]
     return frame.select(*wanted)
 
 

@@ -41,6 +41,10 @@ class Copies:
                     return found
         return None
 
+    def place_of(self, text: str, named: Iterable[str], begin: int, end: int) -> Range | None:
+        """Where in the statement a place is of the text that was to be run in a classic session."""
+        return self._source_of(_as_run(text, set(named), _LENGTHS[0]), begin, end)
+
     def _source_of(self, run: str, begin: int, end: int) -> Range | None:
         """The place whose copy covers a place of the text that is run; of several copies, the longest."""
         for start, stop in sorted(self.ranges, key=lambda one: one[0] - one[1]):

@@ -9,7 +9,6 @@ from time import perf_counter
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 from episode.errors import EpisodeAnalysisError
 from episode.matchers.bound import Bound, BoundPattern
@@ -21,6 +20,7 @@ from episode.spark.batch import Batch, plan_batch
 from episode.spark.expanding import Expansion
 from episode.spark.expressions import select, uses, where
 from episode.spark.measures import check_measures
+from episode.spark.parsing import expr
 from episode.spark.stream import Stream, plan_stream
 
 
@@ -107,7 +107,7 @@ class PlannedQuery(Planned):
         if uses(self.arguments, (sql for sql, _ in measures)):
             matched = select(matched, [*before, *measures, *after], self.arguments)
             measures = [(quote(name), name) for _, name in measures]
-        return matched.select(*(self._column(F.expr(sql), name) for sql, name in (*before, *measures, *after)))
+        return matched.select(*(self._column(expr(sql), name) for sql, name in (*before, *measures, *after)))
 
 
 def plan_query(spark: SparkSession, frame: DataFrame, pattern: BoundPattern, run: RunOptions) -> PlannedQuery:

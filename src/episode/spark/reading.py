@@ -10,7 +10,8 @@ from pyspark.sql import DataFrame
 from episode.spark.classic import class_of, items
 
 _OF_NO_TABLE = frozenset({"LocalRelation", "OneRowRelation", "Range", "LogicalRDD", "CTERelationRef", "UnionLoopRef"})
-"""Leaves of plans that reach no file and no table of a catalog: values of the text, and what a program has given."""
+"""Leaves of plans that reach no file and no table of a catalog: values of the text, and those of given tables. Rows of
+a temporary view look the same here: names of views that were not given are refused before (`confinement.py`)."""
 
 
 def foreign_reads(frame: DataFrame, tables: Iterable[DataFrame]) -> list[str]:
@@ -18,7 +19,7 @@ def foreign_reads(frame: DataFrame, tables: Iterable[DataFrame]) -> list[str]:
     foreign = [leaf for plan in _plans(frame) for leaf in _leaves(plan) if class_of(leaf) not in _OF_NO_TABLE]
     if not foreign:
         return []
-    known = [relation for table in tables for leaf in _leaves(_analysed(table)) if (relation := _relation(leaf))]
+    known = [relation for table in tables for leaf in _leaves(analysed_plan(table)) if (relation := _relation(leaf))]
     return [leaf.nodeName() for leaf in foreign if not _is_one_of(leaf, known)]
 
 
@@ -27,13 +28,14 @@ def _is_one_of(leaf: Any, known: list[Any]) -> bool:
     return relation is not None and any(relation.equals(one) for one in known)
 
 
-def _analysed(frame: DataFrame) -> Any:
+def analysed_plan(frame: DataFrame) -> Any:
+    """The plan of a DataFrame with all names resolved."""
     return frame._jdf.queryExecution().analyzed()
 
 
 def _plans(frame: DataFrame) -> list[Any]:
     """The plan and those of all subqueries in it."""
-    plan = _analysed(frame)
+    plan = analysed_plan(frame)
     return [plan, *items(plan.subqueriesAll())]
 
 

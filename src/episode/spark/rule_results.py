@@ -27,6 +27,7 @@ from pyspark.sql.types import (
 from episode.matchers.rules.pool import RULE_COLUMN
 from episode.plan.schema import quote
 from episode.spark.expressions import Arguments, select, uses, where
+from episode.spark.parsing import permitted
 from episode.spark.quiet import without_context_logs
 
 JSON_OPTIONS = "map('ignoreNullFields', 'false')"
@@ -83,7 +84,7 @@ def _selected(frame: DataFrame, named: Sequence[tuple[str, str]], arguments: Arg
     """As `select`, for many columns: Spark is called once."""
     if uses(arguments, (sql for sql, _ in named)):
         return select(frame, named, arguments)
-    return frame.selectExpr(*(f"{sql} AS {quote(name)}" for sql, name in named))
+    return frame.selectExpr(*(permitted(f"{sql} AS {quote(name)}") for sql, name in named))
 
 
 def kept(matched: DataFrame, rules: Sequence[Finish], arguments: Arguments) -> DataFrame:

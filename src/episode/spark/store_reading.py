@@ -7,8 +7,7 @@ the commit n.
 
 from __future__ import annotations
 
-import base64
-import pickle
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -56,14 +55,23 @@ class EnvelopeOptions:
     call: int | None = None
 
     def written(self) -> str:
-        """As the option of a data source."""
-        return base64.b64encode(pickle.dumps(self)).decode()
+        """The value of a data source's option."""
+        from episode.matchers.packing_json import write_packing
+
+        return json.dumps([self.columns, write_packing(self.packing), self.call])
 
     @staticmethod
     def read(text: str) -> EnvelopeOptions:
-        found = pickle.loads(base64.b64decode(text))
-        assert isinstance(found, EnvelopeOptions)
-        return found
+        """Read the value of the option, which anybody may have written."""
+        from episode.matchers.packing_json import read_packing
+
+        try:
+            columns, packing, call = json.loads(text)
+            named = tuple((str(theirs), str(ours)) for theirs, ours in columns)
+            called = None if call is None else int(call)
+        except (ValueError, TypeError, RecursionError):
+            named, packing, called = (), "", None
+        return EnvelopeOptions(named, read_packing(packing), called)
 
 
 @dataclass(frozen=True)

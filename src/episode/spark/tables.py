@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException, ParseException, PySparkException, UnsupportedOperationException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from episode.errors import EpisodeAnalysisError, EpisodeError, EpisodeSyntaxError, kind_of
+from episode.errors import EpisodeAnalysisError, EpisodeError, EpisodeSyntaxError, EpisodeUnsupportedError, kind_of
 from episode.paths import kind_of_files
 from episode.spark.lakehouse import open_table
+from episode.spark.parsing import ONLY_QUERIES, RefusedStatement, sql
 from episode.spark.places import VIEW, Copies
 from episode.spark.quiet import without_context_logs
 from episode.spark.raised import both
@@ -68,9 +68,7 @@ def run_sql(
     """
     try:
         with without_context_logs():
-            bound: dict[str, Any] = {"args": dict(arguments)} if arguments else {}
-            plain = text if frames else text.replace("{{", "{").replace("}}", "}")
-            frame = spark.sql(plain, **bound, **frames)
+            frame = sql(spark, text, arguments, frames)
             frame.schema  # noqa: B018 - makes Spark Connect analyse now rather than at the action
             return frame
     except (AnalysisException, ParseException, UnsupportedOperationException) as error:
@@ -81,6 +79,18 @@ def run_sql(
                 ours.message, source=copies.source, position=place[0], length=place[1] - place[0], hint=ours.hint
             )
         raise both(ours, error) from error
+    except RefusedStatement as error:
+        refusal = error.refusal
+        range_ = None if copies is None else copies.place_of(text, frames, refusal.begin, refusal.end)
+        if copies is None or range_ is None:
+            raise EpisodeUnsupportedError(refusal.message, hint=ONLY_QUERIES) from None
+        raise EpisodeUnsupportedError(
+            refusal.message,
+            source=copies.source,
+            position=range_[0],
+            length=range_[1] - range_[0],
+            hint=ONLY_QUERIES,
+        ) from None
 
 
 def create_view(frame: DataFrame, name: str, columns: Sequence[str], replaces: bool, everywhere: bool) -> DataFrame:

@@ -29,6 +29,7 @@ MOST_BYTES = 1_000_000
 """Of the body of a request."""
 MOST_ROWS = 500
 """Rows in one answer."""
+MOST_DIGITS = 15
 WISHES = ("pattern", "key", "between", "match", "choose", "series")
 """What a page may say of a plot."""
 PAGE_FILES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
@@ -213,7 +214,10 @@ async def _body(request: Request) -> dict[str, Any]:
             raise EpisodeAnalysisError(f"A request has at most {MOST_BYTES:,} bytes.")
     try:
         body = json.loads(bytes(found))
-    except ValueError:
+        json.dumps(body, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise EpisodeAnalysisError("A text in the request has a lone surrogate, not a character.") from None
+    except (ValueError, RecursionError):
         body = None
     if not isinstance(body, dict):
         raise EpisodeAnalysisError("A request is a JSON object.")
@@ -235,8 +239,8 @@ def _place(body: dict[str, Any]) -> looking.Place:
 
 def _number(request: Request, name: str, otherwise: int) -> int:
     text = request.query_params.get(name, str(otherwise))
-    if not text.isdecimal():
-        raise EpisodeAnalysisError(f"{name} is a number.")
+    if not text.isdecimal() or len(text) > MOST_DIGITS:
+        raise EpisodeAnalysisError(f"{name} is a number of at most {MOST_DIGITS} digits.")
     return int(text)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from episode.lang.statement import Statement, parse_statement
 from episode.queries.checking import checked
-from episode.queries.confined import check_plan, check_text
+from episode.queries.confined import check_plan, check_text, confined
 from episode.studio.problems import problem_of
 from episode.studio.tables import Tables
 
@@ -38,7 +38,8 @@ def _columns(tables: Tables, text: str) -> DataFrame:
     statement = read(text)
     as_they_are = _METADATA in text
     frames: Mapping[str, DataFrame] = tables.frames if as_they_are else tables.empty
-    result = checked(statement, tables.spark, frames, {})
+    with confined(tables.spark):
+        result = checked(statement, tables.spark, frames, {})
     check_plan(result, list(frames.values()))
     return result
 

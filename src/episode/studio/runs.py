@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from episode.errors import EpisodeAnalysisError, EpisodeError
 from episode.queries.checking import named_tables
-from episode.queries.confined import check_plan
+from episode.queries.confined import check_plan, confined
 from episode.queries.origins import Origin, origin_of
 from episode.studio.checking import read
 from episode.studio.problems import problem_of
@@ -200,10 +200,11 @@ class Runs:
 
     @contextmanager
     def jobs(self, run: Run) -> Iterator[None]:
-        """Jobs of this thread belong to a run."""
+        """Jobs of this thread belong to a run, and its texts are judged before Spark parses them."""
         from episode.spark.jobs import job_group
 
-        with job_group(self.tables.spark, run.id, f"episode studio, run {run.number}"):
+        spark = self.tables.spark
+        with confined(spark), job_group(spark, run.id, f"episode studio, run {run.number}"):
             yield
 
     def _execute(self, run: Run) -> None:

@@ -240,16 +240,17 @@ def _words(cursor: Cursor, begin: int, end: int) -> list[str]:
 
 def _end_of_strategy(cursor: Cursor, begin: int) -> int | None:
     """After the words of a strategy, known or not, that begins here; what else would begin so?"""
-    if begin > cursor.index and cursor.tokens[begin - 1].is_symbol("."):
+    after_dot = begin > cursor.index and cursor.tokens[begin - 1].is_symbol(".")
+    if after_dot or cursor.tokens[begin].kind is not Kind.NAME:
         return None
-    end = begin
+    end, words = begin, list[str]()
     while end < cursor.end and (cursor.tokens[end].kind is Kind.NAME or cursor.tokens[end].is_symbol("-")):
         if cursor.tokens[end].upper in ("AND", "OR"):
             break
+        words += _words(cursor, end, end + 1)
         end += 1
-    words = _words(cursor, begin, end)
-    if cursor.tokens[begin].kind is not Kind.NAME or not words:
-        return None
+        if len(words) > 2 and words[:2] != ["skip", "till"]:
+            return None
     skips = words[:2] == ["skip", "till"] and len(words) > 2
     contiguous = len(words) == 2 and words[1].startswith("contig")
     return end if skips or contiguous else None

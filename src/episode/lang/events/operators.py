@@ -25,12 +25,11 @@ from episode.lang.events.syntax import (
     Sequence,
     children,
 )
-from episode.lang.lexer import Kind, Token
+from episode.lang.lexer import SUPERSCRIPTS, Kind, Token
 from episode.lang.syntax import Span
 
 MAXIMUM_DEPTH = 50
 MAXIMUM_COUNT = 2**31 - 1
-SUPERSCRIPTS = "⁰¹²³⁴⁵⁶⁷⁸⁹"
 PLAIN_DIGITS = str.maketrans(SUPERSCRIPTS, "0123456789")
 RESERVED = ("SEQ", "AND", "OR", "NOT", "NULL", "TRUE", "FALSE", "PATTERN", "WHERE", "WITHIN", "RETURN")
 OPERATORS = "Events are joined by ; (then), & (and), | (or); ! is not, and *, + and ^5 repeat."
@@ -100,8 +99,8 @@ def _unary(cursor: Cursor, depth: int, in_seq: bool) -> EventPattern:
 
 def _closed(cursor: Cursor, depth: int, in_seq: bool) -> EventPattern:
     start = cursor.token.start
-    part, superscript = _primary(cursor, depth, in_seq)
-    bounds = superscript or _bounds(cursor)
+    part = _primary(cursor, depth, in_seq)
+    bounds = _bounds(cursor)
     if bounds is not None:
         _refuse_second_closure(cursor)
     part = _variable(cursor, part, bounds is not None)
@@ -190,11 +189,11 @@ def _variable(cursor: Cursor, part: EventPattern, closed: bool) -> EventPattern:
 # ---- classes and groups ------------------------------------------------------------------------------
 
 
-def _primary(cursor: Cursor, depth: int, in_seq: bool) -> tuple[EventPattern, tuple[int, int] | None]:
-    """A class or a group, and the count that is part of the class's token: `T2⁵`."""
+def _primary(cursor: Cursor, depth: int, in_seq: bool) -> EventPattern:
+    """A class or a group."""
     token = cursor.token
     if token.upper == "SEQ" and cursor.peek().is_symbol("("):
-        return _seq(cursor, depth), None
+        return _seq(cursor, depth)
     if token.is_symbol("("):
         cursor.advance()
         if cursor.token.is_symbol(")"):
@@ -203,15 +202,12 @@ def _primary(cursor: Cursor, depth: int, in_seq: bool) -> tuple[EventPattern, tu
         inner = _joined(cursor, Sequence, depth + 1, in_seq)
         if not cursor.accept_symbol(")"):
             _fail_unexpected(cursor)
-        return inner, None
+        return inner
     if token.kind not in (Kind.NAME, Kind.QUOTED):
         _fail_unexpected(cursor, expected=True)
     _refuse_word(cursor, token)
     cursor.advance()
-    name = token.identifier if token.kind is Kind.QUOTED else token.text.rstrip(SUPERSCRIPTS)
-    span = Span(token.start, token.end)
-    count = None if token.kind is Kind.QUOTED or name == token.text else token.text[len(name) :]
-    return EventClass(name, name, span, span), None if count is None else _count(cursor, token, count)
+    return EventClass(token.identifier, token.identifier, token.span, token.span)
 
 
 def _seq(cursor: Cursor, depth: int) -> EventPattern:

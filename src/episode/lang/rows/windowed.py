@@ -6,6 +6,7 @@ the WINDOW clause are found, by their words at its level of brackets; all else s
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NoReturn
@@ -24,7 +25,7 @@ from episode.lang.rows.window_syntax import (
 )
 from episode.lang.rows.windows import base_name, is_pattern_window, parse_window
 from episode.lang.source import Source
-from episode.lang.syntax import Span
+from episode.lang.syntax import Cover, Span
 
 SETS = ("UNION", "EXCEPT", "MINUS", "INTERSECT")
 AFTER_TABLES = (
@@ -75,11 +76,15 @@ class _Finder:
         self, source: str, tokens: Sequence[Token], partners: dict[int, int], patterns: Sequence[Span]
     ) -> None:
         self.source, self.tokens, self.partners = source, tokens, partners
-        self.patterns = patterns
+        self.patterns = Cover(patterns)
         self.around = self._brackets_around()
         self.levels: dict[int, list[int]] = {}
+        self.select_words: dict[int, list[int]] = {}
         for at in range(len(tokens) - 1):
             self.levels.setdefault(self.around[at], []).append(at)
+            if self.is_word(at, "SELECT"):
+                self.select_words.setdefault(self.around[at], []).append(at)
+        self.definitions: set[int] = set()
 
     def _brackets_around(self) -> list[int]:
         """The opening bracket around each token, -1 where there is none. Brackets belong to what is around them."""
@@ -115,31 +120,27 @@ class _Finder:
         return found
 
     def _is_definition(self, at: int) -> bool:
-        """Is this the AS of `WINDOW w AS (` or of `…, w AS (` after it?"""
-        begin = at - 1
-        while begin >= 1:
-            before = self.tokens[begin - 1]
-            if before.upper == "WINDOW":
-                return True
-            closing = begin - 2
-            if not before.is_symbol(",") or not self.tokens[closing].is_symbol(")"):
-                return False
-            opening = self.partners[closing]
-            if self.tokens[opening - 1].upper != "AS":
-                return False
-            begin = opening - 2
-        return False
+        """Is this the AS of `WINDOW w AS (` or of `…, w AS (` after it? Asked of one AS after the other."""
+        if at < 2:
+            return False
+        before, closing = self.tokens[at - 2], at - 3
+        found = before.upper == "WINDOW"
+        if before.is_symbol(",") and self.tokens[closing].is_symbol(")"):
+            found = self.partners[closing] - 1 in self.definitions
+        if found:
+            self.definitions.add(at)
+        return found
 
     def inside_pattern(self, token: Token) -> bool:
-        return any(span.start <= token.start < span.end for span in self.patterns)
+        return token.start in self.patterns
 
     def select_of(self, at: int) -> int | None:
         """The SELECT of the query that a token stands in."""
         while True:
-            level = self.levels[self.around[at]]
-            selects = [one for one in level if one < at and self.is_word(one, "SELECT")]
-            if selects:
-                return selects[-1]
+            selects = self.select_words.get(self.around[at], [])
+            before = bisect_left(selects, at)
+            if before:
+                return selects[before - 1]
             if self.around[at] < 0:
                 return None
             at = self.around[at]
@@ -162,6 +163,7 @@ class _Select:
         self.finder, self.begin = finder, begin
         self.source, self.tokens, self.partners = finder.source, finder.tokens, finder.partners
         self.pattern_windows = windows
+        self.inside_windows = Cover(Span(opening + 1, closing) for opening, closing in windows.items())
         opening = finder.around[begin]
         whole = len(self.tokens) - 1 if opening < 0 else self.partners[opening]
         level = [at for at in finder.levels[opening] if at >= begin]
@@ -327,7 +329,7 @@ class _Select:
         return found
 
     def _inside_window(self, at: int) -> bool:
-        return any(opening < at < closing for opening, closing in self.pattern_windows.items())
+        return at in self.inside_windows
 
     def _window_after(self, over: int, by_name: dict[str, int]) -> tuple[int | None, int]:
         """The window after an OVER, by its opening bracket, and the last token of the reference to it."""
