@@ -27,6 +27,7 @@ ORDER = (
 WITHIN = "Limit the match by the frame: ROWS BETWEEN CURRENT ROW AND n FOLLOWING; or use MATCH_RECOGNIZE."
 FRAME_WORDS = ("ROWS", "RANGE", "GROUPS")
 LATER_WORDS = ("AFTER", "PATTERN", "SUBSET", "DEFINE")
+LARGEST_FRAME = 2**62
 
 
 def is_pattern_window(source: str, tokens: Sequence[Token], begin: int, end: int) -> bool:
@@ -134,6 +135,9 @@ def _extent(cursor: Cursor, at: int) -> tuple[Frame, int, int]:
         following = 0
     else:
         bound = _bound(cursor)
+        number = bound.text.strip()
+        if number.isascii() and number.isdigit() and len(number) < 19:
+            following, bound = min(int(number), LARGEST_FRAME), None
     span = cursor.span_from(start)
     if cursor.at_words("EXCLUDE"):
         cursor.fail(
