@@ -168,3 +168,16 @@ def test_events_that_last(case: Case, data: st.DataObject) -> None:
 @given(cases(CLOSED, max_events=6), st.data())
 def test_the_closed_language(case: Case, data: st.DataObject) -> None:
     check(Asking(case, False, data))
+
+
+@pytest.mark.parametrize(("xs", "kinds"), [((10, 5, 8, 7), ["condition", "steps"]), ((10, 5, 20, 7), ["found"])])
+def test_conditions_on_the_first_event_of_a_closure(xs: tuple[int, ...], kinds: list[str]) -> None:
+    """What cannot be the first event is passed over: no candidate is left only if none can be."""
+    text = "PATTERN SEQ(S s, A+ a[], B b) WHERE skip-till-next-match AND a[1].x > s.x WITHIN 10"
+    events = [
+        Event(n, n, n, {"type": kind, "k": 1, "x": x, "y": 0, "s": ""})
+        for n, (kind, x) in enumerate(zip("SAAB", xs, strict=True))
+    ]
+    asked = Given(time="te", type_column="type")
+    question = Question.of(parse_event_query(text), Input(InputSchema(TYPES)), asked, RunOptions())
+    assert [one.kind for one in question.findings(table_of(events), {}, (), Asked({}, None, None))] == kinds

@@ -298,8 +298,10 @@ class _Alternative:
         last, after = self._ready(conjunct)
         if after or place != last or variable not in conjunct.variables:
             return False
-        is_known = before == place and self._is_read_at_first(conjunct, place)
-        return not is_known or self.place.get(conjunct.iterated or "") == place
+        number = self._number_read(conjunct, place)
+        if before < place:  # the first event of a closure
+            return number < 2
+        return number != 1 or self.place.get(conjunct.iterated or "") == place
 
     def _decided_after(self, conjunct: Conjunct, before: int, place: int | None = None) -> bool:
         """By leaving the last place that it mentions for another one, or by the end; perhaps with fewer events there
@@ -310,14 +312,15 @@ class _Alternative:
         if after:
             return True
         return any(self.place.get(name) == last for name, _ in conjunct.numbered) and not (
-            before == last and self._is_read_at_first(conjunct, last)
+            before == last and self._number_read(conjunct, last) == 1
         )
 
-    def _is_read_at_first(self, conjunct: Conjunct, place: int) -> bool:
-        """Of a closure at a place, does it read the event that is taken first, and no others by number?"""
+    def _number_read(self, conjunct: Conjunct, place: int) -> int:
+        """By which number it reads an event of a closure of one class at a place, the greatest; 0: by none."""
         step = self.steps[place]
-        numbers = [number for name, number in conjunct.numbered if self.place.get(name) == place]
-        return numbers == [1] and isinstance(step, Loop) and step.only is not None
+        if not isinstance(step, Loop) or step.only is None:
+            return 0
+        return dict(conjunct.numbered).get(step.only.variable, 0)
 
     def _check(self, conjunct: Conjunct, variable: str, place: int) -> int:
         """With an event just taken. What is read by number, and may not be there yet, is waited for."""
@@ -369,7 +372,7 @@ class _Alternative:
         """Are all events that its conditions mention known when an event at a place is taken?"""
         for conjunct in self.about[self.step_of_negation[negation]]:
             for name in conjunct.variables & self.place.keys():
-                waits = name in self.closed and not self._is_read_at_first(conjunct, place)
+                waits = name in self.closed and self._number_read(conjunct, place) != 1
                 if self.place[name] > place or (self.place[name] == place and waits):
                     return False
         return True
