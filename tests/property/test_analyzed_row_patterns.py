@@ -11,7 +11,6 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from episode.errors import EpisodeAnalysisError, EpisodeDataError, EpisodeUnsupportedError
-from episode.lang.rows.parser import parse_clause
 from episode.matchers.protocol import END_OF_TIME
 from episode.matchers.running import LocalRun
 from episode.matchers.stages import STAGES, StageClock
