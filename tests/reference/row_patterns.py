@@ -93,7 +93,9 @@ class _Table:
         return self.name(first if self.has(first) else reference.path[1])
 
     def read(self, row: Row, path: tuple[str, ...]) -> Any:
-        """The column, then its struct fields; a field of null is null."""
+        """The column, then its struct fields; a field of null is null. The table's own name may stand before it."""
+        if len(path) > 1 and not self.has(path[0]):
+            path = path[1:]
         value = row[self.name(path[0])]
         for part in path[1:]:
             value = None if value is None else value[part]

@@ -17,11 +17,10 @@ NOT_IN_KEYS = ("array<", "map<", "variant", "collate")
 
 @dataclass(frozen=True)
 class Inputs:
-    """Binds the clause to its input table; `table_names` may qualify columns here, and only here."""
+    """Binds the clause to its input table."""
 
     clause: MatchRecognize
     schema: InputSchema
-    table_names: tuple[str, ...]
 
     def keys(self) -> tuple[str, ...]:
         """Columns of PARTITION BY, each once."""
@@ -59,11 +58,7 @@ class Inputs:
         return tuple(columns.values())
 
     def _column(self, reference: ColumnRef) -> str:
-        path = reference.path
-        names = {name.lower() for name in self.table_names}
-        if len(path) == 2 and path[0].lower() in names:
-            path = path[1:]
-        column, fields = self.schema.resolve(ColumnRef(None, path, reference.span), self.clause.source)
+        column, fields = self.schema.resolve(reference, self.clause.source)
         if fields:
             raise self.clause.source.error(
                 EpisodeAnalysisError,

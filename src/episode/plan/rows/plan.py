@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
 from episode.lang.rows.syntax import (
@@ -81,7 +81,7 @@ class RowPatternPlan(PatternPlan):
 def plan_row_pattern(clause: MatchRecognize, schema: InputSchema, table_names: tuple[str, ...] = ()) -> RowPatternPlan:
     """Bind the clause to its input, check it, choose how it is evaluated. `table_names`: names of the input table."""
     try:
-        return _plan(clause, schema, table_names)
+        return _plan(clause, replace(schema, names=table_names))
     except RecursionError:
         span = clause.source.span
         raise clause.source.error(
@@ -92,10 +92,10 @@ def plan_row_pattern(clause: MatchRecognize, schema: InputSchema, table_names: t
         ) from None
 
 
-def _plan(clause: MatchRecognize, schema: InputSchema, table_names: tuple[str, ...]) -> RowPatternPlan:
+def _plan(clause: MatchRecognize, schema: InputSchema) -> RowPatternPlan:
     labels = labels_in(clause)
     check_labels(clause, labels)
-    inputs = Inputs(clause, schema, table_names)
+    inputs = Inputs(clause, schema)
     keys, order = inputs.keys(), inputs.order()
     within = inputs.within(order)
     derived = DerivedColumns(schema)

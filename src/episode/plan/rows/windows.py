@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from episode.errors import EpisodeAnalysisError
 from episode.lang.rows.syntax import MatchRecognize, Navigation
@@ -52,10 +52,10 @@ class WindowPlan(RowPatternPlan):
 
 def plan_window(window: PatternWindow, schema: InputSchema, table_names: tuple[str, ...] = ()) -> WindowPlan:
     """Bind the window to its input, check it, choose how it is evaluated. `table_names`: names of the input table."""
-    clause = window.clause
+    clause, schema = window.clause, replace(schema, names=table_names)
     labels = labels_in(clause)
     check_labels(clause, labels)
-    inputs = Inputs(clause, schema, table_names)
+    inputs = Inputs(clause, schema)
     keys, order = inputs.keys(), inputs.order()
     derived = DerivedColumns(schema)
     frame = WindowFrame(_following(window, schema), window.search is Search.SEEK)

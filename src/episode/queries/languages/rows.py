@@ -73,7 +73,7 @@ class RowPatterns(Language[MatchRecognize]):
         if run.correlated:
             query = with_hidden_times(query)
         plan = plan_row_pattern(query, events.schema, events.names)
-        return BoundRowPattern(plan, events.schema, run.step_budget)
+        return BoundRowPattern(plan, replace(events.schema, names=events.names), run.step_budget)
 
     def with_extent(self, bound: BoundRowPattern) -> tuple[BoundPattern, Extent]:
         """Rows are in order of time, or against it: so the times are those of the first and the last row."""
