@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
 from episode.lang.cursor import closest, known_labels
 from episode.lang.source import Source
+from episode.lang.spark_names import column_name
 from episode.lang.syntax import ColumnRef
 from episode.plan.types import lane_of
 
@@ -23,6 +24,7 @@ def no_spark(expression: str) -> str:
 @dataclass(frozen=True)
 class InputSchema:
     """columns: name → Spark simple type string, in order. type_of: type of a Spark expression over them.
+    name_of: how Spark names the column of such an expression that has no alias.
 
     arguments: the values of the query's parameters. time: the column that is declared to be the event time, which is
     taken where a query names none. shared: several queries read these columns together, so that what is derived of them
@@ -31,6 +33,7 @@ class InputSchema:
 
     columns: dict[str, str]
     type_of: Callable[[str], str] = field(default=no_spark, compare=False)
+    name_of: Callable[[str], str] = field(default=column_name, compare=False, kw_only=True)
     utc: bool = True
     case_sensitive: bool = False
     arguments: Mapping[str, object] = field(default_factory=dict)
