@@ -30,7 +30,7 @@ def parameters(place: str, *languages: str) -> list[Any]:
 def by_matcher(case: Case) -> list[dict[str, Any]]:
     pattern = parse_statement(case.query).patterns[0]
     table = case.tables[pattern.name]
-    names = tuple(name for name in (pattern.alias, pattern.name) if name)
+    names = tuple(name for name in (pattern.alias or pattern.name,) if name)
     plan = plan_row_pattern(pattern.clause, InputSchema(table.types), names)
     spec = RowPatternSpec(plan, table.arrow.schema, Options(**case.options).run().step_budget)
     output = in_process.run_whole(spec, table.rows)

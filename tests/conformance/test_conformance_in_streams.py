@@ -42,7 +42,7 @@ def spec_of(case: Case) -> RowPatternSpec | None:
     """The planned case, if a stream may run it and the order of arrival does not matter."""
     pattern = parse_statement(case.query).patterns[0]
     table = case.tables[pattern.name]
-    names = tuple(name for name in (pattern.alias, pattern.name) if name)
+    names = tuple(name for name in (pattern.alias or pattern.name,) if name)
     try:
         plan = plan_row_pattern(pattern.clause, InputSchema(table.types), names)
         time = event_time_of(plan, dict(table.types))

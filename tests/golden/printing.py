@@ -34,6 +34,7 @@ from episode.lang.rows.syntax import (
     OrderItem,
     Pattern,
     Quantified,
+    RowKey,
 )
 from episode.lang.situations.syntax import (
     Constraint,
@@ -78,7 +79,7 @@ def statement_text(statement: Statement) -> str:
 def clause_lines(clause: MatchRecognize) -> list[str]:
     lines = []
     if clause.partition_by:
-        lines.append(f"partition by {', '.join(atom_text(column) for column in clause.partition_by)}")
+        lines.append(f"partition by {', '.join(key_text(key) for key in clause.partition_by)}")
     if clause.order_by:
         lines.append(f"order by {', '.join(order_text(item) for item in clause.order_by)}")
     lines += [f"measure {measure.name} = {scalar_text(measure.expression)}" for measure in clause.measures]
@@ -92,9 +93,14 @@ def clause_lines(clause: MatchRecognize) -> list[str]:
     return lines
 
 
+def key_text(key: RowKey) -> str:
+    text = scalar_text(key.expression) if key.column is None else atom_text(key.column)
+    return text if key.name is None else f"{text} as {key.name}"
+
+
 def order_text(item: OrderItem) -> str:
     direction = "asc" if item.ascending else "desc"
-    return f"{atom_text(item.column)} {direction} nulls {'first' if item.nulls_first else 'last'}"
+    return f"{key_text(item.key)} {direction} nulls {'first' if item.nulls_first else 'last'}"
 
 
 def pattern_text(pattern: Pattern) -> str:

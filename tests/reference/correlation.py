@@ -96,7 +96,7 @@ def row_matches(
     found = []
     for printed in row_patterns.evaluate(timed, rows, columns=columns, budget=budget):
         start, end = printed.pop("match_start"), printed.pop("match_end")
-        key = {reference.path[-1]: printed[reference.path[-1]] for reference in clause.partition_by}
+        key = {key.column.path[-1]: printed[key.column.path[-1]] for key in clause.partition_by}
         found.append(Found(start, end, key, tuple(printed.items())))
     return found
 

@@ -13,6 +13,7 @@ implementations agree bit for bit on every condition.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -92,7 +93,8 @@ ROWS_PER_MATCH = [
     "ALL ROWS PER MATCH OMIT EMPTY MATCHES",
     "ALL ROWS PER MATCH WITH UNMATCHED ROWS",
 ]
-ORDERS = ["ts", "ts", "ts", "ts ASC, v", "ts, f DESC NULLS LAST", "ts DESC", "v NULLS LAST, ts", "f DESC", "s, ts", ""]
+ORDERS = ["ts", "ts", "ts", "ts ASC, v", "ts, f DESC NULLS LAST", "ts DESC", "v NULLS LAST, ts", "f DESC", "s, ts", "",
+          "v + ts DESC, ts", "ts, -v AS minus NULLS LAST", "v % 2 = 1, ts"]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -102,7 +104,9 @@ class Given:
     rows: Sequence[str] = ("", *ROWS_PER_MATCH)
     modes: Sequence[str] = ("", "", "", "MAXIMAL MATCH", "INCREMENTAL MATCH", "ALL MATCHES")
     orders: Sequence[str] = tuple(ORDERS)
-    partitions: Sequence[str] = ("", "", "", "PARTITION BY k", "PARTITION BY k", "PARTITION BY s, k")
+    partitions: Sequence[str] = ("", "", "", "PARTITION BY k", "PARTITION BY k", "PARTITION BY s, k",
+                                 "PARTITION BY ts DIV 4 AS bucket", "PARTITION BY k, v % 2 AS f",
+                                 "PARTITION BY k AS s, ts > 5 AS late")  # fmt: skip
 
 
 @st.composite
@@ -188,7 +192,7 @@ class PatternText:
 
 LEAVES = ["label"] * 8 + ["empty", "anchor"]
 BRANCHES = ["loop"] * 5 + ["label"] * 3 + ["then"] * 3 + ["or"] * 3 + ["permute", "exclusion"]
-ROOTS = ["then"] * 9 + ["or"] * 2 + ["loop"] * 2 + ["permute", "exclusion", "label"]
+ROOTS = ["then"] * 9 + ["or"] * 2 + ["loop"] * 2 + ["permute"] * 2 + ["exclusion", "label"]
 
 
 @st.composite
@@ -216,13 +220,34 @@ def patterns(
         inner = part()
         return PatternText(f"{{- {inner.text} -}}", inner.labels, 3)
 
-    parts = [part() for _ in range(draw(st.sampled_from([3, 2, 4] if root and kind == "then" else [2, 2, 3])))]
+    # PERMUTE of two parts is an alternation of two; from three on, orders have beginnings in common.
+    counts = [3, 3, 2] if kind == "permute" else [3, 2, 4] if root and kind == "then" else [2, 2, 3]
+    parts = [part() for _ in range(draw(st.sampled_from(counts)))]
     labels = frozenset[str]().union(*(inner.labels for inner in parts))
     if kind == "permute":
         return PatternText(f"PERMUTE({', '.join(inner.text for inner in parts)})", labels, 3)
     if kind == "or":
         return PatternText(" | ".join(inner.within(1) for inner in parts), labels, 0)
     return PatternText(" ".join(inner.within(2) for inner in parts), labels, 1)
+
+
+@st.composite
+def permutations(draw: st.DrawFn, pool: list[str]) -> tuple[str, str]:
+    """PERMUTE of parts that mostly match in several ways, alone or within more; and its orders written out."""
+
+    def part() -> str:
+        if draw(st.sampled_from([False, False, True])):
+            return draw(patterns(pool, depth=draw(st.sampled_from([1, 2])))).text
+        return draw(st.sampled_from(FLEXIBLE)).format(*draw(st.lists(st.sampled_from(pool), min_size=2, max_size=2)))
+
+    parts = [part() for _ in range(draw(st.sampled_from([3, 3, 4])))]
+    orders = (" ".join(f"({part})" for part in order) for order in itertools.permutations(parts))
+    form = draw(st.sampled_from(["{}", "{}", "{}", "({})+", "({}) A", "({})?? A", "PERMUTE(A, ({}))"]))
+    return form.format(f"PERMUTE({', '.join(parts)})"), form.format(" | ".join(orders))
+
+
+FLEXIBLE = ["{0}", "{0}", "{0}?", "{0}??", "{0}*", "{0}+", "{0}*?", "{0} {1}??", "{0} {1}?", "{0} | {1}", "{0}{{1,2}}",
+            "PERMUTE({0}, {1}?)", "{0}{{2}}", "({0} | {1} {0})+?"]  # fmt: skip
 
 
 @st.composite

@@ -49,7 +49,7 @@ class RowSide:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        return tuple(reference.path[-1] for reference in self.clause.partition_by)
+        return tuple(key.column.path[-1] for key in self.clause.partition_by)
 
     @property
     def columns(self) -> tuple[str, ...]:

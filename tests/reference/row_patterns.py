@@ -35,6 +35,7 @@ from episode.lang.rows.syntax import (
     Pattern,
     Permutation,
     Quantified,
+    RowKey,
     RowsPerMatch,
     SkipTo,
 )
@@ -87,13 +88,23 @@ class _Table:
     def has(self, written: str) -> bool:
         return any(column.lower() == written.lower() for column in self.columns)
 
-    def own_column(self, reference: ColumnRef) -> str:
-        """The column meant in PARTITION BY / ORDER BY, where the table's own name may stand before it."""
-        first = reference.path[0]
-        return self.name(first if self.has(first) else reference.path[1])
+    def value(self, row: Row, key: RowKey) -> Any:
+        """What PARTITION BY or ORDER BY say of a row: a scalar over its columns."""
+        atoms = dict(key.expression.atoms)
+        return scalar_value(key.expression.tree, lambda name: self.read(row, atoms[name].path), give_null)
+
+    def shown(self, key: RowKey) -> str:
+        """The name of a key's output column: its alias, the column's own, or what Spark makes of `x + 1`: `(x + 1)`."""
+        if key.name is not None:
+            return key.name
+        if key.column is None:
+            return f"({key.expression.original})"
+        return self.name(key.column.path[-1])
 
     def read(self, row: Row, path: tuple[str, ...]) -> Any:
-        """The column, then its struct fields; a field of null is null."""
+        """The column, then its struct fields; a field of null is null. The table's own name may stand before it."""
+        if len(path) > 1 and not self.has(path[0]):
+            path = path[1:]
         value = row[self.name(path[0])]
         for part in path[1:]:
             value = None if value is None else value[part]
@@ -102,20 +113,19 @@ class _Table:
 
 def _partitions(clause: MatchRecognize, rows: list[Row], table: _Table) -> list[list[Row]]:
     # Partitions come in order of first appearance; null keys are equal to each other, and so are NaN keys.
-    keys = [table.own_column(reference) for reference in clause.partition_by]
     partitions: dict[tuple, list[Row]] = {}
     for row in rows:
-        partitions.setdefault(tuple(grouping(row[key]) for key in keys), []).append(row)
+        values = tuple(grouping(table.value(row, key)) for key in clause.partition_by)
+        partitions.setdefault(values, []).append(row)
     return list(partitions.values())
 
 
 def _ordered(clause: MatchRecognize, rows: list[Row], table: _Table) -> list[Row]:
     # Rows that ORDER BY leaves equal stay in order of arrival: every pass below is a stable sort.
     for item in reversed(clause.order_by):
-        column = table.own_column(item.column)
-        nulls = [row for row in rows if row[column] is None]
-        others = [row for row in rows if row[column] is not None]
-        others.sort(key=lambda row, column=column: rank(row[column]), reverse=not item.ascending)
+        nulls = [row for row in rows if table.value(row, item.key) is None]
+        others = [row for row in rows if table.value(row, item.key) is not None]
+        others.sort(key=lambda row, item=item: rank(table.value(row, item.key)), reverse=not item.ascending)
         rows = nulls + others if item.nulls_first else others + nulls
     return rows
 
@@ -124,9 +134,8 @@ def _reject_null_times(clause: MatchRecognize, rows: list[Row], table: _Table) -
     # With WITHIN the first ORDER BY column is the event time, and an event without a time is rejected.
     if clause.within is None:
         return
-    time = table.own_column(clause.order_by[0].column)
-    if any(row[time] is None for row in rows):
-        raise EpisodeDataError(f"event time {time} is null")
+    if any(table.value(row, clause.order_by[0].key) is None for row in rows):
+        raise EpisodeDataError("an event time is null")
 
 
 # ---- paths: all ways through the pattern, most preferred first ------------------------------------
@@ -176,8 +185,8 @@ class _Paths:
         within = self.clause.within
         if within is None or not path:
             return True
-        time = self.table.own_column(self.clause.order_by[0].column)
-        times = [row[time] for row in self.rows[self.start : self.start + len(path)]]
+        time = self.clause.order_by[0].key
+        times = [self.table.value(row, time) for row in self.rows[self.start : self.start + len(path)]]
         spread = max(times) - min(times)
         if isinstance(spread, timedelta):
             return spread <= timedelta(microseconds=within.amount)
@@ -452,12 +461,16 @@ def _printed(finding: Finding, attempts: _Attempts) -> list[Row]:
 
 def _row(clause: MatchRecognize, table: _Table, row: Row, measures: Row, all_rows: bool) -> Row:
     # ONE ROW: partition columns, measures. ALL ROWS: partition columns, ordering columns, measures, the rest.
-    partition = [table.own_column(reference) for reference in clause.partition_by]
+    # The name of an earlier column hides later ones of that name; a column that comes out under an alias does not come
+    # out again.
+    keys = [*clause.partition_by, *(item.key for item in clause.order_by if all_rows)]
+    leading: Row = {}
+    for key in keys:
+        leading.setdefault(table.shown(key), table.value(row, key))
     if not all_rows:
-        return {**{column: row[column] for column in partition}, **measures}
-    order = [table.own_column(item.column) for item in clause.order_by]
-    leading = {column: row[column] for column in [*partition, *order]}
-    rest = {column: row[column] for column in table.columns if column not in leading}
+        return {**leading, **measures}
+    out = {table.name(key.column.path[-1]) for key in keys if key.column is not None}
+    rest = {column: row[column] for column in table.columns if column not in leading and column not in out}
     return {**leading, **measures, **rest}
 
 

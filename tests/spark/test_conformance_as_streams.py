@@ -159,7 +159,7 @@ def _table(case: Case) -> Table:
 
 def _planned(case: Case, schema: InputSchema, rows: DataFrame | pa.Table) -> list[Run]:
     pattern = case.clause()
-    names = tuple(name for name in (pattern.alias, pattern.name) if name)
+    names = tuple(name for name in (pattern.alias or pattern.name,) if name)
     plan = plan_row_pattern(pattern.clause, schema, names)
     if isinstance(rows, DataFrame):
         rows = rows.selectExpr("*", *(f"{sql} AS {name}" for sql, name in plan.derived)).toArrow()

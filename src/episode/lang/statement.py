@@ -354,7 +354,7 @@ def _input_table(
     elif token is not None and _is_table_name(token):
         start = _path_start(tokens, primary_end)
         name = None if chained else token.identifier
-    if start >= 0 and may_precede_table(tokens, start - 1):
+    if start > 0 and may_precede_table(tokens, start - 1):
         return start, alias, name
     raise Source(source).error(
         EpisodeSyntaxError,

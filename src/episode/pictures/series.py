@@ -79,7 +79,7 @@ def columns_in(scalars: Iterable[Scalar]) -> Iterator[str]:
     for scalar in scalars:
         for _, atom in scalar.atoms:
             if isinstance(atom, ColumnRef) or hasattr(atom, "path"):
-                yield atom.path[0]
+                yield from atom.path[:2]  # the first may be the name of the table
             elif hasattr(atom, "argument"):
                 yield from columns_in([atom.argument])
             elif hasattr(atom, "arguments"):

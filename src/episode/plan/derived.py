@@ -19,16 +19,19 @@ class DerivedColumns:
     schema: InputSchema
     by_sql: dict[str, tuple[str, str]] = field(default_factory=dict)
 
-    def add(self, sql: str) -> tuple[str, str]:
-        """Name and Spark type of the column for an expression over the input."""
+    def add(self, sql: str, wanted: str | None = None) -> tuple[str, str]:
+        """Name and Spark type of the column for an expression over the input. wanted: the name, if it is free."""
         if sql not in self.by_sql:
             type_ = self.schema.type_of(sql)
-            self.by_sql[sql] = (self._name(sql), type_)
+            self.by_sql[sql] = (self._name(sql, wanted), type_)
         return self.by_sql[sql]
 
-    def _name(self, sql: str) -> str:
-        """By number; or where other queries read the column, too, by what it is."""
+    def _name(self, sql: str, wanted: str | None) -> str:
+        """The one that is wanted, or by number; or if other queries also read the column, by what it is."""
         if not self.schema.shared:
+            taken = {name.lower() for name, _ in self.by_sql.values()}
+            if wanted is not None and self.schema.find(wanted) is None and wanted.lower() not in taken:
+                return wanted
             return f"{PREFIX}{len(self.by_sql)}"
         return f"{PREFIX}{sha256(sql.encode()).hexdigest()[:DIGITS]}"
 

@@ -5,10 +5,7 @@ All languages plan their output in these terms: to them a match is a few rows wi
 
 from __future__ import annotations
 
-import re
-
 from episode.errors import EpisodeUnsupportedError
-from episode.lang.lifting import PLACEHOLDER
 from episode.lang.source import Source
 from episode.lang.syntax import Aggregate, Atom, ColumnRef, Mode, Scalar, Span
 from episode.lang.user_aggregates import user_aggregate
@@ -29,14 +26,10 @@ from episode.plan.output import (
     PlaceExists,
     RowAggregate,
 )
+from episode.plan.places import substitute
 from episode.plan.scalars import RowLocalScalars
 from episode.plan.schema import InputSchema, quote
 from episode.plan.types import decimal_of, is_float, is_integer, is_numeric, is_year_month_interval, lane_of
-
-
-def substitute(text: str, replacements: dict[str, str]) -> str:
-    """The text with its placeholders replaced."""
-    return re.sub(rf"\b{PLACEHOLDER}\d+\b", lambda found: replacements[found.group(0)], text)
 
 
 class Measures:

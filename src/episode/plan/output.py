@@ -172,6 +172,7 @@ class Output:
     """What comes out of a pattern.
 
     columns: of the input, handed through; `before` of them stand before the measures, the others after.
+    leading: those before the measures, (column, name) pairs, if their names in the output are others.
     timed_out: does a last column say of matches that they were cut off by their window?
     """
 
@@ -181,6 +182,13 @@ class Output:
     before: int = 0
     rows: RowMode = RowMode.ONE_ROW
     timed_out: bool = False
+    leading: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def handed(self) -> dict[str, str]:
+        """The columns of the input that are handed through, by their names in the output."""
+        own = self.columns[self.before :] if self.leading else self.columns
+        return {name: column for column, name in (*self.leading, *((one, one) for one in own))}
 
     def for_workers(self) -> Output:
         """With the values that matchers deliver, without Spark's expressions around them."""

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
+
 from sqlglot import exp
 
 from episode.lang.lexer import Kind, tokenize
+from episode.lang.lifting import PLACEHOLDER
 from episode.lang.source import Source
 from episode.lang.syntax import Scalar, Span
 
@@ -45,3 +49,8 @@ def _call_around(columns: Span, scalar: Scalar, source: Source) -> Span | None:
             if around and opening and tokens[opening - 1].kind is Kind.NAME:
                 return Span(start + tokens[opening - 1].start, start + token.end)
     return None
+
+
+def substitute(text: str, replacements: Mapping[str, str]) -> str:
+    """The text with its placeholders replaced."""
+    return re.sub(rf"\b{PLACEHOLDER}\d+\b", lambda found: replacements[found.group(0)], text)

@@ -19,7 +19,7 @@ from episode.lang.syntax import Atom, ColumnRef, Scalar, Span
 from episode.plan.derived import DerivedColumns
 from episode.plan.expressions import Current, ElementRow, Expression, Load, RowRef, depth
 from episode.plan.native import Mistake, NativeCompiler, NotNative
-from episode.plan.places import is_placeholder, place_of, placeholders_in
+from episode.plan.places import is_placeholder, place_of, placeholders_in, substitute
 from episode.plan.schema import InputSchema, quote
 from episode.plan.wide import is_wide
 
@@ -113,10 +113,23 @@ class RowLocalScalars:
             return Load(name, at, type_)
         return Load(column, at, self.schema.columns[column])
 
-    def add_derived(self, sql: str, span: Span) -> tuple[str, str]:
-        """A column computed by Spark."""
+    def add_derived(self, sql: str, span: Span, wanted: str | None = None) -> tuple[str, str]:
+        """A column computed by Spark. wanted: its name, if that is free."""
         with self._complaints_at(span):
-            return self.derived.add(sql)
+            return self.derived.add(sql, wanted)
+
+    def as_column(self, scalar: Scalar, wanted: str | None) -> tuple[str, str, str]:
+        """A scalar of columns as a column computed by Spark: its name, its type, and how Spark would call it."""
+        names = {}
+        for placeholder, atom in scalar.atoms:
+            assert isinstance(atom, ColumnRef)
+            column, fields = self.resolve(atom)
+            names[placeholder] = ".".join(quote(part) for part in (column, *fields))
+        with self._complaints_at(scalar.span):
+            title = self.schema.name_of(substitute(scalar.text, names))
+        self._refuse_changing(scalar.tree, scalar)
+        sql = self._text(scalar.tree, dict(scalar.atoms), scalar.span, False)
+        return *self.add_derived(sql, scalar.span, wanted or title), title
 
     def type_of(self, sql: str, span: Span) -> str:
         """The type that Spark gives to an expression over the input."""
@@ -144,20 +157,23 @@ class RowLocalScalars:
     ) -> Expression:
         """A column that Spark computes from the columns of one row; `scalar` is what the node is a part of."""
         span = place_of(node, scalar, self.source)
-        changing = changing_call(node)
-        if changing is not None:
-            raise self.source.error(
-                EpisodeAnalysisError,
-                f"{changing}() may give another value each time it is called, so that matches would not be repeatable.",
-                self._call(changing, scalar.span) or span,
-                "Compute it as a column of the input, and store that; or use it in MEASURES or around the pattern.",
-            )
+        self._refuse_changing(node, scalar)
         present, absent = self._text(node, operands, span, False), self._text(node, operands, span, True)
         name, type_ = self.add_derived(present, span)
         missing = None
         if at != Current(0) and not isinstance(at, ElementRow):
             missing = self.add_derived(absent, span)[0]
         return Load(name, at, type_, missing)
+
+    def _refuse_changing(self, node: exp.Expression, scalar: Scalar) -> None:
+        changing = changing_call(node)
+        if changing is not None:
+            raise self.source.error(
+                EpisodeAnalysisError,
+                f"{changing}() may give another value each time it is called, so that matches would not be repeatable.",
+                self._call(changing, scalar.span) or place_of(node, scalar, self.source),
+                "Compute it as a column of the input, and store that; or use it in MEASURES or around the pattern.",
+            )
 
     def _call(self, name: str, within: Span) -> Span | None:
         """Where a function is called."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
 from episode.lang.cursor import closest, known_labels
 from episode.lang.source import Source
+from episode.lang.spark_names import column_name
 from episode.lang.syntax import ColumnRef
 from episode.plan.types import lane_of
 
@@ -23,19 +24,22 @@ def no_spark(expression: str) -> str:
 @dataclass(frozen=True)
 class InputSchema:
     """columns: name → Spark simple type string, in order. type_of: type of a Spark expression over them.
+    name_of: how Spark names the column of such an expression that has no alias.
 
     arguments: the values of the query's parameters. time: the column that is declared to be the event time, which is
     taken where a query names none. shared: several queries read these columns together, so that what is derived of them
-    has the same name in all of them.
+    has the same name in all of them. names: of the table, which may be written before its columns.
     """
 
     columns: dict[str, str]
     type_of: Callable[[str], str] = field(default=no_spark, compare=False)
+    name_of: Callable[[str], str] = field(default=column_name, compare=False, kw_only=True)
     utc: bool = True
     case_sensitive: bool = False
     arguments: Mapping[str, object] = field(default_factory=dict)
     time: str | None = None
     shared: bool = False
+    names: tuple[str, ...] = ()
 
     def find(self, name: str) -> str | None:
         """The column's own spelling."""
@@ -47,6 +51,7 @@ class InputSchema:
 
     def resolve(self, reference: ColumnRef, source: Source, labels: Sequence[str] = ()) -> tuple[str, tuple[str, ...]]:
         """Column and struct fields that a reference means, or an error that lists what there is (labels included)."""
+        reference = self._without_table(reference)
         column = self.find(reference.path[0])
         if column is not None:
             if len(reference.path) > 1 and lane_of(self.columns[column]) is not None:
@@ -62,6 +67,14 @@ class InputSchema:
             reference.span,
             self._what_there_is(name, labels, qualified),
         )
+
+    def _without_table(self, reference: ColumnRef) -> ColumnRef:
+        """The reference without the name of the table before it; as in Spark, the table goes before a struct."""
+        first, *rest = reference.path
+        if reference.label is not None or not rest or first.lower() not in map(str.lower, self.names):
+            return reference
+        is_struct = self.find(first) is not None and self.find(rest[0]) is None
+        return reference if is_struct else replace(reference, path=tuple(rest))
 
     def _no_field(
         self, reference: ColumnRef, column: str, source: Source, labels: Sequence[str]

@@ -90,6 +90,7 @@ def _of_pairs(origin: Origin, placed: PlacedPattern) -> Extents:
     correlated: Any = placed.planned.pattern
     live: BoundPattern = correlated.live
     before = [name for name in live.result.before if name in live.plan.keys]
+    before += [name for column, name in live.plan.output.leading if column in live.plan.keys]
     later = [one for one in correlated.conditions if isinstance(one, str)]
     mentioned = mentioned_names([token for text in later for token in tokenize(text)])
     names = (*(name.lower() for name in before), MATCH_START, MATCH_END)

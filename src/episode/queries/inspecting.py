@@ -118,7 +118,14 @@ def inspected(placed: PlacedPattern) -> tuple[Inspected, ...]:
 
 
 def _inspected(placed: PlacedPattern, events: Events, bound: BoundPattern) -> Inspected:
+    from episode.spark.packing import columns_of
     from episode.spark.stores import past_of
 
     past = past_of(events.frame) if events.frame.isStreaming else None
-    return Inspected(placed, events if past is None else replace(events, frame=past), bound, live=past is not None)
+    frame = events.frame if past is None else past
+    ordering = {*bound.plan.keys, *(one.column for one in bound.plan.order)}
+    computed = tuple((sql, name) for sql, name in bound.derived if name in ordering)
+    if computed:
+        names = (*frame.columns, *(name for _, name in computed))
+        frame = columns_of(frame, names, computed, placed.run.arguments)
+    return Inspected(placed, replace(events, frame=frame), bound, live=past is not None)

@@ -176,6 +176,7 @@ def partition_columns(bound: BoundPattern) -> set[str]:
     """Columns of a pattern's output that have the value of a partition column."""
     plan = bound.plan
     found = {name for _, name in plan.named_keys if name in bound.result.before}
+    found |= {name for column, name in plan.output.leading if column in plan.keys}
     for name, atom in plain_values(plan.measures):
         if isinstance(atom, ColumnAtPlace) and atom.column in plan.keys:
             found.add(name)

@@ -22,7 +22,7 @@ from episode.matchers.compiled import ensure_compiled, groups_of
 from episode.matchers.correlation.spec import ARCHIVE_ROW, LIVE_ROW, SIDE_COLUMN
 from episode.matchers.running import run
 from episode.matchers.scalars import NeedsSpark, Scalars
-from episode.matchers.spark_types import retyped
+from episode.matchers.spark_types import retyped, spark_name
 from episode.plan.correlation.plan import ARCHIVE_PREFIX, LIVE_PREFIX
 from episode.plan.native import Mistake
 from episode.plan.output import MATCH_END, MATCH_START
@@ -162,7 +162,11 @@ class PairNames:
 
     def condition(self, span: Span, pairs: pa.Table) -> Any:
         """Where a condition of the statement holds."""
-        return self.value(self.condition_tree(span), pairs, span).fill_null(False)
+        value = self.value(self.condition_tree(span), pairs, span)
+        if not pa.types.is_boolean(value.type) and not pa.types.is_null(value.type):
+            message = f"A condition must be true or false, but this is of type {spark_name(value.type)}."
+            raise self.source.error(EpisodeAnalysisError, message, span, "Compare it with something: x > 0.")
+        return value.cast(pa.bool_()).fill_null(False)
 
     def condition_tree(self, span: Span) -> exp.Expression:
         """A condition of the statement."""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from episode.errors import EpisodeAnalysisError
+from episode.lang.spark_names import column_name
 from episode.plan.pattern import Source
 from episode.plan.rows.subqueries import with_subqueries
 from episode.plan.schema import InputSchema
-from episode.spark.expressions import Arguments, select
+from episode.spark.expressions import Arguments, select, uses
 from episode.spark.quiet import without_context_logs
 from episode.spark.tables import first_line
 
@@ -47,12 +49,22 @@ def input_schema(
             shown = with_subqueries(expression, source.text)
             raise EpisodeAnalysisError(f"Spark cannot evaluate {shown}: {first_line(error)}") from None
 
+    def name_of(expression: str) -> str:
+        if uses(arguments, [expression]):
+            return column_name(expression)
+        try:
+            with without_context_logs():
+                return frame.select(F.expr(expression)).columns[0]
+        except (AnalysisException, ParseException) as error:
+            raise EpisodeAnalysisError(f"Spark cannot evaluate {expression}: {first_line(error)}") from None
+
     zone = spark.conf.get("spark.sql.session.timeZone") or "UTC"
     case_sensitive = spark.conf.get("spark.sql.caseSensitive") == "true"
     times = [field.name for field in fields if TIME in field.metadata]
     return InputSchema(
         columns,
         type_of,
+        name_of=name_of,
         utc=zone in UTC_NAMES,
         case_sensitive=case_sensitive,
         arguments=arguments,

@@ -171,6 +171,7 @@ def test_options_of_correlations_are_for_correlations() -> None:
         (f"SELECT soundex(symbolL) FROM t {FALL}, t {TICK} WHERE RECENCY = 7", EpisodeUnsupportedError, "needs Spark"),
         (f"SELECT 1 FROM t {FALL}, u {TICK} WHERE RECENCY = 7", EpisodeAnalysisError, "There is no table u"),
         (f"SELECT 1 FROM t {FALL}, t {TICK} WHERE RECENCY = 7 seconds", EpisodeAnalysisError, "is a number"),
+        (f"SELECT 1 FROM t {FALL}, t {TICK} WHERE minPriceL AND RECENCY = 7", EpisodeAnalysisError, "true or false"),
     ],
 )
 def test_what_is_refused(text: str, kind: type[EpisodeError], message: str) -> None:

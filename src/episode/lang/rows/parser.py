@@ -6,7 +6,7 @@ and DEFINE are read with the labels known.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import NoReturn
 
 from episode.errors import EpisodeAnalysisError, EpisodeSyntaxError
@@ -15,8 +15,8 @@ from episode.lang.duration import UNITS, parse_window
 from episode.lang.functions import RANDOM
 from episode.lang.lexer import Kind, Token, tokenize
 from episode.lang.rows.pattern import labels_of, parse_pattern
-from episode.lang.rows.scalar import parse_scalar, scalar_of
-from episode.lang.rows.sections import NAMES_OF_MODES, Section, cut, fail_unexpected
+from episode.lang.rows.scalar import parse_key, parse_scalar, scalar_of
+from episode.lang.rows.sections import NAMES_OF_MODES, Section, cut, fail_unexpected, misspelt_section
 from episode.lang.rows.syntax import (
     Classifier,
     Definition,
@@ -27,6 +27,7 @@ from episode.lang.rows.syntax import (
     Measure,
     OrderItem,
     Pattern,
+    RowKey,
     RowsPerMatch,
     SkipTo,
     Subset,
@@ -34,12 +35,11 @@ from episode.lang.rows.syntax import (
 from episode.lang.source import Source
 from episode.lang.syntax import (
     NOWHERE,
-    ColumnRef,
     Duration,
     Span,
 )
 
-COLUMNS_ONLY = "Only columns stand here; compute others in a subquery: FROM (SELECT …) MATCH_RECOGNIZE (…)."
+KEYS = "Write columns or expressions of one row, with commas between them: symbol, ts DIV 10 AS bucket."
 CLAUSES = "Write MATCH_NUMBER or CLASSIFIER, with AS and a name or without; more belongs in MEASURES."
 MEASURE = "A measure is written expression AS name."
 SUBSET = "Write SUBSET U = (A, B)."
@@ -134,45 +134,54 @@ def _has_exclusion(pattern: Pattern) -> bool:
     return any(_has_exclusion(child) for child in children)
 
 
-def _column(cursor: Cursor, what: str) -> ColumnRef:
-    start = cursor.token
-    path = [cursor.expect_identifier(what, COLUMNS_ONLY).identifier]
-    while cursor.accept_symbol("."):
-        path.append(cursor.expect_identifier(what).identifier)
-    return ColumnRef(None, tuple(path), cursor.span_from(start.start))
-
-
-def _partition_by(cursor: Cursor | None) -> tuple[ColumnRef, ...]:
-    if cursor is None:
-        return ()
-    columns = [_column(cursor, "a column to partition by")]
-    while cursor.accept_symbol(","):
-        columns.append(_column(cursor, "a column to partition by"))
-    if not cursor.at_end:
-        fail_unexpected(cursor, "after a column of PARTITION BY", COLUMNS_ONLY)
-    return tuple(columns)
+def _partition_by(cursor: Cursor | None) -> tuple[RowKey, ...]:
+    return () if cursor is None else tuple(_key(cursor, *item, "PARTITION BY") for item in _keys(cursor, "partition"))
 
 
 def _order_by(cursor: Cursor | None) -> tuple[OrderItem, ...]:
-    if cursor is None:
-        return ()
-    items = []
+    return () if cursor is None else tuple(_order_item(cursor, *item) for item in _keys(cursor, "order"))
+
+
+def _keys(cursor: Cursor, what: str) -> Iterator[tuple[int, int]]:
+    """The tokens of each column or expression of a list."""
     while True:
-        column = _column(cursor, "a column to order by")
-        ascending = not cursor.accept_words("DESC")
-        if ascending:
-            cursor.accept_words("ASC")
-        nulls_first = ascending
-        if cursor.at_words("NULLS"):
-            cursor.advance()
-            if cursor.token.upper not in ("FIRST", "LAST"):
-                cursor.fail(f"Expected FIRST or LAST after NULLS, found {describe(cursor.token)}.")
-            nulls_first = cursor.advance().upper == "FIRST"
-        items.append(OrderItem(column, ascending, nulls_first))
+        begin = cursor.index
+        stop = _next_comma(cursor)
+        if begin == stop:
+            cursor.fail(f"Expected a column to {what} by, found {describe(cursor.token)}.", None, KEYS)
+        yield begin, stop
         if cursor.at_end:
-            return tuple(items)
-        if not cursor.accept_symbol(","):
-            fail_unexpected(cursor, "after a column of ORDER BY", COLUMNS_ONLY)
+            return
+        cursor.advance()
+
+
+def _order_item(cursor: Cursor, begin: int, stop: int) -> OrderItem:
+    """`expression [AS name] [ASC | DESC] [NULLS FIRST | NULLS LAST]`."""
+    tokens = cursor.tokens
+    nulls: bool | None = None
+    at = next((at for at in range(max(begin + 1, stop - 2), stop) if tokens[at].upper == "NULLS"), None)
+    if at is not None and tokens[at - 1].upper != "AS":
+        if at + 1 == stop or tokens[at + 1].upper not in ("FIRST", "LAST"):
+            found = tokens[at + 1]
+            cursor.fail(f"Expected FIRST or LAST after NULLS, found {describe(found)}.", found)
+        nulls, stop = tokens[at + 1].upper == "FIRST", at
+    directed = stop - begin > 1 and tokens[stop - 1].upper in ("ASC", "DESC") and tokens[stop - 2].upper != "AS"
+    ascending = not (directed and tokens[stop - 1].upper == "DESC")
+    key = _key(cursor, begin, stop - directed, "ORDER BY")
+    return OrderItem(key, ascending, ascending if nulls is None else nulls)
+
+
+def _key(cursor: Cursor, begin: int, stop: int, clause: str) -> RowKey:
+    """`expression [AS name]` in tokens[begin:stop]."""
+    tokens = cursor.tokens
+    name: str | None = None
+    if stop - begin > 2 and tokens[stop - 2].upper == "AS" and tokens[stop - 1].kind in (Kind.NAME, Kind.QUOTED):
+        name, stop = tokens[stop - 1].identifier, stop - 2
+    for at in range(begin + 1, stop):
+        misspelt = tokens[at].kind is Kind.NAME and tokens[at - 1].kind in (Kind.NAME, Kind.QUOTED)
+        if misspelt and misspelt_section(tokens[at]) is not None:
+            fail_unexpected(Cursor(cursor.source, tokens, at, stop), f"after a column of {clause}", KEYS)
+    return RowKey(parse_key(Cursor(cursor.source, tokens, begin, stop), clause), name)
 
 
 def _next_comma(cursor: Cursor) -> int:

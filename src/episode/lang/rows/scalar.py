@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from episode.errors import EpisodeUnsupportedError
+from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
 from episode.lang.cursor import Cursor, known_labels, label_name
 from episode.lang.functions import (
     GENERATORS,
@@ -69,6 +69,48 @@ class RowAtoms:
         if len(fields) > 1 and name in self.labels:
             return ColumnRef(name, fields[1:], span)
         return ColumnRef(None, fields, span)
+
+
+@dataclass(frozen=True)
+class KeyAtoms:
+    """Columns alone: rows are partitioned and ordered before they are matched. clause: what is read."""
+
+    clause: str
+    surroundings: Surroundings = ROW_PATTERNS
+
+    def read(self, cursor: Cursor) -> Atom | None:
+        name = cursor.token
+        if name.kind is not Kind.NAME or not cursor.peek().is_symbol("(") or cursor.peek(-1).is_symbol("."):
+            return None
+        word = name.upper
+        quantifier = word in ("ANY", "SOME") and cursor.peek(-1).upper in ("LIKE", "ILIKE", "RLIKE")
+        known = word in NAVIGATIONS or word in ROW_FUNCTIONS or aggregate_arguments(word) is not None
+        if (known and not quantifier) or word in GENERATORS or word in OTHER_SPARK_AGGREGATES:
+            hint = "Use columns of the input and functions of one row."
+            cursor.fail(f"{word} is not allowed in {self.clause}, which comes before matching.", name, hint)
+        return None
+
+    def column(self, _cursor: Cursor, fields: tuple[str, ...], _quoted: bool, span: Span) -> Atom:
+        return ColumnRef(None, fields, span)
+
+
+def parse_key(cursor: Cursor, clause: str) -> Scalar:
+    """The expression of PARTITION BY or ORDER BY between the cursor and its end."""
+    first = cursor.tokens[cursor.index]
+    names, dots = (cursor.tokens[cursor.index + odd : cursor.end : 2] for odd in (0, 1))
+    if len(names) > len(dots) and all(map(_is_name, names)) and all(one.is_symbol(".") for one in dots):
+        column = ColumnRef(None, tuple(one.identifier for one in names), Span(first.start, names[-1].end))
+        return scalar_of(column, cursor.source[column.span.start : column.span.end])  # also one named by a keyword
+    scalar = lift_scalar(cursor, KeyAtoms(clause))
+    if not scalar.atoms:
+        message = f"{scalar.original} is the same for all rows."
+        hint = f"{clause} takes columns, and expressions of columns."
+        raise Source(cursor.source).error(EpisodeAnalysisError, message, scalar.span, hint)
+    return scalar
+
+
+def _is_name(token: Token) -> bool:
+    return token.kind in (Kind.NAME, Kind.QUOTED)
 
 
 def parse_scalar(cursor: Cursor, labels: frozenset[str], inside: str | None = None) -> Scalar:

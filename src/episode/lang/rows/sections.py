@@ -176,10 +176,14 @@ def _capital(text: str) -> str:
 
 def fail_unexpected(cursor: Cursor, where: str, hint: str | None = None) -> NoReturn:
     """A token that no part of the clause takes; a misspelt keyword is recognised."""
-    token = cursor.token
-    meant = (
-        closest(token.upper, [word for words in SECTIONS for word in words if len(word) > 3]) if token.upper else None
-    )
-    if meant is not None and meant != token.upper:
+    meant = misspelt_section(cursor.token)
+    if meant is not None:
         hint = f"Did you mean {meant}?"
-    cursor.fail(f"Unexpected {describe(token)} {where}.", None, hint or ORDER_HINT)
+    cursor.fail(f"Unexpected {describe(cursor.token)} {where}.", None, hint or ORDER_HINT)
+
+
+def misspelt_section(token: Token) -> str | None:
+    """The word of a section that a word is close to, but not equal."""
+    words = [word for words in SECTIONS for word in words if len(word) > 3]
+    meant = closest(token.upper, words) if token.upper else None
+    return None if meant == token.upper else meant

@@ -137,8 +137,29 @@ class MatchMode(str, Enum):
 
 
 @dataclass(frozen=True)
+class RowKey:
+    """What rows are partitioned or ordered by: a scalar over the columns of one row.
+
+    name: of its output column; None: Spark's name for the expression.
+    """
+
+    expression: Scalar
+    name: str | None = None
+
+    @property
+    def column(self) -> ColumnRef | None:
+        """The column that it is, if it is nothing more."""
+        placeholder, atom = self.expression.atoms[0]
+        return cast(ColumnRef, atom) if self.expression.text.strip() == placeholder else None
+
+    @property
+    def span(self) -> Span:
+        return self.expression.span
+
+
+@dataclass(frozen=True)
 class OrderItem:
-    column: ColumnRef
+    key: RowKey
     ascending: bool
     nulls_first: bool
 
@@ -171,7 +192,7 @@ class MatchRecognize:
     timed_out: where EMIT TIMED OUT MATCHES stands, if it does.
     """
 
-    partition_by: tuple[ColumnRef, ...]
+    partition_by: tuple[RowKey, ...]
     order_by: tuple[OrderItem, ...]
     measures: tuple[Measure, ...]
     rows_per_match: RowsPerMatch

@@ -5,13 +5,14 @@ from __future__ import annotations
 from episode.lang.rows.subqueries import with_subqueries
 from episode.lang.rows.syntax import Label, MatchRecognize, Pattern
 from episode.lang.rows.window_syntax import PatternWindow
+from episode.lang.syntax import Span
 from episode.pictures.plans.blocks import BAR, CODE, NUMBER, Block, Column, Diagram, Facts, Section, Table, bars
 from episode.pictures.plans.facts import reason_facts, run_facts
-from episode.pictures.plans.occurrences import instructions_of
 from episode.pictures.plans.railroad import LabelBox, railroad
 from episode.plan.expressions import render
 from episode.plan.rows.explain import MEMORY_WORDS, state_bound
 from episode.plan.rows.plan import RowPatternPlan
+from episode.plan.rows.program import MATCH
 from episode.plan.rows.report import STAGE_WORDS, RowReport, offered_words, sum_of
 from episode.plan.rows.windows import WindowPlan
 from episode.queries.explaining import ExplainedPattern
@@ -42,11 +43,14 @@ def _kind(plan: RowPatternPlan, label: str) -> str:
 
 
 def _diagram(pattern: Pattern, plan: RowPatternPlan, report: RowReport | None) -> Diagram:
-    places = instructions_of(pattern, plan.program)
+    places: dict[Span, list[int]] = {}
+    for number, instruction in enumerate(plan.program.instructions):
+        if instruction.operation == MATCH:
+            places.setdefault(instruction.span, []).append(number)
 
     def box_of(label: Label) -> LabelBox:
         kind = _kind(plan, label.name)
-        numbers = places.get(id(label), [])
+        numbers = places[label.span]
         shown = f"{', '.join(map(str, numbers[:3]))}{', …' if len(numbers) > 3 else ''}"
         lines = [f"{WORDS[kind]}{' · ' + shown if numbers else ''}"]
         if report is not None and numbers:

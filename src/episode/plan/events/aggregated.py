@@ -39,11 +39,11 @@ from episode.plan.events.returns import EventTimes
 from episode.plan.events.same import same_attributes
 from episode.plan.events.tree import simplify
 from episode.plan.expressions import Condition, Expression, Load, walk
-from episode.plan.measures import substitute
 from episode.plan.native import to_float
 from episode.plan.output import ATOM_PREFIX, MeasurePlan, Output, OutputAtom, PlannedMeasure
 from episode.plan.parameters import bound_duration
 from episode.plan.pattern import OrderColumn, PatternPlan
+from episode.plan.places import substitute
 from episode.plan.schema import quote
 from episode.plan.types import decimal_of, is_float, is_integer, is_numeric, lane_of
 from episode.plan.wide import is_wide

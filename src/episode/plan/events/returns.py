@@ -29,7 +29,7 @@ from episode.plan.events.names import MARK
 from episode.plan.events.presence import Presence
 from episode.plan.expressions import Current, Load
 from episode.plan.labels import Labels
-from episode.plan.measures import Measures, substitute
+from episode.plan.measures import Measures
 from episode.plan.output import (
     Extreme,
     FinalMatches,
@@ -40,6 +40,7 @@ from episode.plan.output import (
     PlannedMeasure,
     RowAggregate,
 )
+from episode.plan.places import substitute
 from episode.plan.schema import InputSchema, quote
 from episode.plan.types import decimal_of, is_float
 

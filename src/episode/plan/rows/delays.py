@@ -20,7 +20,7 @@ def row_pattern_delays(plan: RowPatternPlan) -> Delays:
     waits = plan.lookahead > 0 or any(one.operation == END for one in plan.program.instructions)
     of_any = UNBOUNDED if waits else plan.within
     of_last = 0 if not waits and _is_decided_with_its_last_row(plan) else of_any
-    delays: Delays = {name: of_any for name in plan.output.columns if name == time}
+    delays: Delays = {name: of_any for name, column in plan.output.handed.items() if column == time}
     for name, atom in plain_values(plan.measures):
         if isinstance(atom, ColumnAtPlace) and atom.column == time and atom.place.shift == 0:
             place = atom.place

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
-from episode.lang.rows.syntax import MatchRecognize
-from episode.lang.syntax import ColumnRef
+from episode.lang.rows.syntax import MatchRecognize, RowKey, RowsPerMatch
+from episode.lang.syntax import NOWHERE, ColumnRef, Span
+from episode.plan.derived import DerivedColumns
 from episode.plan.parameters import bound_duration
 from episode.plan.pattern import OrderColumn
+from episode.plan.rows.labels import known_names
+from episode.plan.scalars import RowLocalScalars
 from episode.plan.schema import InputSchema
 from episode.plan.types import is_event_time, lane_of
 
@@ -16,64 +20,108 @@ NOT_IN_KEYS = ("array<", "map<", "variant", "collate")
 
 
 @dataclass(frozen=True)
+class KeyColumn:
+    """A column that rows are partitioned or ordered by. name: of its output column; aliased: is it in the query?"""
+
+    column: str
+    type: str
+    name: str
+    aliased: bool
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True)
 class Inputs:
-    """Binds the clause to its input table; `table_names` may qualify columns here, and only here."""
+    """Binds the clause to its input table. Expressions become columns that are computed before matching."""
 
     clause: MatchRecognize
     schema: InputSchema
-    table_names: tuple[str, ...]
+    derived: DerivedColumns
 
-    def keys(self) -> tuple[str, ...]:
+    def keys(self) -> tuple[KeyColumn, ...]:
         """Columns of PARTITION BY, each once."""
-        columns: dict[str, ColumnRef] = {}
-        for reference in self.clause.partition_by:
-            columns.setdefault(self._column(reference), reference)
-        for column, reference in columns.items():
-            type_ = self.schema.columns[column]
-            struct = type_.startswith("struct<") and not any(part in type_ for part in NOT_IN_KEYS)
-            if lane_of(type_) is None and not struct:
+        columns = tuple(dict.fromkeys(self._column(key) for key in self.clause.partition_by))
+        for one in columns:
+            struct = one.type.startswith("struct<") and not any(part in one.type for part in NOT_IN_KEYS)
+            if lane_of(one.type) is None and not struct:
                 hint = "Partition by columns of atomic types, or structs of them."
                 raise self.clause.source.error(
                     EpisodeUnsupportedError,
-                    f"Rows cannot be partitioned by {column}, which is of type {type_}.",
-                    reference.span,
+                    f"Rows cannot be partitioned by {one.name}, which is of type {one.type}.",
+                    one.span,
                     hint,
                 )
-        return tuple(columns)
+        return columns
 
-    def order(self) -> tuple[OrderColumn, ...]:
+    def order(self) -> tuple[tuple[KeyColumn, OrderColumn], ...]:
         """Columns of ORDER BY, each once: a column has no effect where an earlier one has ordered by it already."""
-        columns: dict[str, OrderColumn] = {}
+        columns: dict[str, tuple[KeyColumn, OrderColumn]] = {}
         for item in self.clause.order_by:
-            column = self._column(item.column)
-            type_ = self.schema.columns[column]
-            if lane_of(type_) is None:
+            one = self._column(item.key)
+            if lane_of(one.type) is None:
                 hint = "Order by columns of atomic types."
                 raise self.clause.source.error(
                     EpisodeUnsupportedError,
-                    f"Rows cannot be ordered by {column}, which is of type {type_}.",
-                    item.column.span,
+                    f"Rows cannot be ordered by {one.name}, which is of type {one.type}.",
+                    one.span,
                     hint,
                 )
-            columns.setdefault(column, OrderColumn(column, item.ascending, item.nulls_first, item.column.span))
+            ordered = OrderColumn(one.column, item.ascending, item.nulls_first, one.span)
+            columns.setdefault(one.column, (one, ordered))
         return tuple(columns.values())
 
-    def _column(self, reference: ColumnRef) -> str:
-        path = reference.path
-        names = {name.lower() for name in self.table_names}
-        if len(path) == 2 and path[0].lower() in names:
-            path = path[1:]
-        column, fields = self.schema.resolve(ColumnRef(None, path, reference.span), self.clause.source)
-        if fields:
-            raise self.clause.source.error(
-                EpisodeAnalysisError,
-                f"{'.'.join(reference.path)} is a field of a struct; only columns can stand here.",
-                reference.span,
-                "Select the field as a column in a subquery.",
-            )
-        return column
+    def _column(self, key: RowKey) -> KeyColumn:
+        self._refuse_labels(key)
+        rows = RowLocalScalars(self.clause.source, self.schema, self.derived)
+        if key.column is not None:
+            column, fields = self.schema.resolve(key.column, self.clause.source)
+            if not fields:
+                return KeyColumn(
+                    column, self.schema.columns[column], key.name or column, key.name is not None, key.span
+                )
+        column, type_, title = rows.as_column(key.expression, key.name)
+        return KeyColumn(column, type_, key.name or title, key.name is not None, key.span)
 
-    def within(self, order: tuple[OrderColumn, ...]) -> int | None:
+    def _refuse_labels(self, key: RowKey) -> None:
+        for _, atom in key.expression.atoms:
+            assert isinstance(atom, ColumnRef)
+            first, *rest = atom.path
+            table = first.lower() in map(str.lower, self.schema.names)
+            if rest and not table and self.schema.find(first) is None and first.upper() in known_names(self.clause):
+                raise self.clause.source.error(
+                    EpisodeAnalysisError,
+                    f"{first} is a label of the pattern; rows are partitioned and ordered before they are matched.",
+                    atom.span,
+                    f"Write {'.'.join(rest)} without the label.",
+                )
+
+    def outputs(
+        self, keys: Sequence[KeyColumn], order: Sequence[KeyColumn]
+    ) -> tuple[tuple[tuple[str, str], ...], tuple[str, ...]]:
+        """The columns before the measures, (column, name) pairs, and the columns of the input after them.
+
+        Columns whose name an earlier one has are hidden; a name that the query gives twice is an error.
+        """
+        all_rows = self.clause.rows_per_match is not RowsPerMatch.ONE_ROW
+        shown: dict[str, KeyColumn] = {}
+        for one in (*keys, *(order if all_rows else ())):
+            known = shown.setdefault(self._case(one.name), one)
+            if known.column != one.column and (one in keys or one.aliased):
+                raise self.clause.source.error(
+                    EpisodeAnalysisError,
+                    f"The output has two columns named {one.name}.",
+                    one.span,
+                    "Give one of them another name with AS.",
+                )
+        leading = tuple((one.column, one.name) for one in shown.values())
+        taken = {column for column, _ in leading}
+        rest = [name for name in self.schema.columns if name not in taken and self._case(name) not in shown]
+        return leading, tuple(rest) if all_rows else ()
+
+    def _case(self, name: str) -> str:
+        return name if self.schema.case_sensitive else name.lower()
+
+    def within(self, order: Sequence[KeyColumn]) -> int | None:
         """The longest match, in the unit of event time."""
         clause = self.clause
         duration = clause.within
@@ -87,11 +135,11 @@ class Inputs:
                 "Add ORDER BY with the event time.",
             )
         duration = bound_duration(duration, self.schema.arguments, clause.source)
-        type_ = self.schema.columns[order[0].column]
+        type_ = order[0].type
         if not is_event_time(type_):
             raise clause.source.error(
                 EpisodeAnalysisError,
-                f"WITHIN measures the first ORDER BY column, but {order[0].column} is of type {type_}.",
+                f"WITHIN measures the first ORDER BY column, but {order[0].name} is of type {type_}.",
                 duration.span,
                 "Order by a timestamp, a date or an integer first.",
             )
@@ -99,14 +147,14 @@ class Inputs:
         if calendar and duration.unit is None:
             raise clause.source.error(
                 EpisodeAnalysisError,
-                f"The event time {order[0].column} is a {type_}; WITHIN needs a unit.",
+                f"The event time {order[0].name} is a {type_}; WITHIN needs a unit.",
                 duration.span,
                 f"Write for example {duration.amount} seconds.",
             )
         if not calendar and duration.unit is not None:
             raise clause.source.error(
                 EpisodeAnalysisError,
-                f"The event time {order[0].column} is a number; WITHIN takes a plain number.",
+                f"The event time {order[0].name} is a number; WITHIN takes a plain number.",
                 duration.span,
                 "Write for example WITHIN 200, in the unit of that column.",
             )

@@ -19,7 +19,7 @@ from episode.plan.aggregates import require, require_column
 from episode.plan.derived import DerivedColumns
 from episode.plan.expressions import Current
 from episode.plan.labels import Labels
-from episode.plan.measures import Measures, substitute
+from episode.plan.measures import Measures
 from episode.plan.output import (
     MATCHED_COLUMN,
     Gathered,
@@ -30,6 +30,7 @@ from episode.plan.output import (
     PlannedMeasure,
     RowAggregate,
 )
+from episode.plan.places import substitute
 from episode.plan.rows import gathered
 from episode.plan.rows.labels import common_label, known_names
 from episode.plan.schema import InputSchema, quote

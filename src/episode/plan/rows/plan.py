@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
 from episode.lang.rows.syntax import (
@@ -39,7 +39,7 @@ from episode.plan.output import (
     PlaceExists,
     RowMode,
 )
-from episode.plan.pattern import OrderColumn, PatternPlan
+from episode.plan.pattern import PatternPlan
 from episode.plan.reading import columns_read, expressions_of
 from episode.plan.rows.conditions import plan_conditions
 from episode.plan.rows.inputs import Inputs
@@ -82,7 +82,7 @@ class RowPatternPlan(PatternPlan):
 def plan_row_pattern(clause: MatchRecognize, schema: InputSchema, table_names: tuple[str, ...] = ()) -> RowPatternPlan:
     """Bind the clause to its input, check it, choose how it is evaluated. `table_names`: names of the input table."""
     try:
-        return _plan(clause, schema, table_names)
+        return _plan(clause, replace(schema, names=table_names))
     except RecursionError:
         span = clause.source.span
         raise clause.source.error(
@@ -93,19 +93,23 @@ def plan_row_pattern(clause: MatchRecognize, schema: InputSchema, table_names: t
         ) from None
 
 
-def _plan(clause: MatchRecognize, schema: InputSchema, table_names: tuple[str, ...]) -> RowPatternPlan:
+def _plan(clause: MatchRecognize, schema: InputSchema) -> RowPatternPlan:
     labels = labels_in(clause)
     check_labels(clause, labels)
     check_subqueries(clause, clause.source, schema)
-    inputs = Inputs(clause, schema, table_names)
-    keys, order = inputs.keys(), inputs.order()
-    within = inputs.within(order)
     derived = DerivedColumns(schema)
+    inputs = Inputs(clause, schema, derived)
+    keys, ordered = inputs.keys(), inputs.order()
+    within = inputs.within([key for key, _ in ordered])
     conditions = plan_conditions(clause, schema, labels, derived)
     measures = plan_measures(clause, schema, labels, derived)
     _check_modes(clause, conditions)
-    outputs, before = _outputs(clause, schema, keys, order)
-    check_output_names(clause, [*outputs, *([TIMED_OUT_COLUMN] if clause.timed_out is not None else [])])
+    leading, rest = inputs.outputs(keys, [key for key, _ in ordered])
+    before = tuple(dict.fromkeys(column for column, _ in leading))
+    outputs = (*before, *rest)
+    check_output_names(
+        clause, [*(name for _, name in leading), *rest, *([TIMED_OUT_COLUMN] if clause.timed_out is not None else [])]
+    )
     if not outputs and not measures.measures:
         raise clause.source.error(
             EpisodeAnalysisError,
@@ -114,20 +118,26 @@ def _plan(clause: MatchRecognize, schema: InputSchema, table_names: tuple[str, .
             "Add MEASURES, PARTITION BY or ALL ROWS PER MATCH.",
         )
     read = columns_read(expressions_of(parts_of_conditions(conditions), measures), measures)
-    needed = [*keys, *(column.column for column in order), *outputs, *read]
+    needed = [*(key.column for key in (*keys, *(key for key, _ in ordered))), *outputs, *read]
     derived_types = {name: type_ for _, (name, type_) in derived.by_sql.items()}
     lookback, lookahead = reach_of(conditions, measures)
     return RowPatternPlan(
         source=clause.source,
         output=Output(
-            labels, measures, outputs, before, RowMode[clause.rows_per_match.name], clause.timed_out is not None
+            labels,
+            measures,
+            outputs,
+            len(before),
+            RowMode[clause.rows_per_match.name],
+            clause.timed_out is not None,
+            leading if any(column != name for column, name in leading) else (),
         ),
         program=compile_pattern(clause),
         rules=MatchRules(clause.match_mode, clause.skip_to, clause.skip_label, clause.skip_span),
         length=length_bounds(clause.pattern),
         conditions=conditions,
-        keys=keys,
-        order=order,
+        keys=tuple(dict.fromkeys(key.column for key in keys)),
+        order=tuple(column for _, column in ordered),
         input_columns=tuple(dict.fromkeys(needed)) or tuple(schema.columns)[:1],
         derived=tuple((sql, name) for sql, name in derived.selections() if name in set(needed)),
         types={**schema.columns, **derived_types},
@@ -196,15 +206,6 @@ def _match_number_span(clause: MatchRecognize, label: str) -> Span:
             elif isinstance(atom, Aggregate):
                 pending += atom.arguments
     return scalar.span
-
-
-def _outputs(
-    clause: MatchRecognize, schema: InputSchema, keys: tuple[str, ...], order: tuple[OrderColumn, ...]
-) -> tuple[tuple[str, ...], int]:
-    if clause.rows_per_match is RowsPerMatch.ONE_ROW:
-        return keys, len(keys)
-    leading = tuple(dict.fromkeys([*keys, *(column.column for column in order)]))
-    return leading + tuple(column for column in schema.columns if column not in leading), len(leading)
 
 
 # ---- what is read, and how far --------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import permutations
 
 from episode.errors import EpisodeUnsupportedError
 from episode.lang.rows.syntax import (
@@ -23,6 +24,7 @@ from episode.lang.rows.syntax import (
     Permutation,
     Quantified,
 )
+from episode.lang.syntax import NOWHERE, Span
 
 MAXIMUM_INSTRUCTIONS = 200_000
 MAXIMUM_PERMUTED = 9  # 10 parts have 3.6 million orders
@@ -40,13 +42,17 @@ MATCH, SPLIT, JUMP, START, END, ENTER, CHECK, ACCEPT = (
 
 @dataclass
 class Instruction:
-    """`first` and `second` are targets (SPLIT, JUMP, CHECK: where to go on progress / without), or a label or loop."""
+    """`first` and `second` are targets (SPLIT, JUMP, CHECK: where to go on progress / without), or a label or loop.
+
+    span: of the label in the pattern that a MATCH was made of.
+    """
 
     operation: str
     first: int = -1
     second: int = -1
     label: str = ""
     excluded: bool = False
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
     def __str__(self) -> str:
         if self.operation == MATCH:
@@ -95,6 +101,17 @@ def is_nullable(pattern: Pattern) -> bool:
     return is_nullable(pattern.part)
 
 
+def matches_in_one_way(pattern: Pattern) -> bool:
+    """Does the pattern take the same rows under the same labels wherever it matches from a row, given those before?"""
+    if isinstance(pattern, (Label, Empty, Anchor)):
+        return True
+    if isinstance(pattern, Concatenation):
+        return all(matches_in_one_way(part) for part in pattern.parts)
+    if isinstance(pattern, Quantified):
+        return pattern.minimum == pattern.maximum and matches_in_one_way(pattern.part)
+    return isinstance(pattern, Exclusion) and matches_in_one_way(pattern.part)
+
+
 def length_bounds(pattern: Pattern) -> tuple[int, int | None]:
     """Least and greatest number of rows of a match."""
     if isinstance(pattern, Label):
@@ -129,10 +146,11 @@ class _Builder:
         self.loops = 0
         self.excluded = False
 
-    def emit(self, operation: str, first: int = -1, second: int = -1, label: str = "") -> int:
+    def emit(self, operation: str, first: int = -1, second: int = -1, label: Label | None = None) -> int:
         if len(self.instructions) >= MAXIMUM_INSTRUCTIONS:
             raise self._too_large()
-        self.instructions.append(Instruction(operation, first, second, label, self.excluded and operation == MATCH))
+        named = () if label is None else (label.name, self.excluded, label.span)
+        self.instructions.append(Instruction(operation, first, second, *named))
         self.enclosing.append(self.open_loops)
         return len(self.instructions) - 1
 
@@ -151,7 +169,7 @@ class _Builder:
 
     def emit_pattern(self, pattern: Pattern) -> None:
         if isinstance(pattern, Label):
-            self.emit(MATCH, label=pattern.name)
+            self.emit(MATCH, label=pattern)
         elif isinstance(pattern, Anchor):
             self.emit(START if pattern.at_start else END)
         elif isinstance(pattern, Concatenation):
@@ -182,16 +200,19 @@ class _Builder:
             self.instructions[jump].first = self.here
 
     def _permutation(self, parts: list[Pattern]) -> None:
-        """Orders with a common beginning share it; lexicographic preference is kept."""
+        """All orders, most preferred first. They share a beginning if it can match in one way only: the order weighs
+        more than the choices inside a part, so that a part with choices is written out for each order of the others."""
         if len(parts) > MAXIMUM_PERMUTED:
             raise self._too_large()
-        if len(parts) == 1:
-            self.emit_pattern(parts[0])
-            return
 
         def beginning(index: int) -> None:
-            self.emit_pattern(parts[index])
-            self._permutation(parts[:index] + parts[index + 1 :])
+            first, others = parts[index], parts[:index] + parts[index + 1 :]
+            if matches_in_one_way(first):
+                self.emit_pattern(first)
+                self._permutation(others)
+            else:
+                orders = [Concatenation((first, *order)) for order in permutations(others)]
+                self._alternatives([partial(self.emit_pattern, order) for order in orders])
 
         self._alternatives([partial(beginning, index) for index in range(len(parts))])
 

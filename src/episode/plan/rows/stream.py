@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from episode.errors import EpisodeAnalysisError, warn
 from episode.lang.rows.scalar import scalar_of
-from episode.lang.rows.syntax import MatchRecognize, Measure, Navigation, OrderItem, RowsPerMatch
+from episode.lang.rows.syntax import MatchRecognize, Measure, Navigation, OrderItem, RowKey, RowsPerMatch
 from episode.lang.syntax import ColumnRef, Mode, Scalar
 from episode.plan.event_time import EventTime
 from episode.plan.output import HIDDEN_END, HIDDEN_START, MATCH_END, MATCH_START
@@ -30,6 +30,9 @@ def event_time_of(plan: RowPatternPlan, types: dict[str, str]) -> EventTime:
     first = plan.order[0]
     if not first.ascending:
         message = f"The events of a stream do not come ordered by {first.column} DESC."
+        raise plan.source.error(EpisodeAnalysisError, message, first.span, ORDER_RULE)
+    if first.column not in types:
+        message = f"{plan.source.written(first.span)} is an expression; the event time of a stream is a column."
         raise plan.source.error(EpisodeAnalysisError, message, first.span, ORDER_RULE)
     type_ = types[first.column]
     if not is_event_time(type_):
@@ -54,8 +57,8 @@ def in_order_of_time(clause: MatchRecognize, time: str | None) -> MatchRecognize
     """The clause ordered by the event time that its input declares, where it has no ORDER BY of its own."""
     if clause.order_by or time is None:
         return clause
-    column = ColumnRef(None, (time,), clause.source.span.beginning)
-    return replace(clause, order_by=(OrderItem(column, ascending=True, nulls_first=True),))
+    column = scalar_of(ColumnRef(None, (time,), clause.source.span.beginning), time)
+    return replace(clause, order_by=(OrderItem(RowKey(column), ascending=True, nulls_first=True),))
 
 
 def with_match_times(clause: MatchRecognize, columns: Iterable[str]) -> MatchRecognize:
@@ -72,7 +75,7 @@ def with_match_times(clause: MatchRecognize, columns: Iterable[str]) -> MatchRec
         )
     _check_match_times(clause, columns)
     first = clause.order_by[0]
-    earliest, latest = _time_of("FIRST", first.column, None), _time_of("LAST", first.column, Mode.FINAL)
+    earliest, latest = _time_of("FIRST", first.key, None), _time_of("LAST", first.key, Mode.FINAL)
     if not first.ascending:
         earliest, latest = latest, earliest
     return replace(clause, measures=(*clause.measures, Measure(earliest, MATCH_START), Measure(latest, MATCH_END)))
@@ -92,18 +95,18 @@ def with_hidden_times(clause: MatchRecognize) -> MatchRecognize:
         raise clause.source.error(
             EpisodeAnalysisError,
             "A pattern that RECENCY correlates is ordered by event time, ascending.",
-            first.column.span,
+            first.key.span,
             "Leave DESC out.",
         )
-    earliest, latest = _time_of("FIRST", first.column, None), _time_of("LAST", first.column, Mode.FINAL)
+    earliest, latest = _time_of("FIRST", first.key, None), _time_of("LAST", first.key, Mode.FINAL)
     times = (Measure(earliest, HIDDEN_START), Measure(latest, HIDDEN_END))
     return replace(clause, measures=(*clause.measures, *times))
 
 
-def _time_of(logical: str, column: ColumnRef, mode: Mode | None) -> Scalar:
+def _time_of(logical: str, time: RowKey, mode: Mode | None) -> Scalar:
     """`FIRST(time)` or `FINAL LAST(time)` as a measure."""
-    time = scalar_of(ColumnRef(None, column.path[-1:], column.span), column.path[-1])
-    return scalar_of(Navigation(time, logical, 0, 0, mode, column.span), f"{logical}({column.path[-1]})")
+    original = f"{logical}({time.expression.original})"
+    return scalar_of(Navigation(time.expression, logical, 0, 0, mode, time.span), original)
 
 
 def _check_match_times(clause: MatchRecognize, columns: Iterable[str]) -> None:
@@ -115,7 +118,8 @@ def _check_match_times(clause: MatchRecognize, columns: Iterable[str]) -> None:
                 EpisodeAnalysisError, message, measure.span, "Give the measure another name, or leave the option."
             )
     whole = clause.rows_per_match is not RowsPerMatch.ONE_ROW
-    for name in columns if whole else [reference.path[-1] for reference in clause.partition_by]:
+    keys = [key.name or (key.column.path[-1] if key.column else "") for key in clause.partition_by]
+    for name in [*keys, *(columns if whole else ())]:
         if name.lower() in (MATCH_START, MATCH_END):
             message = f"The output has a column {name} already, and Options(match_times=True) adds another one."
             hint = "Rename the column in a subquery, or leave the option."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
@@ -19,7 +19,7 @@ from episode.plan.native import Mistake, NativeCompiler, NotNative
 from episode.plan.output import MATCHED_COLUMN, MeasurePlan, Output, PlannedMeasure, RowMode
 from episode.plan.reading import columns_read, expressions_of
 from episode.plan.rows.conditions import plan_conditions
-from episode.plan.rows.inputs import Inputs
+from episode.plan.rows.inputs import Inputs, KeyColumn
 from episode.plan.rows.labels import labels_in
 from episode.plan.rows.measures import RowMeasures
 from episode.plan.rows.plan import (
@@ -59,13 +59,14 @@ class WindowPlan(RowPatternPlan):
 
 def plan_window(window: PatternWindow, schema: InputSchema, table_names: tuple[str, ...] = ()) -> WindowPlan:
     """Bind the window to its input, check it, choose how it is evaluated. `table_names`: names of the input table."""
-    clause = window.clause
+    clause, schema = window.clause, replace(schema, names=table_names)
     labels = labels_in(clause)
     check_labels(clause, labels)
     check_subqueries(window, clause.source, schema)
-    inputs = Inputs(clause, schema, table_names)
-    keys, order = inputs.keys(), inputs.order()
     derived = DerivedColumns(schema)
+    inputs = Inputs(clause, schema, derived)
+    keys, ordered = inputs.keys(), inputs.order()
+    _refuse_aliases(clause, [*keys, *(key for key, _ in ordered)])
     frame = WindowFrame(_following(window, schema), window.search is Search.SEEK)
     conditions = plan_conditions(clause, schema, labels, derived, framed=(True, frame.following is not None))
     for measure in clause.measures:  # also those that are not called must be right
@@ -73,7 +74,7 @@ def plan_window(window: PatternWindow, schema: InputSchema, table_names: tuple[s
     measures = WindowMeasures(clause, schema, labels, derived).of(window.calls)
     read = columns_read(expressions_of(parts_of_conditions(conditions), measures), measures)
     outputs = tuple(schema.columns)
-    needed = [*outputs, *read]
+    needed = [*outputs, *(key.column for key in (*keys, *(key for key, _ in ordered))), *read]
     lookback, lookahead = reach_of(conditions, measures)
     plan = WindowPlan(
         source=clause.source,
@@ -82,8 +83,8 @@ def plan_window(window: PatternWindow, schema: InputSchema, table_names: tuple[s
         rules=MatchRules(clause.match_mode, clause.skip_to, clause.skip_label, clause.skip_span),
         length=length_bounds(clause.pattern),
         conditions=conditions,
-        keys=keys,
-        order=order,
+        keys=tuple(dict.fromkeys(key.column for key in keys)),
+        order=tuple(column for _, column in ordered),
         input_columns=tuple(dict.fromkeys(needed)),
         derived=tuple((sql, name) for sql, name in derived.selections() if name in set(needed)),
         types={**schema.columns, **{name: type_ for _, (name, type_) in derived.by_sql.items()}},
@@ -96,6 +97,13 @@ def plan_window(window: PatternWindow, schema: InputSchema, table_names: tuple[s
     if uses_match_number(plan):
         refuse_match_number(clause, _match_number_span(clause))
     return plan
+
+
+def _refuse_aliases(clause: MatchRecognize, columns: list[KeyColumn]) -> None:
+    aliased = next((one for one in columns if one.aliased), None)
+    if aliased is not None:
+        message = f"AS {aliased.name}: a window gives no column for PARTITION BY and ORDER BY."
+        raise clause.source.error(EpisodeAnalysisError, message, aliased.span, "Leave AS and the name out.")
 
 
 def _memory(clause: MatchRecognize, conditions: dict[str, Condition], frame: WindowFrame) -> str:

@@ -17,7 +17,7 @@ from episode.lang.situations.syntax import (
     situation_atoms,
 )
 from episode.lang.syntax import Aggregate, ColumnRef, ReturnItem, Scalar
-from episode.plan.measures import Measures, substitute
+from episode.plan.measures import Measures
 from episode.plan.output import (
     ATOM_PREFIX,
     ColumnAtPlace,
@@ -25,6 +25,7 @@ from episode.plan.output import (
     Place,
     PlannedMeasure,
 )
+from episode.plan.places import substitute
 from episode.plan.schema import quote
 
 MATCH_START, DETECTED_AT = "match_start", "detected_at"

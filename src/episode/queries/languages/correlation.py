@@ -135,6 +135,7 @@ class _Side:
     def partition_columns(self) -> dict[str, str]:
         """Columns of its output that have the value of a partition column, by name in lower case."""
         found = {name.lower(): name for name in self.bound.result.before if name in self.plan.keys}
+        found |= {name.lower(): column for column, name in self.plan.output.leading if column in self.plan.keys}
         for name, atom in plain_values(self.plan.measures):
             if isinstance(atom, ColumnAtPlace) and atom.column in self.plan.keys:
                 found[name.lower()] = atom.column

@@ -10,10 +10,11 @@ from episode.errors import EpisodeAnalysisError
 from episode.lang.rows.parser import parse_clause
 from episode.lang.rows.syntax import MatchMode, MatchRecognize, RowsPerMatch
 from episode.lang.source import Source
+from episode.lang.syntax import NOWHERE
 from episode.plan.delays import Delays
 from episode.plan.event_time import EventTime
 from episode.plan.extent import FIRST, LAST, Extent, with_atoms
-from episode.plan.output import HIDDEN_END, HIDDEN_START, TIMED_OUT_COLUMN, ColumnAtPlace
+from episode.plan.output import HIDDEN_END, HIDDEN_START, TIMED_OUT_COLUMN, ColumnAtPlace, PlannedMeasure
 from episode.plan.result import Result
 from episode.plan.rows.delays import row_pattern_delays
 from episode.plan.rows.explain import explain_row_pattern
@@ -73,12 +74,13 @@ class RowPatterns(Language[MatchRecognize]):
         if run.correlated:
             query = with_hidden_times(query)
         plan = plan_row_pattern(query, events.schema, events.names)
-        return BoundRowPattern(plan, events.schema, run.step_budget)
+        return BoundRowPattern(plan, replace(events.schema, names=events.names), run.step_budget)
 
     def with_extent(self, bound: BoundRowPattern) -> tuple[BoundPattern, Extent]:
         """Rows are in order of time, or against it: so the times are those of the first and the last row."""
         plan = bound.plan
-        keys = {name: quote(name) for name in plan.keys}
+        named = {column: name for name, column in plan.output.handed.items()}
+        keys = {named.get(column, column): quote(column) for column in plan.keys}
         if not plan.order:
             return bound, Extent(keys)
         time = plan.order[0]
@@ -140,11 +142,15 @@ class BoundRowPattern:
         """The clause's own columns, then or around them the measures."""
         plan = self.plan
         flag = (TIMED_OUT_COLUMN,) if plan.output.timed_out else ()
+        renamed = [PlannedMeasure(name, quote(column), name, NOWHERE) for column, name in plan.output.leading]
         return Result(
             source=plan.source,
             measures=plan.measures,
-            columns=tuple(one for one in plan.measures.measures if one.name not in (HIDDEN_START, HIDDEN_END)),
-            before=plan.output.columns[: plan.output.before],
+            columns=(
+                *renamed,
+                *(one for one in plan.measures.measures if one.name not in (HIDDEN_START, HIDDEN_END)),
+            ),
+            before=() if renamed else plan.output.columns[: plan.output.before],
             after=(*plan.output.columns[plan.output.before :], *flag),
             what="The measure ",
         )

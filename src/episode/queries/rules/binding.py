@@ -13,8 +13,8 @@ from episode.lang.lexer import Kind, tokenize
 from episode.lang.lifting import PLACEHOLDER
 from episode.lang.spark_expression import write_expression
 from episode.plan.extent import Extent
-from episode.plan.measures import substitute
 from episode.plan.output import ATOM_PREFIX, MATCHED_COLUMN
+from episode.plan.places import substitute
 from episode.plan.schema import InputSchema, quote
 from episode.queries.language import Given, Input
 from episode.queries.local_statement import Selection

@@ -78,6 +78,9 @@ def ways(program: PatternProgram, longest: int) -> Iterator[str]:
         ("PERMUTE(A, B)", "AB BA"),
         ("PERMUTE(A, B, C)", "ABC ACB BAC BCA CAB CBA"),
         ("PERMUTE(A?, B)", "AB B BA B"),
+        ("PERMUTE(A?, B, C)", "ABC BC ACB CB BAC BC BCA BC CAB CB CBA CB"),
+        ("PERMUTE(A | B, C, D)", "ACD BCD ADC BDC CAD CBD CDA CDB DAC DBC DCA DCB"),
+        ("PERMUTE(A{2}, B, C)", "AABC AACB BAAC BCAA CAAB CBAA"),
         ("()", "-"),
         ("() | A", "- A"),
         ("(() | A)*", "- A AA AAA AAAA"),
@@ -99,6 +102,21 @@ def test_ways_in_order_of_preference(pattern: str, expected: str) -> None:
 def test_permute_is_lexicographic_by_place() -> None:
     expected = ["".join(order) for order in permutations("CADB")]
     assert list(ways(program_of("PERMUTE(C, A, D, B)"), 4)) == expected
+
+
+def test_orders_share_beginnings_that_match_in_one_way_only() -> None:
+    shared = [one.label for one in program_of("PERMUTE(A {- B -}, C{2}, D)").instructions if one.operation == MATCH]
+    assert "".join(shared) == "ABCCDDCC CCABDDAB DABCCCCAB".replace(" ", "")
+    written_out = [one.label for one in program_of("PERMUTE(A?, C, D)").instructions if one.operation == MATCH]
+    assert "".join(written_out) == "ACDADC CADDA DACCA".replace(" ", "")
+
+
+def test_instructions_know_the_labels_they_were_made_of() -> None:
+    text = "PATTERN (PERMUTE(A?, B A{2}, C | A))"
+    made = [one for one in compile_pattern(parse_clause(text)).instructions if one.operation == MATCH]
+    assert {text[one.span.start : one.span.end] for one in made} == {"A", "B", "C"}
+    assert len({one.span for one in made}) == 5
+    assert all(text[one.span.start : one.span.end] == one.label for one in made)
 
 
 @pytest.mark.parametrize(

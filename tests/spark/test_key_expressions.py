@@ -1,0 +1,47 @@
+"""Expressions in PARTITION BY and ORDER BY on Spark: names, streams, pictures of keys, rules."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+from tests.unit.lang.test_spark_names import NAMES
+
+import episode
+from episode.errors import EpisodeAnalysisError
+
+ROWS = [(1, 1, 30, "a"), (2, 5, 20, "a"), (3, 11, 25, "b"), (4, 12, 10, "b"), (5, 23, 50, "a")]
+
+
+@pytest.fixture
+def events(spark: SparkSession) -> Any:
+    return spark.createDataFrame(ROWS, "id int, ts bigint, price int, k string")
+
+
+def test_names_are_those_of_spark(spark: SparkSession) -> None:
+    columns = "1L AS ts, 1 AS a, 2 AS b, true AS ok, 's' AS s, named_struct('q', 1) AS p"
+    frame = spark.sql(f"SELECT {columns}")
+    assert [frame.selectExpr(sql).columns[0] for sql, _ in NAMES] == [name for _, name in NAMES]
+
+
+def test_functions_of_spark_and_why_not(events: Any) -> None:
+    text = """
+        SELECT * FROM t MATCH_RECOGNIZE (
+          PARTITION BY upper(k), ts DIV 10 AS price ORDER BY ts MEASURES max(price) AS m PATTERN (A B)
+          DEFINE B AS price < PREV(price))
+    """
+    found = episode.sql(text, t=events)
+    assert found.columns == ["upper(k)", "price", "m"]
+    assert sorted(map(tuple, found.collect())) == [("A", 0, 20), ("B", 1, 10)]
+    plan = str(episode.explain(text, t=events))
+    assert "upper(k)" in plan
+
+
+def test_a_stream(spark: SparkSession, events: Any, tmp_path: Path) -> None:
+    events.write.parquet(str(tmp_path / "in"))
+    stream = spark.readStream.schema(events.schema).parquet(str(tmp_path / "in"))
+    clause = "PARTITION BY ts DIV 10 AS b ORDER BY ts + 1 MEASURES count(*) AS n PATTERN (A A)"
+    with pytest.raises(EpisodeAnalysisError, match="is an expression; the event time of a stream is a column"):
+        episode.sql(f"SELECT * FROM t MATCH_RECOGNIZE ({clause})", t=stream)
