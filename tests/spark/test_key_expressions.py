@@ -1,4 +1,4 @@
-"""Expressions in PARTITION BY and ORDER BY on Spark: names, streams, pictures of keys, rules."""
+"""Expressions in PARTITION BY and ORDER BY on Spark: names, batch, streams."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_names_are_those_of_spark(spark: SparkSession) -> None:
     assert [frame.selectExpr(sql).columns[0] for sql, _ in NAMES] == [name for _, name in NAMES]
 
 
-def test_functions_of_spark_and_why_not(events: Any) -> None:
+def test_functions_of_spark(events: Any) -> None:
     text = """
         SELECT * FROM t MATCH_RECOGNIZE (
           PARTITION BY upper(k), ts DIV 10 AS price ORDER BY ts MEASURES max(price) AS m PATTERN (A B)
@@ -34,7 +34,7 @@ def test_functions_of_spark_and_why_not(events: Any) -> None:
     """
     found = episode.sql(text, t=events)
     assert found.columns == ["upper(k)", "price", "m"]
-    assert sorted(map(tuple, found.collect())) == [("A", 0, 20), ("B", 1, 10)]
+    assert sorted(map(tuple, found.collect())) == [("A", 0, 30), ("B", 1, 25)]
     plan = str(episode.explain(text, t=events))
     assert "upper(k)" in plan
 

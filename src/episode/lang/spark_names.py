@@ -57,6 +57,8 @@ def name_of_tree(node: exp.Expression) -> str:
     if type(node) in LISTED:
         parts = [*([node.this] if node.this is not None else []), *node.expressions]
         return f"{LISTED[type(node)]}({', '.join(map(name_of_tree, parts))})"
+    if isinstance(node, exp.Anonymous):
+        return f"{node.name.lower()}({', '.join(map(name_of_tree, node.expressions))})"
     if isinstance(node, exp.Cast) and isinstance(node.this, exp.Column):
         return name_of_tree(node.this)
     if isinstance(node, exp.Cast):
