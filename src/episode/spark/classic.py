@@ -1,8 +1,8 @@
 """What only a classic (not a Connect) session can tell: plans, and the cluster's parallelism.
 
 Here and in `plan_files.py` and `plan_conditions.py` episode looks beneath PySpark's public interface. Everything found
-there is a hint: where it fails, for whatever reason, the answer is "not known" and the caller goes the general way. Only
-`confinement.py` depends on it: where it fails, the query of others is refused.
+there is a hint: where it fails, for whatever reason, the answer is "not known" and the caller goes the general way.
+Only `confinement.py` depends on it: where it fails, the query of others is refused.
 """
 
 from __future__ import annotations
