@@ -227,7 +227,7 @@ def test_queries_over_given_tables_are_not_refused(client: TestClient, spark: Sp
         "FROM t |> WHERE v > 1 |> AGGREGATE sum(v) AS s GROUP BY k |> ORDER BY k",
         "SELECT lag(v) OVER w, sum(v) OVER (PARTITION BY k ORDER BY ts) FROM t WINDOW w AS (ORDER BY ts)",
         "SELECT * FROM t TABLESAMPLE (50 PERCENT) UNION ALL SELECT * FROM VALUES ('a', 1, 2) AS s(k, ts, v)",
-        "SELECT e, x.col FROM t LATERAL VIEW explode(array(1)) AS e, explode(array(2)) AS x",
+        "SELECT e, x.col FROM explode(array(2)) AS x LATERAL VIEW explode(array(1)) AS e",
         "SELECT * EXCEPT (v), CASE WHEN v > 1 THEN 'a' END AS c, EXTRACT(DAY FROM INTERVAL 1 DAY) AS d FROM t",
         "SELECT * FROM t WHERE (k, v) IN (SELECT k, max(v) FROM t GROUP BY k) AND EXISTS (SELECT 1 FROM t AS u)",
     ):
