@@ -82,7 +82,7 @@ def store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     return make_store(place, f"t BIGINT, x {request.param}", key=(), options={"sync": "false"})
 
 
-@pytest.mark.parametrize("value", VALUES, ids=repr)
+@pytest.mark.parametrize("value", VALUES, ids=[f"{at}-{type(one).__name__}" for at, one in enumerate(VALUES)])
 def test_a_dictionary_is_stored_as_it_is_or_refused(store: StreamStore, value: Any) -> None:
     rows = [{"t": 1, "x": None}, {"t": 2, "x": value}, {"t": 3, "x": None}]
     position, count = store.head(), store.count()
