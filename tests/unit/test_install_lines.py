@@ -12,7 +12,8 @@ from episode.errors import EXTRAS, install
 
 ROOT = Path(__file__).parents[2]
 PAGES = [
-    *ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("docs/**/*.py"), *ROOT.glob("examples/**/*.*"), *ROOT.glob("src/**/*.py"),
+    *ROOT.glob("*.md"),
+    *ROOT.glob("docs/**/*.md"), *ROOT.glob("docs/**/*.py"), *ROOT.glob("examples/**/*.*"), *ROOT.glob("src/**/*.py"),
     *ROOT.glob("src/**/*.js"), *ROOT.glob("src/**/*.html"), *ROOT.glob("bench/*.md"),
 ]  # fmt: skip
 BY_NAME = re.compile(r"pip install[^\n`#]*[\s'\"]episode(?![-/\w@ ]*[@/.])|['\"`]episode\[")
