@@ -68,7 +68,7 @@ def _written(value: Any) -> Any:
     name = type(value).__name__
     if _kinds().get(name) is not type(value):
         raise TypeError(f"{name} cannot be sent to readers of a stream")
-    return {KIND: name, **{field.name: _written(getattr(value, field.name)) for field in fields(value)}}
+    return {KIND: name, **{field.name: _written(getattr(value, field.name)) for field in fields(_kinds()[name])}}
 
 
 def _read(value: Any) -> Any:
