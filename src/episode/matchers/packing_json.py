@@ -8,7 +8,7 @@ from dataclasses import fields, is_dataclass
 from functools import lru_cache
 from numbers import Integral
 from types import ModuleType
-from typing import Any, cast
+from typing import Any
 
 from episode.errors import EpisodeAnalysisError
 from episode.matchers.envelope import Packing
@@ -68,7 +68,7 @@ def _written(value: Any) -> Any:
     name = type(value).__name__
     if _kinds().get(name) is not type(value):
         raise TypeError(f"{name} cannot be sent to readers of a stream")
-    return {KIND: name, **{field.name: _written(getattr(value, field.name)) for field in fields(cast(Any, value))}}
+    return {KIND: name, **{field.name: _written(getattr(value, field.name)) for field in fields(_kinds()[name])}}
 
 
 def _read(value: Any) -> Any:
