@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.unit.lang.test_spark_names import NAMES
+from tests.unit.plan.test_spark_names import NAMES
 
 import episode
 from episode.errors import EpisodeAnalysisError

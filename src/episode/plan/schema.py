@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
 from episode.lang.cursor import closest, known_labels
 from episode.lang.source import Source
-from episode.lang.spark_names import column_name
 from episode.lang.syntax import ColumnRef
+from episode.plan.spark_names import column_name
 from episode.plan.types import lane_of
 
 OWN = "__episode_"

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 from episode.errors import EpisodeAnalysisError
-from episode.lang.spark_names import column_name
 from episode.plan.pattern import Source
 from episode.plan.rows.subqueries import with_subqueries
 from episode.plan.schema import InputSchema
+from episode.plan.spark_names import column_name
 from episode.spark.expressions import Arguments, select, uses
+from episode.spark.parsing import expr
 from episode.spark.quiet import without_context_logs
 from episode.spark.tables import first_line
 
@@ -54,7 +54,7 @@ def input_schema(
             return column_name(expression)
         try:
             with without_context_logs():
-                return frame.select(F.expr(expression)).columns[0]
+                return frame.select(expr(expression)).columns[0]
         except (AnalysisException, ParseException) as error:
             raise EpisodeAnalysisError(f"Spark cannot evaluate {expression}: {first_line(error)}") from None
 

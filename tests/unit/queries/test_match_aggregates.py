@@ -63,7 +63,7 @@ def test_options_for_matches_are_refused(option: dict[str, Any]) -> None:
 
 def test_what_spark_evaluates_around_aggregates_is_refused_in_process() -> None:
     with pytest.raises(EpisodeUnsupportedError, match="needs Spark"):
-        aggregated("AGGREGATE sum(b[].x) / count(*) AS mean")
+        aggregated("AGGREGATE round(sum(b[].x) / count(*), 1) AS mean")
 
 
 KEYED = pa.table({"ts": [0, 1, 2, 3], "k": [1, 2, 1, 2], "x": [5, 6, 5, 7], "type": ["A", "A", "B", "B"]})
