@@ -82,6 +82,7 @@ def test_the_corpus_is_good(text: str) -> None:
     assert outcome(text) in ("rows", "unsupported", "analysis"), "unsupported: it needs Spark; analysis: no table db.t"
 
 
+@pytest.mark.filterwarnings("ignore::episode.errors.EpisodeWarning")
 @pytest.mark.parametrize("seed", range(8))
 def test_mutated_statements(seed: int) -> None:
     for text in mutations(seed, MUTATIONS_PER_TEST):

@@ -56,7 +56,7 @@ def test_over_parquet_with_parameters(spark: SparkSession, tmp_path: Path) -> No
 
 def test_a_parameter_that_is_no_number_of_rows(spark: SparkSession) -> None:
     frame = spark.sql("SELECT id AS k, id, id AS v FROM range(3)")
-    with pytest.raises(EpisodeAnalysisError, match="no number of rows: -1"):
+    with pytest.raises(EpisodeAnalysisError, match="must be a number of rows, the same for all rows: not :n"):
         episode.sql(f"SELECT low OVER w FROM events {FALLS}", spark=spark, args={"n": -1}, events=frame)
 
 

@@ -68,6 +68,7 @@ def test_a_table_that_a_query_is_measured_on() -> None:
         bound_to(read_pattern(PATTERN), events([NOON + 1]), Given(time="ts", type_column="c"))
 
 
+@pytest.mark.filterwarnings("ignore::episode.errors.EpisodeWarning")
 @settings(deadline=None, max_examples=60)
 @given(
     st.lists(st.integers(0, 5), min_size=1, max_size=8), st.lists(st.sampled_from([0, 0, 0, 1, 999]), max_size=8),

@@ -78,7 +78,7 @@ def test_random_cases_have_pairs() -> None:
     """In one table and in two, on a key and not, of row patterns and of others."""
     counts: Counter[tuple[str, bool]] = Counter()
 
-    @settings(deadline=None, max_examples=120, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
+    @settings(deadline=None, max_examples=400, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
     @given(cases())
     def count(case: Case) -> None:
         try:

@@ -462,7 +462,7 @@ def test_within_over_timestamps_and_dates() -> None:
 
 
 def test_within_rejects_a_null_time() -> None:
-    with pytest.raises(EpisodeDataError, match="ts"):
+    with pytest.raises(EpisodeDataError, match="event time is null"):
         values("ORDER BY ts MEASURES count(*) AS n PATTERN (A) WITHIN 1", [{"ts": 1}, {"ts": None}])
 
 
