@@ -90,6 +90,7 @@ def test_mutated_statements(seed: int) -> None:
             outcome(text)
 
 
+@pytest.mark.filterwarnings("ignore::episode.errors.EpisodeWarning")
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(1_000, 1_025))
 def test_many_mutated_statements(seed: int) -> None:

@@ -13,7 +13,7 @@ from episode.native.running import Compiled, Interpreted
 from tests.property.native_programs import draw_program
 from tests.unit.native.runs import bits
 
-PROGRAMS = int(os.environ.get("EPISODE_NATIVE_PROGRAMS", "200"))
+PROGRAMS = int(os.environ.get("EPISODE_NATIVE_PROGRAMS", "100"))
 """How many are tried; `make fuzz-native` tries 100,000."""
 GROUPS = 20
 

@@ -34,6 +34,9 @@ def compile_kernels_of(
         warnings.simplefilter("ignore")  # whole numbers that overflow are meant to, and only the compiler knows
         work()
     empty_stale_caches()
+    for call in calls:
+        if call.arguments in call.kernel.overloads:  # compiled to be recorded, and perhaps emptied with a stale cache
+            call.kernel.recompile()
     say(str(len(by_kernel(calls))))
     compile_calls(calls, usual_jobs() if jobs is None else jobs, say)
     mark_ready(groups)
