@@ -85,6 +85,7 @@ ARITHMETIC = {
     exp.Div: "divide",
     exp.Mod: "modulo",
     exp.IntDiv: "int_divide",
+    exp.SafeDivide: "divide",
 }
 MICROSECONDS_PER_DAY = 86_400_000_000
 UNIT_MICROSECONDS = {
@@ -174,6 +175,8 @@ class NativeCompiler:
         for kind, operation in ARITHMETIC.items():
             if type(node) is kind:
                 return self._arithmetic(node, operation, self.compile(node.this), self.compile(node.expression))
+        if isinstance(node, exp.Anonymous) and node.name.lower() == "try_mod" and len(node.expressions) == 2:
+            return self._arithmetic(node, "modulo", *map(self.compile, node.expressions))
         handler = HANDLERS.get(type(node))
         if handler is None and self.arrays is not None:
             return self.arrays.compile(self, node)
