@@ -42,7 +42,7 @@ def read_packing(text: str) -> Packing:
 
 @lru_cache(maxsize=1)
 def _kinds() -> dict[str, type]:
-    """The only classes that are made of a text: values without behaviour of their own."""
+    """Return the only classes that a text can name: plain values."""
     own = (Packing, InputOrder, OrderKey, Screen, SlicedKeys, SlicedKey, Overlap)
     return {kind.__name__: kind for kind in (*own, *_classes(expressions), *_classes(arrays))}
 

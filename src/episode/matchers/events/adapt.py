@@ -37,7 +37,7 @@ from episode.plan.events.report import Change, EventReport, Moved
 CHANGE, GAIN = 0.5, 0.1
 HALF_LIFE = 2_048
 SAMPLE, SAMPLE_ROWS, LEAST_ROWS = 512, 4_096, 8_192
-"""Pairs looked at for each condition, about so many new events of a feed that are counted by variable, and the least
+"""Pairs looked at for each condition, about how many new events of a feed are counted by variable, and the least
 number of events between two samples."""
 LEAST_WORK, ROW_WORK = 1_500_000, 10
 """Pairs and records between two samples, and how many of them an event counts for: a sample takes about as long as a

@@ -39,7 +39,7 @@ class Conjunct:
     variables: all that it mentions. iterated: the closure variable whose events it is demanded of, one by one; nothing
     is demanded of the first `back` of them. whole: closure variables of which it needs other events than that one.
     numbered: those of them that it reads by number alone, b[1] or b[k], with the greatest number: such a condition is
-    known as soon as the closure has so many events, the others when it has all.
+    known as soon as the closure has that many events, the others when it has all.
     """
 
     scalar: Scalar
