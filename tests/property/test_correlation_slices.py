@@ -32,7 +32,7 @@ from tests.support.slices import assert_slices_do_not_matter, cuts_of, shifts
 
 # Few cases have pairs that a cut could lose: with fewer examples there would be none of some languages.
 SETTINGS = settings(
-    deadline=None, suppress_health_check=list(HealthCheck), max_examples=max(50, settings.default.max_examples // 2)
+    deadline=None, suppress_health_check=list(HealthCheck), max_examples=max(100, settings.default.max_examples // 2)
 )
 
 
