@@ -13,7 +13,7 @@ from episode.matchers.encoding import Lanes
 from episode.native.builder import Function
 from episode.native.ir import Array, Value
 from episode.native.types import F32, F64, I64, I128, U64, U128
-from episode.plan.expressions import Apply, Constant, Current, Exists, Expression, Load
+from episode.plan.expressions import Apply, Constant, Current, Exists, Expression, Load, RowRef
 from episode.plan.types import INTEGER_LIMITS, lane_of
 from episode.plan.wide import is_wide
 
@@ -68,7 +68,7 @@ class Emitter:
         """What follows is of this row. guarded: whether rows beside it may be outside the table."""
         self.row, self.guarded = row, guarded
         self._known: dict[Expression, Emitted] = {}
-        self._others: dict[int, tuple[Value, Value | None]] = {0: (row, None)}
+        self._rows: dict[RowRef, tuple[Value, Value | None]] = {Current(0): (row, None)}
 
     def holds(self, condition: Expression) -> Value:
         """Is the condition true (and not null)?"""
@@ -87,26 +87,38 @@ class Emitter:
         if isinstance(expression, Constant):
             return self._constant(expression)
         if isinstance(expression, Exists):
-            assert isinstance(expression.at, Current)
-            _, present = self._other(expression.at.offset)
+            _, present = self._row_at(expression.at)
             return (self.f.constant(1, I64) if present is None else present.to(I64)), None
-        assert isinstance(expression, Apply), expression
-        return self._apply(expression)
+        if isinstance(expression, Apply):
+            return self._apply(expression)
+        return self.emit_value(expression)
+
+    # ---- what depends on a match; languages have their own ---------------------------------------------------
+
+    def find_row(self, at: RowRef) -> tuple[Value, Value | None]:
+        """A row that can be read, and whether it exists (None: it does). It is asked for once for each row tried."""
+        raise NotImplementedError(at)
+
+    def emit_value(self, expression: Expression) -> Emitted:
+        """Labels, running aggregates, arrays and the like."""
+        raise NotImplementedError(expression)
 
     # ---- rows and constants ----------------------------------------------------------------------------------
 
-    def _other(self, offset: int) -> tuple[Value, Value | None]:
-        """The row beside this one (this one, if it does not exist), and whether it exists (None: it does)."""
-        if offset not in self._others:
-            f, key = self.f, self.arrays.key
-            other = self.row + offset
-            if self.guarded:
-                inside = (other >= 0) & (other < self.rows)
-                other = f.select(inside, other, self.row)
-                self._others[offset] = other, inside & key[other].equals(key[self.row])
-            else:
-                self._others[offset] = other, key[other].equals(key[self.row])
-        return self._others[offset]
+    def _row_at(self, at: RowRef) -> tuple[Value, Value | None]:
+        if at not in self._rows:
+            self._rows[at] = self._beside(at.offset) if isinstance(at, Current) else self.find_row(at)
+        return self._rows[at]
+
+    def _beside(self, offset: int) -> tuple[Value, Value | None]:
+        """The row beside this one (this one, if it does not exist), and whether it exists."""
+        f, key = self.f, self.arrays.key
+        other = self.row + offset
+        if not self.guarded:
+            return other, key[other].equals(key[self.row])
+        inside = (other >= 0) & (other < self.rows)
+        other = f.select(inside, other, self.row)
+        return other, inside & key[other].equals(key[self.row])
 
     def _cell(self, array: Array, lane: int, row: Value) -> Value:
         return array[self.rows * lane + row]
@@ -126,8 +138,7 @@ class Emitter:
         return self._read(load, read)
 
     def _read(self, load: Load, read: Callable[[str, Value], Value]) -> Emitted:
-        assert isinstance(load.at, Current)
-        row, present = self._other(load.at.offset)
+        row, present = self._row_at(load.at)
         value, null = read(load.column, row), self._null(load.column, row)
         if present is None:
             return value, null

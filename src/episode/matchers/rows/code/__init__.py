@@ -1,0 +1,1 @@
+"""Row patterns as machine code: one emitter for each feature of a query."""
