@@ -18,7 +18,7 @@ _READ: dict[str, Type] = {
     # the batch; lanes of the same number of rows
     "bits": U64, "time": I64, "key": I64, "ints": I64, "floats": F64, "valid": U8, "const_i": I64, "const_f": F64,
     # the query
-    "settings": I64, "code": I64,
+    "settings": I64, "code": I64, "label_of": I64, "required": U64,
     # partitions
     "key_lo": I64, "key_hi": I64, "at_start": U8,
 }  # fmt: skip
@@ -35,7 +35,9 @@ _WRITTEN: dict[str, Type] = {
     "cursor": I64, "stack_pc": I32, "stack_row": I64, "stack_low": I64, "path": I32, "best": I32, "previous": I64,
     "memo": I64, "seen_end": I64, "end_taken": I64, "pending": I64, "agg_i": I64, "agg_f": F64, "agg_m": F64,
     "agg_n": I64, "counts": I64,
-    # of one call: places by name in the modules that use them
+    # of one call: last_row, first_row by label and loop_rows by loop, if they are handed to a function; the others have
+    # places by name in the modules that use them
+    "last_row": I64, "first_row": I64, "loop_rows": I64,
     "rare": I64, "seek": I64, "frame_place": I64, "arrived": I64, "arrival_loops": I64, "ordered": I64,
     "copied": I32,
 }  # fmt: skip
