@@ -18,7 +18,7 @@ _READ: dict[str, Type] = {
     # the batch; lanes of the same number of rows
     "bits": U64, "time": I64, "key": I64, "ints": I64, "floats": F64, "valid": U8, "const_i": I64, "const_f": F64,
     # the query
-    "settings": I64, "code": I64, "label_of": I64, "required": U64,
+    "settings": I64, "code": I64, "label_of": I64, "required": U64, "loop_from": I64, "loop_ids": I32,
     # partitions
     "key_lo": I64, "key_hi": I64, "at_start": U8,
 }  # fmt: skip

@@ -1,0 +1,549 @@
+"""The search of a row pattern as code: partitions, start rows, and where an attempt begins.
+
+For every start row the pattern runs depth first; the first way to ACCEPT is the preferred match (SQL:2016 part 5,
+DejaVu's modes). Conditions of single rows are bits that are there before; conditions that depend on the match are
+emitted where the pattern tries a row (`attempts`). What an attempt gives is in `outcomes`. A query's code has what the
+query needs: see `Shape`.
+
+An attempt that needs rows to come waits. Where attempts are kept, all that it has done so far stays in arrays by row of
+the batch, and it continues from there when rows come; elsewhere it starts over. Nothing that it has done can turn out
+otherwise with more rows: rows are looked at only if they and the rows that NEXT needs are there, `$` waits at the last
+row, and a window that has ended has ended for good. INCREMENTAL MATCH does not wait at one place: it takes all ways, and
+those that come to the last row are kept one by one (`ways`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from episode.kernels.rows.arrays import (
+    ALL_STEPS,
+    AT_LABEL,
+    AT_PARTITION,
+    ATTEMPTS,
+    CRAMPED,
+    GENERATION,
+    LENGTH,
+    OPEN,
+    OUTS,
+    PASSED,
+    PATHS,
+    ROOM,
+    SIEVE,
+    STACK,
+    STEPS,
+    STUCK,
+    UNLOOKED,
+    UNSIFTED,
+)
+from episode.kernels.rows.matching import LOOKS_AFTER, MEMORY_AFTER, NEXT_ROW, NO_MEMORY, OUTPUT_FULL, WAYS_FULL
+from episode.kernels.rows.matching import FINE, TURNS_FULL
+from episode.kernels.outcomes import UNMATCHED
+from episode.matchers.rows.code import frames as framing
+from episode.matchers.rows.code import ways as waiting_ways
+from episode.matchers.rows.code.arrays import BUDGET, LOOKAHEAD, PATIENCE, TYPES, UNTIL, WITHIN
+from episode.matchers.rows.code.choices import Choices
+from episode.matchers.rows.code.conditions import RowConditions
+from episode.matchers.rows.code.match import Match
+from episode.matchers.rows.code.shape import Shape
+from episode.matchers.rows.code.sifting import FAILS, UNDECIDED, begin_sieve, seek_labels, sift
+from episode.matchers.rows.code.ways import (
+    DONE,
+    FROM,
+    GIVEN_UP,
+    KEEPS,
+    KEPT,
+    NO_ROOM_FOR_WAYS,
+    WAY_START,
+    WAY_STEPS,
+    WAYS,
+    WayShape,
+)
+from episode.native.builder import Program
+from episode.native.ir import Block, Operand, Value, Variable
+from episode.native.scope import Scope
+from episode.native.types import BOOL, I64, U64, Type
+
+
+class Frame:
+    """The function under construction: its variables, its blocks, and what every part of the search needs."""
+
+    def __init__(
+        self, shape: Shape, choices: Choices, conditions: Callable[[Scope, Match], RowConditions]
+    ) -> None:
+        self.shape, self.choices = shape, choices
+        self.program = Program("rows")
+        self.f = self.program.function("run")
+        self.s = Scope(self.f, TYPES)
+        f, s = self.f, self.s
+        self.within = s.settings[WITHIN].bits_as(U64)
+        self.until, self.patience, self.budget = s.settings[UNTIL], s.settings[PATIENCE], s.settings[BUDGET]
+        self.partitions = s.key_lo.length
+        number = self._variable
+        # of the call
+        self.outs, self.used = number("outs", s.cursor[OUTS]), number("used", s.cursor[PATHS])
+        self.generation, self.attempts = number("generation", s.cursor[GENERATION]), number("attempts", 0)
+        self.attempts.set(s.cursor[ATTEMPTS])
+        self.all_steps = number("all_steps", s.cursor[ALL_STEPS])
+        self.lists = number("lists", s.cursor[CRAMPED].equals(0)) if shape.keeps_lists else None
+        # of a partition
+        self.k = number("k", s.cursor[AT_PARTITION])
+        self.lo, self.hi, self.start = number("lo"), number("hi"), number("start")
+        waits_for_next = shape.looks_ahead and not shape.final
+        self.available = number("available") if waits_for_next else self.hi
+        self.number, self.cover, self.hold = number("number"), number("cover"), number("hold")
+        self.partition_outs, self.partition_used = number("partition_outs"), number("partition_used")
+        self.pendings, self.at_end = number("pendings"), number("at_end")
+        self.stamp, self.taken, self.remembered_to = number("stamp"), number("taken"), number("remembered_to")
+        self.memory_on, self.resumes = number("memory_on", False), number("resumes", False)
+        self.last_end, self.last_path = number("last_end"), number("last_path")
+        self.full = number("full")
+        self.bottom, self.stack_room = number("bottom", 0), number("stack_room", s.stack_pc.length)
+        # of an attempt
+        self.row, self.pc, self.sp = number("row"), number("pc"), number("sp")
+        self.steps, self.before, self.alarm = number("steps"), number("before"), number("alarm")
+        self.furthest, self.frontier = number("furthest"), number("frontier")
+        self.length, self.label_place, self.rushed = number("length"), number("label_place"), number("rushed")
+        self.found_from, self.found_path = number("found_from"), number("found_path")
+        self.mine, self.latest, self.cut = number("mine"), number("latest"), number("cut")
+        self.sieve, self.base = number("sieve"), number("base")
+        self.waiting, self.has_empty = number("waiting", False), number("has_empty", False)
+        self.lacking = number("lacking", False)
+        self.origin: Operand = f.value(0) if shape.by_attempt else self.start
+        self.match = Match(
+            self.start, self.row, f.value(self.origin) if shape.by_attempt else self.start, self.lo, self.hi,
+            self.number, self.start,
+        )  # fmt: skip
+        self.conditions = conditions(s, self.match)
+        for label in sorted(self.conditions.tracked):
+            self.match.last_row[label] = number(f"last_row_{label}", -1)
+            self.match.first_row[label] = number(f"first_row_{label}", -1)
+        self.follows = shape.may_follow_last_match(bool(self.conditions.tracked))
+        self.remembers = shape.memory != NO_MEMORY and not choices.is_certain
+        self.way = WayShape(shape.labels, shape.loops + 1, len(self.conditions.aggregates))
+        block = f.block
+        self.next_partition, self.next_start = block("next_partition"), block("next_start")
+        self.dismissed, self.begin = block("dismissed"), block("begin_attempt")
+        self.fail, self.dispatch = block("fail"), block("dispatch")
+        self.accepted, self.exhausted, self.waits = block("accepted"), block("exhausted"), block("waits")
+        self.spent, self.attempt_full = block("spent"), block("attempt_full")
+        self.nothing, self.give = block("nothing"), block("give")
+        self.end_partition, self.partition_full = block("end_partition"), block("partition_full")
+
+    def _variable(self, name: str, start: Operand = 0, type_: Type | None = None) -> Variable:
+        return self.f.variable(name, start, type_)
+
+    # ---- small things -----------------------------------------------------------------------------------------
+
+    def opened(self, field: int) -> Value:
+        return self.s.opened[self.partitions * field + self.k]
+
+    def set_opened(self, field: int, value: Operand) -> None:
+        self.s.opened[self.partitions * field + self.k] = self._as_number(value)
+
+    def _as_number(self, value: Operand) -> Value:
+        given = self.f.value(value)
+        return given.to(I64) if given.type is BOOL else given
+
+    def offers(self, row: Value, bits: int) -> Value:
+        """Does a row offer one of these labels?"""
+        return (self.s.bits[row] & self.f.constant(bits, U64)).differs(0)
+
+    def is_late(self, row: Value) -> Value:
+        """Is a row beyond the window of the start row?"""
+        return (self.s.time[row] - self.s.time[self.start]).bits_as(U64) > self.within
+
+    def window_ended(self) -> Value:
+        """Are all rows of the window here, or before, in time?"""
+        f, begin = self.f, self.s.time[self.start]
+        if not self.shape.windowed:
+            return f.constant(False, BOOL)
+        return (self.until >= begin) & ((self.until - begin).bits_as(U64) >= self.within)
+
+    def be_full(self, status: int, to: Block | None = None) -> None:
+        """Give the attempt up for lack of room."""
+        self.full.set(status)
+        self.f.jump(to or self.attempt_full)
+
+    def forget_ways(self) -> None:
+        """Pass over the other ways of the start row that wait."""
+        s, f = self.s, self.f
+        with f.during(lambda: waiting_ways.has_more(s, self.start, self.way.width)):
+            s.rare[DONE] = s.rare[DONE] + 1
+
+    def fill_marks(self) -> None:
+        """Write the rows of labels where functions read them."""
+        for label, last in self.match.last_row.items():
+            self.s.last_row[label] = last
+            self.s.first_row[label] = self.match.first_row[label]
+
+    def read_marks(self) -> None:
+        for label, last in self.match.last_row.items():
+            last.set(self.s.last_row[label])
+            self.match.first_row[label].set(self.s.first_row[label])
+
+
+def emit_partitions(c: Frame) -> None:
+    """One partition after the other, from the next start row of each as far as the rows allow."""
+    f, s = c.f, c.s
+    f.jump(c.next_partition)
+    f.at(c.next_partition)
+    done, begin = f.block("done"), f.block("begin_partition")
+    f.branch(c.k < c.partitions, begin, done)
+    f.at(done)
+    write_cursor(c)
+    f.give(FINE)
+    f.at(begin)
+    _begin_partition(c)
+    f.jump(c.next_start)
+    f.at(c.next_start)
+    _choose_start(c)
+    f.jump(c.begin)
+    f.at(c.dismissed)
+    _dismiss(c)
+
+
+def write_cursor(c: Frame) -> None:
+    for place, value in (
+        (AT_PARTITION, c.k), (OUTS, c.outs), (PATHS, c.used), (GENERATION, c.generation), (ATTEMPTS, c.attempts),
+        (ALL_STEPS, c.all_steps),
+    ):  # fmt: skip
+        c.s.cursor[place] = value
+
+
+def _begin_partition(c: Frame) -> None:
+    f, s, shape, k = c.f, c.s, c.shape, c.k
+    c.lo.set(s.key_lo[k])
+    c.hi.set(s.key_hi[k])
+    if c.available is not c.hi:
+        c.available.set(c.hi - s.settings[LOOKAHEAD])
+    c.start.set(s.next_start[k])
+    c.number.set(s.numbers[k])
+    c.cover.set(s.covered[k])
+    c.hold.set(-1)
+    c.at_end.set(-1)
+    c.pendings.set(0)
+    c.partition_outs.set(c.outs)
+    c.partition_used.set(c.used)
+    c.generation.set(c.generation + 1)
+    c.stamp.set(c.generation)
+    c.taken.set(c.generation)
+    c.memory_on.set(False)
+    c.remembered_to.set(-1)
+    c.last_end.set(-1)
+    c.full.set(FINE)
+    c.resumes.set(False)
+    if shape.sifts:
+        begin_sieve(s, k, shape.kept)
+    if shape.by_way:
+        waiting_ways.begin_partition(s, k, True)
+    if shape.kept:
+        c.resumes.set(c.opened(OPEN).differs(0))
+    if shape.by_attempt:
+        c.bottom.set(c.opened(STACK))
+        c.stack_room.set(c.opened(ROOM))
+        if c.lists is not None:
+            with f.when(c.resumes & ~c.lists):
+                c.set_opened(OPEN, 0)
+                c.resumes.set(False)
+    if shape.looks:
+        for at in range(shape.required):
+            s.seek[at] = s.sought[c.partitions * at + k] if shape.kept else c.lo.value
+    if shape.frames is not None:
+        framing.begin_frames(s, c.start, c.lo)
+
+
+def _choose_start(c: Frame) -> None:
+    """Find the next start row; ends where an attempt may begin."""
+    f, s, shape = c.f, c.s, c.shape
+    if shape.by_way:
+        with f.when(s.rare[WAYS].differs(0)):
+            # The start rows up to the last one explored have continued, as far as they wait.
+            c.resumes.set(s.rare[DONE] < s.rare[WAYS])
+            with f.either(c.resumes) as otherwise:
+                c.start.set(s.ways[(s.rare[FROM] + s.rare[DONE]) * c.way.width + WAY_START])
+                otherwise()
+                if shape.skip == NEXT_ROW:
+                    c.start.set(f.greatest(c.start, s.explored_start[c.k] + 1))
+    if shape.frames is not None:
+        start, end = framing.next_start_in_frames(
+            s, shape.frames.seek, shape.frames.endless, c.start, s.key_hi[c.k], shape.leaps,
+            f.constant(shape.first_bits, U64),
+        )  # fmt: skip
+        c.start.set(start)
+        c.hi.set(end)
+        c.lo.set(s.frame_place[framing.FRAME_AT])
+    elif shape.leaps:
+        if shape.kept:
+            with f.when(~c.resumes):
+                _leap(c)
+        else:
+            _leap(c)
+    go_on = f.block("start")
+    f.branch(c.start < c.available, go_on, c.end_partition)
+    f.at(go_on)
+    c.lacking.set(False)
+    c.sieve.set(UNLOOKED if shape.looks else UNSIFTED if shape.sifts else PASSED)
+    if not shape.nullable and not shape.counting:
+        if shape.kept:
+            with f.when(~c.resumes):
+                _look_at_two_rows(c)
+        else:
+            _look_at_two_rows(c)
+    if shape.kept:
+        _look_again(c)
+
+
+def _leap(c: Frame) -> None:
+    """Pass over start rows that offer no first label."""
+    f = c.f
+    head, step, after = f.block("leap"), f.block("leap_on"), f.block("leapt")
+    inside = f.block("leap_inside")
+    f.jump(head)
+    f.at(head)
+    f.branch(c.start < c.available, inside, after)
+    f.at(inside)
+    f.branch(c.offers(c.start, c.shape.first_bits), after, step)
+    f.at(step)
+    c.start.set(c.start + 1)
+    f.jump(head)
+    f.at(after)
+
+
+def _look_at_two_rows(c: Frame) -> None:
+    """Dismiss a start row that offers no first label, or whose successor offers none that may follow."""
+    f, shape = c.f, c.shape
+    if not shape.leaps:
+        possible = f.block("first_label")
+        f.branch(c.offers(c.start, shape.first_bits), possible, c.dismissed)
+        f.at(possible)
+    if shape.one_row_enough:
+        return
+    after, follows, none = f.block("second_row"), f.block("second_label"), f.block("one_row")
+    f.branch(c.start + 1 < c.available, after, none)
+    f.at(none)
+    f.jump(c.dismissed if shape.final else follows)
+    f.at(after)
+    f.branch(c.offers(c.start + 1, shape.follow_bits), follows, c.dismissed)
+    f.at(follows)
+
+
+def look_for_labels(c: Frame, otherwise: Block) -> None:
+    """Dismiss a start row whose window lacks a label that every match has; `lacking`: if none has come yet."""
+    f, shape = c.f, c.shape
+    c.sieve.set(UNSIFTED if shape.sifts else PASSED)
+    dismissed, lacking = seek_labels(
+        c.s, shape.required, c.start, c.available, c.hi, shape.windowed, shape.final
+    )
+    c.lacking.set(lacking)
+    found = f.block("labels_found")
+    f.branch(dismissed, otherwise, found)
+    f.at(found)
+
+
+def run_sieve(c: Frame) -> Value:
+    """Look for a row that passes the sieve: the status."""
+    sieve = c.shape.sieve
+    assert sieve is not None
+    return sift(c.s, sieve, c.start, c.available, c.hi, c.shape.windowed, c.shape.final)
+
+
+def _look_again(c: Frame) -> None:
+    """Before an attempt continues: are its labels there, and a row that passes the sieve?"""
+    f, shape = c.f, c.shape
+    if shape.looks and shape.by_way:
+        look_for_labels(c, c.dismissed)
+    elif shape.looks:
+        with f.when(c.resumes):
+            look_for_labels(c, c.dismissed)
+    if shape.by_attempt and shape.sifts:
+        with f.when(c.resumes & c.opened(SIEVE).equals(STUCK)):
+            status = run_sieve(c)
+            decided = f.block("sifted")
+            f.branch(status.equals(UNDECIDED), c.end_partition, decided)
+            f.at(decided)
+            c.set_opened(SIEVE, PASSED)
+            passed = f.block("sieve_passed")
+            f.branch(status.equals(FAILS), c.dismissed, passed)
+            f.at(passed)
+    if shape.by_attempt and shape.looks and not shape.with_unmatched:
+        tried = f.block("try")
+        f.branch(c.resumes & c.lacking & (c.opened(STEPS) > c.patience), c.end_partition, tried)
+        f.at(tried)
+    if shape.by_way and shape.looks:
+        with f.when(c.lacking & c.s.rare[KEEPS].differs(0)):
+            _stay_without_label(c)
+
+
+def _stay_without_label(c: Frame) -> None:
+    """Before the label comes, no way can end: those that wait stay, and a start row waits where it is."""
+    f, s, shape = c.f, c.s, c.shape
+    with f.when(c.hold < 0):
+        c.hold.set(c.start)
+    kept_as = f.variable("kept_as", 0)
+    with f.either(c.resumes) as otherwise:
+        kept_as.set(waiting_ways.stay(s, c.way))
+        otherwise()
+        waiting_ways.begin_attempt(s, c.start, 0)
+        for last in c.match.last_row.values():
+            last.set(-1)
+        c.fill_marks()
+        kept_as.set(waiting_ways.keep_way(s, c.way, c.start, 0, c.start, 0, c.origin, arrival=False))
+    leave_without_room(c, kept_as, c.partition_full)
+    if shape.skip != NEXT_ROW:
+        s.explored_start[c.k] = c.start
+        with f.when(~c.resumes):
+            c.set_opened(LENGTH, -1)
+            c.set_opened(AT_LABEL, -1)
+        f.jump(c.end_partition)
+        return
+    c.resumes.set(False)
+    c.start.set(c.start + 1)
+    f.jump(c.next_start)
+
+
+def leave_without_room(c: Frame, kept_as: Variable, to: Block) -> None:
+    """Make room first for a way that could not be kept."""
+    f = c.f
+    with f.when(kept_as.differs(KEPT) & kept_as.differs(GIVEN_UP)):
+        c.full.set(f.select(kept_as.equals(NO_ROOM_FOR_WAYS), WAYS_FULL, TURNS_FULL))
+        f.jump(to)
+
+
+def _dismiss(c: Frame) -> None:
+    f, shape = c.f, c.shape
+    if shape.by_attempt:
+        c.set_opened(OPEN, 0)
+    if shape.by_way:
+        c.forget_ways()
+    if shape.kept:
+        c.resumes.set(False)
+    give_unmatched(c)
+    c.start.set(c.start + 1)
+    f.jump(c.next_start)
+
+
+def give_unmatched(c: Frame) -> None:
+    """Give a start row that is in no match, if these are wanted."""
+    f, s = c.f, c.s
+    if not c.shape.with_unmatched:
+        return
+    with f.when(c.start >= c.cover):
+        with f.when(c.outs >= s.out_kind.length):
+            c.be_full(OUTPUT_FULL, c.partition_full)
+        put_match(c, UNMATCHED, 1)
+
+
+def put_match(c: Frame, kind: Operand, length: Operand) -> None:
+    """A match without its path; `used` is where that ends."""
+    s = c.s
+    s.out_kind[c.outs] = kind
+    s.out_start[c.outs] = c.start
+    s.out_length[c.outs] = length
+    s.out_path_from[c.outs + 1] = c.used
+    c.outs.set(c.outs + 1)
+
+
+def emit_begin(c: Frame, enter: Block) -> None:
+    """An attempt begins, or one that waited continues. enter: the first instruction."""
+    f, s, shape = c.f, c.s, c.shape
+    f.at(c.begin)
+    c.length.set(-1)
+    c.has_empty.set(False)
+    c.waiting.set(False)
+    c.cut.set(0)
+    c.rushed.set(0)
+    c.found_from.set(c.outs)
+    c.found_path.set(c.used)
+    c.latest.set(-1)
+    c.label_place.set(-1)
+    c.alarm.set(first_alarm(c))
+    if c.remembers:
+        c.base.set(0 if shape.by_attempt else c.start if shape.own_memory else s.key_lo[c.k])
+    if shape.by_attempt:
+        with f.when(c.resumes):
+            c.resumes.set(False)
+            take_attempt_up(c)
+            f.jump(c.dispatch)
+    _begin_memory(c)
+    if shape.kept and shape.by_way:
+        waiting_ways.begin_attempt(s, c.start, c.mine)
+    if shape.by_way:
+        with f.when(c.resumes):
+            c.resumes.set(False)
+            _resume_way(c)
+            f.jump(c.dispatch)
+    c.attempts.set(c.attempts + 1)
+    for last in c.match.last_row.values():
+        last.set(-1)
+    c.row.set(c.start)
+    c.furthest.set(c.start)
+    c.frontier.set(c.start)
+    c.sp.set(0)
+    c.steps.set(0)
+    c.before.set(0)
+    f.jump(enter)
+
+
+def _begin_memory(c: Frame) -> None:
+    """A new generation of marks, unless what was remembered still holds."""
+    f, shape = c.f, c.shape
+    if not shape.exhaustive and not c.remembers:
+        return
+    if shape.exhaustive or shape.own_memory:
+        c.generation.set(c.generation + 1)
+    if c.remembers:
+        if shape.own_memory:
+            c.stamp.set(c.generation)
+            c.memory_on.set(False)
+        else:
+            with f.when(c.start > c.remembered_to):
+                if not shape.exhaustive:
+                    c.generation.set(c.generation + 1)
+                c.stamp.set(c.generation)
+                c.memory_on.set(False)
+    c.mine.set(c.generation)
+
+
+def first_alarm(c: Frame) -> Value:
+    """How many steps an attempt takes before it is looked at."""
+    f, shape = c.f, c.shape
+    if shape.looks and not shape.kept:
+        return f.value(LOOKS_AFTER)
+    if shape.looks or shape.sifts:
+        return f.least(LOOKS_AFTER if shape.looks else MEMORY_AFTER, c.patience)
+    return f.value(MEMORY_AFTER)
+
+
+def _resume_way(c: Frame) -> None:
+    f, s, shape = c.f, c.s, c.shape
+    if shape.skip != NEXT_ROW:
+        c.length.set(c.opened(LENGTH))
+        c.label_place.set(c.opened(AT_LABEL))
+    c.steps.set(s.ways[(s.rare[FROM] + s.rare[DONE]) * c.way.width + WAY_STEPS])
+    c.before.set(c.steps)
+    c.sieve.set(PASSED)
+    c.sp.set(0)
+    take_way_up(c)
+    c.furthest.set(c.row)
+
+
+def take_way_up(c: Frame) -> None:
+    """The next way of the start row continues."""
+    row, pc = waiting_ways.take_way_up(c.s, c.way, c.start, c.origin, c.conditions.walks_path or c.shape.counting)
+    c.read_marks()
+    c.row.set(row)
+    c.pc.set(pc)
+    c.frontier.set(row)
+
+
+def take_attempt_up(c: Frame) -> None:
+    """The attempt of this partition continues: see `outcomes.keep_attempt`."""
+    from episode.matchers.rows.code.outcomes import restore_attempt
+
+    restore_attempt(c)
+    with c.f.when(c.sieve.equals(UNLOOKED)):
+        c.sieve.set(UNSIFTED if c.shape.sifts else PASSED)
+    c.before.set(c.steps)
+    c.furthest.set(c.row)
+    c.frontier.set(c.row)
