@@ -246,8 +246,8 @@ class Emitter:
 
     def _plain(self, operation: str, values: list[Value], operands: list[Emitted], nulls: Value | None) -> Emitted:
         f = self.f
-        if operation in _COMPARE:
-            return _COMPARE[operation](*values).to(I64), nulls
+        if operation in COMPARE:
+            return COMPARE[operation](*values).to(I64), nulls
         if operation == "same":
             return self._same(values, operands)
         if operation == "is_null":
@@ -429,7 +429,7 @@ def _at_least(one: Value, other: Value) -> Value:
     return _at_most(other, one)
 
 
-_COMPARE: dict[str, Callable[[Value, Value], Value]] = {
+COMPARE: dict[str, Callable[[Value, Value], Value]] = {
     "eq": _equal,
     "ne": lambda one, other: ~_equal(one, other),
     "lt": _less,

@@ -1,0 +1,101 @@
+"""Frames of windows: the bounds that the search keeps to, moved from row to row.
+
+With INITIAL the match of a row begins there; with SEEK at the first row of its frame that matches. `frame_place` holds
+four rows: the row whose frame it is; before BARREN no row matches of which all that it reads is in the frame; the rows
+from BARE_FROM to BARE_TO offer no first label, so that no frame need look at them again.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from episode.matchers.rows.code.arrays import LOOKBACK, REACH
+from episode.native.ir import Operand, Value
+from episode.native.scope import Scope
+
+FRAME_AT, BARREN, BARE_FROM, BARE_TO = range(4)
+FRAME_PLACE = 4
+ALL_ROWS = 2**62
+"""The reach of frames that end with the partition."""
+
+
+def begin_frames(s: Scope, start: Operand, lo: Operand) -> None:
+    """Set the place at the first row of a partition that is tried."""
+    place = s.frame_place
+    place[FRAME_AT] = place[BARE_FROM] = place[BARE_TO] = start
+    place[BARREN] = lo
+
+
+def next_start_in_frames(
+    s: Scope, seek: bool, reaches_all: bool, start: Operand, partition_end: Operand, leaps: bool, first_bits: Value
+) -> tuple[Value, Value]:
+    """The next start row from `start` on, and the end of the frame in which it is tried; the end of the partition twice
+    if there is none.
+
+    seek: SEEK, not INITIAL. reaches_all: is the reach ALL_ROWS? leaps: are start rows passed over that offer no first
+    label? first_bits: the first labels, as bits (uint64).
+    """
+    f, place = s.f, s.frame_place
+    if seek:
+        start = s.call(
+            "next_start_in_frames",
+            partial(_seek, reaches_all=reaches_all, leaps=leaps),
+            start, partition_end, first_bits,
+        )  # fmt: skip
+    else:
+        start = s.call("past_bare_rows", _past_bare_rows, start, partition_end, first_bits) if leaps else f.value(start)
+        place[FRAME_AT] = start
+    return start, _frame_end(s, reaches_all, place[FRAME_AT], partition_end)
+
+
+def _frame_end(s: Scope, reaches_all: bool, row: Value, partition_end: Operand) -> Value:
+    f = s.f
+    return f.value(partition_end) if reaches_all else f.least(partition_end, row + s.settings[REACH])
+
+
+def _past_bare_rows(s: Scope, begin: Value, end: Value, first_bits: Value) -> None:
+    """The first row from `begin` on that offers a first label, or the end."""
+    f = s.f
+    with f.loop(begin, end) as row:
+        with f.when((s.bits[row] & first_bits).differs(0)):
+            f.give(row)
+    f.give(f.greatest(begin, end))
+
+
+def _seek(s: Scope, first: Value, partition_end: Value, first_bits: Value, reaches_all: bool, leaps: bool) -> None:
+    f, place = s.f, s.frame_place
+    start = f.variable("start", first)
+    with f.during(lambda: place[FRAME_AT] < partition_end):
+        at = place[FRAME_AT]
+        if reaches_all:
+            with f.when(start >= at + s.settings[LOOKBACK]):
+                start.set(f.greatest(start, place[BARREN]))
+        end = _frame_end(s, reaches_all, at, partition_end)
+        if leaps:
+            start.set(s.call("past_known_bare_rows", _past_known_bare_rows, start, end, first_bits))
+        with f.when(start < end):
+            f.give(start)
+        place[BARREN] = f.greatest(place[BARREN], end)
+        place[FRAME_AT] = at + 1
+        start.set(at + 1)
+    f.give(partition_end)
+
+
+def _past_known_bare_rows(s: Scope, begin: Value, end: Value, first_bits: Value) -> None:
+    """The first row that offers a first label; rows that are known to offer none are not looked at again."""
+    f, place = s.f, s.frame_place
+    known_from, known_to = place[BARE_FROM], place[BARE_TO]
+    is_known = (known_from <= begin) & (begin < known_to)
+    leapt = f.select(is_known, f.least(known_to, end), begin)
+    start = s.call("past_bare_rows", _past_bare_rows, leapt, end, first_bits)
+    touches = (known_from <= leapt) & (leapt <= known_to)
+    place[BARE_FROM] = f.select(touches, known_from, leapt)
+    place[BARE_TO] = f.greatest(f.select(touches, known_to, leapt), start)
+    f.give(start)
+
+
+def to_next_frame(s: Scope, start: Operand, after: Operand) -> None:
+    """A match of `start` was found: the row at `after` is the next one that wants a match."""
+    place = s.frame_place
+    place[BARREN] = s.f.greatest(place[BARREN], start)
+    place[FRAME_AT] = after

@@ -1,0 +1,234 @@
+"""Rows that every match has: is there a row in the window of a start row that could have such a label?
+
+A sieve asks, in addition, how its value compares with the start row's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from episode.kernels.rows.arrays import EXTREME_AT, SIFTED
+from episode.matchers.expression_code import COMPARE
+from episode.matchers.rows.code.arrays import ROWS, UNTIL, WITHIN
+from episode.matchers.rows.code.ways import EXTREME, SIFTED_TO
+from episode.native.ir import Operand, Value, Variable
+from episode.native.scope import Scope
+from episode.native.types import U64
+
+SIEVE_BIT, IN_FLOAT_LANE, OWN_COLUMN, OWN_CHECK, START_COLUMN, START_CHECK, ACCEPTED = range(7)
+"""Columns of a sieve: the label's bit; which lane the values are in; the row's value and its validity (-1: no nulls);
+the same of the start row; the orders that are accepted: bit 0 less, bit 1 equal, bit 2 greater."""
+PASSES, FAILS, UNDECIDED = range(3)
+STRIDE = 64
+_COMPARISONS = {0b001: "lt", 0b011: "le", 0b010: "eq", 0b100: "gt", 0b110: "ge", 0b101: "ne"}
+_EXTREMES = {0b001: "lt", 0b011: "lt", 0b100: "gt", 0b110: "gt"}
+"""By the orders that are accepted: how values are compared, and how the one that passes first of all is found."""
+_OFFERED, _LACKING, _DISMISSED = range(3)
+
+
+class SieveColumns(NamedTuple):
+    """A sieve as it is compiled: its columns, and its bit as a mask."""
+
+    bit: int
+    is_float: bool
+    own: int
+    own_check: int
+    start: int
+    start_check: int
+    accepted: int
+
+    @staticmethod
+    def of(row: np.ndarray) -> SieveColumns:
+        """Of a row of `lower_sieves`."""
+        bit, is_float, *others = row.tolist()
+        return SieveColumns(bit % 2**64, bool(is_float), *others)
+
+
+# ---- windows ---------------------------------------------------------------------------------------------------------
+
+
+def _is_beyond(s: Scope, row: Operand, start: Value) -> Value:
+    """Is the row after the window of the start row?"""
+    return (s.time[row] - s.time[start]).bits_as(U64) > s.settings[WITHIN].bits_as(U64)
+
+
+def _has_ended(s: Scope, start: Value) -> Value:
+    """Are all rows of the window of the start row here, if there are no later ones?"""
+    until, begin = s.settings[UNTIL], s.time[start]
+    return (until >= begin) & ((until - begin).bits_as(U64) >= s.settings[WITHIN].bits_as(U64))
+
+
+# ---- labels ----------------------------------------------------------------------------------------------------------
+
+
+def seek_labels(
+    s: Scope, required: int, start: Operand, available: Operand, hi: Operand, windowed: bool, final: bool
+) -> tuple[Value, Value]:
+    """Does a start row lack a label that every match has? (none will come in its window; none has come yet).
+
+    seek: for each label, no row between this one and an earlier start row offers it. If the first is true, the second
+    means nothing.
+    """
+    found = s.call(
+        f"seek_labels{'_in_window' * windowed}{'_at_end' * final}",
+        partial(_seek_labels, required=required, windowed=windowed, final=final), start, available, hi,
+    )  # fmt: skip
+    return found.equals(_DISMISSED), found.equals(_LACKING)
+
+
+def _seek_labels(
+    s: Scope, start: Value, available: Value, hi: Value, required: int, windowed: bool, final: bool
+) -> None:
+    f = s.f
+    found = f.variable("found", _OFFERED)
+    with f.loop(0, required) as which:
+        at = f.variable("at", f.greatest(s.seek[which], start))
+        label = s.required[which]
+        with f.during(lambda: at < available) as offered:
+            with f.when((s.bits[at] & label).differs(0)):
+                f.jump(offered)
+            at.set(at + 1)
+        s.seek[which] = at
+        with f.either(at >= hi) as otherwise:
+            if final:
+                f.give(_DISMISSED)
+            elif windowed:
+                with f.when(_has_ended(s, start)):
+                    f.give(_DISMISSED)
+            otherwise()
+            if windowed:
+                with f.when(_is_beyond(s, at, start)):
+                    f.give(_DISMISSED)
+        with f.when(at >= available):
+            found.set(_LACKING)
+    f.give(found)
+
+
+# ---- sieves ----------------------------------------------------------------------------------------------------------
+
+
+def begin_sieve(s: Scope, k: Operand, kept: bool) -> None:
+    """Set what is known of a sieve when a partition begins: what was kept, or nothing."""
+    for place, field in ((EXTREME, EXTREME_AT), (SIFTED_TO, SIFTED)):
+        s.rare[place] = s.opened[s.key_lo.length * field + k] if kept else -1
+
+
+def keep_sieve(s: Scope, k: Operand) -> None:
+    """Keep what is known of the sieve of a partition."""
+    for place, field in ((EXTREME, EXTREME_AT), (SIFTED_TO, SIFTED)):
+        s.opened[s.key_lo.length * field + k] = s.rare[place]
+
+
+def sift(
+    s: Scope, sieve: SieveColumns, start: Operand, available: Operand, hi: Operand, windowed: bool, final: bool
+) -> Value:
+    """Look for a row that the sieve of a start row lets through: PASSES, FAILS or UNDECIDED.
+
+    FAILS: no row in the window could have the label, and none will come. UNDECIDED: none has come yet.
+    rare[EXTREME], rare[SIFTED_TO]: what is known from earlier calls, and for later ones. If the sieve asks for less or
+    more than the start row's value, the row with the least or greatest value of those after an earlier start up to row
+    SIFTED_TO; if that is after this start, it speaks for all of them. Else, the start after which none up to SIFTED_TO
+    passes.
+    """
+    return s.call(
+        f"sift{'_in_window' * windowed}{'_at_end' * final}",
+        lambda s, *given: _Sifting(s, sieve, windowed, final, *given).emit(), start, available, hi,
+    )  # fmt: skip
+
+
+class _Sifting:
+    """Emits `sift`."""
+
+    def __init__(
+        self, s: Scope, sieve: SieveColumns, windowed: bool, final: bool, start: Value, available: Value, hi: Value
+    ) -> None:
+        self.s, self.sieve = s, sieve
+        self.start, self.available, self.hi = start, available, hi
+        self.windowed, self.final = windowed, final
+        self.accepts: Callable[[Value, Value], Value] = COMPARE[_COMPARISONS[sieve.accepted]]
+        extreme = _EXTREMES.get(sieve.accepted)
+        self.precedes = None if extreme is None else COMPARE[extreme]
+
+    def emit(self) -> None:
+        s, f, sieve, start = self.s, self.s.f, self.sieve, self.start
+        if sieve.start_check >= 0:
+            with f.when(self.is_null(sieve.start_check, start)):
+                f.give(FAILS)
+        wanted = self.value(sieve.start, start)
+        extreme, at = f.variable("extreme", s.rare[EXTREME]), f.variable("at", start + 1)
+        self.take_up(wanted, extreme, at)
+        with f.during(lambda: at < self.available):
+            self.fail_beyond(at, extreme, at)
+            stop = f.least(self.available, at + STRIDE)
+            with f.during(lambda: at < stop):
+                with f.when(self.is_candidate(at)):
+                    self.try_row(at, wanted, extreme)
+                at.set(at + 1)
+        if not self.final and self.windowed:
+            with f.either(at >= self.hi) as otherwise:
+                with f.when(_has_ended(s, start)):
+                    self.give(FAILS, extreme, at)
+                otherwise()
+                self.fail_beyond(at, extreme, at)
+        self.give(FAILS if self.final else UNDECIDED, extreme, at)
+
+    def take_up(self, wanted: Value, extreme: Variable, at: Variable) -> None:
+        """Begin where an earlier call came to, if what it knew holds for this start row."""
+        s, f, start = self.s, self.s.f, self.start
+        if self.precedes is None:
+            with f.when(extreme.equals(start)):
+                at.set(s.rare[SIFTED_TO])
+            extreme.set(start)
+            return
+        with f.either(extreme > start) as otherwise:
+            at.set(s.rare[SIFTED_TO])
+            with f.when(self.accepts(self.value(self.sieve.own, extreme), wanted)):
+                if self.windowed:
+                    with f.when(~_is_beyond(s, extreme, start)):
+                        f.give(PASSES)
+                    at.set(start + 1)  # others may pass, before it
+                    extreme.set(-1)
+                else:
+                    f.give(PASSES)
+            otherwise()
+            extreme.set(-1)
+
+    def is_candidate(self, at: Variable) -> Value:
+        """Could the row have the label?"""
+        s, f = self.s, self.s.f
+        has_label = (s.bits[at] & f.constant(self.sieve.bit, U64)).differs(0)
+        return has_label if self.sieve.own_check < 0 else has_label & ~self.is_null(self.sieve.own_check, at)
+
+    def try_row(self, at: Variable, wanted: Value, extreme: Variable) -> None:
+        f = self.s.f
+        value = self.value(self.sieve.own, at)
+        if self.precedes is not None:
+            with f.either(extreme < 0) as otherwise:
+                extreme.set(at)
+                otherwise()
+                with f.when(self.precedes(value, self.value(self.sieve.own, extreme))):
+                    extreme.set(at)
+        with f.when(self.accepts(value, wanted)):
+            # Whether it is in the window or not, no row before it passes.
+            self.fail_beyond(at, extreme, at + 1)
+            self.give(PASSES, extreme, at + 1)
+
+    def fail_beyond(self, row: Variable, extreme: Variable, to: Operand) -> None:
+        if self.windowed:
+            with self.s.f.when(_is_beyond(self.s, row, self.start)):
+                self.give(FAILS, extreme, to)
+
+    def give(self, status: int, extreme: Variable, to: Operand) -> None:
+        self.s.rare[EXTREME], self.s.rare[SIFTED_TO] = extreme, to
+        self.s.f.give(status)
+
+    def value(self, column: int, row: Operand) -> Value:
+        lane = self.s.floats if self.sieve.is_float else self.s.ints
+        return lane[self.s.settings[ROWS] * column + row]
+
+    def is_null(self, check: int, row: Operand) -> Value:
+        return self.s.valid[self.s.settings[ROWS] * check + row].equals(0)

@@ -1,0 +1,131 @@
+"""Paths of matches in little room: the places where the instruction changes that takes their rows.
+
+A turn is (the instruction, up to which row, the turn before); rows are counted from the start row, so that turns stay
+as they are when rows move. Paths that begin alike share turns. A match found so far by an attempt of ALL MATCHES is
+also an entry: (-1 - its length, its last turn, the match found before it).
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from episode.kernels.rows.arrays import TURNS_END
+from episode.native.ir import Operand, Value
+from episode.native.scope import Scope
+
+TAKEN_BY, UNTIL, BEFORE = range(3)
+TURN = 3
+"""Columns of a turn, and how many there are."""
+NO_TURN, NO_ROOM = -1, -2
+
+
+def with_turns(s: Scope, last: Operand, start: Operand, begin: Operand, end: Operand, origin: Operand) -> Value:
+    """The last turn of `path` from `start` to row `end` (exclusive), or NO_ROOM. last: its last turn before `begin`."""
+    return s.call("with_turns", _with_turns, last, start, begin, end, origin)
+
+
+def _with_turns(s: Scope, before_begin: Value, start: Value, begin: Value, end: Value, origin: Value) -> None:
+    f = s.f
+    last, at = f.variable("last", before_begin), f.variable("at", begin)
+    with f.during(lambda: at < end):
+        taken_by = s.path[at - origin]
+        at.set(at + 1)
+        with f.during(lambda: at < end) as changed:
+            with f.when(s.path[at - origin].differs(taken_by)):
+                f.jump(changed)
+            at.set(at + 1)
+        instruction = taken_by.to(s.turns.type)
+        before = f.variable("before", last)
+        with f.when(last >= 0), f.when(s.turns[last * TURN + TAKEN_BY].equals(instruction)):
+            before.set(s.turns[last * TURN + BEFORE])
+        last.set(_add(s, instruction, at - start, before))
+        with f.when(last.equals(NO_ROOM)):
+            f.give(NO_ROOM)
+    f.give(last)
+
+
+def follow_turns(s: Scope, last: Operand, into: str, begin: Operand) -> None:
+    """Write the path whose last turn is `last` into `path` or `out_path`, from the place `begin` on."""
+    s.call(f"follow_turns_into_{into}", partial(_follow_turns, into=into), last, begin)
+
+
+def _follow_turns(s: Scope, latest: Value, begin: Value, into: str) -> None:
+    f, path = s.f, s.array(into)
+    last = f.variable("last", latest)
+    with f.during(lambda: last >= 0):
+        taken_by, until, before = (s.turns[last * TURN + column] for column in range(TURN))
+        first = f.variable("first", 0)
+        with f.when(before >= 0):
+            first.set(s.turns[before * TURN + UNTIL])
+        with f.loop(begin + first, begin + until) as at:
+            path[at] = taken_by.to(path.type)
+        last.set(before)
+    f.give(0)
+
+
+def with_match(s: Scope, latest: Operand, start: Operand, end: Operand, origin: Operand) -> Value:
+    """Add a match of the rows start..end, which is in `path`, to those found before: the latest one, or NO_ROOM."""
+    return s.call("with_match", _with_match, latest, start, end, origin)
+
+
+def _with_match(s: Scope, latest: Value, start: Value, end: Value, origin: Value) -> None:
+    f = s.f
+    last = with_turns(s, NO_TURN, start, start, end, origin)
+    with f.when(last.equals(NO_ROOM)):
+        f.give(NO_ROOM)
+    f.give(_add(s, -1 - (end - start), last, latest))
+
+
+def _add(s: Scope, taken_by: Operand, until: Operand, before: Operand) -> Value:
+    """The place of a new turn or match, or NO_ROOM."""
+    return s.call("add_turn", _add_turn, taken_by, until, before)
+
+
+def _add_turn(s: Scope, taken_by: Value, until: Value, before: Value) -> None:
+    f, place = s.f, s.cursor[TURNS_END]
+    at = place * TURN
+    with f.when(at >= s.turns.length):
+        f.give(NO_ROOM)
+    s.turns[at + TAKEN_BY], s.turns[at + UNTIL], s.turns[at + BEFORE] = taken_by, until, before
+    s.cursor[TURNS_END] = place + 1
+    f.give(place)
+
+
+def matches_before(s: Scope, latest: Operand) -> tuple[Value, Value]:
+    """How many matches have been found up to the latest, and how many rows they have."""
+    f = s.f
+    match, count, rows = f.variable("match", latest), f.variable("count", 0), f.variable("rows", 0)
+    with f.during(lambda: match >= 0):
+        count.set(count + 1)
+        rows.set(rows + _length(s, match))
+        match.set(s.turns[match * TURN + BEFORE])
+    return count.value, rows.value
+
+
+def give_matches(s: Scope, latest: Operand, start: Operand, kind: int, outs: Operand) -> tuple[Value, Value]:
+    """Put the matches found up to the latest into the output, which has room for them: (outs, used).
+
+    Their paths come after those of the matches before `outs`.
+    """
+    outs = s.call("give_matches", partial(_give_matches, kind=kind), latest, start, outs)
+    return outs, s.out_path_from[outs]
+
+
+def _give_matches(s: Scope, latest: Value, start: Value, before: Value, kind: int) -> None:
+    f = s.f
+    match, outs = f.variable("match", latest), f.variable("outs", before)
+    used = f.variable("used", s.out_path_from[before])
+    with f.during(lambda: match >= 0):
+        out, length = outs.value, _length(s, match)
+        s.out_kind[out], s.out_start[out], s.out_length[out] = kind, start, length
+        follow_turns(s, s.turns[match * TURN + UNTIL], "out_path", used)
+        used.set(used + length)
+        s.out_path_from[out + 1] = used
+        outs.set(out + 1)
+        match.set(s.turns[match * TURN + BEFORE])
+    f.give(outs)
+
+
+def _length(s: Scope, match: Operand) -> Value:
+    """The rows of a match that is an entry among turns."""
+    return -1 - s.turns[match * TURN + TAKEN_BY]

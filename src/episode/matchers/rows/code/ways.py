@@ -1,0 +1,285 @@
+"""Ways of INCREMENTAL MATCH that wait at the last row, each by itself, and resume when rows come.
+
+A start row may have several, and with SKIP TO NEXT ROW many start rows have one at a time; they are in the order in
+which a search would come to them. A way is a row of `ways` (and of `way_values`): its start row, the instruction and
+the row at which it waits, the steps of its start row so far, the last turn of its path (see `turns`); then the last and
+the first row of each label, the row where the iteration of each loop began, and of each running aggregate the whole
+number and the count; in `way_values` its two other numbers.
+
+What the search knows of ways while it runs is in an array (`rare`), not in variables, which would cost speed if there
+are none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+from episode.kernels.rows.arrays import CRAMPED, DEPTH, OPEN, ROOM, STACK, STACK_END, TURNS_END
+from episode.matchers.rows.code.arrays import AGGREGATE_ROWS
+from episode.matchers.rows.code.turns import NO_ROOM, NO_TURN, follow_turns, with_turns
+from episode.native.ir import Operand, Value
+from episode.native.scope import Scope
+from episode.native.types import BOOL
+
+WAY_START, WAY_PC, WAY_ROW, WAY_STEPS, WAY_TURN, WAY_MARKS = range(6)
+KEPT, NO_ROOM_FOR_WAYS, NO_ROOM_FOR_TURNS, GIVEN_UP = range(4)
+(
+    WAYS, DONE, NEW, FROM, LEFT_FROM, LEFT, TURNS_FROM, KEEPS, RESUMED, ARRIVAL, KEPT_HERE, WAITS, LAST_TURN, TURNED_TO,
+    KNOWN_FROM, LATEST_MATCH, LABEL_PLACE, MINE, TAKEN, RUSHED, EXTREME, SIFTED_TO,
+) = range(22)  # fmt: skip
+"""Places of `rare`. Of a partition: how many ways wait, how many of them have resumed, how many wait now; where the
+former begin; those that stay where they are, and how many; the end of the turns before; are ways kept? TAKEN: the mark
+of rows that are the end of a match. EXTREME, SIFTED_TO: see `sifting`. Of an attempt: does it resume ways?; the
+instruction at which it came to the last row; is that kept already, and does it wait?; the last turn of its path, and
+the row up to which it goes; the row from which on the path is written; the latest match of ALL MATCHES, the place of
+the label to skip to in the longest one; the mark of ends that it has seen; steps taken in loops over one label."""
+RARE = 22
+
+
+@dataclass(frozen=True)
+class WayShape:
+    """What a way holds: places of `last_row` (and `first_row`), places of `loop_rows`, running aggregates."""
+
+    labels: int
+    loops: int
+    aggregates: int
+
+    @property
+    def width(self) -> int:
+        return WAY_MARKS + 2 * self.labels + self.loops + 2 * self.aggregates
+
+
+def begin_partition(s: Scope, k: Operand, by_way: bool) -> None:
+    """Set what a partition begins with."""
+    f, rare = s.f, s.rare
+    for place in (WAYS, DONE, NEW, FROM, LEFT_FROM, LEFT, RESUMED):
+        rare[place] = 0
+    rare[KEEPS] = int(by_way)
+    if by_way:
+        rare[FROM], rare[TURNS_FROM] = s.opened[_opened(s, STACK, k)], s.cursor[TURNS_END]
+        is_open = s.opened[_opened(s, OPEN, k)].differs(0)
+        rare[WAYS] = f.select(is_open, s.opened[_opened(s, DEPTH, k)], 0)
+
+
+def _opened(s: Scope, field: int, k: Operand) -> Value:
+    """The place of a field of partition k in `opened`."""
+    return s.key_lo.length * field + k
+
+
+def begin_attempt(s: Scope, start: Operand, mine: Operand) -> None:
+    """Set what an attempt begins with."""
+    s.call("begin_attempt", _begin_attempt, start, mine)
+
+
+def _begin_attempt(s: Scope, start: Value, mine: Value) -> None:
+    rare = s.rare
+    rare[LATEST_MATCH] = rare[LAST_TURN] = NO_TURN
+    rare[LABEL_PLACE] = -1
+    rare[TURNED_TO] = rare[KNOWN_FROM] = start
+    for place in (RESUMED, KEPT_HERE, WAITS, ARRIVAL, RUSHED):
+        rare[place] = 0
+    rare[MINE] = mine
+    s.f.give(0)
+
+
+# ---- keeping ---------------------------------------------------------------------------------------------------------
+
+
+def keep_way(
+    s: Scope, shape: WayShape, start: Operand, pc: Operand, row: Operand, steps: Operand, origin: Operand,
+    arrival: bool = False,
+) -> Value:  # fmt: skip
+    """Let a way of the start row wait at this instruction and row: KEPT, or why not.
+
+    Its labels are in last_row and first_row; its loops in loop_rows, or in arrival_loops (arrival), as they were when
+    it came to the last row.
+    """
+    loops = "arrival_loops" if arrival else "loop_rows"
+
+    def build(s: Scope, start: Value, pc: Value, row: Value, steps: Value, origin: Value) -> None:
+        f = s.f
+        place = _place_for_way(s, shape)
+        with f.when(place < 0):
+            f.give(_not_kept(s, NO_ROOM_FOR_WAYS))
+        turn = with_turns(s, s.rare[LAST_TURN], start, s.rare[TURNED_TO], row, origin)
+        with f.when(turn.equals(NO_ROOM)):
+            f.give(_not_kept(s, NO_ROOM_FOR_TURNS))
+        at = place * shape.width
+        for field, value in ((WAY_START, start), (WAY_PC, pc), (WAY_ROW, row), (WAY_STEPS, steps), (WAY_TURN, turn)):
+            s.ways[at + field] = value
+        _write_marks(s, shape, at + WAY_MARKS, loops)
+        _write_aggregates(s, shape, place, row - origin)
+        f.give(KEPT)
+
+    return s.call(f"keep_way_with_{loops}", build, start, pc, row, steps, origin)
+
+
+def _place_for_way(s: Scope, shape: WayShape) -> Value:
+    """The place of one more way; negative if there is no room."""
+    f, rare = s.f, s.rare
+    place = s.cursor[STACK_END] + rare[LEFT] + rare[NEW]
+    rare[KEPT_HERE] = 1
+    rare[NEW] = rare[NEW] + 1
+    return f.select(place * shape.width < s.ways.length, place, -1)
+
+
+def _not_kept(s: Scope, reason: int) -> Value:
+    """There is no room for the ways of this partition; if there cannot be more, they start over when rows come."""
+    s.rare[KEEPS] = 0
+    return s.f.select(s.cursor[CRAMPED].equals(0), reason, GIVEN_UP)
+
+
+def _write_marks(s: Scope, shape: WayShape, at: Value, loops: str) -> None:
+    f = s.f
+    with f.loop(0, shape.labels) as label:
+        s.ways[at + label] = s.last_row[label]
+        s.ways[at + shape.labels + label] = s.first_row[label]
+    if shape.loops:
+        with f.loop(0, shape.loops) as loop:
+            s.ways[at + 2 * shape.labels + loop] = s.array(loops)[loop]
+
+
+def _write_aggregates(s: Scope, shape: WayShape, place: Value, column: Value) -> None:
+    aggregates = shape.aggregates
+    if aggregates:
+        at = (place + 1) * shape.width - 2 * aggregates
+        with s.f.loop(0, aggregates) as j:
+            cell = s.settings[AGGREGATE_ROWS] * j + column
+            value = place * (2 * aggregates) + j
+            s.ways[at + j], s.ways[at + aggregates + j] = s.agg_i[cell], s.agg_n[cell]
+            s.way_values[value], s.way_values[value + aggregates] = s.agg_f[cell], s.agg_m[cell]
+
+
+# ---- resuming --------------------------------------------------------------------------------------------------------
+
+
+def take_way_up(s: Scope, shape: WayShape, start: Operand, origin: Operand, walks: bool) -> tuple[Value, Value]:
+    """Resume the next way: what it knows, back to where the search works; (row, pc).
+
+    Its labels go to last_row and first_row, its loops to loop_rows and arrival_loops. walks: is its path needed?
+    """
+
+    def build(s: Scope, start: Value, origin: Value) -> None:
+        f, rare = s.f, s.rare
+        place = rare[FROM] + rare[DONE]
+        rare[DONE] = rare[DONE] + 1
+        at = place * shape.width
+        row = s.ways[at + WAY_ROW]
+        _read_marks(s, shape, at + WAY_MARKS)
+        _read_aggregates(s, shape, place, row - origin)
+        rare[RESUMED], rare[ARRIVAL], rare[KEPT_HERE], rare[WAITS] = 1, s.ways[at + WAY_PC], 0, 0
+        rare[LAST_TURN], rare[TURNED_TO], rare[KNOWN_FROM] = s.ways[at + WAY_TURN], row, row
+        if walks:
+            write_path(s, start, origin)
+        f.give(row)
+
+    row = s.call("take_way_up", build, start, origin)
+    return row, s.rare[ARRIVAL]
+
+
+def _read_marks(s: Scope, shape: WayShape, at: Value) -> None:
+    f = s.f
+    with f.loop(0, shape.labels) as label:
+        s.last_row[label] = s.ways[at + label]
+        s.first_row[label] = s.ways[at + shape.labels + label]
+    if shape.loops:
+        with f.loop(0, shape.loops) as loop:
+            s.loop_rows[loop] = s.arrival_loops[loop] = s.ways[at + 2 * shape.labels + loop]
+
+
+def _read_aggregates(s: Scope, shape: WayShape, place: Value, column: Value) -> None:
+    aggregates = shape.aggregates
+    if aggregates:
+        at = (place + 1) * shape.width - 2 * aggregates
+        with s.f.loop(0, aggregates) as j:
+            cell = s.settings[AGGREGATE_ROWS] * j + column
+            value = place * (2 * aggregates) + j
+            s.agg_i[cell], s.agg_n[cell] = s.ways[at + j], s.ways[at + aggregates + j]
+            s.agg_f[cell], s.agg_m[cell] = s.way_values[value], s.way_values[value + aggregates]
+
+
+def write_path(s: Scope, start: Operand, origin: Operand) -> None:
+    """Write the path of a way that has resumed from its start row on."""
+    f = s.f
+    follow_turns(s, s.rare[LAST_TURN], "path", f.value(start) - origin)
+    s.rare[KNOWN_FROM] = start
+
+
+def has_more(s: Scope, start: Operand, width: int) -> Value:
+    """Does another way of the start row wait?"""
+
+    def build(s: Scope, start: Value) -> None:
+        f, done = s.f, s.rare[DONE]
+        with f.when(done >= s.rare[WAYS]):
+            f.give(False)
+        f.give(s.ways[(s.rare[FROM] + done) * width + WAY_START].equals(start))
+
+    return s.call("has_more_ways", build, start, result=BOOL)
+
+
+# ---- after an attempt, and after a partition -------------------------------------------------------------------------
+
+
+def stay(s: Scope, shape: WayShape) -> Value:
+    """Let all other ways wait as they are, after new ones: KEPT, or why not."""
+
+    def build(s: Scope) -> None:
+        f, rare = s.f, s.rare
+        new, begin, others = rare[NEW], rare[FROM] + rare[DONE], rare[WAYS] - rare[DONE]
+        rare[DONE] = rare[WAYS]
+        with f.when(new.equals(0)):
+            rare[LEFT_FROM], rare[LEFT] = begin, others
+            f.give(KEPT)
+        to = s.cursor[STACK_END] + new
+        with f.when((to + others) * shape.width > s.ways.length):
+            f.give(_not_kept(s, NO_ROOM_FOR_WAYS))
+        _copy_ways(s, shape, to, begin, others)
+        rare[NEW] = new + others
+        f.give(KEPT)
+
+    return s.call("stay", build)
+
+
+def settle_ways(s: Scope, k: Operand, shape: WayShape) -> None:
+    """Set the ways of partition k from now on: those that were left where they are, and new ones, which are at the end
+    of all, after room for these."""
+    s.call("settle_ways", partial(_settle_ways, shape=shape), k)
+
+
+def _settle_ways(s: Scope, k: Value, shape: WayShape) -> None:
+    f, rare, opened = s.f, s.rare, s.opened
+    is_open, depth, stack, room = (_opened(s, field, k) for field in (OPEN, DEPTH, STACK, ROOM))
+    with f.when(rare[KEEPS].equals(0)):
+        rare[LEFT] = rare[NEW] = 0
+        s.cursor[TURNS_END] = rare[TURNS_FROM]
+    left, count = rare[LEFT], rare[NEW]
+    ways = left + count
+    opened[is_open], opened[depth] = (ways > 0).to(opened.type), ways
+    with f.when(left > 0):
+        opened[room] = opened[room] - (rare[LEFT_FROM] - opened[stack])
+        opened[stack] = rare[LEFT_FROM]
+    with f.when(count.equals(0)):
+        f.give(0)
+    begin, end = opened[stack], s.cursor[STACK_END]
+    with f.when(ways <= opened[room]):
+        _copy_ways(s, shape, begin + left, end + left, count)
+        f.give(0)
+    _copy_ways(s, shape, end, begin, left)
+    larger = f.least(ways * 2, s.ways.length.divide(shape.width) - end)
+    opened[stack], opened[room] = end, larger
+    s.cursor[STACK_END] = end + larger
+    f.give(0)
+
+
+def _copy_ways(s: Scope, shape: WayShape, to: Value, from_: Value, count: Value) -> None:
+    s.call("copy_ways", partial(_copy, shape=shape), to, from_, count)
+
+
+def _copy(s: Scope, to: Value, from_: Value, count: Value, shape: WayShape) -> None:
+    f = s.f
+    for name, width in (("ways", shape.width), ("way_values", 2 * shape.aggregates)):
+        if width:
+            with f.loop(0, count * width) as at:
+                s.array(name)[to * width + at] = s.array(name)[from_ * width + at]
+    f.give(0)
