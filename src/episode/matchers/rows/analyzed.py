@@ -18,7 +18,7 @@ from episode.kernels.rows.arrays import ATTEMPTS, Attempts, Partitions, Rows
 from episode.matchers.held import ranges
 from episode.matchers.protocol import EventBatch
 from episode.matchers.rows.matcher import RowPatternMatcher
-from episode.matchers.rows.prepare import Lowered
+from episode.matchers.rows.code.running import Lowered
 from episode.matchers.rows.search import Search
 from episode.matchers.rows.windows import WindowMatcher
 from episode.matchers.rows.work import WorkArrays

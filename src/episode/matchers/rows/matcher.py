@@ -46,7 +46,7 @@ from episode.matchers.rows.key_table import (
 from episode.matchers.rows.layout import is_lasting
 from episode.matchers.rows.open_rows import OpenRows
 from episode.matchers.rows.output import Output
-from episode.matchers.rows.prepare import Lowered, lower_residuals
+from episode.matchers.rows.code.running import Lowered
 from episode.matchers.rows.program import later_labels, lower_program
 from episode.matchers.rows.search import Search, no_attempts
 from episode.matchers.rows.selectivity import States
@@ -232,7 +232,7 @@ class RowPatternMatcher:
         partitions = Partitions(
             here.lo, here.hi, now.at_start, now.next_start, now.number, now.covered, now.explored_start, now.explored_to
         )
-        lowered = lower_residuals(self.plan, prepared, self.sieves)
+        lowered = Lowered.of(self.plan, prepared, self.sieves)
         count = len(events)
         yield from self._run(lowered, rows, partitions, None, self._start_over, count, until, final, events.from_row)
 
@@ -247,7 +247,9 @@ class RowPatternMatcher:
 
     def _go_on(self, events: EventBatch, until: int) -> Iterator[pa.Table]:
         if self.open is None:
-            self.open = OpenRows(self.plan, self.program, self.needs, self.sieves, self.spec.input_columns, self.state)
+            self.open = OpenRows(
+                self.plan, self.program, self.rules, self.needs, self.sieves, self.spec.input_columns, self.state
+            )
         held = self.open
         slots = held.take(events, until)
         if len(slots) == 0:
@@ -277,26 +279,23 @@ class RowPatternMatcher:
         count: int, until: int, final: bool, events_at: Callable[[int], EventBatch],
     ) -> Iterator[WorkArrays]:  # fmt: skip
         """Run the kernel; the matches that it has found are handed out when it is done, and whenever they are many."""
-        tests, residuals, navigations, aggregates, arrays = lowered
+        code = lowered.code(self.program, self.rules, self.frames, search is not None, final)
         longest = int((partitions.hi - partitions.lo).max(initial=0))
-        work = WorkArrays.sized(
-            longest, count, len(aggregates.function), arrays.arrays, arrays.room.elements(longest), self._counts
-        )
+        work = WorkArrays.sized(longest, count, code.values, self._counts)
         if search is not None:
             search.begin(work)
         attempts_before = int(work.cursor[ATTEMPTS])
         while True:
-            status = kernel.match_partitions(
-                self.program, self.rules, self.frames, tests, residuals, navigations, aggregates, rows, partitions,
-                attempts, work.found, work.work, until, final,
+            status = code.run(
+                self.program, self.rules, self.frames, lowered.prepared.lanes, rows, partitions, attempts, work.found,
+                work.work, until,
             )  # fmt: skip
             if work.holds_many(status):
                 self._count_matches(work)
                 yield work
                 work.forget_found()
             elif status == kernel.SIFTING_SLOW:
-                sieve = tests.sieves[0]
-                bits = without_hopeless_starts(sieve, self.program, rows, partitions, self.rules.within)
+                bits = without_hopeless_starts(lowered.sieves[0], self.program, rows, partitions, self.rules.within)
                 rows = rows._replace(bits=bits)
                 work.cursor[SIFTINGS] = ALREADY_SIFTED
             elif search is not None and search.enlarge(status, work):

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from episode.kernels.rows.arrays import OPEN, PC, ROW, Program
+from episode.kernels.rows.arrays import OPEN, PC, ROW, Program, Rules
 from episode.matchers.columns import one_chunk_each
 from episode.matchers.encoding import encode
 from episode.matchers.held import NOT_WRITTEN, chunk_of, ranges, with_key_and_time
@@ -36,7 +36,7 @@ from episode.matchers.rows.key_table import (
     KeyTable,
 )
 from episode.matchers.rows.layout import Layout
-from episode.matchers.rows.prepare import Lowered, lower_residuals
+from episode.matchers.rows.code.running import Lowered
 from episode.matchers.rows.row_log import RowLog
 from episode.matchers.rows.search import Search
 from episode.matchers.rows.sieves import Sieve
@@ -50,16 +50,16 @@ class OpenRows:
     """The held rows of one shard in an arena, and how far its keys have come. It begins with what a state holds."""
 
     def __init__(
-        self, plan: RowPatternPlan, program: Program, needs: Needs, sieves: tuple[Sieve, ...], columns: Sequence[str],
-        state: RowState,
+        self, plan: RowPatternPlan, program: Program, rules: Rules, needs: Needs, sieves: tuple[Sieve, ...],
+        columns: Sequence[str], state: RowState,
     ) -> None:  # fmt: skip
         self.plan = plan
         self._sieves = sieves
         self.needs = needs
         layout = Layout.of(needs)
-        lowered = lower_residuals(plan, layout.empty(), sieves)
+        code = Lowered.of(plan, layout.empty(), sieves).code(program, rules, None, kept=True, final=False)
         by_way = plan.rules.mode is MatchMode.INCREMENTAL
-        self.search = Search(program, by_way, lowered.aggregates.function, lowered.arrays)
+        self.search = Search(program, by_way, code.values)
         self.keys = KeyTable(self.search.marks, len(program.required))
         self.arena = Arena(layout, self.search)
         self.log = RowLog(columns)
@@ -184,7 +184,7 @@ class OpenRows:
         if self._lowered is None or self._lowered[0] != seen:
             arena = self.arena
             prepared = arena.layout.prepared(arena.ints, arena.floats, arena.valid, arena.bits)
-            self._lowered = seen, lower_residuals(self.plan, prepared, self._sieves)
+            self._lowered = seen, Lowered.of(self.plan, prepared, self._sieves)
         return self._lowered[1]
 
     def hold(self, slots: np.ndarray, after: np.ndarray, keep_from: np.ndarray, until: int) -> None:

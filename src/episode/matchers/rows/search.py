@@ -32,7 +32,7 @@ from episode.kernels.rows.arrays import (
 from episode.kernels.rows.turns import NO_TURN, keep_turns
 from episode.kernels.rows.ways import WAY_MARKS, WAY_ROW, WAY_START, WAY_TURN
 from episode.matchers.held import ranges
-from episode.matchers.rows.array_programs import ArrayPrograms
+from episode.matchers.rows.code.values import RunningValues
 from episode.matchers.rows.key_table import HI, LO, MARKS, OPENED, KeyTable
 from episode.matchers.rows.work import WorkArrays
 
@@ -49,15 +49,16 @@ def no_attempts() -> Attempts:
 
 
 class Search:
-    """by_way: ways are kept, not attempts. aggregates: the opcodes of the running aggregates of conditions."""
+    """by_way: ways are kept, not attempts."""
 
-    def __init__(self, program: Program, by_way: bool, aggregates: np.ndarray, arrays: ArrayPrograms) -> None:
+    def __init__(self, program: Program, by_way: bool, values: RunningValues) -> None:
+        aggregates = np.array(values.aggregates, np.int64)
         self.by_way = by_way
         self.marks = 2 * program.labels + program.loops + 1
         self._slots = program.slots
         self._rows_of = np.flatnonzero((aggregates == oc.MIN_BY) | (aggregates == oc.MAX_BY))
         self._aggregates = len(aggregates)
-        self._arrays = arrays
+        self._values = values
         self._remembers = False
         self._rows = 0
         stacks = 0 if by_way else _LEAST_STACKS
@@ -81,8 +82,7 @@ class Search:
         self.previous = np.zeros(rows, np.int64)
         self.seen_end = np.zeros(rows, np.int64)
         self.memo = np.zeros(rows * self._slots if self._remembers else 0, np.int64)
-        elements = self._arrays.room.elements(rows) if self._arrays.arrays else 0
-        running = (self._aggregates + self._arrays.arrays, max(rows, elements) + 1)
+        running = self._values.shape(rows)
         self.agg_i, self.agg_f = np.zeros(running, np.int64), np.zeros(running, np.float64)
         self.agg_m, self.agg_n = np.zeros(running, np.float64), np.zeros(running, np.int64)
 

@@ -21,7 +21,7 @@ from episode.matchers.columns import one_chunk
 from episode.matchers.prepare import Prepared, prepare
 from episode.matchers.protocol import END_OF_TIME, EventBatch
 from episode.matchers.rows.matcher import RowPatternMatcher, lower_rules
-from episode.matchers.rows.prepare import lower_residuals
+from episode.matchers.rows.code.running import Lowered
 from episode.matchers.rows.spec import RowPatternSpec
 from episode.matchers.rows.work import WorkArrays
 from episode.matchers.slicing import Slicing, Unsliced
@@ -85,7 +85,7 @@ class WindowMatcher(RowPatternMatcher):
         partitions = Partitions(
             here.lo, here.hi, now.at_start, now.next_start, now.number, now.covered, now.explored_start, now.explored_to
         )
-        lowered = lower_residuals(self.plan, prepared)
+        lowered = Lowered.of(self.plan, prepared)
         done = 0
         for work in self._run(
             lowered, rows, partitions, None, self._start_over, len(events), END_OF_TIME, True, events.from_row

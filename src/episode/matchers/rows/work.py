@@ -8,6 +8,7 @@ import numpy as np
 
 from episode.kernels.rows import matching as kernel
 from episode.kernels.rows.arrays import CURSOR, OUTS, PATHS, Found, Work
+from episode.matchers.rows.code.values import RunningValues
 
 MOST_MATCHES, MOST_ROWS = 1 << 20, 1 << 23
 """Matches, and rows of matches, from which on they are handed out while the kernel still has work to do."""
@@ -22,11 +23,11 @@ class WorkArrays:
     longest: int
 
     @staticmethod
-    def sized(longest: int, rows: int, aggregates: int, arrays: int, array_room: int, counts: np.ndarray) -> WorkArrays:
-        """For partitions of at most `longest` rows, `rows` in all, and arrays of at most `array_room` elements."""
+    def sized(longest: int, rows: int, values: RunningValues, counts: np.ndarray) -> WorkArrays:
+        """For partitions of at most `longest` rows, `rows` in all, and the values that conditions need."""
         outputs, deep = max(1024, rows // 4), longest + 2
         stack = max(256, 2 * deep)
-        running = (aggregates + arrays, max(deep, array_room) + 1)
+        running = values.shape(deep)
         found = Found(
             kind=np.empty(outputs, np.uint8),
             start=np.empty(outputs, np.int64),

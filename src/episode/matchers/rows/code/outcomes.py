@@ -321,7 +321,7 @@ def _give_several(c: Frame) -> None:
                 _keep_at_end(c, OUTPUT_FULL)
             with f.when(c.used + rows > s.out_path.length):
                 _keep_at_end(c, PATHS_FULL)
-            outs, used = give_matches(s, c.latest, c.start, MATCHED, c.outs, c.used)
+            outs, used = give_matches(s, c.latest, c.start, MATCHED, c.outs)
             c.outs.set(outs)
             c.used.set(used)
     if shape.mode == ALL:

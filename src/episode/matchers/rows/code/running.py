@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import OrderedDict
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from episode.kernels.rows.arrays import Attempts, Found, Frames, Partitions, Program, Rows, Rules, Work
 from episode.kernels.rows.matching import BUDGETS, LEAST_SIFTED, SIFTED_PER_ROW, STEPS_PER_ROW_READ
 from episode.matchers.encoding import Lanes
+from episode.matchers.prepare import Prepared
 from episode.matchers.rows.code.arrays import (
     AGGREGATE_ROWS,
     ALLOWED,
@@ -20,7 +22,6 @@ from episode.matchers.rows.code.arrays import (
     REACH,
     ROWS,
     SETTINGS,
-    TYPES,
     UNTIL,
     WITHIN,
 )
@@ -31,39 +32,32 @@ from episode.matchers.rows.code.frames import FRAME_PLACE
 from episode.matchers.rows.code.outcomes import emit_outcomes
 from episode.matchers.rows.code.search import Frame, emit_begin, emit_partitions
 from episode.matchers.rows.code.shape import Shape
+from episode.matchers.rows.code.sifting import SieveColumns
+from episode.matchers.rows.code.values import RunningValues
 from episode.matchers.rows.code.ways import RARE
+from episode.matchers.rows.sieves import Sieve, lower_sieves
 from episode.native.builder import Program as NativeProgram
 from episode.native.running import Compiled, compiled
 from episode.plan.rows.plan import RowPatternPlan
 
 
+MOST_PROGRAMS = 256
+"""Programs whose code is found without building it again."""
+
+
 @dataclass(frozen=True)
 class RowCode:
-    """Compiled code, the arrays that it takes in their order, and the constants that it reads."""
+    """Compiled code, the arrays that it takes in their order, the constants that it reads, and the values it keeps."""
 
-    shape: Shape
     source: NativeProgram
     program: Compiled
     names: tuple[str, ...]
     ints: tuple[int | tuple[str, object], ...]
     floats: tuple[float, ...]
-
-    @staticmethod
-    def of(plan: RowPatternPlan, shape: Shape, places: Places) -> RowCode:
-        choices = Choices.of(shape, plan.labels.names, plan.conditions)
-        c = Frame(shape, choices, lambda s, match: RowConditions(s, plan, places, match))
-        emit_partitions(c)
-        instructions = Instructions(c)
-        emit_begin(c, instructions.enter)
-        instructions.emit()
-        emit_outcomes(c)
-        conditions = c.conditions
-        return RowCode(
-            shape, c.program, compiled(c.program), tuple(c.s.names), tuple(conditions.ints), tuple(conditions.floats)
-        )
+    values: RunningValues
 
     def run(
-        self, program: Program, rules: Rules, frames: Frames | None, lanes: Lanes | None, rows: Rows,
+        self, program: Program, rules: Rules, frames: Frames | None, lanes: Lanes, rows: Rows,
         partitions: Partitions, attempts: Attempts, found: Found, work: Work, until: int,
     ) -> int:  # fmt: skip
         """Run every partition from its next start row as far as the rows allow; returns the status.
@@ -73,7 +67,7 @@ class RowCode:
         to enlarge before the call is made again (a kept attempt continues then).
         """
         arrays = _arrays(program, rows, partitions, attempts, found, work)
-        numbers = [one if isinstance(one, int) else _rank(lanes, one) for one in self.ints]
+        numbers = [one if isinstance(one, int) else lanes.ranks[one] for one in self.ints]
         arrays |= {"const_i": np.array(numbers, np.int64), "const_f": np.array(self.floats, np.float64)}
         arrays["settings"] = _settings(rules, frames, rows, partitions, work, until)
         arrays |= self._scratch(program, found)
@@ -91,11 +85,6 @@ class RowCode:
             "ordered": np.empty(2 * len(found.kind) if sorts else 0, np.int64),
             "copied": np.empty(len(found.path) if sorts else 0, np.int32),
         }  # fmt: skip
-
-
-def _rank(lanes: Lanes | None, constant: tuple[str, object]) -> int:
-    assert lanes is not None, "strings are compared with ranks of a batch only"
-    return lanes.ranks[constant]
 
 
 def _settings(
@@ -137,4 +126,54 @@ def _flat(array: np.ndarray) -> np.ndarray:
     return array.reshape(-1)
 
 
-__all__ = ["TYPES", "RowCode"]
+def _build(plan: RowPatternPlan, places: Places, shape: Shape) -> RowCode:
+    choices = Choices.of(shape, plan.labels.names, plan.conditions)
+    c = Frame(shape, choices, lambda s, match: RowConditions(s, plan, places, match))
+    emit_partitions(c)
+    instructions = Instructions(c)
+    emit_begin(c, instructions.enter)
+    instructions.emit()
+    emit_outcomes(c)
+    its = c.conditions
+    names, ints, floats = tuple(c.s.names), tuple(its.ints), tuple(its.floats)
+    return RowCode(c.program, compiled(c.program), names, ints, floats, its.values)
+
+
+_known: OrderedDict[tuple, RowCode] = OrderedDict()
+
+
+def _code(plan: RowPatternPlan, places: Places, shape: Shape) -> RowCode:
+    """The code of a plan, of which its labels and conditions count."""
+    key = plan.labels.names, tuple(plan.conditions.items()), places, shape
+    if key not in _known:
+        _known[key] = _build(plan, places, shape)
+        while len(_known) > MOST_PROGRAMS:
+            _known.popitem(last=False)
+    return _known[key]
+
+
+@dataclass
+class Lowered:
+    """The conditions of a query over one batch. sieves: none or one, in the columns of `sifting`."""
+
+    plan: RowPatternPlan
+    prepared: Prepared
+    sieves: np.ndarray
+    _codes: dict[tuple, RowCode] = field(default_factory=dict)
+
+    @staticmethod
+    def of(plan: RowPatternPlan, prepared: Prepared, sieves: tuple[Sieve, ...] = ()) -> Lowered:
+        return Lowered(plan, prepared, lower_sieves(sieves, plan.labels.names, prepared))
+
+    def code(self, program: Program, rules: Rules, frames: Frames | None, kept: bool, final: bool) -> RowCode:
+        """The code for these rows. kept: do attempts that wait stay where they are? final: will no more rows come?"""
+        said = int(program.first_bits), rules.mode, rules.skip, rules.with_unmatched, rules.timed_out, rules.counting
+        key = (*said, kept, final)
+        if key not in self._codes:
+            labels = self.plan.labels
+            skipped = labels.members(self.plan.rules.skip_label) or ()
+            mask = sum(1 << number for number, name in enumerate(labels.names) if name in skipped)
+            sieve = SieveColumns.of(self.sieves[0]) if len(self.sieves) else None
+            shape = Shape.of(program, rules, mask, sieve, frames, kept, final)
+            self._codes[key] = _code(self.plan, Places.of(self.prepared), shape)
+        return self._codes[key]

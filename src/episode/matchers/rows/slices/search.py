@@ -23,7 +23,7 @@ from episode.kernels.rows.slices.chains import links_of
 from episode.matchers.prepare import membership, prepare
 from episode.matchers.protocol import END_OF_TIME, EventBatch
 from episode.matchers.rows.matcher import ALREADY_SIFTED, RowPatternMatcher
-from episode.matchers.rows.prepare import lower_residuals
+from episode.matchers.rows.code.running import Lowered
 from episode.matchers.rows.program import last_labels
 from episode.matchers.rows.search import no_attempts
 from episode.matchers.rows.sieves import without_hopeless_starts
@@ -91,7 +91,7 @@ class SliceSearch:
         self.prepared = prepare(spec.plan, self.matcher.needs, events.table, events.key)
         lanes = self.prepared.lanes
         self._rows = Rows(self.prepared.bits, events.time, events.key, lanes.ints, lanes.floats, lanes.valid)
-        self._lowered = lower_residuals(spec.plan, self.prepared, self.matcher.sieves)
+        self._lowered = Lowered.of(spec.plan, self.prepared, self.matcher.sieves)
         self._members = membership([spec.plan.labels.members(spec.plan.rules.skip_label)], spec.plan.labels)[0]
         self._mark = None if self.matcher.program.labels >= MAXIMUM_LABELS else np.uint64(1 << MAXIMUM_LABELS - 1)
         self.failure: Failure | None = None
@@ -204,7 +204,6 @@ class SliceSearch:
         """
         self.failure = None
         program, rows = self.matcher.program, self._rows
-        tests, residuals, navigations, aggregates, arrays = self._lowered
         if starts is not None and self._mark is not None:
             offering = starts[rows.bits[starts] & program.first_bits != 0]
             self._marked[offering] |= self._mark
@@ -213,19 +212,19 @@ class SliceSearch:
         one = np.array([lo]), np.array([hi]), np.array([lo == 0]), np.array([start]), np.zeros(1, np.int64)
         partitions = Partitions(*one, np.array([covered]), np.array([lo - 1]), np.array([lo]))
         counts = np.zeros((len(program.code), 2, 2), np.int64)
-        room = arrays.room.elements(hi - lo)
-        work = WorkArrays.sized(hi - lo, hi - lo, len(aggregates.function), arrays.arrays, room, counts)
+        code = self._lowered.code(program, rules, None, kept=False, final=True)
+        work = WorkArrays.sized(hi - lo, hi - lo, code.values, counts)
         while True:
             work.found.start[work.cursor[OUTS] :] = _NOWHERE
-            status = kernel.match_partitions(
-                program, rules, None, tests, residuals, navigations, aggregates, rows, partitions,
-                no_attempts(), work.found, work.work, END_OF_TIME, True,
+            status = code.run(
+                program, rules, None, self.prepared.lanes, rows, partitions, no_attempts(), work.found, work.work,
+                END_OF_TIME,
             )  # fmt: skip
             if work.holds_many(status):
                 yield work.matches()
                 work.forget_found()
             elif status == kernel.SIFTING_SLOW:
-                bits = without_hopeless_starts(tests.sieves[0], program, rows, partitions, rules.within)
+                bits = without_hopeless_starts(self._lowered.sieves[0], program, rows, partitions, rules.within)
                 rows = rows._replace(bits=bits)
                 work.cursor[SIFTINGS] = ALREADY_SIFTED
             elif not work.enlarge(status, program.slots):
