@@ -19,7 +19,6 @@ import numpy as np
 
 from episode.kernels.rows import matching as kernel
 from episode.kernels.rows.arrays import OUTS, PATHS, SIFTINGS, STATUS_ROW, Found, Partitions, Rows, Rules
-from episode.kernels.rows.slices.chains import links_of
 from episode.matchers.prepare import membership, prepare
 from episode.matchers.protocol import END_OF_TIME, EventBatch
 from episode.matchers.rows.matcher import ALREADY_SIFTED, RowPatternMatcher
@@ -27,6 +26,7 @@ from episode.matchers.rows.prepare import lower_residuals
 from episode.matchers.rows.program import last_labels
 from episode.matchers.rows.search import no_attempts
 from episode.matchers.rows.sieves import without_hopeless_starts
+from episode.matchers.rows.slices.chains import links_of
 from episode.matchers.rows.slices.overlap import reach_of
 from episode.matchers.rows.work import WorkArrays
 from episode.matchers.slicing import LAST_TIME, Overlap, Slicing
@@ -47,7 +47,7 @@ class Failure(NamedTuple):
 
 @dataclass(frozen=True)
 class Links:
-    """Where chains of matches lead from the places of a stretch; see `kernels.rows.slices.chains`."""
+    """Where chains of matches lead from the places of a stretch; see `slices.chains`."""
 
     following: np.ndarray
     counts: np.ndarray
@@ -100,15 +100,13 @@ class SliceSearch:
 
     def links(self, found: Found, places: int) -> tuple[np.ndarray, Links]:
         """The places (ascending, of so many from 0 on) at which matches start, and where these lead."""
-        matcher = self.matcher
-        skip = matcher.rules.skip
-        place, following, counts, ends = (np.empty(len(found.start), np.int64) for _ in range(4))
-        filled = links_of(
-            found.kind, found.start, found.length, found.number, found.path_from, found.path,
-            matcher.plan.output.timed_out, self.own, places, skip in (kernel.FIRST_LABEL, kernel.LAST_LABEL),
-            skip == kernel.FIRST_LABEL, matcher.program.label_of, self._members, place, following, counts, ends,
+        skip = self.matcher.rules.skip
+        to_label = skip in (kernel.FIRST_LABEL, kernel.LAST_LABEL)
+        place, *links = links_of(
+            found, self.matcher.plan.output.timed_out, self.own, places, self.matcher.program.label_of,
+            self._members if to_label else None, skip == kernel.FIRST_LABEL,
         )  # fmt: skip
-        return place[:filled], Links(following[:filled], counts[:filled], ends[:filled])
+        return place, Links(*links)
 
     def try_each(self, links: Links, places: np.ndarray) -> None:
         """Note where some places (ascending) lead."""
