@@ -10,7 +10,7 @@ import pytest
 from episode.kernels.outcomes import EMPTY, MATCHED, TIMED_OUT, UNMATCHED
 from episode.kernels.rows.arrays import Found
 from episode.matchers.rows.slices import chains
-from episode.matchers.rows.slices.chains import adopt, join, links_of, visit
+from episode.matchers.rows.slices.chains import adopt, join, links_of, links_program, visit
 from tests.unit.native.runs import run_all_ways
 
 
@@ -114,7 +114,7 @@ def test_where_the_search_resumes_after_matches(seed: int, emit_timed_out: bool,
     length = np.where(kind == EMPTY, 0, draw.integers(1, 7, matches))
     number = np.where(draw.random(matches) < 0.2, TIMED_OUT, np.arange(matches) + 1)
     path_from = np.cumsum(length) - length
-    label_of, members = np.array([0, 1, 2, 1, 0]), np.array([0, 0, 1], np.uint8)
+    label_of, labels = np.array([0, 1, 63, 1, 0]), None if to == "next" else 1 << 63
     path = draw.choice(5, int(length.sum()), p=[0.25, 0.25, 0.1, 0.2, 0.2]).astype(np.int32)
     first, places = 4, 15
     expected = []
@@ -127,12 +127,16 @@ def test_where_the_search_resumes_after_matches(seed: int, emit_timed_out: bool,
             continue
         longest = max(own, key=lambda i: length[i])
         ahead = int(length[longest])
-        if to != "next":
+        if labels is not None:
             its = path[path_from[longest] : path_from[longest] + ahead]
-            at_label = [at for at, taken_by in enumerate(its) if members[label_of[taken_by]]]
+            at_label = [at for at, taken_by in enumerate(its) if labels >> int(label_of[taken_by]) & 1]
             ahead = (at_label[0] if to == "first" else at_label[-1]) if at_label else 0
         place, end = row - first, int(length[longest])
         expected.append((place, place + max(1, ahead), len(own), place + end if end else 0))
     found = Found(kind, start, length, number, path_from, path)
-    links = links_of(found, emit_timed_out, first, places, label_of, None if to == "next" else members, to == "first")
+    program, names = links_program(emit_timed_out, labels, to == "first")
+    room = {name: np.zeros(matches, np.int64) for name in ("place", "following", "counts", "ends")}
+    arrays = {**found._asdict(), "label_of": label_of, **room}
+    assert run_all_ways(program, [arrays[name] for name in names], first, places)[0] == len(expected)
+    links = links_of(found, emit_timed_out, first, places, label_of, labels, to == "first")
     assert list(zip(*(array.tolist() for array in links), strict=True)) == expected

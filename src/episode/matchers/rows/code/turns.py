@@ -143,13 +143,12 @@ def _length(s: Scope, match: Operand) -> Value:
 def keep_turns(turns: np.ndarray, end: int, roots: np.ndarray) -> tuple[np.ndarray, int]:
     """The turns, of the first `end`, that lead to the roots, in a new array with as many free places; and their number.
 
-    turns int64[:, 3]. The roots (int64) are changed to their new places.
+    turns int64[:, 3], which are not to be used again. The roots (int64) are changed to their new places.
     """
-    kept = turns[:end].copy()
-    count = _keeping()([kept.reshape(-1), np.full(end, -1, np.int64), roots])
-    larger = np.zeros((2 * count + 64, TURN), np.int64)
-    larger[:count] = kept[:count]
-    return larger, count
+    count = _keeping()([turns.reshape(-1), np.full(end, -1, np.int64), roots])
+    kept = np.zeros((2 * count + 64, TURN), np.int64)
+    kept[:count] = turns[:count]
+    return kept, count
 
 
 @lru_cache

@@ -13,12 +13,19 @@ import numpy as np
 
 from episode.kernels.outcomes import TIMED_OUT, UNMATCHED
 from episode.kernels.rows.arrays import Found
-from episode.matchers.held import ranges
+from episode.matchers.rows.code.numbering import place_of_label
 from episode.native.builder import Program
 from episode.native.running import Compiled, compiled
 from episode.native.scope import ArrayTypes, Scope
-from episode.native.types import I64, U8
+from episode.native.types import I32, I64, U8
 
+_FILLED = ("place", "following", "counts", "ends")
+_LINK_TYPES: ArrayTypes = {
+    **dict.fromkeys(("start", "length", "number", "path_from", "label_of"), (I64, False)),
+    **dict.fromkeys(_FILLED, (I64, True)),
+    "kind": (U8, False),
+    "path": (I32, False),
+}
 _TYPES: ArrayTypes = {
     **dict.fromkeys(("following", "counts", "ends"), (I64, False)),
     **dict.fromkeys(("all_following", "all_counts", "all_ends", "before", "joins", "matches", "cover"), (I64, True)),
@@ -27,47 +34,54 @@ _TYPES: ArrayTypes = {
 
 
 def links_of(
-    found: Found, emit_timed_out: bool, first: int, places: int, label_of: np.ndarray, members: np.ndarray | None,
+    found: Found, emit_timed_out: bool, first: int, places: int, label_of: np.ndarray, labels: int | None,
     to_first: bool,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
     """Where the search resumes after matches, which are in the order of their start rows: place int64: of each start
     row with a match; following, counts, ends of it.
 
-    first: the row whose place is 0; places: how many there are. members uint8[labels]: if given, it resumes at the
-    first (to_first) or last row with one of these labels, and not past the last row. After a match without such a row
-    after its first one, which is an error wherever the chain comes to it, it resumes at the next row.
+    first: the row whose place is 0; places: how many there are. labels: a bit for each label at whose first (to_first)
+    or last row it resumes; None: past the last row. After a match without such a row after its first one, which is an
+    error wherever the chain comes to it, it resumes at the next row.
     """
-    at = found.start - first
-    counted = (at >= 0) & (at < places) & (found.kind != UNMATCHED)
-    if emit_timed_out:
-        counted &= found.number != TIMED_OUT
-    index = np.flatnonzero(counted)
-    at, length = at[index], found.length[index]
-    begin = np.flatnonzero(np.diff(at, prepend=-1))
-    place, counts = at[begin], np.diff(begin, append=len(at))
-    longest = np.maximum.reduceat(length, begin) if len(begin) else length
-    ends = np.where(longest > 0, place + longest, 0)
-    ahead = longest
-    if members is not None:
-        is_longest = np.flatnonzero(length == np.repeat(longest, counts))
-        chosen = index[is_longest[np.searchsorted(is_longest, begin)]]
-        ahead = _place_of_label(found, chosen, label_of, members, to_first)
-    return place, place + np.maximum(ahead, 1), counts, ends
+    filled = [np.empty(len(found.start), np.int64) for _ in range(4)]
+    run, names = _links_code(emit_timed_out, labels, to_first)
+    arrays = found._asdict() | dict(zip(_FILLED, filled, strict=True)) | {"label_of": label_of}
+    count = run([arrays[name] for name in names], first, places)
+    place, following, counts, ends = (array[:count] for array in filled)
+    return place, following, counts, ends
 
 
-def _place_of_label(
-    found: Found, chosen: np.ndarray, label_of: np.ndarray, members: np.ndarray, first: bool
-) -> np.ndarray:
-    """The first or last row of some matches with one of the labels, counted from their first; 0 if there is none."""
-    length = found.length[chosen]
-    rows = ranges(found.path_from[chosen], length)
-    hits = np.flatnonzero(members[label_of[found.path[rows]]])
-    if first:
-        hits = hits[::-1]
-    which = np.repeat(np.arange(len(chosen)), length)[hits]
-    place = np.zeros(len(chosen), np.int64)
-    place[which] = rows[hits] - found.path_from[chosen][which]
-    return place
+@lru_cache
+def _links_code(emit_timed_out: bool, labels: int | None, to_first: bool) -> tuple[Compiled, list[str]]:
+    program, names = links_program(emit_timed_out, labels, to_first)
+    return compiled(program), names
+
+
+def links_program(emit_timed_out: bool, labels: int | None, to_first: bool) -> tuple[Program, list[str]]:
+    """The program of `links_of`, and the arrays that it takes."""
+    program = Program("links")
+    f = program.function("run")
+    s = Scope(f, _LINK_TYPES)
+    first, places = f.scalar("first"), f.scalar("places")
+    last, last_place = f.variable("last", -1), f.variable("last_place", -1)
+    with f.loop(0, s.start.length) as i:
+        at, length = s.start[i] - first, s.length[i]
+        is_match = (at >= 0) & (at < places) & s.kind[i].differs(UNMATCHED)
+        with f.when(is_match & s.number[i].differs(TIMED_OUT) if emit_timed_out else is_match):
+            with f.when(last_place.differs(at)):
+                last.set(last + 1)
+                last_place.set(at)
+                s.place[last], s.following[last], s.counts[last], s.ends[last] = at, at + 1, 0, 0
+            s.counts[last] = s.counts[last] + 1
+            with f.when((length > 0) & (at + length > s.ends[last])):
+                s.ends[last] = at + length
+                ahead = length
+                if labels is not None:
+                    ahead = f.greatest(place_of_label(s, to_first, "path", s.path_from[i], length, labels), 1)
+                s.following[last] = at + ahead
+    f.give(last + 1)
+    return program, s.names
 
 
 # ---- following chains ------------------------------------------------------------------------------------------------

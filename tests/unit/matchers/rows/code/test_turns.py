@@ -138,9 +138,8 @@ def test_turns_of_paths_that_are_gone_are_forgotten(seed: int) -> None:
         taken_by, until, before = turns[at].tolist()
         return {at} | reached(before) | (reached(until) if taken_by < 0 else set())
 
-    places, as_it_was = roots.copy(), turns.copy()
-    kept, count = keep_turns(turns, end, places)
-    assert turns.tolist() == as_it_was.tolist()
+    places = roots.copy()
+    kept, count = keep_turns(turns.copy(), end, places)
     assert count == len(set().union(*(reached(root) for root in roots)))
     assert kept.shape == (2 * count + 64, 3)
     assert not kept[count:].any()
