@@ -2,7 +2,7 @@
 
 The kernel works in these arrays in place, so that an attempt that waits costs nothing until rows come. Rows in them are
 rows of the arena; when the rows of a key move, they follow. INCREMENTAL MATCH has ways instead of an attempt (see
-`kernels.rows.ways`), and no arrays by row.
+`code.ways`), and no arrays by row.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from episode.kernels.rows.arrays import (
     Attempts,
     Program,
 )
-from episode.kernels.rows.turns import NO_TURN, keep_turns
-from episode.kernels.rows.ways import WAY_MARKS, WAY_ROW, WAY_START, WAY_TURN
 from episode.matchers.held import ranges
+from episode.matchers.rows.code.turns import NO_TURN, keep_turns
+from episode.matchers.rows.code.ways import WAY_MARKS, WAY_ROW, WAY_START, WAY_TURN
 from episode.matchers.rows.code.values import RunningValues
 from episode.matchers.rows.key_table import HI, LO, MARKS, OPENED, KeyTable
 from episode.matchers.rows.work import WorkArrays
@@ -133,7 +133,7 @@ class Search:
         else:
             waits = table[OPENED + OPEN] != 0
             roots = np.where(waits, table[OPENED + LATEST], NO_TURN)
-        self._turns, end = keep_turns(self._turns, self._cursor[TURNS_END], roots)
+        self._turns, end = keep_turns(self._turns, int(self._cursor[TURNS_END]), roots)
         self._cursor[TURNS_END] = end
         if self.by_way:
             self._ways[ways, WAY_TURN] = roots

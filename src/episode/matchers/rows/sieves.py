@@ -13,7 +13,10 @@ import numpy as np
 
 from episode.kernels.comparing import orders_of, turned
 from episode.kernels.rows.arrays import BIT, Partitions, Program, Rows
-from episode.kernels.rows.sifting import (
+from episode.matchers.lowering import COMPARE, is_float_lane
+from episode.matchers.prepare import Needs, Prepared
+from episode.matchers.rows.code.hopeless import hopeless_starts
+from episode.matchers.rows.code.sifting import (
     ACCEPTED,
     IN_FLOAT_LANE,
     OWN_CHECK,
@@ -21,10 +24,7 @@ from episode.kernels.rows.sifting import (
     SIEVE_BIT,
     START_CHECK,
     START_COLUMN,
-    hopeless_starts,
 )
-from episode.matchers.lowering import COMPARE, is_float_lane
-from episode.matchers.prepare import Needs, Prepared
 from episode.matchers.rows.program import required_labels
 from episode.plan.expressions import Apply, Constant, Current, Expression, Load, Navigated, walk
 from episode.plan.rows.plan import RowPatternPlan
@@ -124,7 +124,7 @@ def with_sieves(needs: Needs, sieves: tuple[Sieve, ...]) -> Needs:
 
 
 def lower_sieves(sieves: tuple[Sieve, ...], labels: tuple[str, ...], prepared: Prepared) -> np.ndarray:
-    """int64[sieves, 7]: in the columns of `kernels.rows.sifting`."""
+    """int64[sieves, 7]: in the columns of `code.sifting`."""
     rows = []
     for sieve in sieves:
         _, own, own_valid = prepared.column(sieve.own)

@@ -1,15 +1,11 @@
-"""Which conditions are sieves, and what they let through, row by row against a plain loop."""
+"""Which conditions are sieves, and that they find the start rows that cannot match."""
 
 from __future__ import annotations
-
-import itertools
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from episode.kernels.comparing import compare_floats
-from episode.kernels.rows.sifting import FAILS, PASSES, UNDECIDED, hopeless_starts, sift
 from episode.matchers.rows import matcher as row_matcher
 from episode.matchers.rows.sieves import sieves_of
 from episode.matchers.running import run
@@ -37,73 +33,6 @@ def test_which_conditions_are_sieves(pattern: str, define: str, expected: bool) 
     assert bool(sieves_of(spec_of(text.replace("WITHIN 9 ", "")).plan)) == expected
     emitting = text.replace("WITHIN 9", "WITHIN 9 EMIT TIMED OUT MATCHES")
     assert not sieves_of(spec_of(emitting).plan)
-
-
-@pytest.mark.parametrize("orders", [0b001, 0b011, 0b010, 0b100, 0b110, 0b101])
-@pytest.mark.parametrize("seed", range(6))
-def test_a_sieve_finds_what_a_loop_finds(orders: int, seed: int) -> None:
-    """Starts in order, rows in pieces; what is known of earlier starts and pieces is handed on."""
-    draw = np.random.default_rng(seed)
-    n, within = 300, int(draw.integers(1, 250))
-    time = np.cumsum(draw.integers(0, 3, n))
-    values = draw.integers(0, 40, (1, n)).astype(np.float64)
-    values[0, draw.random(n) < 0.05] = np.nan
-    bound = (values + draw.choice([-38, -10, 0, 10, 38], n)).astype(np.float64)
-    floats = np.concatenate([values, bound])
-    valid = (draw.random((2, n)) < 0.95).astype(np.uint8)
-    bits = np.where(draw.random(n) < 0.8, np.uint64(3), np.uint64(1)).astype(np.uint64)
-    sieves = np.array([[2, 1, 0, 0, 1, 1, orders]], np.int64)
-    start, hi, extreme, sifted = 0, 0, np.int64(-1), np.int64(-1)
-    while start < n:
-        until, final = int(time[hi - 1]) - 1 if hi else -1, hi == n
-        if start >= hi:
-            hi = min(n, hi + int(draw.integers(1, 40)))
-            continue
-        answer, extreme, sifted = sift(
-            sieves, start, extreme, sifted, hi, hi, within, until, final, time, bits, np.zeros((0, n), np.int64),
-            floats, valid,
-        )  # fmt: skip
-        passing = [
-            row
-            for row in range(start + 1, hi)
-            if time[row] - time[start] <= within and bits[row] == 3 and valid[0, row] and valid[1, start]
-            and orders >> (compare_floats.py_func(floats[0, row], floats[1, start]) + 1) & 1
-        ]  # fmt: skip
-        over = final or bool(time[hi - 1] - time[start] > within) or until - int(time[start]) >= within
-        if answer == PASSES:
-            assert passing
-        elif answer == FAILS:
-            assert not passing
-            assert over or not valid[1, start]
-        else:
-            assert answer == UNDECIDED
-            assert not passing
-            assert not over
-            hi = min(n, hi + int(draw.integers(1, 40)))
-            continue
-        start += int(draw.integers(1, 4))
-
-
-@pytest.mark.parametrize("orders", [0b001, 0b011, 0b010, 0b100, 0b110, 0b101])
-@pytest.mark.parametrize("within", [-1, 0, 7, 60])
-def test_all_starts_at_once(orders: int, within: int) -> None:
-    draw = np.random.default_rng(orders * 100 + within + 1)
-    n = 300
-    bounds = np.array([0, 1, 120, 300])
-    time = np.cumsum(draw.integers(0, 3, n))
-    own, wanted = draw.integers(0, 25, n), draw.integers(0, 25, n) + draw.choice([-20, 0, 20], n)
-    wanted = np.clip(wanted, 0, 44)
-    is_start, is_candidate = draw.random(n) < 0.7, draw.random(n) < 0.4
-    found = hopeless_starts(bounds[:-1], bounds[1:], within, time, is_start, is_candidate, own, wanted, orders)
-    for lo, hi in itertools.pairwise(bounds):
-        for start in range(lo, hi):
-            passing = [
-                row
-                for row in range(start + 1, hi)
-                if is_candidate[row] and (within < 0 or time[row] - time[start] <= within)
-                and orders >> (int(np.sign(own[row] - wanted[start])) + 1) & 1
-            ]  # fmt: skip
-            assert found[start] == bool(is_start[start] and not passing)
 
 
 @pytest.mark.parametrize("mode", ["", "MAXIMAL MATCH ", "INCREMENTAL MATCH ", "ALL MATCHES "])

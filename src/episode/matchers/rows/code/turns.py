@@ -7,11 +7,17 @@ also an entry: (-1 - its length, its last turn, the match found before it).
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Iterator
+from functools import lru_cache, partial
+
+import numpy as np
 
 from episode.kernels.rows.arrays import TURNS_END
-from episode.native.ir import Operand, Value
+from episode.native.builder import Function, Program
+from episode.native.ir import Array, Operand, Value
+from episode.native.running import Compiled, compiled
 from episode.native.scope import Scope
+from episode.native.types import I64
 
 TAKEN_BY, UNTIL, BEFORE = range(3)
 TURN = 3
@@ -129,3 +135,64 @@ def _give_matches(s: Scope, latest: Value, start: Value, before: Value, kind: in
 def _length(s: Scope, match: Operand) -> Value:
     """The rows of a match that is an entry among turns."""
     return -1 - s.turns[match * TURN + TAKEN_BY]
+
+
+# ---- between feeds ---------------------------------------------------------------------------------------------------
+
+
+def keep_turns(turns: np.ndarray, end: int, roots: np.ndarray) -> tuple[np.ndarray, int]:
+    """The turns, of the first `end`, that lead to the roots, in a new array with as many free places; and their number.
+
+    turns int64[:, 3], which are not to be used again. The roots (int64) are changed to their new places.
+    """
+    count = _keeping()([turns.reshape(-1), np.full(end, -1, np.int64), roots])
+    kept = np.zeros((2 * count + 64, TURN), np.int64)
+    kept[:count] = turns[:count]
+    return kept, count
+
+
+@lru_cache
+def _keeping() -> Compiled:
+    return compiled(keeping_program())
+
+
+def keeping_program() -> Program:
+    """Move the turns that lead to roots to the beginning: their number.
+
+    A turn refers to earlier ones only. place: where each turn is moved to, -1: it is not kept.
+    """
+    program = Program("keep_turns")
+    f = program.function("run")
+    turns, place, roots = (f.array(name, I64, writable=True) for name in ("turns", "place", "roots"))
+    end = place.length
+    with f.loop(0, roots.length) as root:
+        with f.when(roots[root] >= 0):
+            place[roots[root]] = 0
+    with f.loop(0, end) as back:
+        at = end - 1 - back
+        with f.when(place[at] >= 0):
+            for _, to in _references(f, turns, at):
+                place[to] = 0
+    count = f.variable("count", 0)
+    with f.loop(0, end) as at:
+        with f.when(place[at] >= 0):
+            for column, to in _references(f, turns, at):
+                turns[at * TURN + column] = place[to]
+            for column in range(TURN):
+                turns[count * TURN + column] = turns[at * TURN + column]
+            place[at] = count
+            count.set(count + 1)
+    with f.loop(0, roots.length) as root:
+        with f.when(roots[root] >= 0):
+            roots[root] = place[roots[root]]
+    f.give(count)
+    return program
+
+
+def _references(f: Function, turns: Array, at: Value) -> Iterator[tuple[int, Value]]:
+    """The columns of a turn that refer to others, if they do: code is built for each in turn."""
+    before = turns[at * TURN + BEFORE]
+    with f.when(before >= 0):
+        yield BEFORE, before
+    with f.when(turns[at * TURN + TAKEN_BY] < 0):
+        yield UNTIL, turns[at * TURN + UNTIL]

@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 
 from episode.kernels.rows import matching as kernel
-from episode.kernels.rows.slices.chains import adopt, join, visit
 from episode.matchers.columns import to_bytes
 from episode.matchers.protocol import EventBatch
 from episode.matchers.rows.errors import matching_failed
+from episode.matchers.rows.slices.chains import adopt, join, visit
 from episode.matchers.rows.slices.found import FoundMatches
 from episode.matchers.rows.slices.overlap import is_chain
 from episode.matchers.rows.slices.search import Links, SliceSearch
@@ -110,9 +110,7 @@ class OwnChain:
         for place, some in self._links:
             inside = int(np.searchsorted(place, places))
             links.put(place[:inside], Links(*(array[:inside] for array in some.arrays)))
-        met, before = np.zeros(places, np.bool_), np.zeros(places, np.int64)
-        visit(*links.arrays, self.spec.plan.output.rows is RowMode.ALL_WITH_UNMATCHED, met, before)
-        return met, before
+        return visit(*links.arrays, self.spec.plan.output.rows is RowMode.ALL_WITH_UNMATCHED)
 
     def _joined(self, places: int) -> Joined:
         """Where chains join the slice's own in the first places: in a stretch of them, which grows if it must."""
@@ -133,9 +131,7 @@ class OwnChain:
         for turn in count():
             if len(pending):
                 links, tried = self._followed(links, tried, pending, met, turn)
-            joins, matches, cover = (np.empty(len(links), np.int64) for _ in range(3))
-            join(*links.arrays, tried, met, joins, matches, cover)
-            joins, matches, cover = (array[: self.entries] for array in (joins, matches, cover))
+            joins, matches, cover = (array[: self.entries] for array in join(*links.arrays, tried, met))
             ends = joins[entered]
             ends = ends[ends < stretch]
             pending = np.unique(ends[~met[ends]])

@@ -19,14 +19,14 @@ import numpy as np
 
 from episode.kernels.rows import matching as kernel
 from episode.kernels.rows.arrays import OUTS, PATHS, SIFTINGS, STATUS_ROW, Found, Partitions, Rows, Rules
-from episode.kernels.rows.slices.chains import links_of
-from episode.matchers.prepare import membership, prepare
+from episode.matchers.prepare import prepare
 from episode.matchers.protocol import END_OF_TIME, EventBatch
 from episode.matchers.rows.matcher import ALREADY_SIFTED, RowPatternMatcher
 from episode.matchers.rows.code.running import Lowered
 from episode.matchers.rows.program import last_labels
 from episode.matchers.rows.search import no_attempts
 from episode.matchers.rows.sieves import without_hopeless_starts
+from episode.matchers.rows.slices.chains import links_of
 from episode.matchers.rows.slices.overlap import reach_of
 from episode.matchers.rows.work import WorkArrays
 from episode.matchers.slicing import LAST_TIME, Overlap, Slicing
@@ -47,7 +47,7 @@ class Failure(NamedTuple):
 
 @dataclass(frozen=True)
 class Links:
-    """Where chains of matches lead from the places of a stretch; see `kernels.rows.slices.chains`."""
+    """Where chains of matches lead from the places of a stretch; see `slices.chains`."""
 
     following: np.ndarray
     counts: np.ndarray
@@ -92,23 +92,26 @@ class SliceSearch:
         lanes = self.prepared.lanes
         self._rows = Rows(self.prepared.bits, events.time, events.key, lanes.ints, lanes.floats, lanes.valid)
         self._lowered = Lowered.of(spec.plan, self.prepared, self.matcher.sieves)
-        self._members = membership([spec.plan.labels.members(spec.plan.rules.skip_label)], spec.plan.labels)[0]
+        to_label = self.matcher.rules.skip in (kernel.FIRST_LABEL, kernel.LAST_LABEL)
+        self._skip_to = self._mask(spec.plan.labels.members(spec.plan.rules.skip_label)) if to_label else None
         self._mark = None if self.matcher.program.labels >= MAXIMUM_LABELS else np.uint64(1 << MAXIMUM_LABELS - 1)
         self.failure: Failure | None = None
+
+    def _mask(self, labels: frozenset[str] | None) -> int:
+        """A bit for each label."""
+        names = self.matcher.plan.labels.names
+        return sum(1 << at for at, label in enumerate(names) if labels is not None and label in labels)
 
     # ---- where chains lead -----------------------------------------------------------------------------
 
     def links(self, found: Found, places: int) -> tuple[np.ndarray, Links]:
         """The places (ascending, of so many from 0 on) at which matches start, and where these lead."""
         matcher = self.matcher
-        skip = matcher.rules.skip
-        place, following, counts, ends = (np.empty(len(found.start), np.int64) for _ in range(4))
-        filled = links_of(
-            found.kind, found.start, found.length, found.number, found.path_from, found.path,
-            matcher.plan.output.timed_out, self.own, places, skip in (kernel.FIRST_LABEL, kernel.LAST_LABEL),
-            skip == kernel.FIRST_LABEL, matcher.program.label_of, self._members, place, following, counts, ends,
+        place, *links = links_of(
+            found, matcher.plan.output.timed_out, self.own, places, matcher.program.label_of, self._skip_to,
+            matcher.rules.skip == kernel.FIRST_LABEL,
         )  # fmt: skip
-        return place[:filled], Links(following[:filled], counts[:filled], ends[:filled])
+        return place, Links(*links)
 
     def try_each(self, links: Links, places: np.ndarray) -> None:
         """Note where some places (ascending) lead."""
@@ -167,10 +170,8 @@ class SliceSearch:
         After the last row of a match, or at a row of the label to skip to.
         """
         plan, bits = self.matcher.plan, self.prepared.bits
-        to_label = self.matcher.rules.skip in (kernel.FIRST_LABEL, kernel.LAST_LABEL)
-        labels = plan.labels.members(plan.rules.skip_label) if to_label else last_labels(plan.program)
-        offered = np.uint64(sum(1 << at for at, label in enumerate(plan.labels.names) if label in (labels or ())))
-        first = self.own if to_label else self.own - 1
+        offered = np.uint64(self._mask(last_labels(plan.program)) if self._skip_to is None else self._skip_to)
+        first = self.own - 1 if self._skip_to is None else self.own
         possible = np.ones(entries, np.bool_)
         if entries > 1:
             possible[1:] = bits[first + 1 : first + entries] & offered != 0

@@ -14,11 +14,14 @@ from episode.matchers.rows.code.turns import (
     NO_TURN,
     follow_turns,
     give_matches,
+    keep_turns,
+    keeping_program,
     matches_before,
     with_match,
     with_turns,
 )
 from tests.unit.matchers.rows.code.leaves import Leaf
+from tests.unit.native.runs import run_all_ways
 
 EXTEND = Leaf(with_turns, 5)
 ADD_MATCH = Leaf(with_match, 4)
@@ -109,3 +112,40 @@ def test_matches_are_given_the_latest_first(seed: int) -> None:
     assert arrays["out_length"][new].tolist() == [len(path) for path in paths]
     ends = arrays["out_path_from"]
     assert [arrays["out_path"][ends[out] : ends[out + 1]].tolist() for out in range(2, 2 + len(paths))] == paths
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_turns_of_paths_that_are_gone_are_forgotten(seed: int) -> None:
+    """Paths and lists of matches that are kept are the same afterwards; nothing else is left."""
+    draw = np.random.default_rng(seed)
+    end = int(draw.integers(0, 60))
+    turns = np.full((end + 5, 3), 77, np.int64)
+    for at in range(end):
+        is_match = at > 0 and draw.random() < 0.3
+        turns[at] = -9 if is_match else 4, draw.integers(at) if is_match else 6, draw.integers(-1, at)
+    roots = draw.integers(-1, end, draw.integers(0, 5)) if end else np.array([-1])
+
+    def tree(turns: np.ndarray, at: int) -> list:
+        """A turn, with all that it refers to."""
+        if at < 0:
+            return []
+        taken_by, until, before = turns[at].tolist()
+        return [taken_by, tree(turns, until) if taken_by < 0 else until, tree(turns, before)]
+
+    def reached(at: int) -> set[int]:
+        if at < 0:
+            return set()
+        taken_by, until, before = turns[at].tolist()
+        return {at} | reached(before) | (reached(until) if taken_by < 0 else set())
+
+    places = roots.copy()
+    kept, count = keep_turns(turns.copy(), end, places)
+    assert count == len(set().union(*(reached(root) for root in roots)))
+    assert kept.shape == (2 * count + 64, 3)
+    assert not kept[count:].any()
+    assert [tree(kept, at) for at in places] == [tree(turns, at) for at in roots]
+    result, after = run_all_ways(
+        keeping_program(), [turns[:end].reshape(-1).copy(), np.full(end, -1, np.int64), roots.astype(np.int64)]
+    )
+    assert result == count
+    assert after[0][: 3 * count].tolist() == kept[:count].reshape(-1).tolist()

@@ -1,0 +1,188 @@
+"""Chains of matches: AFTER MATCH SKIP decides at which row the search resumes, and so which start rows are tried.
+
+Places are rows counted from the first one that a slice of time owns. All arrays are by place: following int64: where
+the search resumes after a start row; counts int64: its matches; ends int64: the place after its longest match.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+
+import numpy as np
+
+from episode.kernels.outcomes import TIMED_OUT, UNMATCHED
+from episode.kernels.rows.arrays import Found
+from episode.matchers.rows.code.numbering import place_of_label
+from episode.native.builder import Program
+from episode.native.running import Compiled, compiled
+from episode.native.scope import ArrayTypes, Scope
+from episode.native.types import I32, I64, U8
+
+_FILLED = ("place", "following", "counts", "ends")
+_LINK_TYPES: ArrayTypes = {
+    **dict.fromkeys(("start", "length", "number", "path_from", "label_of"), (I64, False)),
+    **dict.fromkeys(_FILLED, (I64, True)),
+    "kind": (U8, False),
+    "path": (I32, False),
+}
+_TYPES: ArrayTypes = {
+    **dict.fromkeys(("following", "counts", "ends"), (I64, False)),
+    **dict.fromkeys(("all_following", "all_counts", "all_ends", "before", "joins", "matches", "cover"), (I64, True)),
+    **dict.fromkeys(("tried", "is_met"), (U8, True)),
+}
+
+
+def links_of(
+    found: Found, emit_timed_out: bool, first: int, places: int, label_of: np.ndarray, labels: int | None,
+    to_first: bool,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
+    """Where the search resumes after matches, which are in the order of their start rows: place int64: of each start
+    row with a match; following, counts, ends of it.
+
+    first: the row whose place is 0; places: how many there are. labels: a bit for each label at whose first (to_first)
+    or last row it resumes; None: past the last row. After a match without such a row after its first one, which is an
+    error wherever the chain comes to it, it resumes at the next row.
+    """
+    filled = [np.empty(len(found.start), np.int64) for _ in range(4)]
+    run, names = _links_code(emit_timed_out, labels, to_first)
+    arrays = found._asdict() | dict(zip(_FILLED, filled, strict=True)) | {"label_of": label_of}
+    count = run([arrays[name] for name in names], first, places)
+    place, following, counts, ends = (array[:count] for array in filled)
+    return place, following, counts, ends
+
+
+@lru_cache
+def _links_code(emit_timed_out: bool, labels: int | None, to_first: bool) -> tuple[Compiled, list[str]]:
+    program, names = links_program(emit_timed_out, labels, to_first)
+    return compiled(program), names
+
+
+def links_program(emit_timed_out: bool, labels: int | None, to_first: bool) -> tuple[Program, list[str]]:
+    """The program of `links_of`, and the arrays that it takes."""
+    program = Program("links")
+    f = program.function("run")
+    s = Scope(f, _LINK_TYPES)
+    first, places = f.scalar("first"), f.scalar("places")
+    last, last_place = f.variable("last", -1), f.variable("last_place", -1)
+    with f.loop(0, s.start.length) as i:
+        at, length = s.start[i] - first, s.length[i]
+        is_match = (at >= 0) & (at < places) & s.kind[i].differs(UNMATCHED)
+        with f.when(is_match & s.number[i].differs(TIMED_OUT) if emit_timed_out else is_match):
+            with f.when(last_place.differs(at)):
+                last.set(last + 1)
+                last_place.set(at)
+                s.place[last], s.following[last], s.counts[last], s.ends[last] = at, at + 1, 0, 0
+            s.counts[last] = s.counts[last] + 1
+            with f.when((length > 0) & (at + length > s.ends[last])):
+                s.ends[last] = at + length
+                ahead = length
+                if labels is not None:
+                    ahead = f.greatest(place_of_label(s, to_first, "path", s.path_from[i], length, labels), 1)
+                s.following[last] = at + ahead
+    f.give(last + 1)
+    return program, s.names
+
+
+# ---- following chains ------------------------------------------------------------------------------------------------
+
+
+def visit(following: np.ndarray, counts: np.ndarray, ends: np.ndarray, clean: bool) -> tuple[np.ndarray, np.ndarray]:
+    """The chain from place 0 on: is_met bool: the places where another chain may join it; before int64: how many of its
+    matches start before a place. clean: only where none of its earlier matches reaches beyond the place.
+    """
+    is_met, before = np.zeros(len(following), np.uint8), np.zeros(len(following), np.int64)
+    _run(_visit, following=following, counts=counts, ends=ends, is_met=is_met, before=before, scalars=(int(clean),))
+    return is_met.view(np.bool_), before
+
+
+def _visit(s: Scope) -> None:
+    f, places = s.f, s.following.length
+    clean = f.scalar("clean").differs(0)
+    at, cover, count = (f.variable(name, 0) for name in ("at", "cover", "count"))
+    with f.during(lambda: at < places):
+        here, to = at.value, f.least(s.following[at], places)
+        s.is_met[here] = (~clean | (cover <= here)).to(U8)
+        cover.set(f.greatest(cover, s.ends[here]))
+        s.before[here] = count
+        count.set(count + s.counts[here])
+        with f.loop(here + 1, to) as passed:
+            s.before[passed] = count
+        at.set(to)
+
+
+def join(
+    following: np.ndarray, counts: np.ndarray, ends: np.ndarray, tried: np.ndarray, is_met: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Of chains from each place of a stretch: how far they are known (joins int64, a place), how many matches they have
+    until there (matches int64), and the place after all of these (cover int64).
+
+    A chain is known up to where it joins the one that `visit` went along, leaves the stretch, or comes to a place that
+    was not tried (bool) as a start.
+    """
+    joins, matches, cover = (np.empty(len(following), np.int64) for _ in range(3))
+    _run(
+        _join, following=following, counts=counts, ends=ends, tried=tried.view(np.uint8), is_met=is_met.view(np.uint8),
+        joins=joins, matches=matches, cover=cover,
+    )  # fmt: skip
+    return joins, matches, cover
+
+
+def _join(s: Scope) -> None:
+    f, places = s.f, s.following.length
+    with f.loop(0, places) as back:
+        at = places - 1 - back
+        with f.either(s.is_met[at].differs(0) | s.tried[at].equals(0)) as otherwise:
+            s.joins[at], s.matches[at], s.cover[at] = at, 0, 0
+            otherwise()
+            to, count, end = s.following[at], s.counts[at], s.ends[at]
+            with f.either(to < places) as otherwise:
+                s.joins[at], s.matches[at] = s.joins[to], count + s.matches[to]
+                s.cover[at] = f.greatest(end, s.cover[to])
+                otherwise()
+                s.joins[at], s.matches[at], s.cover[at] = to, count, end
+
+
+def adopt(
+    following: np.ndarray, counts: np.ndarray, ends: np.ndarray, begin: int, all_following: np.ndarray,
+    all_counts: np.ndarray, all_ends: np.ndarray, tried: np.ndarray,
+) -> None:  # fmt: skip
+    """Put the places that the chain from one of them comes to among those of other chains, up to one tried before."""
+    _run(
+        _adopt, following=following, counts=counts, ends=ends, all_following=all_following, all_counts=all_counts,
+        all_ends=all_ends, tried=tried.view(np.uint8), scalars=(begin,),
+    )  # fmt: skip
+
+
+def _adopt(s: Scope) -> None:
+    f = s.f
+    at = f.variable("at", f.scalar("begin"))
+    with f.during(lambda: at < s.following.length) as done:
+        here = at.value
+        with f.when(s.tried[here].differs(0)):
+            f.jump(done)
+        s.tried[here] = 1
+        to = s.following[here]
+        s.all_following[here], s.all_counts[here], s.all_ends[here] = to, s.counts[here], s.ends[here]
+        at.set(to)
+
+
+def _run(build: Callable[[Scope], None], scalars: tuple[int, ...] = (), **arrays: np.ndarray) -> None:
+    run, names = _compiled(build)
+    run([arrays[name] for name in names], *scalars)
+
+
+@lru_cache
+def _compiled(build: Callable[[Scope], None]) -> tuple[Compiled, list[str]]:
+    program, names = program_of(build)
+    return compiled(program), names
+
+
+def program_of(build: Callable[[Scope], None]) -> tuple[Program, list[str]]:
+    """The program of one of these functions, and the arrays that it takes."""
+    program = Program("chains")
+    f = program.function("run")
+    s = Scope(f, _TYPES)
+    build(s)
+    f.give(0)
+    return program, s.names
