@@ -17,10 +17,9 @@ from typing import Protocol
 
 from episode.kernels import opcodes as oc
 from episode.matchers.expression_code import (
+    COMPARE,
     MOST_WIDE,
     Emitted,
-    at_least,
-    at_most,
     divide_magnitudes,
     magnitude,
     wide_sum,
@@ -234,8 +233,7 @@ def add_squares(count: Value, mean: Value, squares: Value, value: Value) -> tupl
 
 def replaces(function: int, count: Value, before: Value, value: Value) -> Value:
     """Is a value the new extreme of MIN, MAX, MIN_BY or MAX_BY? Of equal ones the later. count: of values before."""
-    is_new = at_most(value, before) if function in _LEAST else at_least(value, before)
-    return count.equals(0) | is_new
+    return count.equals(0) | COMPARE["le" if function in _LEAST else "ge"](value, before)
 
 
 def divide_sum(f: Function, total: Value, count: Value, digits: int) -> Value:

@@ -234,7 +234,7 @@ class Emitter:
             if one_null is None:
                 return one_value, None
             return f.select(one_null, other_value, one_value), _both(one_null, other_null)
-        order = at_most if operation == "least" else at_least
+        order = _at_most if operation == "least" else _at_least
         first = order(one_value, other_value)
         first = first if one_null is None else first & ~one_null
         first = first if other_null is None else first | other_null
@@ -246,8 +246,8 @@ class Emitter:
 
     def _plain(self, operation: str, values: list[Value], operands: list[Emitted], nulls: Value | None) -> Emitted:
         f = self.f
-        if operation in _COMPARE:
-            return _COMPARE[operation](*values).to(I64), nulls
+        if operation in COMPARE:
+            return COMPARE[operation](*values).to(I64), nulls
         if operation == "same":
             return self._same(values, operands)
         if operation == "is_null":
@@ -408,21 +408,21 @@ def _less(one: Value, other: Value) -> Value:
     return one < other if one.type is not F64 else (one < other) | (_nan(other) & ~_nan(one))
 
 
-def at_most(one: Value, other: Value) -> Value:
+def _at_most(one: Value, other: Value) -> Value:
     return one <= other if one.type is not F64 else (one <= other) | _nan(other)
 
 
-def at_least(one: Value, other: Value) -> Value:
-    return at_most(other, one)
+def _at_least(one: Value, other: Value) -> Value:
+    return _at_most(other, one)
 
 
-_COMPARE: dict[str, Callable[[Value, Value], Value]] = {
+COMPARE: dict[str, Callable[[Value, Value], Value]] = {
     "eq": _equal,
     "ne": lambda one, other: ~_equal(one, other),
     "lt": _less,
-    "le": at_most,
+    "le": _at_most,
     "gt": lambda one, other: _less(other, one),
-    "ge": at_least,
+    "ge": _at_least,
 }
 _CHOICES = ("least", "greatest", "if", "coalesce")
 _LIMITED = ("add", "subtract", "multiply", "modulo", "int_divide", "floor_divide", "negate", "abs")
