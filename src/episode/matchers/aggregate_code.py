@@ -78,6 +78,10 @@ class Aggregate:
     wide: bool = False
     user: UserFunctions | None = None
 
+    def __post_init__(self) -> None:
+        if self.user is None and not oc.COUNT <= self.function <= oc.LAST_WIDE:
+            raise ValueError(f"{self.function} is not a function, and no emitters of a user are given.")
+
     @property
     def takes_words(self) -> bool:
         """Are the values decimals of two words (I128)?"""
