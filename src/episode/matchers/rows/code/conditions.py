@@ -32,6 +32,7 @@ from episode.plan.expressions import (
     is_row_local,
 )
 from episode.plan.rows.plan import RowPatternPlan
+from episode.plan.wide import is_wide
 
 _ARRAY_OF = {"count": "agg_n", "whole": "agg_i", "real": "agg_f", "more": "agg_m"}
 
@@ -241,7 +242,8 @@ class RowConditions(ArrayEmitter):
         if isinstance(expression, LabelAt):
             return self._label_value(expression.at)
         if isinstance(expression, Running):
-            return self._aggregate_of(expression).finish(self.f, self._state_now(expression))
+            value, null = self._aggregate_of(expression).finish(self.f, self._state_now(expression))
+            return value if value.type is not I128 or is_wide(expression) else value.to(I64), null
         return self.emit_array_value(expression)
 
     def _aggregate_of(self, running: Running) -> Aggregate:
