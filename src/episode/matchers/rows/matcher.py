@@ -247,9 +247,7 @@ class RowPatternMatcher:
 
     def _go_on(self, events: EventBatch, until: int) -> Iterator[pa.Table]:
         if self.open is None:
-            self.open = OpenRows(
-                self.plan, self.program, self.rules, self.needs, self.sieves, self.spec.input_columns, self.state
-            )
+            self.open = OpenRows(self.plan, self.program, self.needs, self.sieves, self.spec.input_columns, self.state)
         held = self.open
         slots = held.take(events, until)
         if len(slots) == 0:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from episode.kernels.rows.arrays import OPEN, PC, ROW, Program, Rules
+from episode.kernels.rows.arrays import OPEN, PC, ROW, Program
 from episode.matchers.columns import one_chunk_each
 from episode.matchers.encoding import encode
 from episode.matchers.held import NOT_WRITTEN, chunk_of, ranges, with_key_and_time
@@ -36,7 +36,9 @@ from episode.matchers.rows.key_table import (
     KeyTable,
 )
 from episode.matchers.rows.layout import Layout
+from episode.matchers.rows.code.condition_traits import ConditionTraits
 from episode.matchers.rows.code.running import Lowered
+from episode.matchers.rows.code.values import RunningValues
 from episode.matchers.rows.row_log import RowLog
 from episode.matchers.rows.search import Search
 from episode.matchers.rows.sieves import Sieve
@@ -50,16 +52,15 @@ class OpenRows:
     """The held rows of one shard in an arena, and how far its keys have come. It begins with what a state holds."""
 
     def __init__(
-        self, plan: RowPatternPlan, program: Program, rules: Rules, needs: Needs, sieves: tuple[Sieve, ...],
-        columns: Sequence[str], state: RowState,
+        self, plan: RowPatternPlan, program: Program, needs: Needs, sieves: tuple[Sieve, ...], columns: Sequence[str],
+        state: RowState,
     ) -> None:  # fmt: skip
         self.plan = plan
         self._sieves = sieves
         self.needs = needs
         layout = Layout.of(needs)
-        code = Lowered.of(plan, layout.empty(), sieves).code(program, rules, None, kept=True, final=False)
         by_way = plan.rules.mode is MatchMode.INCREMENTAL
-        self.search = Search(program, by_way, code.values)
+        self.search = Search(program, by_way, RunningValues.of(ConditionTraits.of(plan)))
         self.keys = KeyTable(self.search.marks, len(program.required))
         self.arena = Arena(layout, self.search)
         self.log = RowLog(columns)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from episode.kernels import opcodes as oc
 from episode.kernels.rows import matching as kernel
 from episode.kernels.rows.arrays import (
     ATTEMPTS,
@@ -52,12 +51,12 @@ class Search:
     """by_way: ways are kept, not attempts."""
 
     def __init__(self, program: Program, by_way: bool, values: RunningValues) -> None:
-        aggregates = np.array(values.aggregates, np.int64)
+        aggregates = len(values.keep_row)
         self.by_way = by_way
         self.marks = 2 * program.labels + program.loops + 1
         self._slots = program.slots
-        self._rows_of = np.flatnonzero((aggregates == oc.MIN_BY) | (aggregates == oc.MAX_BY))
-        self._aggregates = len(aggregates)
+        self._rows_of = np.flatnonzero(np.array(values.keep_row, np.bool_))
+        self._aggregates = aggregates
         self._values = values
         self._remembers = False
         self._rows = 0
@@ -66,8 +65,8 @@ class Search:
         self._stack_row = np.zeros(stacks, np.int64)
         self._stack_low = np.zeros(stacks, np.int64)
         ways = _LEAST_STACKS if by_way else 0
-        self._ways = np.zeros((ways, WAY_MARKS + self.marks + 2 * len(aggregates)), np.int64)
-        self._way_values = np.zeros((ways, 2 * len(aggregates)), np.float64)
+        self._ways = np.zeros((ways, WAY_MARKS + self.marks + 2 * aggregates), np.int64)
+        self._way_values = np.zeros((ways, 2 * aggregates), np.float64)
         self._turns = np.zeros((_LEAST_STACKS, 3), np.int64)
         self._cursor = np.zeros(CURSOR, np.int64)
         self.allocate(0)

@@ -27,7 +27,8 @@ from episode.matchers.rows.code.arrays import (
 )
 from episode.matchers.rows.code.attempts import Instructions
 from episode.matchers.rows.code.choices import Choices
-from episode.matchers.rows.code.conditions import Places, RowConditions
+from episode.matchers.rows.code.condition_traits import ColumnPlaces
+from episode.matchers.rows.code.conditions import RowConditions
 from episode.matchers.rows.code.frames import FRAME_PLACE
 from episode.matchers.rows.code.outcomes import emit_outcomes
 from episode.matchers.rows.code.search import Frame, emit_begin, emit_partitions
@@ -126,7 +127,7 @@ def _flat(array: np.ndarray) -> np.ndarray:
     return array.reshape(-1)
 
 
-def _build(plan: RowPatternPlan, places: Places, shape: Shape) -> RowCode:
+def _build(plan: RowPatternPlan, places: ColumnPlaces, shape: Shape) -> RowCode:
     choices = Choices.of(shape, plan.labels.names, plan.conditions)
     c = Frame(shape, choices, lambda s, match: RowConditions(s, plan, places, match))
     emit_partitions(c)
@@ -136,13 +137,13 @@ def _build(plan: RowPatternPlan, places: Places, shape: Shape) -> RowCode:
     emit_outcomes(c)
     its = c.conditions
     names, ints, floats = tuple(c.s.names), tuple(its.ints), tuple(its.floats)
-    return RowCode(c.program, compiled(c.program), names, ints, floats, its.values)
+    return RowCode(c.program, compiled(c.program), names, ints, floats, RunningValues.of(its.traits))
 
 
 _known: OrderedDict[tuple, RowCode] = OrderedDict()
 
 
-def _code(plan: RowPatternPlan, places: Places, shape: Shape) -> RowCode:
+def _code(plan: RowPatternPlan, places: ColumnPlaces, shape: Shape) -> RowCode:
     """The code of a plan, of which its labels and conditions count."""
     key = plan.labels.names, tuple(plan.conditions.items()), places, shape
     if key not in _known:
@@ -175,5 +176,5 @@ class Lowered:
             mask = sum(1 << number for number, name in enumerate(labels.names) if name in skipped)
             sieve = SieveColumns.of(self.sieves[0]) if len(self.sieves) else None
             shape = Shape.of(program, rules, mask, sieve, frames, kept, final)
-            self._codes[key] = _code(self.plan, Places.of(self.prepared), shape)
+            self._codes[key] = _code(self.plan, ColumnPlaces.of(self.prepared), shape)
         return self._codes[key]

@@ -4,28 +4,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-
-@dataclass(frozen=True)
-class Room:
-    """How long an array may become: so many times the longest partition, and so many elements more."""
-
-    times: int = 0
-    more: int = 0
-
-    def elements(self, longest: int) -> int:
-        """The most elements if the longest partition has so many rows."""
-        return self.times * longest + self.more
+from episode.matchers.rows.code.array_code import Room
+from episode.matchers.rows.code.condition_traits import ConditionTraits
 
 
 @dataclass(frozen=True)
 class RunningValues:
-    """aggregates: their opcodes. arrays: how many there are; room: of the longest of them."""
+    """keep_row: of each running aggregate, is a row part of its state? arrays: how many there are; room: of the longest
+    of them."""
 
-    aggregates: tuple[int, ...] = ()
+    keep_row: tuple[bool, ...] = ()
     arrays: int = 0
     room: Room = Room()
+
+    @staticmethod
+    def of(traits: ConditionTraits) -> RunningValues:
+        return RunningValues(tuple(one.keeps_row for one in traits.aggregates), traits.array_rows, traits.array_room)
 
     def shape(self, rows: int) -> tuple[int, int]:
         """The rows and columns that they take if a match has so many rows."""
         elements = self.room.elements(rows) if self.arrays else 0
-        return len(self.aggregates) + self.arrays, max(rows, elements) + 1
+        return len(self.keep_row) + self.arrays, max(rows, elements) + 1
