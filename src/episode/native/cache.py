@@ -13,6 +13,7 @@ import stat
 import tempfile
 from collections.abc import Callable
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 
 SETTING = "EPISODE_CODE_CACHE"
@@ -21,19 +22,42 @@ _DIGEST = hashlib.sha256
 _SIZE = _DIGEST().digest_size
 
 
+MOST_FILES = 4_000
+"""If there are more, those that were written first are removed."""
+
+
+def find_code(program: str, identity: str) -> bytes | None:
+    """The code of a program, if it is on the disk. identity: what it depends on besides the program."""
+    place = directory()
+    return None if place is None else _read(place / _name(program, identity))
+
+
 def object_code(program: str, identity: str, compile_: Callable[[str], bytes]) -> bytes:
-    """The code of a program, from the disk or compiled now. identity: what it depends on besides the program."""
-    name = _DIGEST(f"{identity}\n{program}".encode()).hexdigest()
+    """The code of a program, from the disk or compiled now."""
+    kept = find_code(program, identity)
+    if kept is not None:
+        return kept
+    code = compile_(program)
     place = directory()
     if place is not None:
-        kept = _read(place / name)
-        if kept is not None:
-            return kept
-    code = compile_(program)
-    if place is not None:
         with suppress(OSError):  # a full disk, for example: the code is there all the same
-            _write(place / name, code)
+            _write(place / _name(program, identity), code)
+            _remove_oldest(str(place))
     return code
+
+
+def _name(program: str, identity: str) -> str:
+    return _DIGEST(f"{identity}\n{program}".encode()).hexdigest()
+
+
+@cache
+def _remove_oldest(place: str) -> None:
+    """Once in a process: remove files if there are too many."""
+    files = list(Path(place).iterdir())
+    if len(files) > MOST_FILES:
+        files.sort(key=lambda file: file.stat().st_mtime)
+        for file in files[: -MOST_FILES // 2]:
+            file.unlink(missing_ok=True)
 
 
 def directory() -> Path | None:

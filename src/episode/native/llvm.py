@@ -11,9 +11,9 @@ import llvmlite.binding as llvm
 
 from episode.native.assembly import ENTRY
 
-LARGE, HUGE = 2_000, 20_000
-"""Lines of assembly from which on code is not optimised, and from which on registers are not allocated with care.
-LLVM takes far more than twice the time for twice the lines: 45 s for 5,000 comparisons in one condition, 0.2 s so."""
+LARGE = 8_000
+"""Lines of assembly from which on code is never optimised. LLVM takes far more than twice the time for twice the lines
+of one block: 45 s for 5,000 comparisons in one condition, 0.2 s so."""
 
 
 def identity() -> str:
@@ -22,16 +22,25 @@ def identity() -> str:
     return f"{llvmlite.__version__} {llvm.llvm_version_info} {target.triple} {_processor()} {_features()}"
 
 
-def compile_assembly(text: str) -> bytes:
-    """Object code for this processor."""
-    lines = text.count("\n")
-    machine = _machine(2 if lines < LARGE else 1 if lines < HUGE else 0)
+def compile_quickly(text: str) -> bytes:
+    """Object code for this processor, as soon as possible."""
+    return bytes(_machine(0).emit_object(_module(text)))
+
+
+def compile_thoroughly(text: str) -> bytes:
+    """Object code for this processor that runs fast."""
+    if text.count("\n") >= LARGE:
+        return compile_quickly(text)
+    module, machine = _module(text), _machine(2)
+    passes = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=2))
+    passes.getModulePassManager().run(module, passes)
+    return bytes(machine.emit_object(module))
+
+
+def _module(text: str) -> Any:
     module = llvm.parse_assembly(text)
     module.verify()
-    if lines < LARGE:
-        passes = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=2))
-        passes.getModulePassManager().run(module, passes)
-    return bytes(machine.emit_object(module))
+    return module
 
 
 def load_object(code: bytes) -> tuple[int, Any]:

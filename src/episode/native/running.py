@@ -1,5 +1,8 @@
 """Programs that can be called: compiled, compiled with checks, or interpreted.
 
+A program is compiled quickly at first. It is compiled again, with care, as soon as it has read so much that this pays;
+code that is on the disk in this form is used from the beginning. EPISODE_THOROUGH=1 compiles everything with care.
+
 EPISODE_CHECKED=1 compiles every program with checks: an emitter that reads outside an array is then an error, and not
 a crash. Tests interpret programs as well.
 """
@@ -9,6 +12,7 @@ from __future__ import annotations
 import ctypes
 import os
 import struct
+import time
 from collections import OrderedDict
 from collections.abc import Sequence
 from threading import Lock
@@ -22,7 +26,10 @@ from episode.native.builder import Program
 from episode.native.interpreter import CheckFailed, Scalar, interpret
 from episode.native.types import BOOL, Type
 
-CHECKED = "EPISODE_CHECKED"
+CHECKED, THOROUGH = "EPISODE_CHECKED", "EPISODE_THOROUGH"
+THOROUGH_FROM = 1 << 19
+"""Elements read (of the longest array, call after call) from which on code is compiled with care: that takes the time
+in which quick code reads about so many."""
 MOST_KEPT = 256
 """Programs that stay loaded in a process after their last use."""
 
@@ -33,27 +40,47 @@ _ERROR_WORDS = 4
 class Compiled:
     """A program in memory. Calling it releases Python's lock."""
 
-    def __init__(self, program: Program, checked: bool) -> None:
-        from episode.native import llvm
-
+    def __init__(self, program: Program, checked: bool, thorough: bool = False) -> None:
         entry = program.entry
-        self.checked = checked
+        self.checked, self._text = checked, assembly_of(program, checked)
         self.functions = [one.name for one in program.functions]
         self.arrays = [(one.name, one.type.dtype, one.writable) for one in entry.arrays]
         self.scalars = [one.type for one in entry.scalars]
         self.array_names = [[one.name for one in function.arrays] for function in program.functions]
-        code = cache.object_code(assembly_of(program, checked), llvm.identity(), llvm.compile_assembly)
-        self.size = len(code)
-        self.address, self._kept_by = llvm.load_object(code)
-        self._call = _PROTOTYPE(self.address)
+        self._read = 0
+        self.thorough = False
+        self.milliseconds = 0.0
+        known = not (checked or thorough) and cache.find_code(self._text, _identity(True)) is not None
+        self._load(thorough or known)
+
+    def _load(self, thorough: bool) -> None:
+        from episode.native import llvm
+
+        begin = time.thread_time()
+        compile_ = llvm.compile_thoroughly if thorough else llvm.compile_quickly
+        code = cache.object_code(self._text, _identity(thorough), compile_)
+        address, self._kept_by = llvm.load_object(code)
+        self._call = _PROTOTYPE(address)
+        self.size, self.thorough = len(code), thorough
+        self.milliseconds = 1e3 * (time.thread_time() - begin)
 
     def __call__(self, arrays: Sequence[np.ndarray], *scalars: Scalar) -> int:
         words = np.array(_words(self, arrays, scalars), np.uint64)
         error = np.zeros(_ERROR_WORDS, np.int64)
+        if not (self.thorough or self.checked):
+            self._count(arrays)
         result = self._call(words.ctypes.data, error.ctypes.data)
         if self.checked and error[0]:
             raise CheckFailed(self._failure(*error.tolist()))
         return int(result)
+
+    def _count(self, arrays: Sequence[np.ndarray]) -> None:
+        read = (len(array) for array, (_, _, writable) in zip(arrays, self.arrays) if not writable)
+        self._read += max(read, default=0)
+        if self._read >= THOROUGH_FROM:
+            with _lock:
+                if not self.thorough:
+                    self._load(thorough=True)
 
     def _failure(self, check: int, function: int, place: int, culprit: int) -> str:
         where = f"{CHECKS[check]} check in {self.functions[function]}"
@@ -82,16 +109,26 @@ _lock = Lock()
 
 def compiled(program: Program) -> Compiled:
     """A program as machine code; one that was compiled before is found again by its text."""
-    checked = os.environ.get(CHECKED, "") not in ("", "0")
-    key = assembly_of(program, checked)
+    checked = _is_set(CHECKED)
+    text = assembly_of(program, checked)
     with _lock:
-        found = _loaded.get(key)
+        found = _loaded.get(text)
         if found is None:
-            found = _loaded[key] = Compiled(program, checked)
-        _loaded.move_to_end(key)
+            found = _loaded[text] = Compiled(program, checked, _is_set(THOROUGH) and not checked)
+        _loaded.move_to_end(text)
         while len(_loaded) > MOST_KEPT:
             _loaded.popitem(last=False)
     return found
+
+
+def _is_set(name: str) -> bool:
+    return os.environ.get(name, "") not in ("", "0")
+
+
+def _identity(thorough: bool) -> str:
+    from episode.native import llvm
+
+    return f"{llvm.identity()} {'thorough' if thorough else 'quick'}"
 
 
 def _words(made: Compiled | Interpreted, arrays: Sequence[np.ndarray], scalars: Sequence[Scalar]) -> list[int]:

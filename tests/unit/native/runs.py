@@ -13,7 +13,7 @@ from episode.native.running import Compiled, Interpreted
 
 def run_all_ways(program: Program, arrays: Sequence[np.ndarray], *scalars: Any) -> tuple[int, list[np.ndarray]]:
     """The result and the arrays afterwards, the same whether compiled, compiled with checks or interpreted."""
-    ways = [Compiled(program, checked=False), Compiled(program, checked=True), Interpreted(program)]
+    ways = [Compiled(program, checked=False, thorough=True), Compiled(program, checked=True), Interpreted(program)]
     results = []
     for way in ways:
         own = [array.copy() for array in arrays]

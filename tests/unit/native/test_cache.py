@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from episode.native import cache
+from episode.native import cache, running
 from episode.native.builder import Program
 from episode.native.running import Compiled, compiled
 from episode.native.types import F64
@@ -103,7 +103,7 @@ def test_programs_are_loaded_from_the_disk(place: Path, monkeypatch: pytest.Monk
     from episode.native import llvm
 
     first = Compiled(program(0.25), checked=False)
-    monkeypatch.setattr(llvm, "compile_assembly", lambda text: pytest.fail("compiled again"))
+    monkeypatch.setattr(llvm, "compile_quickly", lambda text: pytest.fail("compiled again"))
     second = Compiled(program(0.25), checked=False)
     values = np.array([0.0, 0.5, 1.0])
     assert first([values]) == second([values]) == 2
@@ -112,3 +112,24 @@ def test_programs_are_loaded_from_the_disk(place: Path, monkeypatch: pytest.Monk
 def test_equal_programs_are_one_in_memory(place: Path) -> None:
     assert compiled(program(0.125)) is compiled(program(0.125))
     assert compiled(program(0.125)) is not compiled(program(0.126))
+
+
+def test_code_that_reads_much_is_compiled_with_care(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(running, "THOROUGH_FROM", 8)
+    values = np.array([0.0, 0.5, 1.0])
+    made = Compiled(program(0.375), checked=False)
+    seen = [(made([values]), made.thorough) for _ in range(4)]
+    assert seen == [(2, False), (2, False), (2, True), (2, True)]
+    # The next process finds it on the disk.
+    assert Compiled(program(0.375), checked=False).thorough
+
+
+def test_old_files_are_removed(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cache, "MOST_FILES", 6)
+    place.mkdir(mode=0o700, parents=True)
+    for number in range(8):
+        (place / f"file{number}").write_bytes(b"x")
+        os.utime(place / f"file{number}", (number, number))
+    cache._remove_oldest.cache_clear()
+    cache.object_code("program", "identity", lambda text: b"code")
+    assert [file.name for file in sorted(place.iterdir()) if file.name.startswith("file")] == ["file6", "file7"]
