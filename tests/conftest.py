@@ -16,7 +16,7 @@ from hypothesis.internal.constants_ast import Constants
 # Compiled kernels make the first example slow, and data generation is slow by nature: neither is a fault.
 COMMON = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow, HealthCheck.data_too_large]}
 
-# Hypothesis mixes in constants of the modules that happen to be loaded: examples would depend on which tests ran before.
+# Hypothesis mixes in constants of the modules that happen to be loaded: examples would depend on the tests before.
 HypothesisProvider._local_constants = Constants()
 
 settings.register_profile("ci", derandomize=True, max_examples=60, **COMMON)

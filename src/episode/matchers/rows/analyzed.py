@@ -14,11 +14,11 @@ import pyarrow as pa
 
 from episode.errors import EpisodeError
 from episode.kernels.outcomes import TIMED_OUT, UNMATCHED
-from episode.kernels.rows.arrays import ATTEMPTS, Attempts, Partitions, Rows
 from episode.matchers.held import ranges
 from episode.matchers.protocol import EventBatch
-from episode.matchers.rows.matcher import RowPatternMatcher
+from episode.matchers.rows.arrays import ATTEMPTS, Attempts, Partitions, Rows
 from episode.matchers.rows.code.running import Lowered
+from episode.matchers.rows.matcher import RowPatternMatcher
 from episode.matchers.rows.search import Search
 from episode.matchers.rows.windows import WindowMatcher
 from episode.matchers.rows.work import WorkArrays

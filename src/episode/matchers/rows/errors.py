@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from episode.errors import EpisodeDataError
-from episode.kernels.rows import matching as kernel
 from episode.matchers.limits import StateLimit
 from episode.matchers.protocol import EventBatch
+from episode.matchers.rows import codes
 from episode.plan.pattern import Span
 from episode.plan.rows.plan import RowPatternPlan
 
@@ -36,26 +36,26 @@ def matching_failed(plan: RowPatternPlan, events: EventBatch, row: int, status: 
     rules = plan.rules
     names = dict.fromkeys([*plan.keys, *(column.column for column in plan.order)])
     place = events.values_at(0, names) or f"row {row}"
-    if status == kernel.BUDGET_SPENT:
+    if status == codes.BUDGET_SPENT:
         return _error(
             plan,
             f"Matching from one start row ({place}) took more than {budget:,} steps.",
             plan.source.pattern,
             "Narrow the conditions, add WITHIN, or raise Options(step_budget=…).",
         )
-    if status == kernel.ALL_BUDGETS_SPENT and not is_bounded(plan):
+    if status == codes.ALL_BUDGETS_SPENT and not is_bounded(plan):
         return _error(
             plan,
-            f"Matching took more than {kernel.BUDGETS * budget:,} steps in all and {kernel.STEPS_PER_ROW_READ:,} for "
+            f"Matching took more than {codes.BUDGETS * budget:,} steps in all and {codes.STEPS_PER_ROW_READ:,} for "
             f"each row, from start rows up to {place}: nothing says how far a start row may look, and each looks far.",
             plan.source.pattern,
             "Add WITHIN, bound the repetitions (B{0,100} for B*), let their conditions end them sooner, or raise "
             "Options(step_budget=…).",
         )
-    if status == kernel.ALL_BUDGETS_SPENT:
+    if status == codes.ALL_BUDGETS_SPENT:
         return _error(
             plan,
-            f"Matching took more than {kernel.BUDGETS * budget:,} steps in all, from start rows up to {place}: rows "
+            f"Matching took more than {codes.BUDGETS * budget:,} steps in all, from start rows up to {place}: rows "
             "may have labels in many ways, and each of them is tried.",
             plan.source.pattern,
             "Make the conditions of labels that stand in one place exclude each other, add WITHIN, or raise "
@@ -63,7 +63,7 @@ def matching_failed(plan: RowPatternPlan, events: EventBatch, row: int, status: 
         )
     reason = (
         f"the match has no row labelled {rules.skip_label}"
-        if status == kernel.SKIP_NOT_FOUND
+        if status == codes.SKIP_NOT_FOUND
         else f"{rules.skip_label} is the first row of the match, so matching would never advance"
     )
     return _error(

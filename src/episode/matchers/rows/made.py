@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from episode.kernels.rows.arrays import Found
 from episode.matchers.protocol import EventBatch
+from episode.matchers.rows.arrays import Found
 from episode.matchers.rows.spec import RowPatternSpec
 from episode.plan.output import RowMode
 from episode.plan.rows.plan import MatchMode, RowPatternPlan, SkipTo

@@ -15,8 +15,11 @@ import numpy as np
 import pyarrow as pa
 
 from episode.kernels.outcomes import TIMED_OUT, UNMATCHED
-from episode.kernels.rows import matching as kernel
-from episode.kernels.rows.arrays import (
+from episode.matchers.held import owned, ranges
+from episode.matchers.prepare import Needs, Prepared, needs_of, prepare
+from episode.matchers.protocol import END_OF_TIME, EventBatch, Selectivities, Snapshot, StateChunk
+from episode.matchers.rows import codes
+from episode.matchers.rows.arrays import (
     ALL_STEPS,
     ATTEMPTS,
     SIFTINGS,
@@ -29,9 +32,7 @@ from episode.kernels.rows.arrays import (
     Rows,
     Rules,
 )
-from episode.matchers.held import owned, ranges
-from episode.matchers.prepare import Needs, Prepared, needs_of, prepare
-from episode.matchers.protocol import END_OF_TIME, EventBatch, Selectivities, Snapshot, StateChunk
+from episode.matchers.rows.code.running import Lowered
 from episode.matchers.rows.errors import is_bounded, matching_failed
 from episode.matchers.rows.key_table import (
     AT_START,
@@ -46,7 +47,6 @@ from episode.matchers.rows.key_table import (
 from episode.matchers.rows.layout import is_lasting
 from episode.matchers.rows.open_rows import OpenRows
 from episode.matchers.rows.output import Output
-from episode.matchers.rows.code.running import Lowered
 from episode.matchers.rows.program import later_labels, lower_program
 from episode.matchers.rows.search import Search, no_attempts
 from episode.matchers.rows.selectivity import States
@@ -60,14 +60,14 @@ if TYPE_CHECKING:
     from episode.matchers.rows.spec import RowPatternSpec
 
 MODES = {
-    MatchMode.PREFERRED: kernel.PREFERRED, MatchMode.MAXIMAL: kernel.MAXIMAL,
-    MatchMode.INCREMENTAL: kernel.INCREMENTAL, MatchMode.ALL: kernel.ALL,
+    MatchMode.PREFERRED: codes.PREFERRED, MatchMode.MAXIMAL: codes.MAXIMAL,
+    MatchMode.INCREMENTAL: codes.INCREMENTAL, MatchMode.ALL: codes.ALL,
 }  # fmt: skip
 SKIPS = {
-    SkipTo.PAST_LAST_ROW: kernel.PAST_LAST_ROW, SkipTo.NEXT_ROW: kernel.NEXT_ROW,
-    SkipTo.FIRST_LABEL: kernel.FIRST_LABEL, SkipTo.LAST_LABEL: kernel.LAST_LABEL,
+    SkipTo.PAST_LAST_ROW: codes.PAST_LAST_ROW, SkipTo.NEXT_ROW: codes.NEXT_ROW,
+    SkipTo.FIRST_LABEL: codes.FIRST_LABEL, SkipTo.LAST_LABEL: codes.LAST_LABEL,
 }  # fmt: skip
-MEMORY = {"none": kernel.NO_MEMORY, "attempt": kernel.ATTEMPT_MEMORY, "partition": kernel.PARTITION_MEMORY}
+MEMORY = {"none": codes.NO_MEMORY, "attempt": codes.ATTEMPT_MEMORY, "partition": codes.PARTITION_MEMORY}
 
 
 MANY, FEW = 4, 4096
@@ -292,7 +292,7 @@ class RowPatternMatcher:
                 self._count_matches(work)
                 yield work
                 work.forget_found()
-            elif status == kernel.SIFTING_SLOW:
+            elif status == codes.SIFTING_SLOW:
                 bits = without_hopeless_starts(lowered.sieves[0], self.program, rows, partitions, self.rules.within)
                 rows = rows._replace(bits=bits)
                 work.cursor[SIFTINGS] = ALREADY_SIFTED
@@ -306,7 +306,7 @@ class RowPatternMatcher:
         if self.counting:
             self._windows += int(work.cursor[ATTEMPTS]) - attempts_before
             self._count_matches(work)
-        if status != kernel.FINE:
+        if status != codes.FINE:
             row = int(work.cursor[STATUS_ROW])
             raise matching_failed(self.plan, events_at(row), row, status, self.spec.step_budget)
         yield work
@@ -324,7 +324,7 @@ def lower_rules(plan: RowPatternPlan, step_budget: int) -> Rules:
         skip=SKIPS[plan.rules.skip_to],
         memory=MEMORY[plan.memory],
         with_unmatched=plan.output.rows is RowMode.ALL_WITH_UNMATCHED,
-        within=kernel.NO_WINDOW if plan.within is None else plan.within,
+        within=codes.NO_WINDOW if plan.within is None else plan.within,
         timed_out=plan.output.timed_out,
         lookahead=plan.lookahead,
         budget=step_budget,

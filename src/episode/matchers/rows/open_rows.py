@@ -12,13 +12,16 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from episode.kernels.rows.arrays import OPEN, PC, ROW, Program
 from episode.matchers.columns import one_chunk_each
 from episode.matchers.encoding import encode
 from episode.matchers.held import NOT_WRITTEN, chunk_of, ranges, with_key_and_time
 from episode.matchers.prepare import Needs, Prepared, evaluate, prepare
 from episode.matchers.protocol import END_OF_TIME, EventBatch, Snapshot, StateChunk
 from episode.matchers.rows.arena import NO_KEY, Arena
+from episode.matchers.rows.arrays import OPEN, PC, ROW, Program
+from episode.matchers.rows.code.condition_traits import ConditionTraits
+from episode.matchers.rows.code.running import Lowered
+from episode.matchers.rows.code.values import RunningValues
 from episode.matchers.rows.key_table import (
     AT_START,
     BASE,
@@ -36,9 +39,6 @@ from episode.matchers.rows.key_table import (
     KeyTable,
 )
 from episode.matchers.rows.layout import Layout
-from episode.matchers.rows.code.condition_traits import ConditionTraits
-from episode.matchers.rows.code.running import Lowered
-from episode.matchers.rows.code.values import RunningValues
 from episode.matchers.rows.row_log import RowLog
 from episode.matchers.rows.search import Search
 from episode.matchers.rows.sieves import Sieve

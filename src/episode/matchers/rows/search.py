@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from episode.kernels.rows import matching as kernel
-from episode.kernels.rows.arrays import (
+from episode.matchers.held import ranges
+from episode.matchers.rows import codes
+from episode.matchers.rows.arrays import (
     ATTEMPTS,
     CRAMPED,
     CURSOR,
@@ -28,10 +29,9 @@ from episode.kernels.rows.arrays import (
     Attempts,
     Program,
 )
-from episode.matchers.held import ranges
 from episode.matchers.rows.code.turns import NO_TURN, keep_turns
-from episode.matchers.rows.code.ways import WAY_MARKS, WAY_ROW, WAY_START, WAY_TURN
 from episode.matchers.rows.code.values import RunningValues
+from episode.matchers.rows.code.ways import WAY_MARKS, WAY_ROW, WAY_START, WAY_TURN
 from episode.matchers.rows.key_table import HI, LO, MARKS, OPENED, KeyTable
 from episode.matchers.rows.work import WorkArrays
 
@@ -209,13 +209,13 @@ class Search:
 
     def enlarge(self, status: int, work: WorkArrays) -> bool:
         """Make room for what the kernel ran out of, if that is kept here."""
-        if status in (kernel.WAYS_FULL, kernel.TURNS_FULL):
+        if status in (codes.WAYS_FULL, codes.TURNS_FULL):
             if not self._enlarge_ways(status):
                 work.cursor[CRAMPED] = 1
             return True
-        if self.by_way or status not in (kernel.STACK_FULL, kernel.MEMORY_NEEDED):
+        if self.by_way or status not in (codes.STACK_FULL, codes.MEMORY_NEEDED):
             return False
-        if status == kernel.MEMORY_NEEDED:
+        if status == codes.MEMORY_NEEDED:
             self._remembers = True
             self.memo = np.zeros(len(self.path) * self._slots, np.int64)
         else:
@@ -227,7 +227,7 @@ class Search:
 
     def _enlarge_ways(self, status: int) -> bool:
         """Make room for ways or turns, unless there are too many of them already."""
-        if status == kernel.TURNS_FULL:
+        if status == codes.TURNS_FULL:
             few = len(self._turns) < TURNS_PER_ROW * self._rows + _LEAST_STACKS
             if few:
                 self._turns = _doubled(self._turns)

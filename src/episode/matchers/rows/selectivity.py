@@ -56,7 +56,7 @@ class States:
         )  # fmt: skip
 
     def selectivities(self, counts: np.ndarray, windows: int, matches: int) -> Selectivities:
-        """counts: those of the kernel, see `kernels.rows.arrays.Work`."""
+        """counts: those of the kernel, see `matchers.rows.arrays.Work`."""
         counts = counts[self.instruction]
         both = counts[:, 0] * self.first[:, np.newaxis] + counts[:, 1] * self.repeated[:, np.newaxis]
         entered, refused = both[:, 0], both[:, 1]

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from episode.kernels.comparing import orders_of, turned
-from episode.kernels.rows.arrays import BIT, Partitions, Program, Rows
 from episode.matchers.lowering import COMPARE, is_float_lane
 from episode.matchers.prepare import Needs, Prepared
+from episode.matchers.rows.arrays import BIT, Partitions, Program, Rows
 from episode.matchers.rows.code.hopeless import hopeless_starts
 from episode.matchers.rows.code.sifting import (
     ACCEPTED,

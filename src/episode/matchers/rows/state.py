@@ -77,7 +77,7 @@ class Here:
 
 
 class Bounds(NamedTuple):
-    """The rows of keys, and how far each has come; see `kernels.rows.arrays.Partitions`."""
+    """The rows of keys, and how far each has come; see `matchers.rows.arrays.Partitions`."""
 
     lo: np.ndarray
     hi: np.ndarray

@@ -14,14 +14,14 @@ import numpy as np
 import pyarrow as pa
 
 from episode.kernels.outcomes import EMPTY, MATCHED
-from episode.kernels.rows.arrays import AT_PARTITION, OUTS, Frames, Partitions, Rows
-from episode.kernels.rows.frames import ALL_ROWS
 from episode.matchers.assembly import Matches, OutputAssembler, slices_of, with_keys
 from episode.matchers.columns import one_chunk
 from episode.matchers.prepare import Prepared, prepare
 from episode.matchers.protocol import END_OF_TIME, EventBatch
-from episode.matchers.rows.matcher import RowPatternMatcher, lower_rules
+from episode.matchers.rows.arrays import AT_PARTITION, OUTS, Frames, Partitions, Rows
+from episode.matchers.rows.code.frames import ALL_ROWS
 from episode.matchers.rows.code.running import Lowered
+from episode.matchers.rows.matcher import RowPatternMatcher, lower_rules
 from episode.matchers.rows.spec import RowPatternSpec
 from episode.matchers.rows.work import WorkArrays
 from episode.matchers.slicing import Slicing, Unsliced

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from episode.kernels.rows import matching as kernel
-from episode.kernels.rows.arrays import CURSOR, OUTS, PATHS, Found, Work
+from episode.matchers.rows import codes
+from episode.matchers.rows.arrays import CURSOR, OUTS, PATHS, Found, Work
 from episode.matchers.rows.code.values import RunningValues
 
 MOST_MATCHES, MOST_ROWS = 1 << 20, 1 << 23
@@ -63,7 +63,7 @@ class WorkArrays:
     def enlarge(self, status: int, slots: int) -> bool:
         """Make room for what the kernel ran out of; False if it did not run out of anything."""
         found, work = self.found, self.work
-        if status == kernel.OUTPUT_FULL:
+        if status == codes.OUTPUT_FULL:
             self.found = found._replace(
                 kind=_doubled(found.kind),
                 start=_doubled(found.start),
@@ -71,15 +71,15 @@ class WorkArrays:
                 number=_doubled(found.number),
                 path_from=_doubled(found.path_from),
             )
-        elif status == kernel.PATHS_FULL:
+        elif status == codes.PATHS_FULL:
             self.found = found._replace(path=_doubled(found.path, self.longest))
-        elif status == kernel.STACK_FULL:
+        elif status == codes.STACK_FULL:
             self.work = work._replace(
                 stack_pc=_doubled(work.stack_pc),
                 stack_row=_doubled(work.stack_row),
                 stack_low=_doubled(work.stack_low),
             )
-        elif status == kernel.MEMORY_NEEDED:
+        elif status == codes.MEMORY_NEEDED:
             self.work = work._replace(memo=np.zeros((self.longest + 1) * slots, np.int64))
         else:
             return False
@@ -89,9 +89,9 @@ class WorkArrays:
         """Is there no room for output, and so much of it that it is better handed out than given more room?"""
         if self.cursor[OUTS] == 0:
             return False
-        if status == kernel.OUTPUT_FULL:
+        if status == codes.OUTPUT_FULL:
             return len(self.found.kind) >= MOST_MATCHES
-        return status == kernel.PATHS_FULL and len(self.found.path) >= MOST_ROWS
+        return status == codes.PATHS_FULL and len(self.found.path) >= MOST_ROWS
 
     def forget_found(self) -> None:
         """The matches found so far have been handed out; the kernel goes on after them."""

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from episode.kernels.outcomes import EMPTY, MATCHED, TIMED_OUT, UNMATCHED
-from episode.kernels.rows.arrays import Found
+from episode.matchers.rows.arrays import Found
 from episode.matchers.rows.slices import chains
 from episode.matchers.rows.slices.chains import adopt, join, links_of, links_program, visit
 from tests.unit.native.runs import run_all_ways

@@ -1,4 +1,4 @@
-"""The arrays that the code of a row pattern works on, by name: those of `kernels.rows.arrays`, row after row.
+"""The arrays that the code of a row pattern works on, by name: those of `matchers.rows.arrays`, row after row.
 
 Numbers that differ from query to query or from feed to feed, and are not a part of the code, are in `settings`.
 """

@@ -1,7 +1,7 @@
-"""The instructions of a pattern as blocks of code: what a step of an attempt does, and the way back from one that fails.
+"""The instructions of a pattern as blocks of code: what a step of an attempt does, and the way back if it fails.
 
-A pattern of more than MOST_INLINE instructions is a table that one block for each kind of instruction reads, so that the
-size of the code does not depend on it.
+A pattern of more than MOST_INLINE instructions is a table that one block for each kind of instruction reads, so that
+the size of the code does not depend on it.
 """
 
 from __future__ import annotations
@@ -9,18 +9,21 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from episode.kernels import opcodes as oc
-from episode.kernels.rows.arrays import BIT, ENTRY, FIRST, OP, PASSED, SECOND, SIFTINGS, SLOT, STUCK, UNLOOKED, UNSIFTED
-from episode.kernels.rows.arrays import LABEL, LOOP
-from episode.kernels.rows.matching import (
-    INCREMENTAL,
-    LOOKS_AFTER,
-    MEMORY_AFTER,
-    MEMORY_NEEDED,
-    SIFTING_SLOW,
-    STACK_FULL,
-    STEPS_PER_ROW,
+from episode.matchers.rows.arrays import (
+    BIT,
+    ENTRY,
+    FIRST,
+    LABEL,
+    LOOP,
+    OP,
+    PASSED,
+    SECOND,
+    SIFTINGS,
+    SLOT,
+    STUCK,
+    UNLOOKED,
+    UNSIFTED,
 )
-from episode.kernels.rows.matching import NO_MEMORY
 from episode.matchers.rows.code import ways as waiting_ways
 from episode.matchers.rows.code.arrays import MOST_SIFTED
 from episode.matchers.rows.code.outcomes import accept
@@ -28,6 +31,16 @@ from episode.matchers.rows.code.search import Frame, leave_without_room, look_fo
 from episode.matchers.rows.code.sifting import FAILS, UNDECIDED
 from episode.matchers.rows.code.stacks import enlarge_stack
 from episode.matchers.rows.code.ways import ARRIVAL, KEEPS, KEPT_HERE, RESUMED, SIFTED_TO, WAITS
+from episode.matchers.rows.codes import (
+    INCREMENTAL,
+    LOOKS_AFTER,
+    MEMORY_AFTER,
+    MEMORY_NEEDED,
+    NO_MEMORY,
+    SIFTING_SLOW,
+    STACK_FULL,
+    STEPS_PER_ROW,
+)
 from episode.native.ir import Block, Operand, Value, Variable
 from episode.native.types import I32, I64, U64
 
@@ -277,7 +290,7 @@ class Instructions:
                 s.counts[place + 1] = s.counts[place + 1] + 1
 
     def _after_row(self, at: Operand, label: int) -> None:
-        f, s, c, shape = self.f, self.s, self.c, self.shape
+        c, shape = self.c, self.shape
         following = self._next(at)
         if c.follows:
             self._follow_last_match(at)
@@ -311,7 +324,7 @@ class Instructions:
 
     def _rush(self, at: int, label: int) -> None:
         """Take rows while they last; each is a way out of the loop."""
-        f, s, c, shape = self.f, self.s, self.c, self.shape
+        f, c, shape = self.f, self.c, self.shape
         choice, slow = at + 1, f.block("slow")
         out = shape.steps[choice].second
         if c.remembers:

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from episode.kernels import opcodes as oc
-from episode.kernels.rows.matching import PREFERRED
 from episode.matchers.rows.code.shape import Shape, Step
+from episode.matchers.rows.codes import PREFERRED
 from episode.plan.expressions import (
     Apply,
     Condition,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from episode.kernels.outcomes import EMPTY, MATCHED, TIMED_OUT
-from episode.kernels.rows.arrays import (
+from episode.matchers.rows.arrays import (
     AT_LABEL,
     ATTEMPT,
     CUT_AT,
@@ -22,7 +22,15 @@ from episode.kernels.rows.arrays import (
     STEPS,
     TURNS_END,
 )
-from episode.kernels.rows.matching import (
+from episode.matchers.rows.code import frames as framing
+from episode.matchers.rows.code import ways as waiting_ways
+from episode.matchers.rows.code.arrays import ALLOWED
+from episode.matchers.rows.code.numbering import hold_back, number_by_end, order_by_length, place_of_label
+from episode.matchers.rows.code.search import Frame, give_unmatched, put_match, write_cursor
+from episode.matchers.rows.code.sifting import keep_sieve
+from episode.matchers.rows.code.turns import NO_ROOM, give_matches, matches_before, with_match
+from episode.matchers.rows.code.ways import KNOWN_FROM, TURNS_FROM
+from episode.matchers.rows.codes import (
     ALL,
     ALL_BUDGETS_SPENT,
     BUDGET_SPENT,
@@ -43,14 +51,6 @@ from episode.kernels.rows.matching import (
     STEPS_PER_ROW,
     TURNS_FULL,
 )
-from episode.matchers.rows.code import frames as framing
-from episode.matchers.rows.code import ways as waiting_ways
-from episode.matchers.rows.code.arrays import ALLOWED
-from episode.matchers.rows.code.numbering import hold_back, number_by_end, order_by_length, place_of_label
-from episode.matchers.rows.code.search import Frame, give_unmatched, put_match, write_cursor
-from episode.matchers.rows.code.sifting import keep_sieve
-from episode.matchers.rows.code.turns import NO_ROOM, give_matches, matches_before, with_match
-from episode.matchers.rows.code.ways import KNOWN_FROM, TURNS_FROM
 from episode.native.ir import Block, Operand, Value
 from episode.native.types import BOOL
 

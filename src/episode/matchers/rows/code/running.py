@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from episode.kernels.rows.arrays import Attempts, Found, Frames, Partitions, Program, Rows, Rules, Work
-from episode.kernels.rows.matching import BUDGETS, LEAST_SIFTED, SIFTED_PER_ROW, STEPS_PER_ROW_READ
 from episode.matchers.encoding import Lanes
 from episode.matchers.prepare import Prepared
+from episode.matchers.rows.arrays import Attempts, Found, Frames, Partitions, Program, Rows, Rules, Work
 from episode.matchers.rows.code.arrays import (
     AGGREGATE_ROWS,
     ALLOWED,
@@ -36,11 +35,11 @@ from episode.matchers.rows.code.shape import Shape
 from episode.matchers.rows.code.sifting import SieveColumns
 from episode.matchers.rows.code.values import RunningValues
 from episode.matchers.rows.code.ways import RARE
+from episode.matchers.rows.codes import BUDGETS, LEAST_SIFTED, SIFTED_PER_ROW, STEPS_PER_ROW_READ
 from episode.matchers.rows.sieves import Sieve, lower_sieves
 from episode.native.builder import Program as NativeProgram
 from episode.native.running import Compiled, compiled
 from episode.plan.rows.plan import RowPatternPlan
-
 
 MOST_PROGRAMS = 256
 """Programs whose code is found without building it again."""

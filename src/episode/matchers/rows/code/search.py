@@ -8,15 +8,16 @@ query needs: see `Shape`.
 An attempt that needs rows to come waits. Where attempts are kept, all that it has done so far stays in arrays by row of
 the batch, and it continues from there when rows come; elsewhere it starts over. Nothing that it has done can turn out
 otherwise with more rows: rows are looked at only if they and the rows that NEXT needs are there, `$` waits at the last
-row, and a window that has ended has ended for good. INCREMENTAL MATCH does not wait at one place: it takes all ways, and
-those that come to the last row are kept one by one (`ways`).
+row, and a window that has ended has ended for good. INCREMENTAL MATCH does not wait at one place: it takes all ways,
+and those that come to the last row are kept one by one (`ways`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from episode.kernels.rows.arrays import (
+from episode.kernels.outcomes import UNMATCHED
+from episode.matchers.rows.arrays import (
     ALL_STEPS,
     AT_LABEL,
     AT_PARTITION,
@@ -36,9 +37,6 @@ from episode.kernels.rows.arrays import (
     UNLOOKED,
     UNSIFTED,
 )
-from episode.kernels.rows.matching import LOOKS_AFTER, MEMORY_AFTER, NEXT_ROW, NO_MEMORY, OUTPUT_FULL, WAYS_FULL
-from episode.kernels.rows.matching import FINE, TURNS_FULL
-from episode.kernels.outcomes import UNMATCHED
 from episode.matchers.rows.code import frames as framing
 from episode.matchers.rows.code import ways as waiting_ways
 from episode.matchers.rows.code.arrays import BUDGET, LOOKAHEAD, PATIENCE, TYPES, UNTIL, WITHIN
@@ -59,6 +57,16 @@ from episode.matchers.rows.code.ways import (
     WAYS,
     WayShape,
 )
+from episode.matchers.rows.codes import (
+    FINE,
+    LOOKS_AFTER,
+    MEMORY_AFTER,
+    NEXT_ROW,
+    NO_MEMORY,
+    OUTPUT_FULL,
+    TURNS_FULL,
+    WAYS_FULL,
+)
 from episode.native.builder import Program
 from episode.native.ir import Block, Operand, Value, Variable
 from episode.native.scope import Scope
@@ -68,9 +76,7 @@ from episode.native.types import BOOL, I64, U64, Type
 class Frame:
     """The function under construction: its variables, its blocks, and what every part of the search needs."""
 
-    def __init__(
-        self, shape: Shape, choices: Choices, conditions: Callable[[Scope, Match], RowConditions]
-    ) -> None:
+    def __init__(self, shape: Shape, choices: Choices, conditions: Callable[[Scope, Match], RowConditions]) -> None:
         self.shape, self.choices = shape, choices
         self.program = Program("rows")
         self.f = self.program.function("run")
@@ -185,7 +191,7 @@ class Frame:
 
 def emit_partitions(c: Frame) -> None:
     """One partition after the other, from the next start row of each as far as the rows allow."""
-    f, s = c.f, c.s
+    f = c.f
     f.jump(c.next_partition)
     f.at(c.next_partition)
     done, begin = f.block("done"), f.block("begin_partition")
@@ -332,9 +338,7 @@ def look_for_labels(c: Frame, otherwise: Block) -> None:
     """Dismiss a start row whose window lacks a label that every match has; `lacking`: if none has come yet."""
     f, shape = c.f, c.shape
     c.sieve.set(UNSIFTED if shape.sifts else PASSED)
-    dismissed, lacking = seek_labels(
-        c.s, shape.required, c.start, c.available, c.hi, shape.windowed, shape.final
-    )
+    dismissed, lacking = seek_labels(c.s, shape.required, c.start, c.available, c.hi, shape.windowed, shape.final)
     c.lacking.set(lacking)
     found = f.block("labels_found")
     f.branch(dismissed, otherwise, found)
@@ -516,7 +520,7 @@ def first_alarm(c: Frame) -> Value:
 
 
 def _resume_way(c: Frame) -> None:
-    f, s, shape = c.f, c.s, c.shape
+    s, shape = c.s, c.shape
     if shape.skip != NEXT_ROW:
         c.length.set(c.opened(LENGTH))
         c.label_place.set(c.opened(AT_LABEL))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from episode.kernels.rows.arrays import BIT, ENTRY, FIRST, LABEL, LOOP, OP, SECOND, SLOT, Frames, Program, Rules
-from episode.kernels.rows.frames import ALL_ROWS
-from episode.kernels.rows.matching import (
+from episode.matchers.rows.arrays import BIT, ENTRY, FIRST, LABEL, LOOP, OP, SECOND, SLOT, Frames, Program, Rules
+from episode.matchers.rows.code.frames import ALL_ROWS
+from episode.matchers.rows.code.sifting import SieveColumns
+from episode.matchers.rows.codes import (
     ALL,
     ATTEMPT_MEMORY,
     FIRST_LABEL,
@@ -18,7 +19,6 @@ from episode.kernels.rows.matching import (
     PAST_LAST_ROW,
     PREFERRED,
 )
-from episode.matchers.rows.code.sifting import SieveColumns
 
 
 @dataclass(frozen=True)
@@ -156,4 +156,3 @@ class Shape:
         """Does a match go on from a row as the last one did if both had the same label there?"""
         follows = self.memory == PARTITION_MEMORY and self.loops == 0 and not tracks and self.one_result
         return follows and not self.counting and self.skip != PAST_LAST_ROW
-

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from episode.kernels.rows.arrays import EXTREME_AT, SIFTED
 from episode.matchers.expression_code import COMPARE
+from episode.matchers.rows.arrays import EXTREME_AT, SIFTED
 from episode.matchers.rows.code.arrays import ROWS, UNTIL, WITHIN
 from episode.matchers.rows.code.ways import EXTREME, SIFTED_TO
 from episode.native.ir import Operand, Value, Variable

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from episode.kernels.rows.arrays import ROOM, STACK, STACK_END
+from episode.matchers.rows.arrays import ROOM, STACK, STACK_END
 from episode.matchers.rows.code.search import Frame
 from episode.native.ir import Value
 from episode.native.scope import Scope

@@ -12,7 +12,7 @@ from functools import lru_cache, partial
 
 import numpy as np
 
-from episode.kernels.rows.arrays import TURNS_END
+from episode.matchers.rows.arrays import TURNS_END
 from episode.native.builder import Function, Program
 from episode.native.ir import Array, Operand, Value
 from episode.native.running import Compiled, compiled

@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 
-from episode.kernels.rows.arrays import CRAMPED, DEPTH, OPEN, ROOM, STACK, STACK_END, TURNS_END
+from episode.matchers.rows.arrays import CRAMPED, DEPTH, OPEN, ROOM, STACK, STACK_END, TURNS_END
 from episode.matchers.rows.code.arrays import AGGREGATE_ROWS
 from episode.matchers.rows.code.turns import NO_ROOM, NO_TURN, follow_turns, with_turns
 from episode.native.ir import Operand, Value

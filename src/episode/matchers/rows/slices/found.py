@@ -10,12 +10,12 @@ import numpy as np
 import pyarrow as pa
 
 from episode.kernels.outcomes import TIMED_OUT, UNMATCHED
-from episode.kernels.rows import matching as kernel
-from episode.kernels.rows.arrays import Found
 from episode.matchers.assembly import Matches, output_tables
 from episode.matchers.keys import KeyCoder
 from episode.matchers.ordering import events_of
 from episode.matchers.protocol import EventBatch
+from episode.matchers.rows import codes
+from episode.matchers.rows.arrays import Found
 from episode.matchers.rows.slices.output import selected
 from episode.matchers.rows.slices.overlap import owned_by_end
 from episode.matchers.rows.slices.search import SliceSearch
@@ -46,7 +46,7 @@ class FoundMatches:
         last = found.start + found.length
         decisive = last - 1 if owned_by_end(plan) else found.start
         wanted = np.flatnonzero((decisive >= search.own) & (decisive < self.end))
-        if search.matcher.rules.mode == kernel.INCREMENTAL:
+        if search.matcher.rules.mode == codes.INCREMENTAL:
             wanted = wanted[np.argsort(last[wanted], kind="stable")]
         nowhere = np.zeros(len(found.start), np.int64)
         matches = selected(

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from episode.kernels.rows import matching as kernel
 from episode.matchers.columns import to_bytes
 from episode.matchers.protocol import EventBatch
+from episode.matchers.rows import codes
 from episode.matchers.rows.errors import matching_failed
 from episode.matchers.rows.slices.chains import adopt, join, visit
 from episode.matchers.rows.slices.found import FoundMatches
@@ -97,7 +97,7 @@ class OwnChain:
         """The first one that every chain which may enter the slice comes to, having joined its own; looked at rarely,
         so that some may be missed."""
         (place, status), times = self.failures[-1], len(self.failures)
-        if status == kernel.ALL_BUDGETS_SPENT:
+        if status == codes.ALL_BUDGETS_SPENT:
             return place, status
         if times & (times - 1) or place + 1 < self._reached:
             return None

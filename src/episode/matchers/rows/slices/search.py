@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from episode.kernels.rows import matching as kernel
-from episode.kernels.rows.arrays import OUTS, PATHS, SIFTINGS, STATUS_ROW, Found, Partitions, Rows, Rules
 from episode.matchers.prepare import prepare
 from episode.matchers.protocol import END_OF_TIME, EventBatch
-from episode.matchers.rows.matcher import ALREADY_SIFTED, RowPatternMatcher
+from episode.matchers.rows import codes
+from episode.matchers.rows.arrays import OUTS, PATHS, SIFTINGS, STATUS_ROW, Found, Partitions, Rows, Rules
 from episode.matchers.rows.code.running import Lowered
+from episode.matchers.rows.matcher import ALREADY_SIFTED, RowPatternMatcher
 from episode.matchers.rows.program import last_labels
 from episode.matchers.rows.search import no_attempts
 from episode.matchers.rows.sieves import without_hopeless_starts
@@ -92,7 +92,7 @@ class SliceSearch:
         lanes = self.prepared.lanes
         self._rows = Rows(self.prepared.bits, events.time, events.key, lanes.ints, lanes.floats, lanes.valid)
         self._lowered = Lowered.of(spec.plan, self.prepared, self.matcher.sieves)
-        to_label = self.matcher.rules.skip in (kernel.FIRST_LABEL, kernel.LAST_LABEL)
+        to_label = self.matcher.rules.skip in (codes.FIRST_LABEL, codes.LAST_LABEL)
         self._skip_to = self._mask(spec.plan.labels.members(spec.plan.rules.skip_label)) if to_label else None
         self._mark = None if self.matcher.program.labels >= MAXIMUM_LABELS else np.uint64(1 << MAXIMUM_LABELS - 1)
         self.failure: Failure | None = None
@@ -109,7 +109,7 @@ class SliceSearch:
         matcher = self.matcher
         place, *links = links_of(
             found, matcher.plan.output.timed_out, self.own, places, matcher.program.label_of, self._skip_to,
-            matcher.rules.skip == kernel.FIRST_LABEL,
+            matcher.rules.skip == codes.FIRST_LABEL,
         )  # fmt: skip
         return place, Links(*links)
 
@@ -117,7 +117,7 @@ class SliceSearch:
         """Note where some places (ascending) lead."""
         wanted = np.zeros(len(links), np.bool_)
         wanted[places] = True
-        rules, starts = self._trial_rules(kernel.NEXT_ROW), self.own + places
+        rules, starts = self._trial_rules(codes.NEXT_ROW), self.own + places
         self._try(links, wanted, rules, int(places[0]), int(places[-1]) + 1, starts)
 
     def chain(self, begin: int, places: int) -> Links:
@@ -129,7 +129,7 @@ class SliceSearch:
     def _trial_rules(self, skip: int) -> Rules:
         """INCREMENTAL MATCH leaves out ends that other start rows of a trial have had: ALL MATCHES finds them."""
         mode = self.matcher.rules.mode
-        mode = kernel.ALL if mode == kernel.INCREMENTAL else mode
+        mode = codes.ALL if mode == codes.INCREMENTAL else mode
         return self.matcher.rules._replace(mode=mode, skip=skip, with_unmatched=False, timed_out=False)
 
     def _try(
@@ -156,7 +156,7 @@ class SliceSearch:
 
     def entries(self, first: int | None) -> int:
         """The places from 0 on at which a chain may come into the slice, whose first time is given."""
-        if first is None or self.matcher.rules.skip == kernel.NEXT_ROW:
+        if first is None or self.matcher.rules.skip == codes.NEXT_ROW:
             return 1
         time, rows = reach_of(self.matcher.plan)
         if time:
@@ -224,7 +224,7 @@ class SliceSearch:
             if work.holds_many(status):
                 yield work.matches()
                 work.forget_found()
-            elif status == kernel.SIFTING_SLOW:
+            elif status == codes.SIFTING_SLOW:
                 bits = without_hopeless_starts(self._lowered.sieves[0], program, rows, partitions, rules.within)
                 rows = rows._replace(bits=bits)
                 work.cursor[SIFTINGS] = ALREADY_SIFTED
@@ -232,7 +232,7 @@ class SliceSearch:
                 break
         if starts is not None and self._mark is not None:
             self._marked[offering] &= ~self._mark
-        if status != kernel.FINE:
+        if status != codes.FINE:
             self.failure = Failure(int(work.cursor[STATUS_ROW]), status)
             _count_before(work, self.failure.row)
         yield work.matches()

@@ -7,7 +7,7 @@ from functools import lru_cache
 import numpy as np
 import pytest
 
-from episode.kernels.rows.arrays import ATTEMPT_FIELDS, EXTREME_AT, SIFTED
+from episode.matchers.rows.arrays import ATTEMPT_FIELDS, EXTREME_AT, SIFTED
 from episode.matchers.rows.code.arrays import ROWS, SETTINGS, UNTIL, WITHIN
 from episode.matchers.rows.code.sifting import (
     FAILS,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from episode.kernels.outcomes import MATCHED
-from episode.kernels.rows.arrays import CURSOR, TURNS_END
+from episode.matchers.rows.arrays import CURSOR, TURNS_END
 from episode.matchers.rows.code.turns import (
     NO_ROOM,
     NO_TURN,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from episode.kernels.rows.arrays import ATTEMPT_FIELDS, CRAMPED, CURSOR, OPEN, STACK_END, TURNS_END
+from episode.matchers.rows.arrays import ATTEMPT_FIELDS, CRAMPED, CURSOR, OPEN, STACK_END, TURNS_END
 from episode.matchers.rows.code.arrays import AGGREGATE_ROWS, SETTINGS
 from episode.matchers.rows.code.turns import NO_TURN
 from episode.matchers.rows.code.ways import (

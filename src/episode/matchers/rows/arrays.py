@@ -1,7 +1,6 @@
-"""What the row pattern kernel works on: the arrays of a query and of a batch, in tuples by subject.
+"""What the search of row patterns works on: the arrays of a query and of a batch, in tuples by subject.
 
-A tuple has the same types in every call (dtypes as said here, arrays in C order), or the kernel is compiled once more.
-Rows are numbers of rows in the batch; a row of validity of -1 means that there are no nulls.
+Arrays have the types that are said here, and are in C order. Rows are numbers of rows in the batch.
 """
 
 from __future__ import annotations
@@ -10,21 +9,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-PUSHED = -2
-"""The column of an aggregate whose argument depends on the label or the match: a program, run as rows are taken."""
-ALL_LABELS, SET_OF_LABELS, EXTREME = -1, -2, -3
-"""In the place of a label, a navigation among all rows; among those of `set`; to the row of a running min_by or max_by,
-where the offset is the aggregate's number."""
-
-
 OP, FIRST, SECOND, LABEL, BIT, ENTRY, LOOP, SLOT = range(8)
 """Columns of an instruction: the opcode; where it leads to; the label that it takes, and its bit; labels of which a row
 must offer one, as bits (all where none is needed); is it the choice after a greedy loop over one label?; the first
 memory slot of a SPLIT, or -1."""
-
-COMPARE, FLOATING, A, A_VALID, A_NAV, B, B_VALID, B_NAV = range(8)
-"""Columns of a test: the comparison (see `kernels.comparing`); is it in the float lane?; for each of its two sides the
-row of its column in the lane, in the validity, and which row of the match: -1 is the row under trial."""
 
 
 class Program(NamedTuple):
@@ -51,86 +39,10 @@ class Program(NamedTuple):
     required: np.ndarray
 
 
-class Tests(NamedTuple):
-    """Residual conditions that compare two values of rows; those of label l are from_[l]:from_[l + 1].
-
-    from_ int64; tests int64[:, 8], in columns COMPARE … B_NAV. sieves int64[:, 7], none or one: what some row of
-    every match must be in comparison with the start row, in the columns of `kernels.rows.sifting`.
-    """
-
-    from_: np.ndarray
-    tests: np.ndarray
-    sieves: np.ndarray
-
-
-class Residuals(NamedTuple):
-    """All other residual conditions: a program of the expression machine for each label, int64.
-
-    from_, to: its instructions, none if they are equal; result: the register of its result. nav_ids[nav_from[l]:
-    nav_from[l + 1]]: navigations that it reads. array_from[l]:array_from[l + 1]: array programs to run before it (see
-    `kernels.arrays`); after the bounds of the last label stands how many values they and the high words of aggregates
-    need beside the running aggregates.
-    code int64[:, WIDTH], registers, const_i int64, const_f float64: the machine's, of aggregates too.
-    """
-
-    from_: np.ndarray
-    to: np.ndarray
-    result: np.ndarray
-    nav_from: np.ndarray
-    nav_ids: np.ndarray
-    array_from: np.ndarray
-    code: np.ndarray
-    registers: int
-    const_i: np.ndarray
-    const_f: np.ndarray
-
-
-class Navigations(NamedTuple):
-    """Rows of the running match that conditions read.
-
-    From the first of its rows (first bool) or back from the last one, so many rows on (offset int64), then so many rows
-    of the partition (shift int64). label int64: a label, or one of the numbers above; set int64: a row of `sets`.
-    plain bool: is it the last row of a label? track: does any navigation name a label?
-    sets uint8[:, labels]: is the label in the set? The last set holds the labels that AFTER MATCH SKIP TO names.
-    label_codes int64: each label as a value.
-    """
-
-    first: np.ndarray
-    offset: np.ndarray
-    shift: np.ndarray
-    label: np.ndarray
-    set: np.ndarray
-    plain: np.ndarray
-    track: bool
-    sets: np.ndarray
-    label_codes: np.ndarray
-
-
-class Aggregates(NamedTuple):
-    """Running aggregates, int64.
-
-    function: an opcode; set: of labels; column: the argument's row in its lane (floating), -1 without argument, or
-    PUSHED: then from_, to, result are its program, and nav is the navigation that it reads, or -1. valid: the
-    argument's row of validity. high: where the high word of the value goes, -1: it has none. The argument's own high
-    words (or their register) come after the low ones.
-    """
-
-    function: np.ndarray
-    set: np.ndarray
-    column: np.ndarray
-    valid: np.ndarray
-    floating: np.ndarray
-    from_: np.ndarray
-    to: np.ndarray
-    result: np.ndarray
-    nav: np.ndarray
-    high: np.ndarray
-
-
 class Rules(NamedTuple):
     """Which matches are wanted, and what they may cost.
 
-    mode, skip, memory: see `kernels.rows.matching`. within: the window, or NO_WINDOW. timed_out: a start row that finds
+    mode, skip, memory: see `matchers.rows.codes`. within: the window, or NO_WINDOW. timed_out: a start row that finds
     nothing because its window ended gives the rows until then, numbered TIMED_OUT; the end of the input ends every
     window. lookahead: rows that a NEXT may need. budget: steps that a start row may take. patience: steps after which
     it waits for a label that it needs and that no row offers yet. counting: are rows counted by the instructions that
@@ -155,7 +67,7 @@ class Frames(NamedTuple):
     of that row. seek: does it begin at the first row of the frame that matches (SEEK), or at the row (INITIAL)? reach:
     how many rows a frame has at most; lookback: how many rows before a row of the match are read.
 
-    Elsewhere None stands in its place, and the kernel is compiled without what is there for frames.
+    Elsewhere it is None, and the code has nothing of frames.
     """
 
     seek: bool
@@ -216,10 +128,10 @@ class Partitions(NamedTuple):
 choices are untried; steps so far; its number; the stamp of its memory, and whether it is in use; the length of the best
 way so far, and whether there is an empty one; rows that a window cut off; whether a row was looked for that passes the
 sieve: UNSIFTED, STUCK until there is one, or PASSED; before, UNLOOKED: nor for labels that every match has. LATEST (ALL
-MATCHES): the last match found so far, see `kernels.rows.turns`; AT_LABEL: the place of the label to skip to in the
-longest one. Of the partition, whether an attempt waits or not: what its sieve knows (see `kernels.rows.sifting`), where
+MATCHES): the last match found so far, see `code.turns`; AT_LABEL: the place of the label to skip to in the
+longest one. Of the partition, whether an attempt waits or not: what its sieve knows (see `code.sifting`), where
 its stack begins, and how much room it has. INCREMENTAL MATCH: OPEN, DEPTH, STACK and ROOM are those of ways that wait
-(see `kernels.rows.ways`)."""
+(see `matchers.rows.code.ways`)."""
 ATTEMPT_FIELDS = 18
 UNSIFTED, STUCK, PASSED, UNLOOKED = range(4)
 
@@ -230,9 +142,9 @@ class Attempts(NamedTuple):
     kept: does it? If not, only `sought` counts, and may have no column.
     open int64[ATTEMPT_FIELDS, partitions]. marks int64[2 * labels + loops + 1, partitions]: the last and the first row
     of each label, and the row where the iteration of each loop began. sought int64[required, partitions]: from the next
-    start on, no row before this one offers the label. turns int64[:, 3], in the columns of `kernels.rows.turns`.
+    start on, no row before this one offers the label. turns int64[:, 3], in the columns of `matchers.rows.code.turns`.
     INCREMENTAL MATCH keeps ways instead: ways int64[:, WAY_MARKS + marks + 2 * aggregates], way_values float64[:, 2 *
-    aggregates], see `kernels.rows.ways`.
+    aggregates], see `matchers.rows.code.ways`.
     """
 
     kept: bool
