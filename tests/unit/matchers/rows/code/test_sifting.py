@@ -92,11 +92,11 @@ def order(one: float, other: float) -> int:
 def test_a_sieve_finds_what_a_loop_finds(orders: int, windowed: bool, nulls: bool, is_float: bool) -> None:
     """Starts in order, rows in pieces; what is known of earlier starts and pieces is handed on."""
     draw = np.random.default_rng(orders)
-    n = 200
+    n = 120
     sieve = SieveColumns.of(np.array([-(2**63), is_float, 1, 0 if nulls else -1, 0, 1 if nulls else -1, orders]))
     assert sieve.bit == 2**63
-    for _ in range(3):
-        within = int(draw.integers(1, 150)) if windowed else -1
+    for _ in range(2):
+        within = int(draw.integers(1, 90)) if windowed else -1
         time = np.cumsum(draw.integers(0, 3, n))
         values = draw.integers(0, 40, n).astype(np.float64 if is_float else np.int64)
         bound = values + draw.choice([-38, -10, 0, 10, 38], n)
