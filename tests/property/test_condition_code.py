@@ -68,9 +68,8 @@ def check(defined: dict[str, str], rows: list[dict[str, Any]], path: str, start:
     define = ", ".join(f"{label} AS {condition}" for label, condition in defined.items())
     text = f"ORDER BY ts MEASURES FIRST(ts) AS a PATTERN ((A | B | C)+) SUBSET U = (A, B), W = (C, B) DEFINE {define}"
     note(text)
-    has_numbers = bool(rows) and "b" in rows[0]
     try:
-        spec = spec_of(text, TYPES, ARROW) if has_numbers else spec_of(text)
+        spec = spec_of(text, TYPES, ARROW)
     except EpisodeUnsupportedError:
         assume(False)
     rows = sorted(rows, key=lambda row: row["ts"])

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from episode.kernels import opcodes as oc
 from episode.kernels.user_aggregates import code_of
+from episode.matchers.aggregate_code import Aggregate
 from episode.matchers.encoding import Lanes, encode
 from episode.matchers.lowering import is_float_lane
 from episode.matchers.row_code import compute_lane, set_bits
@@ -65,6 +66,15 @@ def function_code(running: Running) -> int:
     assert before is not None
     assert after is not None
     return oc.AVG_WIDE + after[1] - before[1]
+
+
+def aggregate_of(running: Running) -> Aggregate:
+    """A running aggregate as code."""
+    argument = running_argument(running)
+    floating = argument is not None and is_float_lane(argument.type)
+    if running.user is not None:
+        return Aggregate(oc.COUNT, floating, user=running.user.functions)
+    return Aggregate(function_code(running), floating, has_words(running))
 
 
 @dataclass(frozen=True)
