@@ -138,7 +138,7 @@ def _place(frame: FrameType, instruction: int) -> Place | None:
     source = "".join(linecache.getlines(code.co_filename, frame.f_globals))
     begin, end = _span(code, instruction)
     lines = source.split("\n")
-    if begin is None or begin[0] > len(lines):
+    if begin is None or not source or begin[0] > len(lines):
         return None
     line = lines[begin[0] - 1]
     if end is None:
