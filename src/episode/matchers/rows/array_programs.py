@@ -13,6 +13,7 @@ import numpy as np
 
 from episode.kernels import opcodes as oc
 from episode.matchers.lowering import Assembler, is_float_lane
+from episode.matchers.rows.code.array_code import Room
 from episode.plan.arrays import (
     ASCENDING,
     ASCENDING_NULLS_FIRST,
@@ -54,18 +55,6 @@ JUMPS = {oc.EACH_ROW: 3, oc.EACH: 4, oc.BACK: 0}
 """Which operand is a step to go on with."""
 
 NONE = -1
-
-
-@dataclass(frozen=True)
-class Room:
-    """How long an array may become: so many times the longest partition, and so many elements more."""
-
-    times: int = 0
-    more: int = 0
-
-    def elements(self, longest: int) -> int:
-        """The most elements where the longest partition has so many rows."""
-        return self.times * longest + self.more
 
 
 @dataclass(frozen=True)
