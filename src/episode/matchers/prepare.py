@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
 
 from episode.kernels import opcodes as oc
-from episode.kernels.user_aggregates import code_of
+from episode.matchers.aggregate_code import Aggregate, UserFunctions
 from episode.matchers.encoding import Lanes, encode
 from episode.matchers.lowering import is_float_lane
 from episode.matchers.row_code import compute_lane, set_bits
+from episode.matchers.user_aggregates_for_kernels import code_of
 from episode.plan.expressions import (
     Constant,
     Current,
@@ -54,7 +55,7 @@ def running_argument(running: Running) -> Expression | None:
 def function_code(running: Running) -> int:
     """The opcode of an aggregate, by what its values are held in."""
     if running.user is not None:
-        return code_of(running.user.functions, running.user.takes)
+        return code_of(running.user.functions)
     if not has_words(running) or running.argument is None:
         return FUNCTIONS[running.function]
     if not is_wide(running.argument):
@@ -65,6 +66,15 @@ def function_code(running: Running) -> int:
     assert before is not None
     assert after is not None
     return oc.AVG_WIDE + after[1] - before[1]
+
+
+def aggregate_of(running: Running) -> Aggregate:
+    """A running aggregate as code."""
+    argument = running_argument(running)
+    floating = argument is not None and is_float_lane(argument.type)
+    if running.user is not None:
+        return Aggregate(oc.COUNT, floating, user=cast(UserFunctions, running.user.functions))
+    return Aggregate(function_code(running), floating, has_words(running))
 
 
 @dataclass(frozen=True)

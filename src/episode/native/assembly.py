@@ -25,7 +25,9 @@ _SIGNED = {"div": "sdiv", "rem": "srem", "shr": "ashr"}
 _UNSIGNED = {"div": "udiv", "rem": "urem", "shr": "lshr"}
 _FLOAT = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv", "rem": "frem"}
 _COMPARE = {"eq": "eq", "ne": "ne", "lt": "lt", "le": "le", "gt": "gt", "ge": "ge"}
-_INTRINSIC = {"sqrt": "sqrt", "exp": "exp", "log": "log", "abs": "fabs", "floor": "floor", "ceil": "ceil", "pow": "pow"}
+_INTRINSIC = {"sqrt": "sqrt", "abs": "fabs", "floor": "floor", "ceil": "ceil"}
+_OF_C = ("exp", "log", "pow")
+"""Functions of C's library, which Python calls as well. LLVM must not know them: its x * x is not always pow(x, 2)."""
 _WRITTEN_BY = {
     "neg": "_neg", "not": "_not", "select": "_select", "cast": "_cast", "bitcast": "_bitcast", "read": "_read",
     "write": "_write", "length": "_length", "load": "_load", "store": "_store", "call": "_call",
@@ -163,6 +165,10 @@ class _Writer:
         operands = ", ".join(self._use(one) for one in value.args)
         if op in _INTRINSIC:
             self._put(f"{target} = {self._intrinsic(name, f'{_INTRINSIC[op]}.{_float_suffix(type_)}', value.args)}")
+        elif op in _OF_C:
+            given = ", ".join(f"double {self._use(one)}" for one in value.args)
+            self.declared.add(f"declare double @{op}({', '.join('double' for _ in value.args)}) nounwind memory(none)")
+            self._put(f"{target} = call double @{op}({given}) nobuiltin")
         elif op in _OVERFLOW:
             intrinsic = f"{'s' if type_.is_signed else 'u'}{_OVERFLOW[op]}.with.overflow.{name}"
             pair = f"{{{name}, i1}}"

@@ -31,3 +31,23 @@ def bits(array: np.ndarray) -> np.ndarray:
     if array.dtype.kind != "f":
         return array
     return np.where(np.isnan(array), np.array(np.nan, array.dtype), array).view(f"u{array.itemsize}")
+
+
+class AllWays:
+    """A program that is run in all ways, which must agree."""
+
+    def __init__(self, program: Program) -> None:
+        self.ways = [Compiled(program, checked=False), Compiled(program, checked=True), Interpreted(program)]
+
+    def __call__(self, arrays: list[np.ndarray], *scalars: Any) -> None:
+        results = []
+        for way in self.ways:
+            own = [array.copy() for array in arrays]
+            way(own, *scalars)
+            results.append(own)
+        for others in zip(*results):
+            for other in others[1:]:
+                assert bits(other).tolist() == bits(others[0]).tolist()
+        for array, after in zip(arrays, results[0]):
+            if array.flags.writeable:
+                array[:] = after

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from episode.matchers.aggregate_code import Aggregate
 from episode.matchers.expression_code import LanePlaces
-from episode.matchers.prepare import Prepared, function_code, running_argument
+from episode.matchers.prepare import Prepared, aggregate_of
 from episode.matchers.rows.code.array_code import ArrayPlaces, Room
 from episode.plan.expressions import (
     COMPARISONS,
@@ -26,7 +26,7 @@ from episode.plan.expressions import (
 )
 from episode.plan.rows.plan import RowPatternPlan
 from episode.plan.types import lane_of
-from episode.plan.wide import has_words, is_words
+from episode.plan.wide import is_words
 
 LARGE = 40
 """Expressions from which on a condition is a function, so that its code is in the program once."""
@@ -94,7 +94,7 @@ class ConditionTraits:
             names,
             residuals,
             runnings,
-            tuple(_aggregate(running) for running in runnings),
+            tuple(aggregate_of(running) for running in runnings),
             arrays,
             frozenset(names.index(name) for members in single for name in members),
             bool(labels) or any(_walks(at) for at in rows) or any(places.numbers for places in arrays),
@@ -128,12 +128,6 @@ class ConditionTraits:
             any(map(_is_dear, self.residuals[label]))
             or sum(1 for part in self.residuals[label] for _ in walk(part)) > LARGE
         )
-
-
-def _aggregate(running: Running) -> Aggregate:
-    argument = running_argument(running)
-    floating = argument is not None and lane_of(argument.type) == "float"
-    return Aggregate(function_code(running), floating, has_words(running))
 
 
 def _rows_read(expression: Expression) -> Iterator[RowRef]:
