@@ -52,7 +52,7 @@ def _load(program: Program, entry: str) -> tuple[int, Any]:
     from episode.native import llvm
 
     text = assembly_of(program).replace(f"@{ENTRY}(", "@unused(") + entry
-    return llvm.load_object(code_cache.object_code(text, llvm.identity(), llvm.compile_assembly))
+    return llvm.load_object(code_cache.object_code(text, llvm.identity(), llvm.compile_thoroughly))
 
 
 def step_program(functions: TracedAggregate) -> Program:
