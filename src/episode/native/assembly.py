@@ -29,6 +29,7 @@ _INTRINSIC = {"sqrt": "sqrt", "exp": "exp", "log": "log", "abs": "fabs", "floor"
 _WRITTEN_BY = {
     "neg": "_neg", "not": "_not", "select": "_select", "cast": "_cast", "bitcast": "_bitcast", "read": "_read",
     "write": "_write", "length": "_length", "load": "_load", "store": "_store", "call": "_call",
+    "trailing_zeros": "_trailing_zeros",
 }  # fmt: skip
 _OVERFLOW = {"add_overflows": "add", "sub_overflows": "sub", "mul_overflows": "mul"}
 
@@ -192,6 +193,12 @@ class _Writer:
     def _not(self, value: Value, target: str) -> None:
         (operand,) = value.args
         self._put(f"{target} = xor {_name(operand.type)} {self._use(operand)}, -1")
+
+    def _trailing_zeros(self, value: Value, target: str) -> None:
+        (operand,) = value.args
+        name = _name(operand.type)
+        self.declared.add(f"declare {name} @llvm.cttz.{name}({name}, i1)")
+        self._put(f"{target} = call {name} @llvm.cttz.{name}({name} {self._use(operand)}, i1 false)")
 
     def _select(self, value: Value, target: str) -> None:
         condition, yes, no = (self._use(one) for one in value.args)

@@ -24,6 +24,7 @@ from episode.native.ir import (
     FLOAT_FUNCTIONS,
     OVERFLOWS,
     SHIFTS,
+    TRAILING_ZEROS,
     Array,
     Block,
     Branch,
@@ -158,6 +159,8 @@ class Function:
             raise TypeError(f"{op} of {value.type}.")
         if op == "neg" and value.type.kind == "bool":
             raise TypeError("neg of a condition.")
+        if op == TRAILING_ZEROS and value.type.kind == "bool":
+            raise TypeError(f"{op} of a condition.")
         if op in ("exp", "log") and value.type is not F64:
             raise TypeError(f"{op} is of doubles only.")
         return self.emit(value.type, op, (value,))
