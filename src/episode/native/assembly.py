@@ -105,7 +105,8 @@ class _Writer:
         scalars = [f"{_name(scalar.type)} {self.names[scalar]}" for scalar in self.f.scalars]
         error = ["ptr %error"] if self.checked else []
         linkage = f"define internal {_name(self.f.result)} @f.{self.f.name}"
-        self.lines.append(f"{linkage}({', '.join([*arrays, *scalars, *error])}) {{")
+        stays = "noinline " if self.f.size > self.f.program.most_inlined else ""
+        self.lines.append(f"{linkage}({', '.join([*arrays, *scalars, *error])}) {stays}{{")
         self.lines.append("slots:")
         self.lines += [f"  {slot} = alloca {_name(variable.type)}" for variable, slot in self.slots.items()]
         self.lines.append(f"  br label %{self._label(self.f.blocks[0])}")

@@ -59,7 +59,7 @@ def detection_code(shape: Shape) -> Compiled:
 
 def detection_program(shape: Shape) -> Program:
     """Continue through the rows; returns one of DONE … NO_ROOM. It is called again, unless all is done."""
-    program = Program("situations")
+    program = Program("situations", most_inlined=40)
     s = Scope(program.function("run"), TYPES)
     f, place = s.f, s.place
     with f.during(lambda: f.constant(True, BOOL)):

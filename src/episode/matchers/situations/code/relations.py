@@ -67,6 +67,7 @@ def find_allowed(
     """
     f = s.f
     at, fits, done = f.variable("at", first), f.variable("fits", 0), f.block("found")
+    s.bounds[0] = first
     left = ALL
     for number, (relations, find_end, relation) in enumerate(_parts(s, at, stop, z)):
         if not left & shape.relations:
@@ -74,7 +75,6 @@ def find_allowed(
         with f.when((at >= stop) | (mask & left).equals(0)):
             f.jump(done)
         left &= ~relations
-        s.bounds[number] = at
         if relations & shape.relations:
             fits.set(fits | f.select((mask & relation()).differs(0), 1 << number, 0))
         at.set(find_end())
@@ -91,13 +91,12 @@ def _parts(
     f, starts, ends = s.f, s.starts, s.ends
 
     def holds_start() -> Value:
-        start, end = starts[at], ends[at]
-        earlier, same, later = (
-            by_start(f, start, z.start, one, other, other)
-            for one, other in ((OVERLAPS, STARTS), (FINISHES, EQUALS), (CONTAINS, STARTED_BY))
-        )
+        end = ends[at]
         is_earlier = end < z.end if z.lasts is None else z.lasts | (end < z.end)
-        return f.select(is_earlier, earlier, f.select(end.equals(z.end), same, later))
+        by_end = f.select(
+            is_earlier, OVERLAPS | STARTS, f.select(end.equals(z.end), FINISHES | EQUALS, CONTAINS | STARTED_BY)
+        )
+        return by_end & f.select(starts[at] < z.start, _FIRST, _TOGETHER)
 
     def holds_end() -> Value:
         return f.select(ends[at].equals(z.end), FINISHED_BY, OVERLAPPED_BY)

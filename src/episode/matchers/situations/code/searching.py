@@ -166,7 +166,7 @@ class Search:
         at = count * (symbols + 1)
         with f.when(at >= s.found.length):
             self.leave(NO_ROOM)
-        for symbol in range(symbols):
+        with f.loop(0, symbols) as symbol:
             s.found[at + symbol] = s.chosen[symbol]
         s.found[at + symbols] = self.lasts if self.shape.eager else 0
         self.count.set(count + 1)
