@@ -11,11 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from episode.kernels.times import EVER
-from episode.lang.situations import allen
 from episode.matchers.situations.adapt import Orders
 from episode.matchers.situations.code import arrays as names
 from episode.matchers.situations.code.arrays import COUNT, KINDS, NO_ROOM, PLACES, ROW, Shape, ranges_of
 from episode.matchers.situations.code.detecting import detection_code
+from episode.matchers.situations.code.relations import ALL
 from episode.plan.situations.cost import triggers
 from episode.plan.situations.plan import SituationPlan
 
@@ -73,9 +73,8 @@ class Detection:
         groups, symbols = before.open_start.shape
         self.rows = rows
         self.buffers = Buffers(*(np.zeros(int(base[-1]), np.int64) for _ in range(4)))
-        self.groups = Groups(
-            *(np.zeros((groups, symbols), np.int64) for _ in range(3)), np.zeros((groups, symbols), np.bool_)
-        )
+        lo, hi, open_slot = (np.zeros((groups, symbols), np.int64) for _ in range(3))
+        self.groups = Groups(lo, hi, open_slot, np.zeros((groups, symbols), np.bool_))
         self.place = np.zeros(PLACES, np.int64)
         buffers, ends = self.buffers, self.groups
         self.arrays = {
@@ -149,7 +148,7 @@ def shape_of(plan: SituationPlan, orders: Orders) -> Shape:
     masks = [mask for number, row in enumerate(plan.masks) for other, mask in enumerate(row) if other != number]
     relations = 0
     for mask in masks:
-        relations |= mask if mask != allen.EVERY else 0
+        relations |= mask if mask != ALL else 0
     return Shape(
         len(plan.symbols), plan.eager, any(plan.at_least), any(limit is not None for limit in plan.at_most),
         plan.within is not None, orders.adapts, relations,
