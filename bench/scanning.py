@@ -1,38 +1,68 @@
 """The engine with buffers that are scanned: what range searches are measured against.
 
-Deriving, order of search, purging and all else are the engine's own compiled code; only the search of a buffer tests
-every situation in it against the constraint.
+Deriving, order of search, purging and all else are the engine's own code; only the search of a buffer tests every
+situation in it against the constraint.
 """
 
 from __future__ import annotations
 
-from types import FunctionType
-from typing import Any
+from functools import cache
+from unittest.mock import patch
 
-from numba import njit
+from episode.matchers.situations.code import searching
+from episode.matchers.situations.code.arrays import Shape
+from episode.matchers.situations.code.detecting import detection_program
+from episode.matchers.situations.code.relations import (
+    AFTER,
+    BEFORE,
+    CONTAINS,
+    DURING,
+    EQUALS,
+    FINISHED_BY,
+    FINISHES,
+    MEETS,
+    MET_BY,
+    OVERLAPPED_BY,
+    OVERLAPS,
+    STARTED_BY,
+    STARTS,
+    Situation,
+    by_start,
+)
+from episode.native.builder import Function
+from episode.native.ir import Value
+from episode.native.running import Compiled, compiled
+from episode.native.scope import Scope
 
-from episode.kernels.situations.matching import detect as searching_detect
-from episode.kernels.situations.search import relation, search
+
+@cache
+def scanning_code(shape: Shape) -> Compiled:
+    with patch.object(searching, "find_allowed", _scan):
+        return compiled(detection_program(shape))
 
 
-@njit(nogil=True)
-def _allowed(mask, starts, ends, lo, hi, z_start, z_end, out):
+def _scan(
+    s: Scope, shape: Shape, mask: Value, first: Value, stop: Value, z: Situation, to: Value
+) -> tuple[Value, Value]:
     """As the engine's, by testing one slot after the other."""
-    count = 0
-    for at in range(lo, hi):
-        if mask >> relation(starts[at], ends[at], z_start, z_end) & 1:
-            if count and out[count - 1, 1] == at:
-                out[count - 1, 1] = at + 1
-            else:
-                out[count, 0], out[count, 1] = at, at + 1
-                count += 1
-    return count
+    f, ranges = s.f, s.ranges
+    end, kept, reached = f.variable("end", to), f.variable("kept", 0), f.variable("reached", -1)
+    with f.loop(first, stop) as slot:
+        with f.when((mask & _relation(f, s.starts[slot], s.ends[slot], z.start, z.end)).differs(0)):
+            kept.set(kept + 1)
+            with f.when(slot.differs(reached)):
+                ranges[end] = slot
+                end.set(end + 2)
+            ranges[end - 1] = slot + 1
+            reached.set(slot + 1)
+    return (end - to) >> 1, kept.value
 
 
-def _with(function: Any, **replaced: Any) -> Any:
-    """A compiled function anew, with other functions in it."""
-    plain = function.py_func
-    return njit(nogil=True)(FunctionType(plain.__code__, {**plain.__globals__, **replaced}, plain.__name__))
-
-
-detect = _with(searching_detect, search=_with(search, _allowed=_allowed))
+def _relation(f: Function, a_start: Value, a_end: Value, b_start: Value, b_end: Value) -> Value:
+    """The relation of a to b."""
+    earlier = by_start(f, a_start, b_start, OVERLAPS, STARTS, DURING)
+    together = by_start(f, a_start, b_start, FINISHES, EQUALS, FINISHED_BY)
+    later = by_start(f, a_start, b_start, CONTAINS, STARTED_BY, OVERLAPPED_BY)
+    by_end = f.select(a_end < b_end, earlier, f.select(a_end.equals(b_end), together, later))
+    apart = f.select(b_end < a_start, AFTER, f.select(b_end.equals(a_start), MET_BY, by_end))
+    return f.select(a_end < b_start, BEFORE, f.select(a_end.equals(b_start), MEETS, apart))

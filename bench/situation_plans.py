@@ -19,13 +19,15 @@ import pyarrow as pa
 
 from bench.feeding import Clock, Fed, batches_of, feeds_of, median_parts, told_medians
 from bench.harness import median
-from episode.kernels.situations import matching as kernel
 from episode.lang.situations.parser import parse_situation_query
 from episode.matchers.protocol import EventBatch
 from episode.matchers.situations import prepare as situation_prepare
+from episode.matchers.situations.code.arrays import Shape
+from episode.matchers.situations.detection import shape_of
 from episode.matchers.situations.matcher import SituationPatternMatcher
 from episode.matchers.situations.output import Output
 from episode.matchers.situations.spec import SituationPatternSpec
+from episode.native.running import Compiled
 from episode.plan.schema import InputSchema
 from episode.plan.situations.plan import EARLIEST, plan_situation_pattern
 
@@ -64,13 +66,13 @@ class Query:
 
 @dataclass(frozen=True)
 class Contender:
-    """A way to run. delivered: are the matches put out, too? detect: another kernel than the engine's.
-    before_feed: is given the matcher and the number of each feed."""
+    """A way to run. delivered: are the matches put out, too? code: makes other code than the engine's, of the shape of a
+    pattern. before_feed: is given the matcher and the number of each feed."""
 
     name: str
     spec: SituationPatternSpec
     delivered: bool = False
-    detect: Any = None
+    code: Callable[[Shape], Compiled] | None = None
     before_feed: Callable[[SituationPatternMatcher, int], None] | None = None
 
 
@@ -102,18 +104,22 @@ class _Counting(Output):
 
 
 @contextmanager
-def _clocked(matcher: SituationPatternMatcher, detect: Any) -> Iterator[Clock]:
-    """A matcher with a clock in its steps, and with a kernel."""
+def _clocked(matcher: SituationPatternMatcher) -> Iterator[Clock]:
+    """A matcher with a clock in its steps."""
     clock = Clock.of(*STEPS)
-    kept = situation_prepare.prepare, kernel.detect
-    situation_prepare.prepare = clock.timed("prepare", kept[0])
-    kernel.detect = clock.timed("detect", detect or kept[1])
-    for step, part, name in (("values", matcher.output, "table"), ("hold", matcher.state, "hold")):
+    kept = situation_prepare.prepare
+    situation_prepare.prepare = clock.timed("prepare", kept)
+    steps = (
+        ("detect", matcher.detector, "detect"),
+        ("values", matcher.output, "table"),
+        ("hold", matcher.state, "hold"),
+    )
+    for step, part, name in steps:
         setattr(part, name, clock.timed(step, getattr(part, name)))
     try:
         yield clock
     finally:
-        situation_prepare.prepare, kernel.detect = kept
+        situation_prepare.prepare = kept
 
 
 def run(contender: Contender, batches: Sequence[EventBatch], most: float = float("inf")) -> Measured:
@@ -126,7 +132,9 @@ def run(contender: Contender, batches: Sequence[EventBatch], most: float = float
     parts: list[float] = []
     delivered = 0
     gc.collect()
-    with _clocked(matcher, contender.detect) as clock:
+    if contender.code is not None:
+        matcher.detector.code = contender.code(shape_of(spec.plan, matcher.orders))
+    with _clocked(matcher) as clock:
         for number, (batch, until) in enumerate(feeds_of(batches)):
             if contender.before_feed is not None:
                 contender.before_feed(matcher, number)

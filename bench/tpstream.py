@@ -162,7 +162,7 @@ def window(options: argparse.Namespace) -> None:
         for within in WINDOWS:
             query = interval_query("A before B AND B overlaps C", within)
             spec = query.spec(query.initial())
-            contenders = [Contender(SEARCH, spec), Contender(SCAN, spec, detect=scanning.detect)]
+            contenders = [Contender(SEARCH, spec), Contender(SCAN, spec, code=scanning.scanning_code)]
             batches = query.batches(intervals(rows, streams))
             found[name][within] = side_by_side(contenders, batches, options.runs, f"{name}, {within:,} s")
     page = _page(options, "window", "TPStream, Figure 5 (c): disconnected pattern")

@@ -11,7 +11,7 @@ from random import Random
 import numpy as np
 
 from episode.native.builder import Function, Program
-from episode.native.ir import ARITHMETIC, BITWISE, COMPARISONS, OVERFLOWS, Array, Value, Variable
+from episode.native.ir import ARITHMETIC, BITWISE, COMPARISONS, OVERFLOWS, TRAILING_ZEROS, Array, Value, Variable
 from episode.native.types import BOOL, F32, F64, I32, I64, I128, U8, U64, Type
 
 KINDS = (I64, I64, F64, F64, BOOL, BOOL, I32, U8, U64, F32, I128)
@@ -66,6 +66,8 @@ class Draw:
             return self.conversion(type_, depth)
         if choice < 0.4:
             return -self.value(type_, depth + 1)
+        if choice < 0.43 and not type_.is_float:
+            return f.unary(TRAILING_ZEROS, self.value(type_, depth + 1))
         if choice < 0.5 and not type_.is_float and type_ is not I128:
             width = f.constant(type_.bits - 1, type_)
             shift = self.value(type_, depth + 1)

@@ -31,6 +31,7 @@ _OF_C = ("exp", "log", "pow")
 _WRITTEN_BY = {
     "neg": "_neg", "not": "_not", "select": "_select", "cast": "_cast", "bitcast": "_bitcast", "read": "_read",
     "write": "_write", "length": "_length", "load": "_load", "store": "_store", "call": "_call",
+    "trailing_zeros": "_trailing_zeros",
 }  # fmt: skip
 _OVERFLOW = {"add_overflows": "add", "sub_overflows": "sub", "mul_overflows": "mul"}
 
@@ -106,7 +107,8 @@ class _Writer:
         scalars = [f"{_name(scalar.type)} {self.names[scalar]}" for scalar in self.f.scalars]
         error = ["ptr %error"] if self.checked else []
         linkage = f"define internal {_name(self.f.result)} @f.{self.f.name}"
-        self.lines.append(f"{linkage}({', '.join([*arrays, *scalars, *error])}) {{")
+        stays = "noinline " if self.f.size > self.f.program.most_inlined else ""
+        self.lines.append(f"{linkage}({', '.join([*arrays, *scalars, *error])}) {stays}{{")
         self.lines.append("slots:")
         self.lines += [f"  {slot} = alloca {_name(variable.type)}" for variable, slot in self.slots.items()]
         self.lines.append(f"  br label %{self._label(self.f.blocks[0])}")
@@ -198,6 +200,12 @@ class _Writer:
     def _not(self, value: Value, target: str) -> None:
         (operand,) = value.args
         self._put(f"{target} = xor {_name(operand.type)} {self._use(operand)}, -1")
+
+    def _trailing_zeros(self, value: Value, target: str) -> None:
+        (operand,) = value.args
+        name = _name(operand.type)
+        self.declared.add(f"declare {name} @llvm.cttz.{name}({name}, i1)")
+        self._put(f"{target} = call {name} @llvm.cttz.{name}({name} {self._use(operand)}, i1 false)")
 
     def _select(self, value: Value, target: str) -> None:
         condition, yes, no = (self._use(one) for one in value.args)

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from math import inf
 
 from episode.native.ir import (
     ARITHMETIC,
@@ -24,6 +25,7 @@ from episode.native.ir import (
     FLOAT_FUNCTIONS,
     OVERFLOWS,
     SHIFTS,
+    TRAILING_ZEROS,
     Array,
     Block,
     Branch,
@@ -40,10 +42,14 @@ from episode.native.types import BOOL, ELEMENTS, F64, I64, Type
 
 
 class Program:
-    """Functions that are compiled together. The first one is called from outside."""
+    """Functions that are compiled together. The first one is called from outside.
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    most_inlined: the size of functions that may become a part of their callers. LLVM would do so with every function
+    that is called once, and takes two to three times as long for a large program with many arrays.
+    """
+
+    def __init__(self, name: str, most_inlined: float = inf) -> None:
+        self.name, self.most_inlined = name, most_inlined
         self.functions: list[Function] = []
 
     def function(self, name: str, result: Type = I64) -> Function:
@@ -58,7 +64,7 @@ class Program:
     @property
     def size(self) -> int:
         """Instructions and ends of blocks."""
-        return sum(len(block.body) + 1 for function in self.functions for block in function.blocks)
+        return sum(function.size for function in self.functions)
 
 
 class Function:
@@ -74,6 +80,11 @@ class Function:
         self.blocks: list[Block] = []
         self.values = 0
         self.current = self.block("entry")
+
+    @property
+    def size(self) -> int:
+        """Instructions and ends of blocks."""
+        return sum(len(block.body) + 1 for block in self.blocks)
 
     # ---- parameters and variables ----------------------------------------------------------------------
 
@@ -158,6 +169,8 @@ class Function:
             raise TypeError(f"{op} of {value.type}.")
         if op == "neg" and value.type.kind == "bool":
             raise TypeError("neg of a condition.")
+        if op == TRAILING_ZEROS and value.type.kind == "bool":
+            raise TypeError(f"{op} of a condition.")
         if op in ("exp", "log") and value.type is not F64:
             raise TypeError(f"{op} is of doubles only.")
         return self.emit(value.type, op, (value,))

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from episode.native.builder import Function
-from episode.native.ir import Array, Branch, Jump, Return, Value
+from episode.native.ir import TRAILING_ZEROS, Array, Branch, Jump, Return, Value
 from episode.native.types import BOOL, F32, Type
 
 Scalar = Any
@@ -113,6 +113,9 @@ def evaluate(op: str, type_: Type, result: Type, operands: Sequence[Scalar]) -> 
         dividend, divisor = operands
         quotient, remainder = _divided(dividend, divisor, type_)
         return quotient if op == "div" else remainder
+    if op == TRAILING_ZEROS:
+        lowest = operands[0] & -operands[0]
+        return lowest.bit_length() - 1 if lowest else type_.bits
     value = _WHOLE[op](*operands)
     return value if op in _COMPARE else wrapped(value, result)
 

@@ -27,7 +27,9 @@ COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
 """NaN is unequal to everything, and neither less nor greater."""
 OVERFLOWS = ("add_overflows", "sub_overflows", "mul_overflows")
 FLOAT_FUNCTIONS = ("sqrt", "exp", "log", "abs", "floor", "ceil")
-UNARY = ("neg", "not", *FLOAT_FUNCTIONS)
+TRAILING_ZEROS = "trailing_zeros"
+"""Of a whole number: the place of its lowest bit that is 1, and its width if there is none."""
+UNARY = ("neg", "not", TRAILING_ZEROS, *FLOAT_FUNCTIONS)
 
 
 class Value:

@@ -111,6 +111,16 @@ def test_one_operand(op: str, type_: Type) -> None:
         np.testing.assert_allclose(made, numpy(given[0::2]), rtol=1e-15 if op in ("exp", "log") else 0)
 
 
+@pytest.mark.parametrize("type_", WHOLE, ids=str)
+def test_trailing_zeros(type_: Type) -> None:
+    given = np.array([one for place in range(type_.bits) for one in (1 << place, 0)], np.uint64)
+    given = np.concatenate([given.astype(type_.dtype), numbers(type_)])
+    made = over_pairs(type_, type_, lambda f, a, b: f.unary("trailing_zeros", a), given)
+    for number, zeros in zip(given[0::2].tolist(), made.tolist()):
+        expected = next((place for place in range(type_.bits) if number >> place & 1), type_.bits)
+        assert zeros == expected
+
+
 @pytest.mark.parametrize("source", ELEMENTS, ids=str)
 @pytest.mark.parametrize("target", ELEMENTS, ids=str)
 def test_casts(source: Type, target: Type) -> None:
@@ -197,6 +207,8 @@ def wrong(build) -> None:
         lambda f, x, n, u: -(n < 1),
         lambda f, x, n, u: ~x,
         lambda f, x, n, u: f.unary("sqrt", n),
+        lambda f, x, n, u: f.unary("trailing_zeros", x),
+        lambda f, x, n, u: f.unary("trailing_zeros", n < 1),
         lambda f, x, n, u: f.unary("log", x.to(F32)),
         lambda f, x, n, u: f.power(x.to(F32), x.to(F32)),
         lambda f, x, n, u: n.to(I128).divide(n.to(I128)),

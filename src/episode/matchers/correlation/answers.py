@@ -13,9 +13,9 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from episode.kernels.correlation import regions
 from episode.kernels.times import EVER, NEVER
 from episode.matchers.columns import from_bytes
+from episode.matchers.correlation import regions
 from episode.matchers.correlation.covered import Covered
 from episode.matchers.correlation.matches import Matches
 from episode.matchers.correlation.older import OlderRows
@@ -25,6 +25,7 @@ from episode.matchers.correlation.segments import FIRST_ID, Demands, Segments, l
 from episode.matchers.correlation.side import Side
 from episode.matchers.held import arrays_in, by_name, chunk_of, least_by_key, ranges
 from episode.matchers.protocol import END_OF_TIME, EventBatch, Partial, StateChunk
+from episode.matchers.range_search import first_rows
 
 SLACK = 8
 """Rows after a region that are fed with it, so that what starts in it is most often decided at once."""
@@ -67,13 +68,10 @@ class Answers:
         new = demands.select(order)
         if self.cached:
             active, new = _extended(active, new, self.traits.by_end)
-        out = np.empty((len(new), 5), np.int64)
         covered = self.covered.until(groups)
         number = np.searchsorted(groups, new.key)
-        count = regions.merge(
-            number, new.lo, new.hi, self._from, self._to, recent.time, covered, SLACK, until, self.cached, out
-        )
-        out = out[:count]
+        out = regions.merge(number, new, self._from, self._to, recent.time, covered, SLACK, until, self.cached)
+        count = len(out)
         group, lo, hi = out[:, regions.KEY], out[:, regions.LO].copy(), out[:, regions.HI].copy()
         limit = hi.copy()
         if self.cached:
@@ -107,8 +105,7 @@ class Answers:
             segments = self.segments
             group = np.searchsorted(self._groups, segments.key)
             row_to = self._to[group]
-            end = np.empty(len(segments), np.int64)
-            regions.first_rows(segments.at, row_to, time, segments.hi, end)
+            end = first_rows(segments.at, row_to, time, segments.hi)
             if not self.traits.by_end:
                 end = np.minimum(row_to, np.maximum(end + SLACK, segments.at + fed))
             counts = end - segments.at
@@ -174,8 +171,7 @@ class Answers:
             known = known.copy()
             known[old] = np.maximum(segments.last[old], until + 1)
         group = np.searchsorted(self._groups, segments.key[old])
-        row = np.empty(len(old), np.int64)
-        regions.first_rows(self._from[group], self._to[group], self.recent.time, known[old], row)
+        row = first_rows(self._from[group], self._to[group], self.recent.time, known[old])
         back, sure = self._reach_back(group, row, known[old])
         sure &= back - self.traits.lookback >= self._from[group]
         decided = decided.copy()

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from episode.kernels.correlation import regions
 from episode.kernels.times import EVER, NEVER, window_ends, window_starts
 from episode.matchers.columns import from_bytes
+from episode.matchers.correlation import regions
 from episode.matchers.correlation.adapt import Adaptation, Round
 from episode.matchers.correlation.demand import DemandedSide
 from episode.matchers.correlation.join import Join
@@ -29,7 +29,7 @@ from episode.matchers.correlation.rounds import rounds_of
 from episode.matchers.correlation.segments import Demands
 from episode.matchers.correlation.side import Side, with_prefix, without_prefix
 from episode.matchers.correlation.strategies import unavailable
-from episode.matchers.held import by_name, chunk_of, owned
+from episode.matchers.held import by_name, chunk_of
 from episode.matchers.protocol import END_OF_TIME, EventBatch, Snapshot, StateChunk
 from episode.matchers.slicing import ALL_TIMES, SliceBounds
 from episode.plan.correlation.plan import Strategy
@@ -330,5 +330,4 @@ def _extent(rows: EventBatch, demands: Demands) -> tuple[int, int]:
     known = known.select(np.lexsort((known.lo, known.key)))
     number = np.searchsorted(keys[order], known.key)
     first, last = rows.bounds[:-1][order], rows.bounds[1:][order]
-    rows_of_all, union = regions.extent(number, known.lo, known.hi, first, last, owned(rows.time))
-    return int(rows_of_all), int(union)
+    return regions.extent(number, known, first, last, rows.time)

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from episode.kernels.correlation import regions
 from episode.kernels.times import EVER, NEVER
 from episode.matchers.correlation.past import Past
 from episode.matchers.correlation.recent import RecentBuffer
 from episode.matchers.correlation.segments import looked_up
 from episode.matchers.held import arrays_in, chunk_of, least_by_key
 from episode.matchers.protocol import StateChunk
+from episode.matchers.range_search import first_rows
 
 _NAME = "since"
 
@@ -52,8 +52,7 @@ class OlderRows:
         rows = self.past.reader.read(self.past.values_of(keys), keys, first, since - 1)
         recent.prepend(rows)
         begin = np.searchsorted(rows.key, keys)
-        earlier = np.empty(len(keys), np.int64)
-        regions.first_rows(begin, np.searchsorted(rows.key, keys, side="right"), rows.time, first, earlier)
+        earlier = first_rows(begin, np.searchsorted(rows.key, keys, side="right"), rows.time, first)
         first = np.where(earlier - begin < lookback, NEVER, first)  # there are no more
         others = np.flatnonzero(~np.isin(self.key, keys))
         self._set(np.concatenate([self.key[others], keys]), np.concatenate([self.since[others], first]))

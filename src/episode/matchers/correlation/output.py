@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from episode.kernels.correlation import joining
 from episode.kernels.times import EVER
 from episode.matchers.assembly import with_keys
 from episode.matchers.columns import one_chunk, take_array
+from episode.matchers.correlation.joining import beginning, join_by_archive, join_by_live
 from episode.matchers.correlation.matches import Matches
+from episode.native.running import Compiled
 from episode.plan.correlation.plan import ARCHIVE_PREFIX, LIVE_PREFIX
 from episode.plan.output import MATCH_END, MATCH_START
 
@@ -58,22 +58,26 @@ class Output:
 
 def pairs_by_live(live: Matches, archive: Matches, recency: int) -> Iterator[Pairs]:
     """The pairs of live matches, in order of key and end, with archive matches, in order of key and start."""
-    ends = (archive.key, archive.start, archive.end, recency)
-    yield from _pairs(joining.by_live, live, archive, *ends)
+    yield from _pairs(join_by_live, live, archive, end=archive.end, recency=np.array([recency], np.int64))
 
 
 def pairs_by_archive(live: Matches, archive: Matches, low: np.ndarray, high: np.ndarray) -> Iterator[Pairs]:
     """The same of archive matches with live matches that end in low <= end <= high, in order of archive matches."""
-    yield from _pairs(joining.by_archive, live, archive, archive.key, archive.start, low, high)
+    yield from _pairs(join_by_archive, live, archive, low=low, high=high)
 
 
-def _pairs(kernel: Callable[..., int], live: Matches, archive: Matches, *rest: Any) -> Iterator[Pairs]:
+def _pairs(code_of: Callable[[], Compiled], live: Matches, archive: Matches, **rest: np.ndarray) -> Iterator[Pairs]:
     if len(live) == 0 or len(archive) == 0:
         return
-    place = joining.beginning()
+    code = code_of()
+    arrays = rest | {
+        "live_key": live.key, "live_start": live.start, "live_end": live.end, "key": archive.key,
+        "start": archive.start, "place": beginning(),
+    }  # fmt: skip
     while True:
         of_live, of_archive = np.empty(MOST_PAIRS, np.int64), np.empty(MOST_PAIRS, np.int64)
-        count = kernel(live.key, live.start, live.end, *rest, place, of_live, of_archive)
+        arrays |= {"out_live": of_live, "out_archive": of_archive}
+        count = code([arrays[name] for name, _, _ in code.arrays])
         if count:
             yield of_live[:count], of_archive[:count]
         if count < MOST_PAIRS:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from episode.kernels.correlation import regions
 from episode.kernels.times import EVER, NEVER, window_starts
 from episode.matchers.columns import from_bytes, one_chunk_each, take
 from episode.matchers.correlation.history import History
@@ -21,6 +20,7 @@ from episode.matchers.held import by_name, chunk_of, ranges
 from episode.matchers.keys import KeyCoder
 from episode.matchers.ordering import times_of
 from episode.matchers.protocol import END_OF_TIME, EventBatch, StateChunk, Traits
+from episode.matchers.range_search import first_rows
 
 if TYPE_CHECKING:
     from episode.matchers.correlation.spec import CorrelationSpec
@@ -85,9 +85,7 @@ class PastReader:
 
     def _first(self, found: _Found, codes: np.ndarray, lo: np.ndarray) -> np.ndarray:
         """For each key its first row that is not earlier."""
-        first = np.empty(len(codes), np.int64)
-        regions.first_rows(*found.bounds_of(codes), found.rows.time, lo, first)
-        return first
+        return first_rows(*found.bounds_of(codes), found.rows.time, lo)
 
     def _between(self, values: pa.Table, codes: np.ndarray, lo: int, hi: int) -> _Found:
         keys = values if self.spec.keys else None

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from episode.kernels.correlation import regions
 from episode.kernels.times import NEVER, window_starts
 from episode.matchers.correlation.recent import RecentBuffer
 from episode.matchers.correlation.side import Events
 from episode.matchers.held import ranges
 from episode.matchers.protocol import EventBatch, Partial, Traits
+from episode.matchers.range_search import first_rows
 
 FIRST_BLOCK = 8
 """Rows among which a wall is looked for first."""
@@ -36,8 +36,7 @@ class Reach:
             back = row - max(0, self.traits.longest - 1)
             sure |= back >= row_from
         if self.traits.within is not None:
-            first = np.empty(len(row), np.int64)
-            regions.first_rows(row_from, row, recent.time, window_starts(lo, self.traits.within), first)
+            first = first_rows(row_from, row, recent.time, window_starts(lo, self.traits.within))
             back = np.maximum(back, first)
             sure |= first > row_from
         return np.maximum(back, row_from), sure

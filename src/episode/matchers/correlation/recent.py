@@ -12,12 +12,12 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from episode.kernels.correlation import regions
 from episode.matchers.columns import from_bytes, take
 from episode.matchers.correlation.arrived import ArrivedRows
 from episode.matchers.correlation.segments import looked_up
 from episode.matchers.held import NOT_WRITTEN, KeptRows, by_name, chunk_of, owned, ranges
 from episode.matchers.protocol import EventBatch, StateChunk
+from episode.matchers.range_search import first_rows
 
 _NAME = "recent"
 
@@ -165,16 +165,12 @@ class RecentBuffer:
 
     def first_rows(self, bound: np.ndarray) -> np.ndarray:
         """For each key the first row that is not earlier than its bound."""
-        out = np.empty(len(bound), np.int64)
-        regions.first_rows(self.row_from, self.row_to, self.time, bound, out)
-        return out
+        return first_rows(self.row_from, self.row_to, self.time, bound)
 
     def rows_before(self, keys: np.ndarray, time: np.ndarray) -> np.ndarray:
         """For each of these keys (ascending), how many rows of it are earlier."""
         begin, end = (looked_up(self.keys, one, keys, 0) for one in (self.row_from, self.row_to))
-        first = np.empty(len(keys), np.int64)
-        regions.first_rows(begin, end, self.time, time, first)
-        return first - begin
+        return first_rows(begin, end, self.time, time) - begin
 
     # ---- snapshots -------------------------------------------------------------------------------------------------
 

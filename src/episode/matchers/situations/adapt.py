@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
-from episode.kernels.situations.matching import Statistics
 from episode.plan.situations.cost import SearchCosts, best_order, initial_costs, triggers
 from episode.plan.situations.plan import SituationPlan
 from episode.plan.situations.report import Orders as Searched
@@ -23,13 +24,36 @@ longer."""
 MOST_NOTED = 20
 
 
+@dataclass(frozen=True)
+class Statistics:
+    """Moving averages of buffer sizes float64[S] and selectivities float64[S, S], those that the plan was made for, of
+    how many values each is (the first ones count alike; int64[1], int64[S, S]), and counts: partial int64[S, S] records
+    per (pinned symbol, step), searches int64[S].
+
+    rates: the weight of a new size, that of a new share of a buffer that fits, and by which share they may differ.
+    look_at int64[1]: the plan is looked at from this number of sizes on. pause: instants between two looks.
+    """
+
+    rates: np.ndarray
+    pause: int
+    size: np.ndarray
+    selectivity: np.ndarray
+    size_then: np.ndarray
+    selectivity_then: np.ndarray
+    sizes_seen: np.ndarray
+    shares_seen: np.ndarray
+    look_at: np.ndarray
+    partial: np.ndarray
+    searches: np.ndarray
+
+
 class Orders:
-    """orders int64[S, S - 1]: the plan in force. forced: one to keep to."""
+    """orders int64[S, S - 1]: the plan in force. forced: one to keep to. adapts: may it change?"""
 
     def __init__(self, plan: SituationPlan, forced: tuple[tuple[int, ...], ...] | None = None) -> None:
         self.plan = plan
-        self.forced = forced is not None
         symbols = len(plan.symbols)
+        self.adapts = forced is None and symbols > 2
         costs = initial_costs(plan.masks)
         chosen = forced or tuple(best_order(plan.masks, costs, symbol) for symbol in range(symbols))
         self.orders: np.ndarray = np.array(chosen, np.int64).reshape(symbols, symbols - 1)
@@ -41,9 +65,7 @@ class Orders:
         self.gain = GAIN
         self._pause = PAUSE
         self.statistics = Statistics(
-            SMOOTHING,
-            SHARE_SMOOTHING,
-            0.0 if self.forced or symbols < 3 else THRESHOLD,
+            np.array([SMOOTHING, SHARE_SMOOTHING, THRESHOLD]),
             PAUSE,
             np.array(costs.sizes),
             np.array(costs.selectivities),
@@ -78,6 +100,11 @@ class Orders:
             if len(self.changes) < MOST_NOTED:
                 self.changes.append(tuple(self.order_of(symbol) for symbol in self.searching))
         statistics.look_at[0] = statistics.sizes_seen[0] + self._pause
+
+    @property
+    def paths(self) -> np.ndarray:
+        """int64[S * S]: for each symbol, the symbols in the order of a search that a situation of it begins."""
+        return np.column_stack([np.arange(len(self.orders)), self.orders]).reshape(-1)
 
     def costs(self) -> SearchCosts:
         """What the model knows now."""

@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from episode.kernels.situations import matching as kernel
 from episode.matchers.prepare import Needs, needs_of
 from episode.matchers.protocol import END_OF_TIME, EventBatch, Snapshot, StateChunk
 from episode.matchers.situations.adapt import Orders
+from episode.matchers.situations.code.arrays import DONE, REPLAN, TOO_MANY
+from episode.matchers.situations.detection import Detector
 from episode.matchers.situations.errors import explosion
 from episode.matchers.situations.output import Output
-from episode.matchers.situations.prepare import Feed, needs_beyond, pattern_of, prepare_feed
+from episode.matchers.situations.prepare import Feed, needs_beyond, prepare_feed
 from episode.matchers.situations.state import SituationState
 from episode.matchers.slicing import ALL_TIMES, SliceBounds
 from episode.plan.situations.report import SituationReport
@@ -45,9 +46,7 @@ class SituationPatternMatcher:
         self.state = SituationState(plan, spec.input_schema, spec.input_columns, spec.limit)
         self.output = Output(plan, spec.output_schema, spec.input_schema)
         self._needs: Needs = needs_of(plan)
-        self._pattern = pattern_of(plan)
-        self._found = np.empty((SOFT_LIMIT, len(plan.symbols) + 1), np.int64)
-        self._found_row = np.empty((SOFT_LIMIT, 2), np.int64)
+        self.detector = Detector(plan, self.orders, SOFT_LIMIT)
 
     def feed(self, events: EventBatch, until: int) -> Iterator[pa.Table]:
         for feed, found, rows in self.matches_in(events, until):
@@ -78,27 +77,24 @@ class SituationPatternMatcher:
         yield from self.feed(EventBatch.empty(self.spec.input_schema, self.spec.input_columns), END_OF_TIME)
 
     def _matches(self, feed: Feed) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """(matches, rows) as the kernel finds them, about SOFT_LIMIT at a time."""
+        """(matches, rows) as the code finds them, about SOFT_LIMIT at a time."""
         parts: list[tuple[np.ndarray, np.ndarray]] = []
         count = 0
         while True:
-            status, found, rows = kernel.detect(
-                self._pattern, self.orders.orders, feed.rows, feed.before, feed.buffers, feed.place, feed.groups,
-                self.orders.statistics, self._found, self._found_row, SOFT_LIMIT - count, MOST_AT_ONCE,
-            )  # fmt: skip
-            if status == kernel.TOO_MANY:
-                raise explosion(self.plan, feed.events, int(feed.place.at[1]), MOST_AT_ONCE)
-            if status == kernel.REPLAN:
+            status, found, rows = self.detector.detect(feed.detection, SOFT_LIMIT - count, MOST_AT_ONCE)
+            if status == TOO_MANY:
+                raise explosion(self.plan, feed.events, feed.detection.last_row, MOST_AT_ONCE)
+            if status == REPLAN:
                 self.orders.make_anew()
             if len(found):
                 parts.append((found.copy(), rows.copy()))
                 count += len(found)
-            if count and (count >= SOFT_LIMIT or status == kernel.DONE):
+            if count and (count >= SOFT_LIMIT or status == DONE):
                 found, rows = np.concatenate([f for f, _ in parts]), np.concatenate([r for _, r in parts])
                 for at in range(0, count, SOFT_LIMIT):
                     yield found[at : at + SOFT_LIMIT], rows[at : at + SOFT_LIMIT]
                 parts, count = [], 0
-            if status == kernel.DONE:
+            if status == DONE:
                 return
 
     def snapshot(self) -> Snapshot:

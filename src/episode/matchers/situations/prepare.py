@@ -8,28 +8,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from episode.kernels.situations import matching as kernel
-from episode.kernels.times import EVER
 from episode.matchers.prepare import Needs, needs_of, prepare
 from episode.matchers.protocol import EventBatch
+from episode.matchers.range_search import first_rows
+from episode.matchers.situations.code.counting import count_starts
+from episode.matchers.situations.detection import Before, Buffers, Detection, Groups, Rows
 from episode.matchers.situations.symbols import SEEN, START, Symbol, integers
 from episode.matchers.situations.values import Accumulators, Asked
-from episode.plan.situations.cost import triggers
 from episode.plan.situations.plan import SituationPlan
-
-
-def pattern_of(plan: SituationPlan) -> kernel.Pattern:
-    """What does not change from feed to feed."""
-    starts, ends = zip(*triggers(plan.masks, plan.at_least, plan.at_most, plan.eager), strict=True)
-    return kernel.Pattern(
-        np.array(plan.masks, np.int64),
-        np.array([limit or 0 for limit in plan.at_least], np.int64),
-        np.array([EVER if limit is None else limit for limit in plan.at_most], np.int64),
-        EVER if plan.within is None else plan.within,
-        plan.eager,
-        np.array(starts, np.bool_),
-        np.array(ends, np.bool_),
-    )
 
 
 def needs_beyond(plan: SituationPlan) -> Needs:
@@ -40,21 +26,29 @@ def needs_beyond(plan: SituationPlan) -> Needs:
 
 @dataclass(frozen=True)
 class Feed:
-    """One feed in the kernel's terms.
+    """One feed in the terms of the code.
 
     opened: the row of a symbol's `lasting` table for each group (-1: none). held_base: where a symbol's finished
     situations begin among all held ones.
     """
 
     events: EventBatch
-    rows: kernel.Rows
-    buffers: kernel.Buffers
-    groups: kernel.Groups
-    place: kernel.Place
-    before: kernel.Before
+    detection: Detection
     opened: np.ndarray
     held_base: np.ndarray
     accumulators: Accumulators
+
+    @property
+    def rows(self) -> Rows:
+        return self.detection.rows
+
+    @property
+    def buffers(self) -> Buffers:
+        return self.detection.buffers
+
+    @property
+    def groups(self) -> Groups:
+        return self.detection.groups
 
     @property
     def keys(self) -> np.ndarray:
@@ -104,30 +98,31 @@ def prepare_feed(
     bits = prepared.bits & np.uint64((1 << count) - 1)
     from_ = events.bounds
     keys = events.key[from_[:-1]]
-    groups = len(keys)
     before, opened, held_base = _known_before(symbols, keys)
-    room = kernel.count_starts(bits, from_, count) + (before.held_to - before.held_from).sum(axis=1)
+    room = count_starts(bits, from_, count) + (before.held_to - before.held_from).sum(axis=1)
     room += (opened >= 0).sum(axis=0) + 1
     base = np.concatenate([[0], np.cumsum(room)]).astype(np.int64)
+    rows = Rows(from_, complete_rows(from_, events.time, until), events.time, bits)
     return Feed(
         events,
-        kernel.Rows(from_, kernel.complete_rows(from_, events.time, until), events.time, bits),
-        kernel.Buffers(*(np.zeros(int(base[-1]), np.int64) for _ in range(4))),
-        kernel.Groups(
-            np.zeros((groups, count), np.int64),
-            np.zeros((groups, count), np.int64),
-            np.full((groups, count), -1, np.int64),
-            np.zeros((groups, count), np.bool_),
-        ),
-        kernel.Place(np.zeros(4, np.int64), base[:-1].copy(), base[:-1].copy(), np.zeros(count, np.bool_)),
-        before,
+        Detection(rows, before, base),
         opened,
         held_base,
         Accumulators(events.table, prepared, schema),
     )
 
 
-def _known_before(symbols: Sequence[Symbol], keys: np.ndarray) -> tuple[kernel.Before, np.ndarray, np.ndarray]:
+def complete_rows(from_: np.ndarray, time: np.ndarray, until: int) -> np.ndarray:
+    """For each group, the row after its last complete instant: a last instant later than `until` may grow."""
+    stop = from_[1:].copy()
+    last = time[stop - 1]
+    grows = np.flatnonzero(last > until)
+    if len(grows):
+        stop[grows] = first_rows(from_[grows], stop[grows], time, last[grows])
+    return stop
+
+
+def _known_before(symbols: Sequence[Symbol], keys: np.ndarray) -> tuple[Before, np.ndarray, np.ndarray]:
     """What the groups with these keys have held and open, the rows of the open ones, and where held ones begin."""
     count, groups = len(symbols), len(keys)
     open_start = np.zeros((groups, count), np.int64)
@@ -148,10 +143,11 @@ def _known_before(symbols: Sequence[Symbol], keys: np.ndarray) -> tuple[kernel.B
             opened[known, number] = at[known]
             open_start[known, number] = integers(symbol.lasting, START)[at[known]]
             open_seen[known, number] = np.asarray(symbol.lasting.column(SEEN))[at[known]]
-    before = kernel.Before(
-        opened >= 0,
+    bit = 1 << np.arange(count)
+    before = Before(
+        ((opened >= 0) * bit).sum(axis=1),
+        (open_seen * bit).sum(axis=1),
         open_start,
-        open_seen,
         held_from,
         held_to,
         np.concatenate([integers(symbol.finished.table, START) for symbol in symbols]),

@@ -13,11 +13,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from episode.kernels import measures as measure_kernels
-from episode.kernels.situations import values as kernels
+from episode.kernels import opcodes as oc
+from episode.matchers.aggregate_code import Aggregate
 from episode.matchers.assembly import arrow_type, average_type, decimals, gather, typed
 from episode.matchers.columns import one_chunk, raw_values, valid_mask
 from episode.matchers.encoding import as_int64
 from episode.matchers.prepare import Prepared, measure_argument
+from episode.matchers.situations.code.values import FIND, FOLD, SUM_WORDS, Shape, accumulate
 from episode.plan.expressions import Expression, Load
 from episode.plan.output import (
     ColumnAtPlace,
@@ -29,15 +31,12 @@ from episode.plan.output import (
 )
 from episode.plan.types import is_float, lane_of
 
-NO_FLOATS = np.zeros(0, np.float64)
-NO_INTS = np.zeros(0, np.int64)
-NO_FLAGS = np.zeros(0, np.uint8)
 VARIANCES = ("var_samp", "var_pop", "stddev_samp", "stddev_pop")
 
 
 @dataclass(frozen=True)
 class Asked:
-    """Situations of one symbol, as of rows: see kernels.situation_values. `opened` are rows of the table `before`."""
+    """Situations of one symbol, as of rows: see `code.values`. `opened` are rows of the table `before`."""
 
     first: np.ndarray
     last: np.ndarray
@@ -46,6 +45,14 @@ class Asked:
 
     def __len__(self) -> int:
         return len(self.last)
+
+    @property
+    def arrays(self) -> dict[str, np.ndarray]:
+        return {"first": self.first, "last": self.last, "opened": self.opened}
+
+    def known(self, **columns: str) -> dict[str, np.ndarray]:
+        """Columns of what situations had before, by the names that they have in the code."""
+        return {f"before_{name}": _numbers(self.before, column) for name, column in columns.items()}
 
 
 def symbol_of(atom: OutputAtom) -> str | None:
@@ -114,59 +121,65 @@ class Accumulators:
         there = gather(asked.before.column(name), np.where(from_before, asked.opened, -1))
         return pc.if_else(pa.array(from_before), there, here)
 
-    def _lane(self, argument: Expression | None) -> tuple[bool, bool, np.ndarray, np.ndarray, np.ndarray]:
-        """(is float, has nulls, ints, floats, validity) of an argument; empty arrays for what there is not."""
+    def _lane(self, argument: Expression | None) -> tuple[bool, bool, dict[str, np.ndarray]]:
+        """(is float, has nulls, the values and their validity) of an argument."""
         if argument is None:
-            return False, False, NO_INTS, NO_FLOATS, NO_FLAGS
+            return False, False, {}
         floating, row, check = self.prepared.column(argument)
         lanes = self.prepared.lanes
-        ints = lanes.ints[row] if not floating and row >= 0 else NO_INTS
-        floats = lanes.floats[row] if floating and row >= 0 else NO_FLOATS
-        return floating, check >= 0, ints, floats, lanes.valid[check] if check >= 0 else NO_FLAGS
+        found: dict[str, np.ndarray] = {}
+        if row >= 0:
+            found |= {"floats": lanes.floats[row]} if floating else {"ints": lanes.ints[row]}
+        if check >= 0:
+            found["valid"] = lanes.valid[check]
+        return floating, check >= 0, found
 
     def _aggregate(self, atom: RowAggregate, name: str, asked: Asked) -> list[pa.Array]:
         argument = None if atom.argument is None else measure_argument(atom)
-        floating, has_nulls, ints, floats, valid = self._lane(argument)
-        places = (asked.first, asked.last, asked.opened, has_nulls, valid)
+        floating, has_nulls, lane = self._lane(argument)
+        given = asked.arrays | lane
+
+        def fold(function: int, **before: str) -> list[np.ndarray]:
+            return accumulate(Shape(FOLD, Aggregate(function, floating), has_nulls), given | asked.known(**before))
+
+        n, a, b = f"{name}.n", f"{name}.a", f"{name}.b"
         if atom.function in ("count", "count_if"):
-            before = _numbers(asked.before, name, np.int64)
-            return [pa.array(kernels.count_so_far(*places, atom.function == "count_if", ints, before))]
-        n = _numbers(asked.before, f"{name}.n", np.int64)
-        b = _numbers(asked.before, f"{name}.b", np.float64)
-        if atom.function in VARIANCES:
-            a = _numbers(asked.before, f"{name}.a", np.float64)
-            return [pa.array(array) for array in kernels.variance_so_far(*places, floats, n, a, b)]
-        a = _numbers(asked.before, f"{name}.a", np.int64)
-        return [pa.array(array) for array in kernels.sum_so_far(*places, floating, ints, floats, n, a, b)]
+            found = fold(oc.COUNT if atom.function == "count" else oc.COUNT_IF, count=name)
+        elif atom.function in VARIANCES:
+            found = fold(oc.VAR_POP, count=n, real=a, more=b)
+        elif floating:
+            counts, sums = fold(oc.SUM, count=n, real=b)
+            found = [counts, np.zeros(len(asked), np.int64), sums]
+        else:
+            found = fold(oc.SUM, count=n, whole=a, more=b)
+        return [pa.array(array) for array in found]
 
     def _decimals(self, atom: DecimalSum | DecimalAverage, name: str, asked: Asked) -> list[pa.Array]:
         array = one_chunk(self.table.column(atom.column))
         array = array.cast(pa.decimal128(array.type.precision, array.type.scale))
         words, valid = raw_values(array, np.int64), valid_mask(array)
-        found = kernels.sum_decimals_so_far(
-            asked.first, asked.last, asked.opened, len(valid) > 0, valid.view(np.uint8),
-            np.ascontiguousarray(words[0::2]).view(np.uint64), np.ascontiguousarray(words[1::2]),
-            _numbers(asked.before, f"{name}.n", np.int64), _numbers(asked.before, f"{name}.low", np.uint64),
-            _numbers(asked.before, f"{name}.high", np.int64),
-        )  # fmt: skip
-        return [pa.array(array) for array in found]
+        given = {
+            "low_words": np.ascontiguousarray(words[0::2]).view(np.uint64),
+            "high_words": np.ascontiguousarray(words[1::2]),
+            "valid": valid.view(np.uint8),
+        }
+        before = asked.known(count=f"{name}.n", low=f"{name}.low", high=f"{name}.high")
+        shape = Shape(SUM_WORDS, Aggregate(oc.SUM_WIDE), len(valid) > 0)
+        return [pa.array(array) for array in accumulate(shape, asked.arrays | given | before)]
 
     def _extreme(self, atom: Extreme, name: str, asked: Asked) -> list[pa.Array]:
         values = self._with_before(atom.by, asked.before.column(f"{name}.by"))
-        shift = asked.before.num_rows
-        floating, ints, floats = is_float(atom.by.type), NO_INTS, NO_FLOATS
+        floating, valid = is_float(atom.by.type), valid_mask(values)
+        given = {"shift": np.array([asked.before.num_rows]), "valid": valid.view(np.uint8)}
         if lane_of(atom.by.type) == "code":
-            ints = _ranks(values)
+            given["ints"] = _ranks(values)
         elif floating:
-            floats = values.cast(pa.float64()).fill_null(0.0).to_numpy(zero_copy_only=False)
+            given["floats"] = values.cast(pa.float64()).fill_null(0.0).to_numpy(zero_copy_only=False)
         else:
-            ints = _whole_numbers(values)
-        greatest = atom.function.startswith("max")
-        valid = valid_mask(values)
-        rows = kernels.extreme_so_far(
-            asked.first, asked.last, asked.opened, shift, len(valid) > 0, valid.view(np.uint8), floating, ints, floats,
-            greatest,
-        )  # fmt: skip
+            given["ints"] = _whole_numbers(values)
+        function = oc.MAX_BY if atom.function.startswith("max") else oc.MIN_BY
+        shape = Shape(FIND, Aggregate(function, floating), len(valid) > 0)
+        (rows,) = accumulate(shape, asked.arrays | given)
         found = [gather(values, rows)]
         if atom.value != atom.by:
             found.append(gather(self._with_before(atom.value, asked.before.column(f"{name}.value")), rows))
@@ -217,9 +230,9 @@ def result(atom: OutputAtom, columns: list[pa.Array], kind: pa.DataType) -> pa.A
     return array if array.type == kind else array.view(kind) if kind.bit_width == 64 else array.cast(kind)
 
 
-def _numbers(table: pa.Table, name: str, dtype: type) -> np.ndarray:
-    """A column without nulls as a writable array: kernels are compiled for those."""
-    return np.array(one_chunk(table.column(name)), dtype=dtype)
+def _numbers(table: pa.Table, name: str) -> np.ndarray:
+    """A column without nulls."""
+    return one_chunk(table.column(name)).to_numpy()
 
 
 def _ranks(values: pa.Array) -> np.ndarray:

@@ -1,0 +1,131 @@
+"""The code of situation patterns in all ways: compiled, checked and interpreted, against the oracle."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from episode.matchers.situations import detection, matcher
+from episode.matchers.situations.adapt import Orders
+from episode.matchers.situations.code import counting, values
+from episode.matchers.situations.code.arrays import Shape
+from episode.matchers.situations.code.detecting import detection_program
+from episode.native.assembly import assembly_of
+from tests.reference.generate_situations import Case, cases
+from tests.reference.situations import Event
+from tests.support.situations import expected, run_in_pieces, run_whole, spec_of
+from tests.unit.native.runs import AllWays, run_all_ways
+
+
+@pytest.fixture
+def all_ways(monkeypatch: pytest.MonkeyPatch) -> list[AllWays]:
+    made: list[AllWays] = []
+
+    def code_of(program_of):
+        def code(*shape):
+            made.append(AllWays(program_of(*shape)))
+            return made[-1]
+
+        return code
+
+    monkeypatch.setattr(detection, "detection_code", code_of(detection_program))
+    monkeypatch.setattr(values, "accumulation_code", code_of(values.accumulation_program))
+    monkeypatch.setattr(counting, "_counting_code", code_of(counting.counting_program))
+    return made
+
+
+def comparable(rows: list[tuple]) -> list[tuple]:
+    return sorted((tuple(round(v, 9) if isinstance(v, float) else v for v in row) for row in rows), key=repr)
+
+
+def test_all_ways_find_what_the_oracle_finds(all_ways: list[AllWays]) -> None:
+    @settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+    @given(cases(max_events=10, max_keys=2))
+    def check(case: Case) -> None:
+        spec = spec_of(case.text, case.pattern.detect)
+        oracle = comparable(expected(case))
+        assert comparable(run_whole(spec, case.events)) == oracle
+        events = sorted(case.events, key=lambda event: event.time)
+        half = len(events) // 2
+        assert comparable(run_in_pieces(spec, [events[:half], events[half:]], restore=True)) == oracle
+
+    check()
+    assert sum(one.calls for one in all_ways) > 40
+
+
+def alternating(times: int, **columns: set[int]) -> list[Event]:
+    """Events of one key; columns: the times at which each of the conditions holds."""
+    names = ("a", "b", "c", "d")
+    rest = {"x": 0.0, "n": 0, "s": ""}
+    return [Event(time, {**{name: time in columns.get(name, ()) for name in names}, **rest}) for time in range(times)]
+
+
+@pytest.mark.parametrize("detect", ["earliest", "complete"])
+def test_searches_continue_when_there_is_room(
+    detect: str, all_ways: list[AllWays], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One instant has many more matches than there is room for at first: none is lost, none comes twice."""
+    monkeypatch.setattr(matcher, "SOFT_LIMIT", 2)
+    spec = spec_of("DEFINE A AS a, B AS b, C AS c PATTERN A before C AND B before C RETURN A.start AS a, B.start AS b",
+                   detect)  # fmt: skip
+    events = alternating(30, a={1, 3, 5, 7}, b={2, 4, 6, 8}, c={20})
+    found = [row[:2] for row in run_whole(spec, events)]
+    assert sorted(found) == list(product([1, 3, 5, 7], [2, 4, 6, 8]))
+
+
+def test_many_gaps(all_ways: list[AllWays]) -> None:
+    """Every constraint leaves several ranges of one buffer, so that many are left together."""
+    others = [f"Z{number}" for number in range(9)]
+    defined = ", ".join(["S AS a", *(f"{name} AS n = {number + 1}" for number, name in enumerate(others))])
+    pattern = " AND ".join(f"S before {name}; S during {name}; S after {name}" for name in others)
+    order = tuple((*(one for one in range(1, 10) if one != first), *([0] if first else [])) for first in range(10))
+    spec = spec_of(f"DEFINE {defined} PATTERN {pattern} RETURN S.start AS s", "complete", forced=order)
+    rest = {"b": False, "c": False, "d": False, "x": 0.0, "s": ""}
+    events = [Event(time, {"a": time % 2 == 0, "n": time // 6 % 10 if time // 6 < 10 else 0, **rest})
+              for time in range(66)]  # fmt: skip
+    held = [(time, time + 1) for time in range(0, 65, 2)]
+    spans = [(6 * number + 6, 6 * number + 12) for number in range(9)]
+
+    def fits(start: int, end: int) -> bool:
+        return all(end < low or start > high or (low < start and end < high) for low, high in spans)
+
+    wanted = [start for start, end in held if fits(start, end)]
+    assert len(wanted) > 16
+    assert sorted(row[0] for row in run_whole(spec, events)) == wanted
+
+
+def test_patterns_that_differ_in_numbers_share_code() -> None:
+    texts = ["DEFINE A AS x > 1 AT LEAST 3, B AS b PATTERN A before B WITHIN 10",
+             "DEFINE A AS x > 2 AT LEAST 5, B AS b PATTERN A before B WITHIN 100"]  # fmt: skip
+    plans = [spec_of(text).plan for text in texts]
+    first, second = (assembly_of(detection_program(detection.shape_of(plan, Orders(plan)))) for plan in plans)
+    assert first == second
+
+
+def test_code_has_only_what_a_pattern_uses() -> None:
+    small = Shape(2, False, False, False, False, False, 1)
+    large = Shape(3, True, True, True, True, True, 0x1FFF)
+    assert detection_program(small).size * 2 < detection_program(large).size
+    assert {"find_decisive", "was_certain", "look_at_plan"}.isdisjoint(
+        one.name for one in detection_program(small).functions
+    )
+
+
+def test_starts_are_counted() -> None:
+    random = np.random.default_rng(5)
+    for symbols in (1, 3, 10):
+        bits = random.integers(0, 1 << symbols, 50).astype(np.uint64)
+        from_ = np.array([0, 7, 8, 30, 50])
+        expected = [
+            sum(
+                int(bits[row]) >> symbol & 1 and not (row not in from_ and int(bits[row - 1]) >> symbol & 1)
+                for row in range(50)
+            )
+            for symbol in range(symbols)
+        ]
+        assert counting.count_starts(bits, from_, symbols).tolist() == expected
+        program = counting.counting_program()
+        assert run_all_ways(program, [bits, from_, np.zeros(symbols, np.int64)])[1][2].tolist() == expected
