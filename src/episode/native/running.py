@@ -10,7 +10,8 @@ import ctypes
 import os
 import struct
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
+from functools import lru_cache
 from threading import Lock
 from typing import Any
 
@@ -48,12 +49,15 @@ class Compiled:
         self._call = _PROTOTYPE(self.address)
 
     def __call__(self, arrays: Sequence[np.ndarray], *scalars: Scalar) -> int:
-        words = np.array(_words(self, arrays, scalars), np.uint64)
+        given = _words(self, arrays, scalars)
+        words = struct.pack(f"{len(given)}Q", *given)
+        if not self.checked:
+            return self._call(words, None)
         error = np.zeros(_ERROR_WORDS, np.int64)
-        result = self._call(words.ctypes.data, error.ctypes.data)
-        if self.checked and error[0]:
+        result = self._call(words, error.ctypes.data)
+        if error[0]:
             raise CheckFailed(self._failure(*error.tolist()))
-        return int(result)
+        return result
 
     def _failure(self, check: int, function: int, place: int, culprit: int) -> str:
         where = f"{CHECKS[check]} check in {self.functions[function]}"
@@ -92,6 +96,12 @@ def compiled(program: Program) -> Compiled:
         while len(_loaded) > MOST_KEPT:
             _loaded.popitem(last=False)
     return found
+
+
+@lru_cache(maxsize=MOST_KEPT)
+def compiled_for(build: Callable[..., Program], *shape: Hashable) -> Compiled:
+    """The program that `build` makes for a shape (what is compiled in), as machine code; built once for each shape."""
+    return compiled(build(*shape))
 
 
 def _words(made: Compiled | Interpreted, arrays: Sequence[np.ndarray], scalars: Sequence[Scalar]) -> list[int]:
