@@ -14,7 +14,6 @@ import numpy as np
 import pyarrow as pa
 
 from episode.kernels.correlation import regions
-from episode.kernels.times import EVER, NEVER
 from episode.matchers.columns import from_bytes
 from episode.matchers.correlation.covered import Covered
 from episode.matchers.correlation.matches import Matches
@@ -25,6 +24,7 @@ from episode.matchers.correlation.segments import FIRST_ID, Demands, Segments, l
 from episode.matchers.correlation.side import Side
 from episode.matchers.held import arrays_in, by_name, chunk_of, least_by_key, ranges
 from episode.matchers.protocol import END_OF_TIME, EventBatch, Partial, StateChunk
+from episode.matchers.times import EVER, NEVER
 
 SLACK = 8
 """Rows after a region that are fed with it, so that what starts in it is most often decided at once."""

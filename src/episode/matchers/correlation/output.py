@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 
 from episode.kernels.correlation import joining
-from episode.kernels.times import EVER
 from episode.matchers.assembly import with_keys
 from episode.matchers.columns import one_chunk, take_array
 from episode.matchers.correlation.matches import Matches
+from episode.matchers.times import EVER
 from episode.plan.correlation.plan import ARCHIVE_PREFIX, LIVE_PREFIX
 from episode.plan.output import MATCH_END, MATCH_START
 

@@ -14,13 +14,13 @@ import numpy as np
 import pyarrow as pa
 
 from episode.kernels.correlation import regions
-from episode.kernels.times import EVER, NEVER, window_starts
 from episode.matchers.columns import from_bytes, one_chunk_each, take
 from episode.matchers.correlation.history import History
 from episode.matchers.held import by_name, chunk_of, ranges
 from episode.matchers.keys import KeyCoder
 from episode.matchers.ordering import times_of
 from episode.matchers.protocol import END_OF_TIME, EventBatch, StateChunk, Traits
+from episode.matchers.times import EVER, NEVER, window_starts
 
 if TYPE_CHECKING:
     from episode.matchers.correlation.spec import CorrelationSpec

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from episode.kernels import chains
-from episode.kernels.times import EVER, NEVER, is_after, window_ends
 from episode.matchers.events.gaps import has_leading_group
 from episode.matchers.protocol import EventBatch
+from episode.matchers.times import EVER, NEVER, is_after, window_ends
 from episode.plan.events.plan import EventPlan, Strategy
 from episode.plan.events.tree import Absent, Group, InSequence, Leaf, first_variables, variables_of
 

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from episode.kernels.comparing import orders_of, turned
 from episode.kernels.rows.arrays import BIT, Partitions, Program, Rows
 from episode.kernels.rows.sifting import (
     ACCEPTED,
@@ -23,6 +22,7 @@ from episode.kernels.rows.sifting import (
     START_COLUMN,
     hopeless_starts,
 )
+from episode.matchers.comparing import orders_of, turned
 from episode.matchers.lowering import COMPARE, is_float_lane
 from episode.matchers.prepare import Needs, Prepared
 from episode.matchers.rows.program import required_labels

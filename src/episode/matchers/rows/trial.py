@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from episode.kernels.comparing import accepts, compare_floats, compare_ints
 from episode.kernels.rows.arrays import A_NAV, A_VALID, B_NAV, B_VALID, COMPARE, FLOATING, A, B
 from episode.kernels.rows.conditions import navigate, residual_holds, take_into_aggregates
+from episode.matchers.comparing import accepts, compare_floats, compare_ints
 from episode.matchers.lowering import simple_test
 from episode.matchers.prepare import needs_of, prepare
 from episode.matchers.protocol import EventBatch
@@ -168,9 +168,8 @@ class Trial:
             if row < 0 or (test[check] >= 0 and self.lanes.valid[test[check], row] == 0):
                 return False
             sides.append(lane[test[column], row])
-        compare: Any = compare_floats if test[FLOATING] else compare_ints
-        passes: Any = accepts
-        return bool(passes.py_func(int(test[COMPARE]), compare.py_func(*sides)))
+        order = compare_floats(*sides) if test[FLOATING] else compare_ints(*sides)
+        return accepts(int(test[COMPARE]), order)
 
     def _row_of_navigation(self, nav: int) -> int:
         one = self._navigations

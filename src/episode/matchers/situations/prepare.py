@@ -9,11 +9,11 @@ import numpy as np
 import pyarrow as pa
 
 from episode.kernels.situations import matching as kernel
-from episode.kernels.times import EVER
 from episode.matchers.prepare import Needs, needs_of, prepare
 from episode.matchers.protocol import EventBatch
 from episode.matchers.situations.symbols import SEEN, START, Symbol, integers
 from episode.matchers.situations.values import Accumulators, Asked
+from episode.matchers.times import EVER
 from episode.plan.situations.cost import triggers
 from episode.plan.situations.plan import SituationPlan
 

@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from episode.kernels.comparing import compare_floats
 from episode.kernels.rows.sifting import FAILS, PASSES, UNDECIDED, hopeless_starts, sift
+from episode.matchers.comparing import compare_floats
 from episode.matchers.rows import matcher as row_matcher
 from episode.matchers.rows.sieves import sieves_of
 from episode.matchers.running import run
@@ -67,7 +67,7 @@ def test_a_sieve_finds_what_a_loop_finds(orders: int, seed: int) -> None:
             row
             for row in range(start + 1, hi)
             if time[row] - time[start] <= within and bits[row] == 3 and valid[0, row] and valid[1, start]
-            and orders >> (compare_floats.py_func(floats[0, row], floats[1, start]) + 1) & 1
+            and orders >> (compare_floats(floats[0, row], floats[1, start]) + 1) & 1
         ]  # fmt: skip
         over = final or bool(time[hi - 1] - time[start] > within) or until - int(time[start]) >= within
         if answer == PASSES:
