@@ -23,9 +23,8 @@ from bench.feeding import Clock, one_core
 from bench.harness import Report, median, millions, say, verdict
 from bench.queries import RARE, TICK, TICK_MAXIMAL
 from bench.ticks import SCHEMA, ticks
-from episode.kernels import measures
 from episode.lang.rows.parser import parse_clause
-from episode.matchers import assembly
+from episode.matchers import assembly, measure_code
 from episode.matchers.protocol import END_OF_TIME, EventBatch
 from episode.matchers.rows import matcher as row_pattern
 from episode.matchers.rows.code.running import RowCode
@@ -44,10 +43,10 @@ PACKAGES = ("numba", "numpy", "pyarrow")
 def clocked() -> Iterator[Clock]:
     """The matcher with a clock in its steps."""
     clock = Clock.of(*STEPS)
-    kept = row_pattern.prepare, RowCode.run, measures.output_rows, assembly.OutputAssembler
+    kept = row_pattern.prepare, RowCode.run, measure_code.output_rows, assembly.OutputAssembler
     row_pattern.prepare = clock.timed("prepare", kept[0])
     RowCode.run = clock.timed("kernel", kept[1])  # type: ignore[method-assign]
-    measures.output_rows = clock.timed("assemble", kept[2])
+    measure_code.output_rows = clock.timed("assemble", kept[2])
 
     class Assembler(kept[3]):  # type: ignore[misc, valid-type]
         def __init__(self, *arguments: Any, **options: Any) -> None:
@@ -60,7 +59,7 @@ def clocked() -> Iterator[Clock]:
     try:
         yield clock
     finally:
-        row_pattern.prepare, RowCode.run, measures.output_rows, assembly.OutputAssembler = kept
+        row_pattern.prepare, RowCode.run, measure_code.output_rows, assembly.OutputAssembler = kept
 
 
 def spec_of(clause: str) -> RowPatternSpec:

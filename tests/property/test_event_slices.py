@@ -13,11 +13,11 @@ from hypothesis import HealthCheck, assume, given, note, settings
 from hypothesis import strategies as st
 
 from episode.errors import EpisodeUnsupportedError
-from episode.kernels.times import EVER, NEVER
 from episode.lang.events.syntax import Strategy
 from episode.matchers.running import run
 from episode.matchers.shard import run_shard
 from episode.matchers.slicing import Overlap, SliceSpec, Slicing, Unsliced, bounds_between
+from episode.matchers.times import EVER, NEVER
 from tests.property import test_collapsed as collapsed
 from tests.property.test_event_pattern_laws import planned
 from tests.property.test_trend_aggregates import planned as planned_aggregates

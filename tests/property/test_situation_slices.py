@@ -11,10 +11,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from episode.kernels.times import EVER, NEVER
 from episode.matchers.running import run
 from episode.matchers.shard import run_shard
 from episode.matchers.slicing import Overlap, SliceSpec, Slicing, Unsliced, bounds_between
+from episode.matchers.times import EVER, NEVER
 from tests.reference.generate_situations import Case, cases
 from tests.reference.situations import Event
 from tests.support.situations import spec_of, table_of

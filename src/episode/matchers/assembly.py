@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from episode.errors import EpisodeDataError
-from episode.kernels import measures as kernels
 from episode.kernels import opcodes as oc
-from episode.kernels.decimals import OVERFLOW
 from episode.kernels.outcomes import TIMED_OUT, UNMATCHED
-from episode.matchers.columns import one_chunk, raw_values, take_array, valid_mask
+from episode.matchers import measure_code
+from episode.matchers.aggregate_code import Aggregate, UserFunctions
+from episode.matchers.columns import ALL_VALID, one_chunk, raw_values, take_array, valid_mask
+from episode.matchers.measure_code import Chosen, OutputRows
 from episode.matchers.prepare import FUNCTIONS, Prepared, measure_argument, membership
 from episode.matchers.protocol import KEY_COLUMN
-from episode.matchers.user_aggregates_for_kernels import code_of
 from episode.plan.expressions import Expression, Load
 from episode.plan.output import (
     MATCHED_COLUMN,
@@ -41,9 +41,9 @@ from episode.plan.output import (
 from episode.plan.pattern import PatternPlan
 from episode.plan.types import decimal_of
 
-NO_FLOATS = np.zeros(0, np.float64)
 NO_INTS = np.zeros(0, np.int64)
-NO_FLAGS = np.zeros(0, np.uint8)
+OVERFLOW = np.iinfo(np.int64).min
+"""The high word of a decimal that has more than 38 digits."""
 MOST_VALUES = 1 << 20
 """Output rows of one table, elements of their arrays included; a single row may have more."""
 ROW_COLUMN = "__episode_row"
@@ -120,7 +120,7 @@ def atom_field(atom: OutputAtom, input_schema: pa.Schema) -> pa.Field:
 
 @dataclass(frozen=True)
 class Matches:
-    """What the kernel found, in output order; see kernels.measures. part_lo, part_hi: partition bounds by match.
+    """What the kernel found, in output order; see `measure_code`. part_lo, part_hi: partition bounds by match.
     final: of collapsed matches, how many matches each stands for. confidence: how probable each match is, where time is
     imprecise. key: codes of their keys, where the output is keyed."""
 
@@ -142,7 +142,7 @@ def output_tables(
 ) -> Iterator[pa.Table]:
     """The output rows of matches in the rows of `table`, in tables of bounded size."""
     rows = plan.output.rows
-    out_match, out_position = kernels.output_rows(
+    out_match, out_position = measure_code.output_rows(
         matches.kind,
         matches.length,
         matches.path_from,
@@ -181,7 +181,7 @@ def with_keys(matches: pa.Table, key: np.ndarray) -> pa.Table:
 
 
 class OutputAssembler:
-    """Builds the table of some output rows of the matches of one feed: see kernels.measures."""
+    """Builds the table of some output rows of the matches of one feed: see `measure_code`."""
 
     def __init__(
         self,
@@ -201,9 +201,13 @@ class OutputAssembler:
         self.prepared = prepared
         self.matches = matches
         self.out_match, self.out_position = out_match, out_position
+        m = matches
+        self.output = OutputRows(
+            out_match, out_position, m.start, m.length, m.path_from, m.path, program.label_of, m.part_lo, m.part_hi
+        )
         self.unmatched = matches.kind[out_match] == UNMATCHED
         self.timed_out = matches.number[out_match] == TIMED_OUT
-        self._places: dict[Place, tuple[np.ndarray, np.ndarray]] = {}
+        self._places: dict[Place, np.ndarray] = {}
         self._label_names = pa.array(plan.labels.names, pa.string())
 
     def table_of_matches(self) -> pa.Table:
@@ -231,11 +235,11 @@ class OutputAssembler:
 
     def _atom(self, atom: OutputAtom) -> pa.Array:
         if isinstance(atom, ColumnAtPlace):
-            return gather(self.table.column(atom.column), self._place(atom.place)[0])
+            return gather(self.table.column(atom.column), self._place(atom.place))
         if isinstance(atom, LabelAtPlace):
-            return gather(self._label_names, self._place(atom.place)[1])
+            return gather(self._label_names, measure_code.labels_at(self.output, self._place(atom.place)))
         if isinstance(atom, PlaceExists):
-            return pa.array(self._place(atom.place)[0] >= 0)
+            return pa.array(self._place(atom.place) >= 0)
         if isinstance(atom, NumberOfMatch):
             return pa.array(self.matches.number[self.out_match], mask=self.unmatched | self.timed_out)
         if isinstance(atom, FinalMatches):
@@ -254,48 +258,39 @@ class OutputAssembler:
             return self._extreme(atom)
         return self._gathered(atom)
 
-    def _place(self, place: Place) -> tuple[np.ndarray, np.ndarray]:
+    def _place(self, place: Place) -> np.ndarray:
+        """The row of a place for every output row; -1 if there is none."""
         if place not in self._places:
-            m = self.matches
-            self._places[place] = kernels.navigate(
-                place.first, place.offset, place.shift, place.final, *self._members(place.labels),
-                self.out_match, self.out_position, m.start, m.length, m.path_from, m.path,
-                self.program.label_of, m.part_lo, m.part_hi,
-            )  # fmt: skip
+            chosen = self._chosen(place.labels, place.final)
+            self._places[place] = measure_code.navigate(self.output, place.first, place.offset, place.shift, chosen)
         return self._places[place]
 
-    def _members(self, labels: frozenset[str] | None) -> tuple[bool, np.ndarray]:
-        return labels is None, membership([labels], self.plan.labels)[0]
+    def _chosen(self, labels: frozenset[str] | None, final: bool, valid: np.ndarray | None = None) -> Chosen:
+        members = None if labels is None else membership([labels], self.plan.labels)[0]
+        return Chosen(final, members, valid)
 
-    def _over_rows(self, labels: frozenset[str] | None, final: bool) -> tuple[Any, ...]:
-        m = self.matches
-        return (
-            final, *self._members(labels), self.out_match, self.out_position, m.start, m.length, m.path_from, m.path,
-            self.program.label_of,
-        )  # fmt: skip
-
-    def _values(self, argument: Expression | None) -> tuple[bool, bool, bool, np.ndarray, np.ndarray, np.ndarray]:
-        """(is float, has a column, has nulls, ints, floats, validity) for the aggregate kernel."""
+    def _values(self, argument: Expression | None) -> tuple[bool, np.ndarray, np.ndarray | None]:
+        """(is float, values, validity) of what is aggregated."""
         if argument is None:
-            return False, False, False, NO_INTS, NO_FLOATS, NO_FLAGS
+            return False, NO_INTS, None
         floating, row, check = self.prepared.column(argument)
         lanes = self.prepared.lanes
-        ints = lanes.ints[row] if not floating and row >= 0 else NO_INTS
-        floats = lanes.floats[row] if floating and row >= 0 else NO_FLOATS
-        return floating, True, check >= 0, ints, floats, lanes.valid[check] if check >= 0 else NO_FLAGS
+        values = NO_INTS if row < 0 else lanes.floats[row] if floating else lanes.ints[row]
+        return floating, values, lanes.valid[check] if check >= 0 else None
 
     def _aggregate(self, atom: RowAggregate) -> pa.Array:
-        argument = None if atom.argument is None else measure_argument(atom)
-        user = atom.user
-        function = FUNCTIONS[atom.function] if user is None else code_of(user.functions)
-        ints, floats, is_null = kernels.aggregate(
-            function, *self._values(argument), *self._over_rows(atom.labels, atom.final)
-        )
-        if function in (oc.COUNT, oc.COUNT_IF):
-            return pa.array(ints, mask=self.unmatched)
+        floating, values, valid = self._values(None if atom.argument is None else measure_argument(atom))
+        if atom.user is None:
+            function = Aggregate(FUNCTIONS[atom.function], floating)
+        else:
+            function = Aggregate(oc.COUNT, floating, user=cast(UserFunctions, atom.user.functions))
+        chosen = self._chosen(atom.labels, atom.final, valid)
+        found, is_null = measure_code.aggregate(self.output, function, values, atom.type == "double", chosen)
+        if atom.user is None and function.function in (oc.COUNT, oc.COUNT_IF):
+            return pa.array(found, mask=self.unmatched)
         if atom.type == "boolean":
-            return pa.array(ints != 0, mask=is_null)
-        array = pa.array(floats if atom.type == "double" else ints, mask=is_null)
+            return pa.array(found != 0, mask=is_null)
+        array = pa.array(found, mask=is_null)
         kind = arrow_type(atom.type)
         return array if array.type == kind else array.view(kind) if kind.bit_width == 64 else array.cast(kind)
 
@@ -303,26 +298,22 @@ class OutputAssembler:
         """(low words, high words, counts) of sums of a decimal column."""
         array = one_chunk(self.table.column(atom.column))
         array = array.cast(pa.decimal128(array.type.precision, array.type.scale))
-        words = raw_values(array, np.int64)
         valid = valid_mask(array)
-        return kernels.sum_decimals(
-            words[0::2].view(np.uint64),
-            words[1::2],
-            len(valid) > 0,
-            valid.view(np.uint8),
-            *self._over_rows(atom.labels, atom.final),
-        )
+        chosen = self._chosen(atom.labels, atom.final, None if valid is ALL_VALID else valid.view(np.uint8))
+        return measure_code.sum_decimals(self.output, raw_values(array, np.int64), chosen)
 
     def _decimal_average(self, atom: DecimalAverage) -> pa.Array:
         low, high, counts = self._sum_decimals(atom)
         kind = average_type(atom)
-        low, high = kernels.divide_decimals(low, high, counts, 10 ** (kind.scale - atom.scale))
+        low, high = measure_code.divide_decimals(low, high, counts, kind.scale - atom.scale)
         return decimals(low, high, counts, kind)
 
     def _extreme(self, atom: Extreme) -> pa.Array:
-        function = oc.MIN_BY if atom.function in ("min", "min_by") else oc.MAX_BY
-        rows, _, _ = kernels.aggregate(function, *self._values(atom.by), *self._over_rows(atom.labels, atom.final))
-        return self._take_value(atom.value, rows)
+        floating, values, valid = self._values(atom.by)
+        function = Aggregate(oc.MIN_BY if atom.function in ("min", "min_by") else oc.MAX_BY, floating)
+        chosen = self._chosen(atom.labels, atom.final, valid)
+        rows, is_null = measure_code.aggregate(self.output, function, values, False, chosen)
+        return self._take_value(atom.value, np.where(is_null, -1, rows))
 
     def _take_value(self, value: Expression, rows: np.ndarray) -> pa.Array:
         """A row-local value at rows (-1: null)."""
@@ -338,12 +329,12 @@ class OutputAssembler:
         return typed(values, missing, value.type)
 
     def _gathered(self, atom: Gathered) -> pa.Array:
-        has_nulls, valid = False, NO_FLAGS
+        valid = None
         if atom.value is not None and atom.drop_nulls:
             check = self.prepared.column(atom.value)[2]
             if check >= 0:
-                has_nulls, valid = True, self.prepared.lanes.valid[check]
-        offsets, rows, labels = kernels.collect(has_nulls, valid, *self._over_rows(atom.labels, atom.final))
+                valid = self.prepared.lanes.valid[check]
+        offsets, rows, labels = measure_code.collect(self.output, self._chosen(atom.labels, atom.final, valid))
         values = gather(self._label_names, labels) if atom.value is None else self._take_value(atom.value, rows)
         if offsets[-1] > np.iinfo(np.int32).max:
             raise EpisodeDataError("The arrays of a batch of matches hold more than 2 billion values.")

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from episode.errors import EpisodeUnsupportedError
-from episode.kernels import hashing
+from episode.matchers import hashing
 
 ALL_VALID = np.empty(0, np.bool_)
 """The mask of a column without nulls."""
@@ -64,6 +64,16 @@ def valid_mask(array: pa.Array) -> np.ndarray:
     if array.null_count == 0:
         return ALL_VALID
     return array.is_valid().to_numpy(zero_copy_only=False)
+
+
+def value_range(values: np.ndarray, valid: np.ndarray) -> tuple[int, int]:
+    """The smallest and the largest of the valid whole numbers; (0, -1) if there is none."""
+    if len(valid):
+        first = int(np.argmax(valid))
+        if not valid[first]:
+            return 0, -1
+        values = np.where(valid, values, values[first])
+    return (int(values.min()), int(values.max())) if len(values) else (0, -1)
 
 
 def raw_values(array: pa.Array, dtype: type) -> np.ndarray:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from episode.kernels.times import EVER
+from episode.matchers.times import EVER
 from episode.plan.expressions import Expression
 
 if TYPE_CHECKING:

@@ -14,9 +14,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from episode.kernels import hashing, narrowing, partition
 from episode.matchers.columns import key_hashes, plain, take
 from episode.matchers.compile_reports import PACKING, SLICES
+from episode.matchers.grouping import group, spans_of
+from episode.matchers.hashing import shards_of
 from episode.matchers.ordering import has_lasting_image, order_image
 from episode.matchers.protocol import InputOrder
 from episode.matchers.screen import Screen
@@ -115,7 +116,7 @@ def _has_large_dictionary(table: pa.Table, shards: int) -> bool:
 
 def _by_shard(table: pa.Table, packing: Packing, origin: int) -> pa.RecordBatch:
     keys = packing.input_order.keys
-    numbers = hashing.shards_of(key_hashes(table, keys), packing.shards) if keys else np.zeros(len(table), np.int32)
+    numbers = shards_of(key_hashes(table, keys), packing.shards) if keys else np.zeros(len(table), np.int32)
     spans = _time_spans(table, packing.input_order, numbers, packing.shards)
     return _envelopes(table, numbers, packing.shards, origin, spans=spans)
 
@@ -124,7 +125,7 @@ def _by_unit(table: pa.Table, packing: Packing, routing: SliceRouting, origin: i
     """Rows of sliced keys to their slices, all others to their shards."""
     keys = packing.input_order.keys
     hashes = key_hashes(table, keys) if keys else None
-    numbers = np.zeros(len(table), np.int32) if hashes is None else hashing.shards_of(hashes, packing.shards)
+    numbers = np.zeros(len(table), np.int32) if hashes is None else shards_of(hashes, packing.shards)
     rows, units = routing.units(table, hashes, numbers)
     return _envelopes(table, units, packing.units, origin, rows=rows)
 
@@ -141,7 +142,7 @@ def _envelopes(
     """An envelope for each of the numbers 0 .. n - 1 that is given to a row. rows: those of the table to which the
     numbers are given, where it is not each of them once. spans: the times of each number's rows."""
     slimmed = slim(table)
-    order, starts = partition.group(numbers, n)
+    order, starts = group(numbers, n)
     used = np.flatnonzero(np.diff(starts))
     if len(used) > 1 or rows is not None:
         slimmed = replace(slimmed, table=take(slimmed.table, order if rows is None else rows.take(order)))
@@ -157,7 +158,7 @@ def _time_spans(table: pa.Table, input_order: InputOrder, numbers: np.ndarray, n
     order = input_order.order
     if not order or not has_lasting_image(table.schema.field(order[0].column).type):
         return pa.nulls(n, pa.int64()), pa.nulls(n, pa.int64())
-    first, last = narrowing.spans(order_image(table, order[0]).time(), numbers, n)
+    first, last = spans_of(order_image(table, order[0]).time(), numbers, n)
     return pa.array(first), pa.array(last)
 
 

@@ -15,8 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from episode.kernels import partition
-from episode.matchers.columns import ALL_VALID, Atom, atoms, one_chunk
+from episode.matchers.columns import ALL_VALID, Atom, atoms, one_chunk, value_range
 from episode.matchers.protocol import Snapshot, StateChunk
 
 _SNAPSHOT_VERSION = 1
@@ -176,14 +175,30 @@ def _encode_ints(values: np.ndarray, valid: np.ndarray) -> tuple[np.ndarray, pa.
 
 def _encode_small(values: np.ndarray, valid: np.ndarray) -> tuple[np.ndarray, pa.Array] | None:
     """Codes through a table, where the values span a range that is small for their number."""
-    smallest, largest, nulls = partition.small_range(values, valid)
-    size = int(largest) - int(smallest) + 1
+    smallest, largest = value_range(values, valid)
+    size = largest - smallest + 1
     if size > max(4096, 2 * len(values)):
         return None
-    codes, distinct = partition.encode_range(values, valid, smallest, size)
-    if nulls:
+    codes, distinct = encode_range(values, valid, smallest, size)
+    if len(valid) and not valid.all():
         return codes, pa.array(np.append(distinct, 0), mask=np.arange(len(distinct) + 1) == len(distinct))
     return codes, pa.array(distinct)
+
+
+def encode_range(values: np.ndarray, valid: np.ndarray, smallest: int, size: int) -> tuple[np.ndarray, np.ndarray]:
+    """Dense codes of int64 values that lie in smallest .. smallest + size - 1: (codes int32[n], distinct int64[m]).
+
+    Codes follow the order of the values; a null's code is m, one past the last value.
+    """
+    places = values - smallest if smallest else values
+    if len(valid):
+        places = np.where(valid, places, size)
+    seen = np.zeros(size + 1, np.bool_)
+    seen[places] = True
+    distinct = np.flatnonzero(seen[:size])
+    codes = np.full(size + 1, len(distinct), np.int32)
+    codes[distinct] = np.arange(len(distinct), dtype=np.int32)
+    return codes.take(places, mode="clip"), distinct + smallest
 
 
 def _encode_pairs(left: np.ndarray, right: np.ndarray, n_left: int, n_right: int) -> tuple[np.ndarray, np.ndarray]:

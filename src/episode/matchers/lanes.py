@@ -8,8 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from episode.kernels import hashing, partition
 from episode.matchers.columns import key_hashes, one_chunk_each, take
+from episode.matchers.grouping import group, order_rows
+from episode.matchers.hashing import shards_of
 from episode.matchers.keys import KeyCoder
 from episode.matchers.ordering import order_image
 from episode.matchers.protocol import OrderKey
@@ -26,7 +27,7 @@ def lanes_of(table: pa.Table, keys: tuple[str, ...], lanes: int) -> np.ndarray:
     """The lane of each row (int32): a stable hash of its key; without keys, lane 0."""
     if not keys or lanes == 1 or table.num_rows == 0:
         return np.zeros(table.num_rows, np.int32)
-    return hashing.shards_of(key_hashes(table, keys), lanes)
+    return shards_of(key_hashes(table, keys), lanes)
 
 
 class LaneSlice(NamedTuple):
@@ -42,7 +43,7 @@ class LaneSlice(NamedTuple):
 def by_lane(table: pa.Table, keys: tuple[str, ...], lanes: int, time: str) -> tuple[pa.RecordBatch, list[LaneSlice]]:
     """The rows grouped by lane, those of a lane in order of arrival, and where each lane is."""
     numbers = lanes_of(table, keys, lanes)
-    order, starts = partition.group(numbers, lanes)
+    order, starts = group(numbers, lanes)
     used = np.flatnonzero(np.diff(starts))
     grouped = take(table, order) if len(used) > 1 else one_chunk_each(table)
     times = event_times(grouped, time)
@@ -56,11 +57,8 @@ def order_by_key_and_time(table: pa.Table, keys: tuple[str, ...], time: str) -> 
     images = np.ascontiguousarray(event_times(table, time))[np.newaxis, :]
     coded = KeyCoder(keys).encode(table)
     codes = _ranks(table, keys, coded.local, coded.count)[coded.local] if keys else coded.local
-    if partition.is_ordered(codes, images):
-        return None
-    order, starts, disordered = partition.group_and_check(codes, coded.count, images)
-    partition.order_within(order, starts, disordered, images)
-    return order
+    grouped = order_rows(codes, coded.count, images)
+    return None if grouped is None else grouped[0]
 
 
 def _ranks(table: pa.Table, keys: tuple[str, ...], local: np.ndarray, count: int) -> np.ndarray:

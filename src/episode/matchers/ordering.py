@@ -9,7 +9,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from episode.errors import EpisodeDataError, EpisodeUnsupportedError
-from episode.kernels import partition
 from episode.matchers.columns import (
     ALL_VALID,
     decimal_low_words,
@@ -23,6 +22,7 @@ from episode.matchers.columns import (
     take,
     valid_mask,
 )
+from episode.matchers.grouping import order_rows
 from episode.matchers.keys import KeyCoder
 from episode.matchers.protocol import EventBatch, InputOrder, OrderKey
 
@@ -135,10 +135,10 @@ def events_of(
     rows = [row for image in images for row in image.rows()]
     stacked = _stack(rows, table.num_rows)
     keys = coder.encode(table)
-    if partition.is_ordered(keys.local, stacked):
+    grouped = order_rows(keys.local, keys.count, stacked)
+    if grouped is None:
         return EventBatch(one_chunk_each(plain(table, only_with_nulls=dictionaries)), keys.code[keys.local], time)
-    order, starts, disordered = partition.group_and_check(keys.local, keys.count, stacked)
-    partition.order_within(order, starts, disordered, stacked)
+    order, starts = grouped
     ordered = take(table, order)
     if images and images[0].is_column:
         time = order_image(ordered, input_order.order[0]).values

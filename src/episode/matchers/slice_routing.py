@@ -12,10 +12,10 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 import pyarrow as pa
 
-from episode.kernels.slices import routing
 from episode.matchers.columns import concat, one_chunk_each, plain, take
 from episode.matchers.ordering import order_image
 from episode.matchers.protocol import InputOrder
+from episode.matchers.slice_units import nearest, of_sliced_keys, route
 from episode.matchers.sliced_keys import SlicedKeys
 from episode.matchers.slicing import FIRST_TIME, LAST_TIME, Overlap, SliceBounds
 
@@ -45,18 +45,16 @@ class SliceRouting:
         if hashes is None:
             of_keys, groups = np.arange(len(numbers)), np.zeros(len(numbers), np.int32)
         else:
-            of_keys, groups = routing.of_sliced_keys(hashes, sliced.hashes)
+            of_keys, groups = of_sliced_keys(hashes, sliced.hashes)
             times = times.take(of_keys)
         for counted in self._counted:
             counted.add(table, of_keys, groups, times)
-        cuts = (sliced.first_cut, sliced.cuts, sliced.lows, sliced.highs, sliced.first_unit)
-        following, preceding = routing.own(of_keys, groups, times, *cuts, numbers)
-        if not following + preceding:
+        copies = route(of_keys, groups, times, sliced, numbers)
+        if copies is None:
             return None, numbers
-        later, later_units, earlier, earlier_units = routing.copies(of_keys, groups, times, *cuts, following, preceding)
         # copies from before a slice come before its own rows, and those from after it after them: in order of time
-        rows = np.concatenate([later, np.arange(len(numbers)), earlier])
-        return rows, np.concatenate([later_units, numbers, earlier_units])
+        rows = np.concatenate([copies.after_rows, np.arange(len(numbers)), copies.before_rows])
+        return rows, np.concatenate([copies.after_units, numbers, copies.before_units])
 
     def last(self) -> Iterator[tuple[pa.Table, np.ndarray]]:
         """When all rows are in: further rows for overlaps, and their units."""
@@ -80,7 +78,7 @@ class _Counted:
         """Rows of a table, in order of arrival: those of sliced keys, their keys and their times."""
         sliced = self.sliced
         limits = sliced.highs if self.after else sliced.lows
-        places, intervals = routing.nearest(groups, times, sliced.first_cut, limits, self.after, self.most)
+        places, intervals = nearest(groups, times, sliced.first_cut, limits, self.after, self.most)
         if len(places) == 0:
             return
         order = np.argsort(places)

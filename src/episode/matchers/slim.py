@@ -17,12 +17,11 @@ from dataclasses import asdict, dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from episode.kernels import narrowing
-from episode.matchers.columns import ALL_VALID, int64_values, is_integral, raw_values, valid_mask
+from episode.matchers import narrowing
+from episode.matchers.columns import ALL_VALID, int64_values, is_integral, raw_values, valid_mask, value_range
 
 _REMEMBERED = b"episode.slim"
 _RECIPE = b"recipe"
-_SAMPLE = 64
 _MOST_DIGITS = 6
 _FAR = 1000
 
@@ -69,10 +68,9 @@ def slim_slices(slimmed: SlimTable, starts: np.ndarray) -> tuple[SlimTable, list
         if recipe is None or columns[i].null_count or columns[i].type.bit_width < 32:
             continue
         distances = raw_values(columns[i], columns[i].type.to_pandas_dtype())
-        bits = _bits(int(narrowing.largest_step(distances, starts)))
+        bits = _bits(narrowing.largest_step(distances, starts))
         if bits < columns[i].type.bit_width:
-            steps = np.empty(len(distances), f"uint{bits}")
-            narrowing.steps_of(distances, starts, steps)
+            steps = narrowing.steps_of(distances, starts, f"uint{bits}")
             columns[i], recipes[i] = pa.array(steps), replace(recipe, steps=True)
             for s, first in enumerate(firsts):
                 first[slimmed.table.schema.names[i]] = str(distances[starts[s]])
@@ -114,15 +112,14 @@ def _slim_column(array: pa.Array) -> tuple[pa.Array, Recipe | None]:
         return array, None
     if values is None:
         return array, None
-    base, largest = (int(value) for value in narrowing.value_range(values, valid))
-    unit = int(narrowing.common_unit(values, valid, base)) if largest - base > _FAR else 1
+    base, largest = value_range(values, valid)
+    unit = narrowing.common_unit(values, valid, base) if largest - base > _FAR else 1
     bits = _bits((largest - base) // unit)
     if bits >= 64 and scale == 0 and valid is ALL_VALID:
         return pa.array(values), Recipe(0, 1)  # perhaps its steps are narrower
     if bits >= kind.bit_width:
         return array, None
-    distances = np.empty(len(values), f"uint{bits}")
-    narrowing.narrow(values, base, unit, distances)
+    distances = narrowing.narrow(values, base, unit, f"uint{bits}")
     return _like(array, pa.from_numpy_dtype(distances.dtype), distances), Recipe(base, unit, scale)
 
 
@@ -133,22 +130,19 @@ def _bits(largest: int) -> int:
 
 def _decimals(values: np.ndarray, valid: np.ndarray) -> tuple[int, np.ndarray | None]:
     """(scale, whole numbers) of doubles that are decimal numbers of few digits; (0, None) if they are not."""
-    result = np.empty(len(values), np.int64)
     for digits in range(_MOST_DIGITS + 1):
-        scale = 10**digits
-        sample = narrowing.decimals(values[:_SAMPLE], valid[:_SAMPLE], float(scale), result)
-        if sample and narrowing.decimals(values, valid, float(scale), result):
-            return scale, result
+        whole = narrowing.whole_numbers(values, valid, 10.0**digits)
+        if whole is not None:
+            return 10**digits, whole
     return 0, None
 
 
 def _restore_column(array: pa.Array, recipe: Recipe, first: int, kind: pa.DataType) -> pa.Array:
     slimmed = raw_values(array, array.type.to_pandas_dtype())
-    values = np.empty(len(slimmed), np.int64)
     if recipe.steps:
-        narrowing.widen_steps(slimmed, recipe.base + recipe.unit * first, recipe.unit, values)
+        values = narrowing.widen_steps(slimmed, recipe.base + recipe.unit * first, recipe.unit)
     else:
-        narrowing.widen(slimmed, recipe.base, recipe.unit, values)
+        values = narrowing.widen(slimmed, recipe.base, recipe.unit)
     if recipe.scale:
         return _like(array, kind, values / float(recipe.scale))
     return _like(array, kind, values.astype(f"int{kind.bit_width}", copy=False))

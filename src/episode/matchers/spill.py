@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from episode.kernels import hashing, partition
 from episode.matchers.columns import concat, key_hashes, one_chunk_each, plain, take
+from episode.matchers.grouping import group, order_rows
+from episode.matchers.hashing import shards_of
 
 
 class Spool:
@@ -115,7 +116,7 @@ def split_by_key(
     spools = [Spool(directory / f"split-{salt}-{i}.arrow") for i in range(n)]
     for chunk in rechunk(tables, chunk_bytes):
         hashes = key_hashes(chunk, keys, salt)
-        order, starts = partition.group(hashing.shards_of(hashes, n), n)
+        order, starts = group(shards_of(hashes, n), n)
         grouped, hashes = take(chunk, order), hashes.take(order)
         for i, spool in enumerate(spools):
             low, high = int(starts[i]), int(starts[i + 1])
@@ -130,11 +131,12 @@ class SortedRun:
 
     def __init__(self, table: pa.Table, times: np.ndarray, path: Path) -> None:
         image = np.ascontiguousarray(times)[np.newaxis, :]
-        order, starts, disordered = partition.group_and_check(np.zeros(len(times), np.int32), 1, image)
-        partition.order_within(order, starts, disordered, image)
+        grouped = order_rows(np.zeros(len(times), np.int32), 1, image)
+        if grouped is not None:
+            table, times = take(table, grouped[0]), times.take(grouped[0])
         spool = Spool(path.with_suffix(".arrow"))
-        spool.append(take(table, order))
-        times.take(order).tofile(path.with_suffix(".times"))
+        spool.append(one_chunk_each(table))
+        times.tofile(path.with_suffix(".times"))
         self.table = spool.read()
         self.times = np.memmap(path.with_suffix(".times"), np.int64, "r")
         self._at = 0

@@ -14,7 +14,8 @@ import os
 import struct
 import time
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
+from functools import lru_cache
 from threading import Lock
 from typing import Any
 
@@ -65,14 +66,17 @@ class Compiled:
         self.milliseconds = 1e3 * (time.thread_time() - begin)
 
     def __call__(self, arrays: Sequence[np.ndarray], *scalars: Scalar) -> int:
-        words = np.array(_words(self, arrays, scalars), np.uint64)
+        given = _words(self, arrays, scalars)
+        words = struct.pack(f"{len(given)}Q", *given)
+        if not self.checked:
+            if not self.thorough:
+                self._count(arrays)
+            return self._call(words, None)
         error = np.zeros(_ERROR_WORDS, np.int64)
-        if not (self.thorough or self.checked):
-            self._count(arrays)
-        result = self._call(words.ctypes.data, error.ctypes.data)
-        if self.checked and error[0]:
+        result = self._call(words, error.ctypes.data)
+        if error[0]:
             raise CheckFailed(self._failure(*error.tolist()))
-        return int(result)
+        return result
 
     def _count(self, arrays: Sequence[np.ndarray]) -> None:
         read = (len(array) for array, (_, _, writable) in zip(arrays, self.arrays) if not writable)
@@ -129,6 +133,12 @@ def _identity(thorough: bool) -> str:
     from episode.native import llvm
 
     return f"{llvm.identity()} {'thorough' if thorough else 'quick'}"
+
+
+@lru_cache(maxsize=MOST_KEPT)
+def compiled_for(build: Callable[..., Program], *shape: Hashable) -> Compiled:
+    """The program that `build` makes for a shape (what is compiled in), as machine code; built once for each shape."""
+    return compiled(build(*shape))
 
 
 def _words(made: Compiled | Interpreted, arrays: Sequence[np.ndarray], scalars: Sequence[Scalar]) -> list[int]:

@@ -35,7 +35,11 @@ class AllWays:
     """In place of a compiled program: runs it in all ways, and gives back the arrays of one."""
 
     def __init__(self, program: Program) -> None:
-        self.ways = [Compiled(program, checked=False, thorough=True), Compiled(program, checked=True), Interpreted(program)]
+        self.ways = [
+            Compiled(program, checked=False, thorough=True),
+            Compiled(program, checked=True),
+            Interpreted(program),
+        ]
         self.arrays = self.ways[0].arrays
         self.calls = 0
 

@@ -13,7 +13,6 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from episode.kernels.times import EVER, NEVER
 from episode.matchers.columns import from_bytes
 from episode.matchers.correlation import regions
 from episode.matchers.correlation.covered import Covered
@@ -26,6 +25,7 @@ from episode.matchers.correlation.side import Side
 from episode.matchers.held import arrays_in, by_name, chunk_of, least_by_key, ranges
 from episode.matchers.protocol import END_OF_TIME, EventBatch, Partial, StateChunk
 from episode.matchers.range_search import first_rows
+from episode.matchers.times import EVER, NEVER
 
 SLACK = 8
 """Rows after a region that are fed with it, so that what starts in it is most often decided at once."""

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from episode.kernels.times import NEVER
 from episode.matchers.correlation.segments import looked_up, nothing
 from episode.matchers.held import arrays_in, chunk_of, least_by_key
 from episode.matchers.protocol import StateChunk
+from episode.matchers.times import NEVER
 
 _NAME = "covered"
 

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from episode.kernels.times import EVER, NEVER
 from episode.matchers.correlation.answers import Answers, Least
 from episode.matchers.correlation.matches import Matches, together
 from episode.matchers.correlation.older import OlderRows
@@ -21,6 +20,7 @@ from episode.matchers.correlation.segments import FIRST_ID, Demands, Segments, l
 from episode.matchers.correlation.side import Side
 from episode.matchers.held import least_by_key
 from episode.matchers.protocol import END_OF_TIME, EventBatch, Snapshot, StateChunk
+from episode.matchers.times import EVER, NEVER
 
 if TYPE_CHECKING:
     from episode.matchers.correlation.spec import CorrelationSpec, SidePlan

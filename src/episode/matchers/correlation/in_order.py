@@ -11,11 +11,11 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
-from episode.kernels.times import EVER, NEVER, window_ends
 from episode.matchers.correlation.matches import Matches
 from episode.matchers.correlation.output import MOST_PAIRS, Pairs, ends_after, pairs_by_archive
 from episode.matchers.held import arrays_in, chunk_of
 from episode.matchers.protocol import StateChunk
+from episode.matchers.times import EVER, NEVER, window_ends
 
 _NAME = "in order"
 

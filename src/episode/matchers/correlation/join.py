@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
-from episode.kernels.times import EVER, NEVER, window_ends
 from episode.matchers.correlation.conditions import PairTests
 from episode.matchers.correlation.in_order import InOrder
 from episode.matchers.correlation.matches import Matches
@@ -19,6 +18,7 @@ from episode.matchers.correlation.output import Output, Pairs, ends_after, pairs
 from episode.matchers.correlation.segments import FIRST_ID
 from episode.matchers.correlation.state import KeptMatches
 from episode.matchers.protocol import Snapshot, StateChunk
+from episode.matchers.times import EVER, NEVER, window_ends
 from episode.plan.correlation.conditions import PairTest
 
 

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from episode.kernels.times import EVER, NEVER, window_ends, window_starts
 from episode.matchers.columns import from_bytes
 from episode.matchers.correlation import regions
 from episode.matchers.correlation.adapt import Adaptation, Round
@@ -32,6 +31,7 @@ from episode.matchers.correlation.strategies import unavailable
 from episode.matchers.held import by_name, chunk_of
 from episode.matchers.protocol import END_OF_TIME, EventBatch, Snapshot, StateChunk
 from episode.matchers.slicing import ALL_TIMES, SliceBounds
+from episode.matchers.times import EVER, NEVER, window_ends, window_starts
 from episode.plan.correlation.plan import Strategy
 from episode.plan.correlation.report import CorrelationReport
 

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from episode.kernels.times import EVER, NEVER
 from episode.matchers.correlation.past import Past
 from episode.matchers.correlation.recent import RecentBuffer
 from episode.matchers.correlation.segments import looked_up
 from episode.matchers.held import arrays_in, chunk_of, least_by_key
 from episode.matchers.protocol import StateChunk
 from episode.matchers.range_search import first_rows
+from episode.matchers.times import EVER, NEVER
 
 _NAME = "since"
 

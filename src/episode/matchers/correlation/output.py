@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pyarrow as pa
 
-from episode.kernels.times import EVER
 from episode.matchers.assembly import with_keys
 from episode.matchers.columns import one_chunk, take_array
 from episode.matchers.correlation.joining import beginning, join_by_archive, join_by_live
 from episode.matchers.correlation.matches import Matches
+from episode.matchers.times import EVER
 from episode.native.running import Compiled
 from episode.plan.correlation.plan import ARCHIVE_PREFIX, LIVE_PREFIX
 from episode.plan.output import MATCH_END, MATCH_START

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from episode.kernels.times import EVER, NEVER, window_starts
 from episode.matchers.columns import from_bytes, one_chunk_each, take
 from episode.matchers.correlation.history import History
 from episode.matchers.held import by_name, chunk_of, ranges
@@ -21,6 +20,7 @@ from episode.matchers.keys import KeyCoder
 from episode.matchers.ordering import times_of
 from episode.matchers.protocol import END_OF_TIME, EventBatch, StateChunk, Traits
 from episode.matchers.range_search import first_rows
+from episode.matchers.times import EVER, NEVER, window_starts
 
 if TYPE_CHECKING:
     from episode.matchers.correlation.spec import CorrelationSpec

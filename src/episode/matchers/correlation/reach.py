@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from episode.kernels.times import NEVER, window_starts
 from episode.matchers.correlation.recent import RecentBuffer
 from episode.matchers.correlation.side import Events
 from episode.matchers.held import ranges
 from episode.matchers.protocol import EventBatch, Partial, Traits
 from episode.matchers.range_search import first_rows
+from episode.matchers.times import NEVER, window_starts
 
 FIRST_BLOCK = 8
 """Rows among which a wall is looked for first."""

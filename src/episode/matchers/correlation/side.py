@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from episode.kernels.times import EVER, NEVER
 from episode.matchers.columns import int64_values, one_chunk, take
 from episode.matchers.correlation.matches import Matches, matches_of
 from episode.matchers.held import arrays_in, chunk_of, least_by_key
@@ -16,6 +15,7 @@ from episode.matchers.keys import KeyCoder
 from episode.matchers.ordering import events_of
 from episode.matchers.protocol import END_OF_TIME, EventBatch, Matcher, Snapshot, StateChunk, Traits
 from episode.matchers.slicing import ALL_TIMES
+from episode.matchers.times import EVER, NEVER
 
 if TYPE_CHECKING:
     from episode.matchers.correlation.spec import CorrelationSpec, SidePlan

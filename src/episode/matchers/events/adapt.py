@@ -18,10 +18,10 @@ import numpy as np
 
 from episode.kernels.events import census as kernel
 from episode.kernels.events import joins
-from episode.kernels.times import EVER
 from episode.matchers.events.prepare import EventArrays
 from episode.matchers.events.records import Counted
 from episode.matchers.events.rounds import Round
+from episode.matchers.times import EVER
 from episode.plan.events.actual import Actual, Done
 from episode.plan.events.conditions import JoinTest
 from episode.plan.events.cost import (

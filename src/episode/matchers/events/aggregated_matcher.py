@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from episode.kernels.times import NEVER
 from episode.matchers.events.aggregated_arrays import aggregated_needs, prepare_aggregated
 from episode.matchers.events.aggregated_output import AggregatedOutput, bucket_of
 from episode.matchers.events.aggregated_search import search
@@ -24,6 +23,7 @@ from episode.matchers.events.state import HeldEvents
 from episode.matchers.held import least_by_key
 from episode.matchers.protocol import END_OF_TIME, EventBatch, Snapshot, StateChunk
 from episode.matchers.slicing import ALL_TIMES, SliceBounds
+from episode.matchers.times import NEVER
 from episode.plan.events.aggregated import AggregatedPlan
 
 if TYPE_CHECKING:

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from episode.kernels.events import trends, trends_sliding, trends_starts
-from episode.kernels.times import EVER, is_after, window_ends
 from episode.matchers.events.aggregated_arrays import ValueLanes, column_image, shape_of, tests_of
 from episode.matchers.prepare import Prepared
 from episode.matchers.protocol import EventBatch
+from episode.matchers.times import EVER, is_after, window_ends
 from episode.plan.events.aggregated import AggregatedPlan, GroupedBy
 
 BLOCK_VALUES, LEAST_WIDTH, MOST_WIDTH = 1 << 14, 4, 64

@@ -6,9 +6,9 @@ import numpy as np
 
 from episode.errors import EpisodeDataError
 from episode.kernels.events.confidence import Clock, running_sums
-from episode.kernels.times import NEVER
 from episode.matchers.columns import one_chunk
 from episode.matchers.protocol import EventBatch
+from episode.matchers.times import NEVER
 from episode.plan.events.plan import EventPlan
 
 MOST_POINTS = 1 << 16

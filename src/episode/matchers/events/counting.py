@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from episode.kernels.comparing import UNEQUAL, turned
 from episode.kernels.events import counts as kernel
 from episode.kernels.events import joins
+from episode.matchers.comparing import UNEQUAL, turned
 from episode.matchers.events.enumerating import NotCounted, enumerated
 from episode.matchers.events.intermediate import NO_ROWS
 from episode.matchers.events.lists import select_lists

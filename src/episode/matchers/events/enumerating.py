@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from episode.kernels.times import EVER
 from episode.matchers.events.construct import BudgetSpent, Constructing
 from episode.matchers.events.numbers import Numbers
 from episode.matchers.events.output import FoundMatches
 from episode.matchers.events.prepare import EventArrays
 from episode.matchers.events.records import Found
 from episode.matchers.events.rounds import Round
+from episode.matchers.times import EVER
 from episode.plan.events.plan import EventPlan
 
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from episode.kernels.events import joins, neighbours
-from episode.kernels.times import window_ends, window_starts
 from episode.matchers.events.gaps import GapItem
 from episode.matchers.events.lists import Lists, Pair, merged
 from episode.matchers.events.records import NO_LIMIT, Found, TooManyRecords
+from episode.matchers.times import window_ends, window_starts
 from episode.plan.events.tree import Group
 
 if TYPE_CHECKING:

@@ -10,7 +10,6 @@ import numpy as np
 
 from episode.kernels.events import imprecise as kernel
 from episode.kernels.events.confidence import Clock
-from episode.kernels.times import EVER
 from episode.matchers.events.adapt import Adaptation
 from episode.matchers.events.clock import clock_of
 from episode.matchers.events.errors import budget_spent
@@ -19,6 +18,7 @@ from episode.matchers.events.prepare import EventArrays
 from episode.matchers.events.rounds import Horizon, Round, Rounds
 from episode.matchers.events.runs import automaton_arrays
 from episode.matchers.protocol import EventBatch
+from episode.matchers.times import EVER
 from episode.plan.events.names import MARK
 from episode.plan.events.plan import EventPlan
 

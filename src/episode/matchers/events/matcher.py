@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from episode.kernels.times import EVER, is_after, window_ends
 from episode.matchers.events.adapt import Adaptation
 from episode.matchers.events.imprecise import ImpreciseSearch, imprecise_horizon
 from episode.matchers.events.output import FoundMatches, Output
@@ -30,6 +29,7 @@ from episode.matchers.held import least_by_key
 from episode.matchers.prepare import Needs
 from episode.matchers.protocol import END_OF_TIME, EventBatch, Snapshot, StateChunk
 from episode.matchers.slicing import ALL_TIMES, SliceBounds
+from episode.matchers.times import EVER, is_after, window_ends
 from episode.plan.events.report import EventReport
 
 if TYPE_CHECKING:

@@ -14,7 +14,6 @@ from functools import cached_property
 
 import numpy as np
 
-from episode.kernels.times import EVER, NEVER
 from episode.matchers.demand import ROW_NANOSECONDS
 from episode.matchers.events.adapt import Adaptation, statistics_of
 from episode.matchers.events.prepare import EventArrays, event_needs, prepare_events
@@ -22,6 +21,7 @@ from episode.matchers.events.records import TooManyRecords
 from episode.matchers.events.rounds import ROUND_ROWS, Horizon, Round, Rounds, horizon_of
 from episode.matchers.events.tree import TreeRun
 from episode.matchers.protocol import END_OF_TIME, EventBatch
+from episode.matchers.times import EVER, NEVER
 from episode.plan.events.conditions import JoinTest
 from episode.plan.events.cost import TreeCosts
 from episode.plan.events.plan import EventPlan, Strategy

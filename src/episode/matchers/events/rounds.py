@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from episode.kernels import chains
-from episode.kernels.times import EVER, NEVER, is_after, window_ends
+from episode.matchers import chains
 from episode.matchers.events.gaps import has_leading_group
 from episode.matchers.protocol import EventBatch
+from episode.matchers.times import EVER, NEVER, is_after, window_ends
 from episode.plan.events.plan import EventPlan, Strategy
 from episode.plan.events.tree import Absent, Group, InSequence, Leaf, first_variables, variables_of
 
@@ -100,17 +100,13 @@ class Horizon:
         return np.where(over, bits & ~self.barred, bits) & np.where(bar, ~self.bars, _ALL)
 
     def _viable(self, events: EventBatch, start: np.ndarray, bits: np.ndarray, chain: np.ndarray) -> np.ndarray:
-        viable = np.empty_like(bits)
-        chains.viable(bits, chain, events.bounds, start, events.time, self.window, False, viable)
-        return viable
+        return chains.viable(bits, chain, events.bounds, start, events.time, self.window, False)
 
     def has_match(self, events: EventBatch, start: np.ndarray, bits: np.ndarray) -> bool:
         """Could events have a match? False: no partition has an event for every place, in order and in time."""
         if len(self.chain) < 2 or not self.any_match:
             return True
-        viable = np.empty_like(bits)
-        chains.viable(bits, self.chain, events.bounds, start, events.time, self.window, True, viable)
-        return bool(viable.any())
+        return bool(chains.viable(bits, self.chain, events.bounds, start, events.time, self.window, True).any())
 
     def viable(self, round_: Round) -> Round:
         """The round without events that no match can have."""
@@ -123,9 +119,7 @@ class Horizon:
         return self._in_chain(round_) & first != 0
 
     def _in_chain(self, round_: Round) -> np.ndarray:
-        bits = np.empty_like(round_.bits)
-        chains.viable(round_.bits, self.chain, round_.from_, round_.start, round_.end, self.window, True, bits)
-        return bits
+        return chains.viable(round_.bits, self.chain, round_.from_, round_.start, round_.end, self.window, True)
 
     def decidable(self, round_: Round) -> Round:
         """A waiting round without single events that are only in matches of other rounds, by the start of a match."""

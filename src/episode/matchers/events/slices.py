@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from episode.kernels.times import NEVER
 from episode.matchers.events.imprecise import imprecise_horizon
 from episode.matchers.events.rounds import horizon_of
 from episode.matchers.protocol import END_OF_TIME
 from episode.matchers.slicing import Overlap, SliceBounds, Slicing, Unsliced
+from episode.matchers.times import NEVER
 from episode.plan.events.aggregated import AggregatedPlan, OverMatches
 from episode.plan.events.plan import EventPlan, Strategy
 

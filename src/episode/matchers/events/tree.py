@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from episode.kernels.events import joins
-from episode.kernels.times import EVER, NEVER, is_after, window_ends, window_starts
 from episode.matchers.events.gaps import GapItem, gap_items, has_leading_group
 from episode.matchers.events.groups import add_groups
 from episode.matchers.events.prepare import EventArrays
 from episode.matchers.events.records import NO_LIMIT, Buffer, Counted, Found, TooManyRecords
 from episode.matchers.events.rounds import Round
+from episode.matchers.times import EVER, NEVER, is_after, window_ends, window_starts
 from episode.plan.events.conditions import JoinTest
 from episode.plan.events.cost import PhysicalPlan, Shape, first_place, is_equality, last_place, left_deep
 from episode.plan.events.plan import EventPlan

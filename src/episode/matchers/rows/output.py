@@ -49,9 +49,8 @@ class Output:
         first = np.cumsum(counts) - counts
         arena = held.arena
         events = held.events_at(rows)
-        prepared = arena.layout.prepared(
-            arena.ints[:, rows], arena.floats[:, rows], arena.valid[:, rows], arena.bits[rows]
-        )
+        ints, floats, valid = (lane.take(rows, axis=1) for lane in (arena.ints, arena.floats, arena.valid))
+        prepared = arena.layout.prepared(ints, floats, valid, arena.bits[rows])
         here = replace(
             matches,
             start=matches.start + (first - begin)[part],

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from episode.kernels.comparing import orders_of, turned
+from episode.matchers.comparing import orders_of, turned
 from episode.matchers.lowering import COMPARE, is_float_lane
 from episode.matchers.prepare import Needs, Prepared
 from episode.matchers.rows.arrays import BIT, Partitions, Program, Rows

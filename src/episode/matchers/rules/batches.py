@@ -14,8 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from episode.errors import EpisodeDataError
-from episode.kernels import chains
-from episode.kernels import row_classes as kernel
+from episode.matchers.chains import near_chains, viable
 from episode.matchers.columns import plain
 from episode.matchers.demand import Demand
 from episode.matchers.encoding import Lanes, encode
@@ -25,6 +24,7 @@ from episode.matchers.protocol import ChosenBatch, EventBatch
 from episode.matchers.row_code import compute_lane
 from episode.matchers.rules.classes import ClassRows
 from episode.matchers.rules.prefixes import Beginning, CommonPrefix
+from episode.matchers.rules.row_classes import join_classes, with_next
 from episode.plan.expressions import Expression
 
 MOST_KEPT = 0.7
@@ -142,17 +142,8 @@ class RuleBatches:
         if whole and asked.beginning is not None:
             of_prefix = self._rows_of_prefix(asked.beginning.common)
             found.update({} if of_prefix is None else dict(zip(asked.beginning.at, of_prefix, strict=True)))
-        rows, bits = self._joined(found, asked.others)
-        return kernel.with_next(rows, bits, self.events.bounds, asked.others) if asked.demand.followed else (rows, bits)
-
-    @staticmethod
-    def _joined(found: Mapping[int, np.ndarray | None], others: np.uint64) -> tuple[np.ndarray, np.ndarray]:
-        """The rows of several classes, by their bits, and the bits of each row. others: the bits of other rows."""
-        rows, bits = np.zeros(0, np.int64), np.zeros(0, np.uint64)
-        for at, own in found.items():
-            if own is not None:
-                rows, bits = kernel.joined(rows, bits, own, np.uint64(1 << at), others)
-        return rows, bits
+        rows, bits = join_classes(_some(found), asked.others)
+        return with_next(rows, bits, self.events.bounds, asked.others) if asked.demand.followed else (rows, bits)
 
     def _rows_of_prefix(self, number: int) -> list[np.ndarray] | None:
         """For each place of a prefix that rules have in common, the rows that are in a match of it; None where it does
@@ -165,7 +156,7 @@ class RuleBatches:
         of_place = [self.classes.rows(one) for one in common.classes]
         if any(rows is None or len(rows) == 0 for rows in of_place):
             return None
-        rows, bits = self._joined(dict(enumerate(of_place)), np.uint64(0))
+        rows, bits = join_classes(_some(dict(enumerate(of_place))), np.uint64(0))
         prefix, time = common.prefix, self.events.time
         span = int(time.max()) - int(time.min()) + 1
         partitions = len(self.events.bounds) - 1
@@ -191,11 +182,10 @@ class RuleBatches:
     def _in_chains(self, asked: Asked, rows: np.ndarray, bits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Without rows that are in no chain of the demand, nor near one."""
         from_, time, within = np.searchsorted(rows, self.events.bounds), self.events.time[rows], asked.demand.within
-        left = np.empty_like(bits)
-        chains.viable(bits, asked.chain, from_, time, time, within, True, left)
+        left = viable(bits, asked.chain, from_, time, time, within, True)
         in_chain = np.bitwise_or.reduce(asked.chain)
         beside = np.uint64(asked.conditional) & ~in_chain
-        kept = np.flatnonzero(chains.near_chains(left, in_chain, beside, from_, time, within))
+        kept = np.flatnonzero(near_chains(left, in_chain, beside, from_, time, within))
         return rows[kept], left[kept]
 
     def _columns(self, names: Sequence[str]) -> pa.Table:
@@ -239,7 +229,7 @@ class RuleBatches:
         for at, number in enumerate(asked.classes):
             found = self.classes.rows(number)
             if found is not None:
-                kernel.add_class(bits, found, np.uint64(1 << at))
+                bits[found] |= np.uint64(1 << at)
         return bits
 
     def _shared(self) -> tuple[Lanes | None, dict[Expression, tuple[bool, int, int]]]:
@@ -247,6 +237,11 @@ class RuleBatches:
         if self._lanes is None and self._needs is not None:
             self._lanes = in_lanes(self._needs, self.events)
         return (None, {}) if self._lanes is None else self._lanes
+
+
+def _some(found: Mapping[int, np.ndarray | None]) -> dict[int, np.ndarray]:
+    """Without the classes that every row is of."""
+    return {at: rows for at, rows in found.items() if rows is not None}
 
 
 def in_lanes(needs: Needs, events: EventBatch) -> tuple[Lanes, dict[Expression, tuple[bool, int, int]]]:

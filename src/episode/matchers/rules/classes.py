@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from episode.kernels import partition
 from episode.matchers.columns import one_chunk, take
 from episode.matchers.demand import Demand, RowClass
 from episode.matchers.encoding import encode
+from episode.matchers.grouping import group
 from episode.matchers.prepare import loads_in
 from episode.matchers.protocol import EventBatch
 from episode.matchers.row_code import set_bits
@@ -186,7 +186,7 @@ class ClassRows:
         """The rows with one value of a column of strings: all rows are grouped by their values once."""
         if column not in self._by_code:
             codes, values = self._coded_column(column)
-            self._by_code[column] = partition.group(codes, len(values))
+            self._by_code[column] = group(codes, len(values))
         rows, starts = self._by_code[column]
         return rows[starts[code] : starts[code + 1]]
 

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from episode.kernels.times import EVER, NEVER
 from episode.matchers.columns import from_bytes, one_chunk_each, take
 from episode.matchers.held import HeldRows, by_name, chunk_of, least_by_key, ranges
 from episode.matchers.limits import StateLimit
@@ -18,6 +17,7 @@ from episode.matchers.protocol import END_OF_TIME, EventBatch, Snapshot, StateCh
 from episode.matchers.situations.errors import too_many_held
 from episode.matchers.situations.prepare import Feed
 from episode.matchers.situations.symbols import KEY, START, Symbol, integers, nothing_of
+from episode.matchers.times import EVER, NEVER
 from episode.plan.situations.plan import SituationPlan
 
 _STATE = "situations"

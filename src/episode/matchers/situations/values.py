@@ -12,12 +12,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from episode.kernels import measures as measure_kernels
 from episode.kernels import opcodes as oc
 from episode.matchers.aggregate_code import Aggregate
 from episode.matchers.assembly import arrow_type, average_type, decimals, gather, typed
 from episode.matchers.columns import one_chunk, raw_values, valid_mask
 from episode.matchers.encoding import as_int64
+from episode.matchers.measure_code import divide_decimals
 from episode.matchers.prepare import Prepared, measure_argument
 from episode.matchers.situations.code.values import FIND, FOLD, SUM_WORDS, Shape, accumulate
 from episode.plan.expressions import Expression, Load
@@ -210,7 +210,7 @@ def result(atom: OutputAtom, columns: list[pa.Array], kind: pa.DataType) -> pa.A
         n, low, high = (column.to_numpy(zero_copy_only=False) for column in columns)
         if isinstance(atom, DecimalSum):
             return decimals(low, high, n, kind)
-        low, high = measure_kernels.divide_decimals(low, high, n, 10 ** (kind.scale - atom.scale))
+        low, high = divide_decimals(low, high, n, kind.scale - atom.scale)
         return decimals(low, high, n, average_type(atom))
     assert isinstance(atom, RowAggregate)
     if atom.function in ("count", "count_if"):

@@ -6,13 +6,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from episode.kernels.times import NEVER
 from episode.lang.events.parser import parse_event_query
 from episode.matchers.events.intermediate import intermediate_matches
 from episode.matchers.events.prepare import event_needs, prepare_events
 from episode.matchers.events.rounds import Round
 from episode.matchers.events.tree import TreeRun
 from episode.matchers.protocol import END_OF_TIME
+from episode.matchers.times import NEVER
 from episode.plan.events.classes import EventClasses
 from episode.plan.events.cost import default_statistics, search
 from episode.plan.events.plan import EventPlan, plan_event_pattern

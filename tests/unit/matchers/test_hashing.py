@@ -5,8 +5,10 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from episode.kernels import hashing
+from episode.matchers import hashing
 from episode.matchers.columns import key_hashes
+from episode.native.types import I32, I64
+from tests.unit.native.runs import run_all_ways
 
 MASK = 2**64 - 1
 NOTHING = np.empty(0, np.bool_)
@@ -99,3 +101,37 @@ def test_salts_are_unrelated():
     second = hashing.shards_of(key_hashes(table, ("k",), salt=1), 16)
     counts = np.bincount(second[first == 3], minlength=16)
     assert counts.min() > 15
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    st.lists(st.tuples(st.none() | st.integers(-(2**63), 2**63 - 1), st.none() | st.binary(max_size=20)), max_size=8),
+    st.sampled_from([(np.int32, I32), (np.int64, I64)]),
+)
+def test_the_code_does_the_same_in_all_ways(rows, kinds):
+    dtype, type_ = kinds
+    numbers, texts = [[row[at] for row in rows] for at in (0, 1)]
+    before = hashing.start(len(rows))
+    values = np.array([one or 0 for one in numbers], np.int64)
+    valid = np.array([one is not None for one in numbers], np.uint8)
+    _, (found, *_) = run_all_ways(hashing.numbers_program(True), [before, values, valid])
+    assert found.tolist() == [naive([numbers], i) for i in range(len(rows))]
+    offsets = np.cumsum([0, *(len(one or b"") for one in texts)]).astype(dtype)
+    data = np.frombuffer(b"".join(one or b"" for one in texts), np.uint8)
+    valid = np.array([one is not None for one in texts], np.uint8)
+    _, (found, *_) = run_all_ways(hashing.bytes_program(True, type_), [before, offsets, data, valid])
+    assert found.tolist() == [naive([texts], i) for i in range(len(rows))]
+    _, (found, *_) = run_all_ways(hashing.bytes_program(False, type_), [before, offsets, data])
+    assert found.tolist() == [naive([[one or b"" for one in texts]], i) for i in range(len(rows))]
+    _, (words, *_) = run_all_ways(hashing.words_program(type_), [np.empty(len(rows), np.int64), offsets, data])
+    assert words.view(np.uint64).tolist() == [naive_bytes(one or b"") for one in texts]
+    _, (_, shards) = run_all_ways(hashing.shards_program(), [found, np.empty(len(rows), np.int32)], 7)
+    assert shards.tolist() == [(one >> 32) * 7 >> 32 for one in found.tolist()]
+
+
+@given(st.lists(st.floats(width=64) | st.integers(-(2**63), 2**63 - 1), max_size=20))
+def test_floats_have_one_zero_and_one_nan(values):
+    bits = np.array([np.float64(one).view(np.int64) if isinstance(one, float) else one for one in values], np.int64)
+    floats = bits.view(np.float64).tolist()
+    nan, found = np.float64("nan").view(np.int64), hashing.normalize_floats(bits)
+    assert found.tolist() == [nan if v != v else 0 if v == 0 else b for v, b in zip(floats, bits.tolist(), strict=True)]

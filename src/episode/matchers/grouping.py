@@ -1,0 +1,234 @@
+"""Grouping by key and ordering within keys, as permutations of row numbers; linear wherever possible.
+
+Shapes used throughout: codes int32[n] dense key codes in 0..n_keys-1; images int64[k, n], the k order columns as
+order-preserving integers, most significant first; order int64[n], a permutation; starts int64[n_keys + 1], where
+each key's rows begin in the permutation.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from episode.native.builder import Program
+from episode.native.ir import Value
+from episode.native.running import compiled_for
+from episode.native.scope import ArrayTypes, Scope
+from episode.native.types import BOOL, I32, I64, U8, U64
+
+SMALL = 32
+"""Rows of a key that are sorted by insertion."""
+WIDE = 1 << 16
+"""Rows of a key from which on digits have 11 bits, and not 8."""
+_DIGITS = 1 << 11
+
+_TYPES: ArrayTypes = {
+    "codes": (I32, False), "images": (I64, False), "starts": (I64, True), "place": (I64, True), "order": (I64, True),
+    "disordered": (U8, True), "digits": (U64, True), "rows": (I64, True), "counts": (I64, True),
+}  # fmt: skip
+
+
+def group(codes: np.ndarray, n_keys: int) -> tuple[np.ndarray, np.ndarray]:
+    """Stable counting sort by code: (order, starts)."""
+    starts, order = np.zeros(n_keys + 1, np.int64), np.empty(len(codes), np.int64)
+    compiled_for(grouping_program)([codes, starts, np.empty(n_keys, np.int64), order])
+    return order, starts
+
+
+def order_rows(codes: np.ndarray, n_keys: int, images: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+    """Rows by code, those of a key by their images, equal ones as they came: (order, starts); None: they are in this
+    order already."""
+    n, flat = len(codes), images.reshape(-1)
+    if compiled_for(checking_program, len(images))([codes, flat]):
+        return None
+    starts, order = np.zeros(n_keys + 1, np.int64), np.empty(n, np.int64)
+    room = (np.empty(2 * n, np.uint64), np.empty(2 * n, np.int64), np.empty(_DIGITS + 1, np.int64))
+    given = [codes, flat, starts, np.empty(n_keys, np.int64), order, np.zeros(n_keys, np.uint8), *room]
+    compiled_for(ordering_program, len(images))(given)
+    return order, starts
+
+
+def spans_of(times: np.ndarray, groups: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """The least and the greatest time of each of n groups (int64[n]); of groups without rows, the extremes.
+
+    times int64[rows]; groups int32[rows].
+    """
+    limits = np.iinfo(np.int64)
+    first, last = np.full(n, limits.max), np.full(n, limits.min)
+    compiled_for(spans_program)([times, groups, first, last])
+    return first, last
+
+
+def grouping_program() -> Program:
+    program = Program("group")
+    s = Scope(program.function("run"), _TYPES)
+    _declare(s, "codes", "starts", "place", "order")
+    _count(s)
+    with s.f.loop(0, s.codes.length) as row:
+        _put(s, row)
+    s.f.give(0)
+    return program
+
+
+def checking_program(columns: int) -> Program:
+    """Are the rows contiguous by ascending code, and each key's rows in order of so many columns?"""
+    program = Program("is_ordered")
+    s = Scope(program.function("run"), _TYPES)
+    f = s.f
+    _declare(s, "codes", "images")
+    with f.loop(1, s.codes.length) as row:
+        before, now = s.codes[row - 1], s.codes[row]
+        with f.when((before > now) | (before.equals(now) & _is_after(s, row - 1, row, columns))):
+            f.give(0)
+    f.give(1)
+    return program
+
+
+def ordering_program(columns: int) -> Program:
+    """Group rows by code, and sort those of a key by so many columns, unless they are in order."""
+    program = Program("order")
+    s = Scope(program.function("run"), _TYPES)
+    f = s.f
+    _declare(s, "codes", "images", "starts", "place", "order", "disordered", "digits", "rows", "counts")
+    n = s.codes.length
+    _count(s)
+    with f.loop(0, n) as row:
+        at = _put(s, row)
+        key = s.codes[row].to(I64)
+        with f.when(at > s.starts[key]):
+            before = s.order[at - 1]
+            s.disordered[key] = s.disordered[key] | _is_after(s, before, row, columns).to(U8)
+    with f.loop(0, s.disordered.length) as key:
+        with f.when(s.disordered[key].differs(0)):
+            low, high = s.starts[key], s.starts[key + 1]
+            for column in reversed(range(columns)):
+                with f.either(high - low <= SMALL) as otherwise:
+                    s.call("insertion_sort", _emit_insertion_sort, low, high, n * column)
+                    otherwise()
+                    s.call("radix_sort", _emit_radix_sort, low, high, n * column)
+    f.give(0)
+    return program
+
+
+def spans_program() -> Program:
+    program = Program("spans")
+    f = program.function("run")
+    times, groups = f.array("times", I64), f.array("groups", I32)
+    first, last = f.array("first", I64, writable=True), f.array("last", I64, writable=True)
+    with f.loop(0, times.length) as row:
+        group, time = groups[row].to(I64), times[row]
+        first[group] = f.least(first[group], time)
+        last[group] = f.greatest(last[group], time)
+    f.give(0)
+    return program
+
+
+def _declare(s: Scope, *names: str) -> None:
+    """Arrays in the order in which they are given, whether or not they are used."""
+    for name in names:
+        s.array(name)
+
+
+def _is_after(s: Scope, one: Value, other: Value, columns: int) -> Value:
+    """Is the image of a row after that of another?"""
+    f = s.f
+    n = s.codes.length
+    after = f.constant(False, BOOL)
+    for column in reversed(range(columns)):
+        its, others = s.images[n * column + one], s.images[n * column + other]
+        after = (its > others) | (its.equals(others) & after)
+    return after
+
+
+def _count(s: Scope) -> None:
+    """Where each key begins once rows are grouped (`starts` and `place`): the running sum of the counts per code."""
+    f = s.f
+    with f.loop(0, s.codes.length) as row:
+        after = s.codes[row].to(I64) + 1
+        s.starts[after] = s.starts[after] + 1
+    total = f.variable("total", 0)
+    with f.loop(0, s.place.length) as key:
+        s.place[key] = total
+        total.set(total + s.starts[key + 1])
+        s.starts[key + 1] = total
+
+
+def _put(s: Scope, row: Value) -> Value:
+    """Put a row behind those of its key that came before it; its place."""
+    key = s.codes[row].to(I64)
+    at = s.place[key]
+    s.order[at] = row
+    s.place[key] = at + 1
+    return at
+
+
+def _emit_insertion_sort(s: Scope, low: Value, high: Value, image: Value) -> None:
+    """Sort order[low:high] by the image that begins at `image`, stably."""
+    f = s.f
+    with f.loop(low + 1, high) as at:
+        row = s.order[at]
+        value = s.images[image + row]
+        to = f.variable("to", at)
+        with f.during(lambda: to > low) as placed:
+            before = s.order[to - 1]
+            with f.when(s.images[image + before] <= value):
+                f.jump(placed)
+            s.order[to] = before
+            to.set(to - 1)
+        s.order[to] = row
+    f.give(0)
+
+
+def _emit_radix_sort(s: Scope, low: Value, high: Value, image: Value) -> None:
+    """Stable LSD radix sort of order[low:high]; only as many digits as the range of the values needs.
+
+    digits, rows: two halves, which change roles with every digit.
+    """
+    f = s.f
+    n = high - low
+    first = s.images[image + s.order[low]]
+    smallest, largest = f.variable("smallest", first), f.variable("largest", first)
+    with f.loop(low + 1, high) as at:
+        value = s.images[image + s.order[at]]
+        smallest.set(f.least(smallest, value))
+        largest.set(f.greatest(largest, value))
+    base = smallest.bits_as(U64)
+    spread = f.variable("spread", largest.bits_as(U64) - base)
+    with f.when(spread.equals(0)):
+        f.give(0)
+    with f.loop(0, n) as at:
+        row = s.order[low + at]
+        s.rows[at] = row
+        s.digits[at] = s.images[image + row].bits_as(U64) - base
+    bits = f.select(n < WIDE, 8, 11)
+    size = f.value(1) << bits
+    mask = size.to(U64) - 1
+    shift, here, there = f.variable("shift", 0), f.variable("here", 0), f.variable("there", n)
+    with f.during(lambda: spread.differs(0)):
+        by, source, target = shift.to(U64), here.value, there.value
+        _spread_by_digit(s, source, target, n, by, mask, size)
+        here.set(target)
+        there.set(source)
+        shift.set(shift + bits)
+        spread.set(spread >> bits.to(U64))
+    with f.loop(0, n) as at:
+        s.order[low + at] = s.rows[here + at]
+    f.give(0)
+
+
+def _spread_by_digit(s: Scope, source: Value, target: Value, n: Value, by: Value, mask: Value, size: Value) -> None:
+    """One round of the radix sort: from `source` to `target`, by the digit at a shift."""
+    f = s.f
+    with f.loop(0, size + 1) as digit:
+        s.counts[digit] = 0
+    with f.loop(source, source + n) as at:
+        after = (s.digits[at] >> by & mask).to(I64) + 1
+        s.counts[after] = s.counts[after] + 1
+    with f.loop(0, size) as digit:
+        s.counts[digit + 1] = s.counts[digit + 1] + s.counts[digit]
+    with f.loop(source, source + n) as at:
+        value = s.digits[at]
+        digit = (value >> by & mask).to(I64)
+        to = s.counts[digit]
+        s.counts[digit] = to + 1
+        s.digits[target + to] = value
+        s.rows[target + to] = s.rows[at]
