@@ -7,11 +7,12 @@ import numpy as np
 from episode.kernels.comparing import UNEQUAL, turned
 from episode.kernels.events import counts as kernel
 from episode.kernels.events import joins
+from episode.matchers.events.comparisons import comparison_of
 from episode.matchers.events.enumerating import NotCounted, enumerated
 from episode.matchers.events.intermediate import NO_ROWS
 from episode.matchers.events.lists import select_lists
 from episode.matchers.events.numbers import Numbers
-from episode.matchers.events.prepare import EventArrays, comparison_of
+from episode.matchers.events.prepare import EventArrays
 from episode.matchers.events.records import Found
 from episode.matchers.events.rounds import Round
 from episode.plan.events.conditions import JoinTest

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -10,62 +10,14 @@ import pyarrow as pa
 
 from episode.kernels.events import joins
 from episode.matchers.encoding import Lanes, encode
-from episode.matchers.lowering import COMPARE, Assembler, is_float_lane
+from episode.matchers.events.comparisons import comparison_of
+from episode.matchers.lowering import Assembler, is_float_lane
 from episode.matchers.prepare import Known, Needs, loads_in, running_argument
 from episode.matchers.row_code import compute_lane, set_bits
 from episode.plan.events.conditions import JoinTest, event_variables
 from episode.plan.events.plan import EventPlan
-from episode.plan.expressions import (
-    Apply,
-    Constant,
-    Current,
-    Expression,
-    Load,
-    Navigated,
-    Running,
-    is_comparison,
-    parts_of,
-    walk,
-)
+from episode.plan.expressions import Constant, Current, Expression, Load, Navigated, Running, parts_of
 from episode.plan.wide import is_ranked_constant, is_words
-
-
-@dataclass(frozen=True)
-class Operand:
-    """One side of a comparison: a value of the row of one variable (None: of the current row)."""
-
-    expression: Expression
-    at: Navigated | None
-
-
-@dataclass(frozen=True)
-class Comparison:
-    compare: int
-    floating: bool
-    left: Operand
-    right: Operand
-
-
-def comparison_of(expression: Expression) -> Comparison | None:
-    """A comparison of two values that each come from one row; anything else is for the machine."""
-    if not is_comparison(expression):
-        return None
-    assert isinstance(expression, Apply)
-    sides = []
-    for operand in expression.operands:
-        at = next(node.at for node in walk(operand) if isinstance(node, Load))
-        sides.append(Operand(_at_row(operand), at if isinstance(at, Navigated) else None))
-    floating = is_float_lane(expression.operands[0].type)
-    return Comparison(COMPARE[expression.operation], floating, sides[0], sides[1])
-
-
-def _at_row(expression: Expression) -> Expression:
-    """The expression with every load at the current row."""
-    if isinstance(expression, Load):
-        return replace(expression, at=Current(0))
-    if isinstance(expression, Apply):
-        return replace(expression, operands=tuple(_at_row(operand) for operand in expression.operands))
-    return expression
 
 
 def event_needs(plan: EventPlan, local: bool = True) -> Needs:
