@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,11 @@ import pyarrow as pa
 
 from episode.kernels.events import joins
 from episode.matchers.encoding import Lanes, encode
+from episode.matchers.events.code.conditions import NO_COLUMNS, Columns
+from episode.matchers.events.code.tests import Tests
 from episode.matchers.events.comparisons import comparison_of
+from episode.matchers.events.gaps import optional_variables
+from episode.matchers.expression_code import LanePlaces
 from episode.matchers.lowering import Assembler, is_float_lane
 from episode.matchers.prepare import Known, Needs, loads_in, running_argument
 from episode.matchers.row_code import compute_lane, set_bits
@@ -85,6 +90,7 @@ class EventArrays:
     programs: dict[Expression, tuple[int, int, int]] = field(default_factory=dict)
     code: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
     _compiled: dict[tuple, joins.Tests] = field(default_factory=dict)
+    _pairs: dict[tuple, Tests] = field(default_factory=dict)
 
     def operand(self, expression: Expression) -> tuple[int, int]:
         """(row of its lane, row of validity or -1)."""
@@ -107,6 +113,27 @@ class EventArrays:
             return self.lanes.words_at[load.column], self.lanes.valid_at[load.column], 0
         floating, row, check = self.places[argument]
         return row, check, int(floating)
+
+    @cached_property
+    def columns(self) -> Columns:
+        """Where compiled conditions find values."""
+        return Columns(LanePlaces.of(self.lanes), tuple(self.places.items()))
+
+    @cached_property
+    def _optional(self) -> frozenset[str]:
+        return frozenset() if self.plan.tree is None else frozenset(optional_variables(self.plan.tree))
+
+    def pair_tests(
+        self, tests: tuple[JoinTest, ...] | list[JoinTest], left: tuple[str, ...], right: tuple[str, ...]
+    ) -> Tests:
+        """The tests on a left and a right record with these variables, for compiled joins."""
+        which = (tuple(id(test) for test in tests), left, right)
+        if which not in self._pairs:
+            conditions = tuple((test.expression, test.variables) for test in tests)
+            self._pairs[which] = Tests(
+                self.columns if tests else NO_COLUMNS, conditions, left, right, self._optional & {*left, *right}
+            )
+        return self._pairs[which]
 
     def tests(
         self, tests: tuple[JoinTest, ...] | list[JoinTest], left: tuple[str, ...], right: tuple[str, ...]

@@ -6,13 +6,16 @@ import numpy as np
 
 from episode.kernels.events import joins
 from episode.kernels.times import EVER, NEVER, is_after, window_ends, window_starts
+from episode.matchers.events.code.joins import Join
+from episode.matchers.events.code.tests import hashed_values
 from episode.matchers.events.gaps import GapItem, gap_items, has_leading_group
 from episode.matchers.events.groups import add_groups
+from episode.matchers.events.joining import join_buffers
 from episode.matchers.events.prepare import EventArrays
 from episode.matchers.events.records import NO_LIMIT, Buffer, Counted, Found, TooManyRecords
 from episode.matchers.events.rounds import Round
 from episode.plan.events.conditions import JoinTest
-from episode.plan.events.cost import PhysicalPlan, Shape, first_place, is_equality, last_place, left_deep
+from episode.plan.events.cost import PhysicalPlan, Shape, first_place, last_place, left_deep
 from episode.plan.events.plan import EventPlan
 from episode.plan.events.tree import Absent, Gap, Group, InSequence, Leaf, Node, OneOf, Together, variables_of
 
@@ -157,73 +160,41 @@ class TreeRun:
         return self._sequence(left, right, gaps[first_place(shape[1])], mine, done)
 
     def _conjunction(self, left: Buffer, right: Buffer, tests: list[JoinTest], done: np.ndarray) -> Buffer:
-        status, from_, start, end, rows, tried = joins.conjunction(
-            *left.arrays, *right.arrays, self.window, done, self.plan.overlapping,
-            self.arrays.tests(tests, left.variables, right.variables), self.arrays.kernel_lanes, self.limit,
-        )  # fmt: skip
-        return self._result(" & ", left, right, status, (from_, start, end, rows), tried)
+        compiled = self.arrays.pair_tests(tests, left.variables, right.variables)
+        join = Join("together", compiled, distinct=self.plan.overlapping)
+        return self._join(join, left, right, done, {}, True)
 
     def _sequence(self, left: Buffer, right: Buffer, gap: Gap, tests: list[JoinTest], done: np.ndarray) -> Buffer:
-        low, high, bars, l_low, l_high = self._bars(left, right, gap)
-        hashed = next((test for test in tests if is_equality(test)), None) if not _may_be_absent(left, right) else None
-        compiled = self.arrays.tests(tests, left.variables, right.variables)
-        rest = (self.window, done, low, high, bars, l_low, l_high, compiled, self.arrays.kernel_lanes, self.limit)
-        codes = None if hashed is None else self._codes(hashed, left, right)
-        if codes is None:
-            last = len(left.variables) + len(right.variables) == len(variables_of(self.plan.tree))  # type: ignore[arg-type]
-            timed = not (last and self._untimed)
-            status, from_, start, end, rows, tried = joins.sequence(*left.arrays, *right.arrays, *rest, timed)
-        else:
-            status, from_, start, end, rows, tried = joins.sequence_by_hash(
-                *left.arrays, codes[0], *right.arrays, codes[1], *rest
-            )
-        return self._result("; ", left, right, status, (from_, start, end, rows), tried, hashed=codes is not None)
+        bars = self._bars(left, right, gap)
+        compiled = self.arrays.pair_tests(tests, left.variables, right.variables)
+        hashed = hashed_values(compiled) is not None
+        last = len(left.variables) + len(right.variables) == len(variables_of(self.plan.tree))  # type: ignore[arg-type]
+        timed = hashed or not (last and self._untimed)
+        lasting = len(left.variables) > 1 or self.plan.times.start is not None
+        join = Join("hash" if hashed else "range", compiled, lasting, ("l_low" in bars, "r_low" in bars))
+        return self._join(join, left, right, done, bars, timed)
 
-    def _result(
-        self,
-        operator: str,
-        left: Buffer,
-        right: Buffer,
-        status: int,
-        out: tuple[np.ndarray, ...],
-        tried: int,
-        hashed: bool = False,
+    def _join(
+        self, join: Join, left: Buffer, right: Buffer, done: np.ndarray, bars: dict[str, np.ndarray], timed: bool
     ) -> Buffer:
-        if status != joins.FINE:
+        made, tried = join_buffers(
+            join, self.arrays.lanes, left, right, self.window, done, self.limit, bars, timed
+        )  # fmt: skip
+        if made is None:
             raise TooManyRecords(self.limit)
-        variables = (*left.variables, *right.variables)
-        between = operator + ("(hash) " if hashed else "")
+        between = {"together": " & ", "hash": "; (hash) ", "range": "; "}[join.kind]
         name = f"[{', '.join(left.variables)}]{between}[{', '.join(right.variables)}]"
-        self.counted.append(Counted(name, tried, len(out[3]), variables, hashed))
-        return Buffer(variables, *out)
-
-    def _codes(self, test: JoinTest, left: Buffer, right: Buffer) -> tuple[np.ndarray, np.ndarray] | None:
-        """What the hash table is built on and looked up with; None for floating point numbers."""
-        compiled = self.arrays.tests([test], left.variables, right.variables)
-        if len(compiled.plain) != 1 or compiled.plain[0, joins.FLOATING]:
-            return None
-        ints = self.arrays.lanes.ints
-        only = compiled.plain[0]
-        sides = {
-            int(only[joins.A_SIDE]): (only[joins.A], only[joins.A_AT]),
-            int(only[joins.B_SIDE]): (only[joins.B], only[joins.B_AT]),
-        }
-        out = []
-        for side, buffer in ((0, left), (1, right)):
-            lane, column = sides[side]
-            out.append(ints[lane][buffer.rows[:, column]])
-        return out[0], out[1]
+        self.counted.append(Counted(name, tried, len(made), made.variables, join.kind == "hash"))
+        return made
 
     # ---- what lies between two places -----------------------------------------------------------------
 
-    def _bars(
-        self, left: Buffer, right: Buffer, gap: Gap
-    ) -> tuple[np.ndarray, np.ndarray, bool, np.ndarray, np.ndarray]:
-        """Bounds that negations and closures between two places put on the pairs: NSEQ and KSEQ, in both forms."""
-        low = np.full(len(right), NEVER, np.int64)
-        high = np.full(len(right), EVER, np.int64)
-        l_low = l_high = np.zeros(0, np.int64)
-        bars = False
+    def _bars(self, left: Buffer, right: Buffer, gap: Gap) -> dict[str, np.ndarray]:
+        """Bounds that negations and closures between two places put on the pairs: NSEQ and KSEQ, in both forms.
+
+        r_low <= left's end < r_high by right record, l_low < right's start <= l_high by left record, if there are any.
+        """
+        bars: dict[str, np.ndarray] = {}
         alone = len(gap) == 1 or not any(isinstance(item, Group) for item in gap)
         for item in gap:
             if isinstance(item, Absent) and (not alone or self.physical.on_top):
@@ -240,28 +211,18 @@ class TreeRun:
                 bound = joins.latest_before(
                     *right.arrays, *between.arrays, nth, self.window, compiled, self.arrays.kernel_lanes
                 )
-                if isinstance(item, Absent):
-                    low = np.maximum(low, bound)
-                else:
-                    high = np.minimum(high, bound)
+                _bound(bars, "r", len(right), isinstance(item, Absent), bound)
             elif outside <= set(left.variables):
                 compiled = self.arrays.tests(tests, left.variables, between.variables)
                 bound = joins.earliest_after(
                     *left.arrays, *between.arrays, nth, self.window, compiled, self.arrays.kernel_lanes
                 )
-                if not bars:
-                    bars = True
-                    l_low = np.full(len(left), NEVER, np.int64)
-                    l_high = np.full(len(left), EVER, np.int64)
-                if isinstance(item, Absent):
-                    l_high = np.minimum(l_high, bound)
-                else:
-                    l_low = np.maximum(l_low, bound)
+                _bound(bars, "l", len(left), not isinstance(item, Absent), bound)
             else:
                 continue
             if isinstance(item, Absent):
                 self.pushed.add(item.name)
-        return low, high, bars, l_low, l_high
+        return bars
 
     def _between(self, item: Absent | Group) -> tuple[Buffer, tuple[JoinTest, ...]]:
         """Records of a negation or events of a group, and the tests that they must pass."""
@@ -342,6 +303,11 @@ def _in_groups(items: Gap) -> list[str]:
     return [name for item in items if isinstance(item, Group) for name in item.variables]
 
 
-def _may_be_absent(left: Buffer, right: Buffer) -> bool:
-    """Where an alternative left an event out, equality says nothing, and a hash table would."""
-    return bool((len(left) and left.rows.min() < 0) or (len(right) and right.rows.min() < 0))
+def _bound(bars: dict[str, np.ndarray], side: str, records: int, is_low: bool, bound: np.ndarray) -> None:
+    """Note a bound on the times of the other side, by record of this one."""
+    low = bars.setdefault(f"{side}_low", np.full(records, NEVER, np.int64))
+    high = bars.setdefault(f"{side}_high", np.full(records, EVER, np.int64))
+    if is_low:
+        np.maximum(low, bound, out=low)
+    else:
+        np.minimum(high, bound, out=high)

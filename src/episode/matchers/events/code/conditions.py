@@ -36,6 +36,9 @@ class Columns:
     computed: tuple[tuple[Expression, tuple[bool, int, int]], ...] = ()
 
 
+NO_COLUMNS = Columns(LanePlaces((), (), ()))
+
+
 @dataclass
 class Constants:
     """The constants of a program, in the order of the places that its code reads them from."""
