@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from episode.kernels.events import joins
 from episode.kernels.times import EVER, NEVER, is_after, window_ends, window_starts
 from episode.matchers.events.code.joins import Join
 from episode.matchers.events.code.tests import hashed_values
 from episode.matchers.events.gaps import GapItem, gap_items, has_leading_group
 from episode.matchers.events.groups import add_groups
 from episode.matchers.events.joining import join_buffers
+from episode.matchers.events.looking import any_between, earliest_after, latest_before
 from episode.matchers.events.prepare import EventArrays
 from episode.matchers.events.records import NO_LIMIT, Buffer, Counted, Found, TooManyRecords
 from episode.matchers.events.rounds import Round
@@ -95,8 +95,11 @@ class TreeRun:
         """The events of a variable."""
         if variable not in self._leaves:
             r = self.round
-            from_, start, end, rows = joins.leaf(r.bits, self.bit[variable], r.from_, r.start, r.end)
-            self._leaves[variable] = Buffer((variable,), from_, start, end, rows)
+            mask = np.uint64(1 << self.bit[variable])
+            rows = np.flatnonzero(r.bits[r.rows] & mask) + r.from_[0]
+            from_ = np.searchsorted(rows, r.from_).astype(np.int64, copy=False)
+            events = rows.astype(np.int32).reshape(-1, 1)
+            self._leaves[variable] = Buffer((variable,), from_, r.start[rows], r.end[rows], events)
         return self._leaves[variable]
 
     def _buffer(self, node: Node, done: np.ndarray | None = None, tests: tuple[JoinTest, ...] | None = None) -> Buffer:
@@ -207,16 +210,12 @@ class TreeRun:
             if nth > 1 and self.plan.times.start is not None:
                 continue
             if outside <= set(right.variables):
-                compiled = self.arrays.tests(tests, between.variables, right.variables)
-                bound = joins.latest_before(
-                    *right.arrays, *between.arrays, nth, self.window, compiled, self.arrays.kernel_lanes
-                )
+                compiled = self.arrays.pair_tests(tests, between.variables, right.variables)
+                bound = latest_before(compiled, self.arrays.lanes, between, right, nth, self.window)
                 _bound(bars, "r", len(right), isinstance(item, Absent), bound)
             elif outside <= set(left.variables):
-                compiled = self.arrays.tests(tests, left.variables, between.variables)
-                bound = joins.earliest_after(
-                    *left.arrays, *between.arrays, nth, self.window, compiled, self.arrays.kernel_lanes
-                )
+                compiled = self.arrays.pair_tests(tests, left.variables, between.variables)
+                bound = earliest_after(compiled, self.arrays.lanes, left, between, nth, self.window)
                 _bound(bars, "l", len(left), not isinstance(item, Absent), bound)
             else:
                 continue
@@ -242,10 +241,8 @@ class TreeRun:
                 continue
             low, high = self.bounds(place, found)
             buffer, tests = self._between(place.item)
-            negated = joins.any_between(
-                found.group, found.rows, low, high, *buffer.arrays,
-                self.arrays.tests(tests, found.variables, buffer.variables), self.arrays.kernel_lanes,
-            )  # fmt: skip
+            compiled = self.arrays.pair_tests(tests, found.variables, buffer.variables)
+            negated = any_between(compiled, self.arrays.lanes, found, low, high, buffer)
             self.counted.append(Counted(f"{place.item.name} on top", len(negated), int(np.count_nonzero(~negated))))
             found.select(np.flatnonzero(~(negated & self.applies(place, found))))
 

@@ -28,6 +28,8 @@ _READ: dict[str, Type] = {
     "r_lo": I64, "r_hi": I64, "r_start": I64, "r_end": I64, "r_rows": I32,
     # what negations and closures between them demand: low and high times by record
     "l_low": I64, "l_high": I64, "r_low": I64, "r_high": I64, "done": I64,
+    # the partition of each left record, and the event that others follow
+    "group": I64, "first": I64,
 }  # fmt: skip
 
 _WRITTEN: dict[str, Type] = {
@@ -39,6 +41,8 @@ _WRITTEN: dict[str, Type] = {
     # of records, and what is made of them; kept: variables between two calls
     "kept": I64, "l_values": I64, "r_values": I64, "heads": I64, "chain": I64, "lefts": I32, "rights": I32,
     "out_from": I64, "out_start": I64, "out_end": I64, "out_rows": I32,
+    # by record: a time that was found, and whether something holds
+    "found": I64, "held": U8,
 }  # fmt: skip
 
 TYPES: ArrayTypes = {name: (type_, False) for name, type_ in _READ.items()} | {

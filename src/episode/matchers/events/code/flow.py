@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from episode.native.builder import Function
-from episode.native.ir import Value, Variable
+from episode.native.ir import Block, Value, Variable
 from episode.native.scope import Scope
+
+Condition = Callable[[Value], Value]
 
 FINE, FULL, TOO_MANY = 0, 1, 2
 """What a loop ends with: with everything, for want of room (it continues there if called again), or with too much."""
@@ -31,16 +34,30 @@ class Kept:
         self._s.f.give(status)
 
 
-def advance(f: Function, at: Variable, stop: Value, wanted: Callable[[Value], Value]) -> None:
-    """Move a place towards `stop` as long as what is there is wanted."""
-    head, look, step, after = (f.block(name) for name in ("advance", "look", "step", "after"))
+@contextmanager
+def scanning(
+    f: Function, at: Variable, within: Condition, wanted: Condition, step: int | None = 1
+) -> Iterator[tuple[Value, Block]]:  # fmt: skip
+    """Move a place as long as it is within its limits and what is there is wanted: (the place, the block after).
+
+    step: how far it moves; None: what is built inside sets it.
+    """
+    head, look, body, after = (f.block(name) for name in ("scan", "look", "body", "after"))
     f.jump(head)
     f.at(head)
     now = at.value
-    f.branch(now < stop, look, after)
+    f.branch(within(now), look, after)
     f.at(look)
-    f.branch(wanted(now), step, after)
-    f.at(step)
-    at.set(now + 1)
+    f.branch(wanted(now), body, after)
+    f.at(body)
+    yield now, after
+    if step is not None:
+        at.set(now + step)
     f.jump(head)
     f.at(after)
+
+
+def advance(f: Function, at: Variable, stop: Value, wanted: Condition) -> None:
+    """Move a place towards `stop` as long as what is there is wanted."""
+    with scanning(f, at, lambda now: now < stop, wanted):
+        pass

@@ -13,7 +13,7 @@ from functools import lru_cache, partial
 
 from episode.matchers.events.code.arrays import LIMIT, ROWS, TYPES, WINDOW
 from episode.matchers.events.code.conditions import Constants
-from episode.matchers.events.code.flow import FINE, FULL, TOO_MANY, Kept, advance
+from episode.matchers.events.code.flow import FINE, FULL, TOO_MANY, Kept, advance, scanning
 from episode.matchers.events.code.searching import EVER, NEVER, first_at_least, window_start
 from episode.matchers.events.code.tests import (
     LEFT,
@@ -288,31 +288,21 @@ def _follow_chain(
         before, low = f.least(before, s.r_high[right]), f.greatest(oldest, s.r_low[right])
     count, tried = at.count.value, at.tried.value
     left = f.variable("left", s.heads[_bucket(f, value, mask)])
-    head, look, after = (f.block(name) for name in ("chain", "look", "after"))
-    f.jump(head)
-    f.at(head)
-    now = left.value
-    f.branch((now >= 0), look, after)
-    f.at(look)
-    ends = s.l_end[now]
-    with f.when(ends < low):
-        f.jump(after)
-    at.tried.set(at.tried + 1)
-    fits = s.l_values[now].equals(value) & (ends < before)
-    if join.lasting:
-        fits = fits & (s.l_start[now] >= oldest)
-    if join.barred[0]:
-        begins = s.r_start[right]
-        fits = fits & (s.l_low[now] < begins) & (begins <= s.l_high[now])
-    with f.when(fits), tests.holding(now, right):
-        with f.when(at.count.equals(s.lefts.length)):  # this right record is tried again
-            at.count.set(count)
-            at.tried.set(tried)
-            at.leave(FULL)
-        _put_pair(s, at, now, right)
-    left.set(s.chain[now])
-    f.jump(head)
-    f.at(after)
+    with scanning(f, left, lambda now: now >= 0, lambda now: s.l_end[now] >= low, step=None) as (now, _):
+        at.tried.set(at.tried + 1)
+        fits = s.l_values[now].equals(value) & (s.l_end[now] < before)
+        if join.lasting:
+            fits = fits & (s.l_start[now] >= oldest)
+        if join.barred[0]:
+            begins = s.r_start[right]
+            fits = fits & (s.l_low[now] < begins) & (begins <= s.l_high[now])
+        with f.when(fits), tests.holding(now, right):
+            with f.when(at.count.equals(s.lefts.length)):  # this right record is tried again
+                at.count.set(count)
+                at.tried.set(tried)
+                at.leave(FULL)
+            _put_pair(s, at, now, right)
+        left.set(s.chain[now])
 
 
 def _bucket(f: Function, value: Value, mask: Value) -> Value:
