@@ -76,10 +76,6 @@ class Emitter:
         true = value.differs(0)
         return true if null is None else true & ~null
 
-    def compare(self, operation: str, one: Value, other: Value) -> Value:
-        """A comparison of two values that are not null."""
-        return _COMPARE[operation](one, other)
-
     def emit(self, expression: Expression) -> Emitted:
         if expression not in self._known:
             self._known[expression] = self._emit_new(expression)

@@ -16,8 +16,6 @@ from episode.matchers.events.records import NO_LIMIT, Found, TooManyRecords
 from episode.matchers.events.tree import TreeRun
 from episode.plan.events.postponed import Construction
 
-NO_ROWS = np.zeros((1, 1), np.int32)
-
 
 def intermediate_matches(run: TreeRun, construction: Construction | None = None) -> Iterator[Found]:
     """The intermediate matches of a round, in parts with at most run.limit closure events; one match may have more.

@@ -16,7 +16,7 @@ import numpy as np
 from episode.matchers.encoding import Lanes
 from episode.matchers.events.code.arrays import ROWS
 from episode.matchers.events.comparisons import Operand, comparison_of
-from episode.matchers.expression_code import Emitted, Emitter, LaneArrays, LanePlaces
+from episode.matchers.expression_code import COMPARE, Emitted, Emitter, LaneArrays, LanePlaces
 from episode.native.ir import Value
 from episode.native.scope import Scope
 from episode.plan.expressions import Apply, Expression, Load, Navigated, RowRef, Running
@@ -75,7 +75,7 @@ class EventConditions(Emitter):
             return super().holds(condition)
         assert isinstance(condition, Apply)
         (one, no_one), (other, no_other) = self._side(comparison.left), self._side(comparison.right)
-        holds = self.compare(condition.operation, one, other)
+        holds = COMPARE[condition.operation](one, other)
         for null in (no_one, no_other):
             holds = holds if null is None else holds & ~null
         return holds

@@ -25,6 +25,7 @@ from episode.matchers.events.code.tests import (
     hashed_values,
     load_event,
 )
+from episode.matchers.expression_code import COMPARE
 from episode.native.builder import Function, Program
 from episode.native.ir import Value, Variable
 from episode.native.running import Compiled, compiled
@@ -170,7 +171,7 @@ def _list_fitting(
         if begins is not None:
             fits = fits & (s.l_low[left] < begins) & (begins <= s.l_high[left])
         if values is not None and value is not None:
-            fits = fits & _COMPARE[values.operation](s.l_values[left], value)
+            fits = fits & COMPARE[values.operation](s.l_values[left], value)
         fit.set(fit + fits.to(I64))
     return fit.value
 
@@ -198,15 +199,6 @@ def _make_room(s: Scope, at: Kept, number: Value) -> None:
 
 
 # ---- values that are compared --------------------------------------------------------------------------------------
-
-_COMPARE: dict[str, Callable[[Value, Value], Value]] = {
-    "eq": lambda one, other: one.equals(other),
-    "ne": lambda one, other: one.differs(other),
-    "lt": lambda one, other: one < other,
-    "le": lambda one, other: one <= other,
-    "gt": lambda one, other: one > other,
-    "ge": lambda one, other: one >= other,
-}
 
 
 def _gather(s: Scope, tests: Tests, values: Values | None, begins: Value) -> None:
