@@ -39,13 +39,7 @@ def _is_right(lists: list[list[int]], parts: list[list[int]], least: list[int], 
         return False
     if counts[at]:
         return len(mine) == counts[at]
-    return (len(mine) >= least[at] and mine == [time for time in lists[at] if after < time < before]) or (
-        not mine and least[at] == 0 and _may_be_empty(lists, parts, at, after, before)
-    )
-
-
-def _may_be_empty(lists: list[list[int]], parts: list[list[int]], at: int, after: int, before: int) -> bool:
-    return not [time for time in lists[at] if after < time < before]
+    return len(mine) >= least[at] and mine == [time for time in lists[at] if after < time < before]
 
 
 @pytest.mark.parametrize("way", list(WAYS))
