@@ -44,6 +44,7 @@ if TYPE_CHECKING:
         why_not,
     )
     from episode.methods import install, matching
+    from episode.native.traced import greatest, least, where
 
 __version__ = "0.1.0"
 
@@ -67,7 +68,9 @@ __all__ = [
     "explain",
     "explain_correlate",
     "explain_match",
+    "greatest",
     "install",
+    "least",
     "match",
     "match_all",
     "match_all_local",
@@ -81,6 +84,7 @@ __all__ = [
     "start",
     "start_rules",
     "streams",
+    "where",
     "why_not",
 ]
 
@@ -97,6 +101,10 @@ def __getattr__(name: str) -> object:
         from episode import methods
 
         found = getattr(methods, name)
+    elif name in ("greatest", "least", "where"):
+        from episode.native import traced
+
+        found = getattr(traced, name)
     else:
         from episode import api
 

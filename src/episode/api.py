@@ -628,7 +628,8 @@ def aggregate(
     finish: the result, from the state (a number, a truth value, or None: null). Left out, the state is the result.
     takes: what the step is given: 'double' (any number), or 'bigint' (whole numbers only).
 
-    Over no values, the result is null. The functions are compiled by numba now, and again in every worker, where they
-    are sent by value. What cannot be compiled is an error here.
+    Over no values, the result is null. The functions are called once, now, with proxies that record what is done with
+    them; that is compiled. So they use `episode.where` in place of `if`, and `episode.least` and `episode.greatest` in
+    place of `min` and `max`. A function that cannot be traced is an error here.
     """
     register_aggregate(name, initial, step, finish, takes)

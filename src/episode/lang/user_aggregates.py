@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 
 
@@ -9,13 +10,12 @@ from dataclasses import dataclass
 class UserAggregate:
     """An aggregate over the rows of a label or the events of a variable, in functions of its user.
 
-    functions: how it begins, the step and the finish, as bytes from which any process can compile them (see
-    `kernels.user_aggregates`). takes: the type of the values that the step is given, double or bigint. gives: the type
-    of the result.
+    functions: how it begins, the step and the finish, traced (see `matchers.user_aggregates`). takes: the type of the
+    values that the step is given, double or bigint. gives: the type of the result.
     """
 
     name: str
-    functions: bytes
+    functions: Hashable
     takes: str
     gives: str
 

@@ -15,10 +15,10 @@ from episode.kernels import measures as kernels
 from episode.kernels import opcodes as oc
 from episode.kernels.decimals import OVERFLOW
 from episode.kernels.outcomes import TIMED_OUT, UNMATCHED
-from episode.kernels.user_aggregates import code_of
 from episode.matchers.columns import one_chunk, raw_values, take_array, valid_mask
 from episode.matchers.prepare import FUNCTIONS, Prepared, measure_argument, membership
 from episode.matchers.protocol import KEY_COLUMN
+from episode.matchers.user_aggregates_for_kernels import code_of
 from episode.plan.expressions import Expression, Load
 from episode.plan.output import (
     MATCHED_COLUMN,
@@ -287,7 +287,7 @@ class OutputAssembler:
     def _aggregate(self, atom: RowAggregate) -> pa.Array:
         argument = None if atom.argument is None else measure_argument(atom)
         user = atom.user
-        function = FUNCTIONS[atom.function] if user is None else code_of(user.functions, user.takes)
+        function = FUNCTIONS[atom.function] if user is None else code_of(user.functions)
         ints, floats, is_null = kernels.aggregate(
             function, *self._values(argument), *self._over_rows(atom.labels, atom.final)
         )

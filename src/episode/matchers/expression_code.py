@@ -246,8 +246,8 @@ class Emitter:
 
     def _plain(self, operation: str, values: list[Value], operands: list[Emitted], nulls: Value | None) -> Emitted:
         f = self.f
-        if operation in _COMPARE:
-            return _COMPARE[operation](*values).to(I64), nulls
+        if operation in COMPARE:
+            return COMPARE[operation](*values).to(I64), nulls
         if operation == "same":
             return self._same(values, operands)
         if operation == "is_null":
@@ -317,31 +317,18 @@ class Emitter:
         if digits >= 0:
             factor = f.constant(10**digits, I128)
             result, overflows = value * factor, f.binary("mul_overflows", value, factor)
-            return result, _either(null, overflows | _too_large(f, result))
-        quotient, rest = self._divided(_magnitude(f, value), f.constant(10**-digits, U128))
+            return result, _either(null, overflows | too_large(f, result))
+        quotient, rest = divide_magnitudes(f, magnitude(f, value), f.constant(10**-digits, U128))
         rounded = quotient + (rest + rest >= f.constant(10**-digits, U128)).to(U128)
-        return _with_sign(f, rounded, value < 0), null
-
-    def _divided(self, dividend: Value, divisor: Value) -> tuple[Value, Value]:
-        """Quotient and remainder of magnitudes, bit by bit. The divisor is not zero, and below 2**127."""
-        f = self.f
-        one, last = f.constant(1, U128), f.constant(127, U128)
-        quotient, rest = f.variable("quotient", dividend), f.variable("rest", f.constant(0, U128))
-        with f.loop(0, 128):
-            now, rising = quotient.value, rest.value << one
-            raised = rising | now >> last
-            fits = raised >= divisor
-            rest.set(f.select(fits, raised - divisor, raised))
-            quotient.set(now << one | fits.to(U128))
-        return quotient.value, rest.value
+        return with_sign(f, rounded, value < 0), null
 
     def _wide_quotient(self, one: Emitted, other: Emitted, digits: int, further: int) -> Emitted:
         """With `digits` digits after the point, rounded half up after it was rounded with `further` digits more."""
         f = self.f
         (dividend, null), (divisor, its_null) = one, other
         is_zero = divisor.equals(0)
-        by = f.select(is_zero, f.constant(1, U128), _magnitude(f, divisor))
-        quotient, rest = self._divided(_magnitude(f, dividend), by)
+        by = f.select(is_zero, f.constant(1, U128), magnitude(f, divisor))
+        quotient, rest = divide_magnitudes(f, magnitude(f, dividend), by)
         value, left = f.variable("value", quotient), f.variable("left", rest)
         digit = f.variable("digit", 0)
         excess = f.variable("excess", is_zero)
@@ -367,7 +354,7 @@ class Emitter:
                 digit.set(f.select(nines.equals(0), digit, 0))
         rounded = value + (digit >= 5).to(U128)
         too_large = excess | (rounded > f.constant(MOST_WIDE, U128))
-        return _with_sign(f, rounded, (dividend < 0) ^ (divisor < 0)), _either(null, its_null, too_large)
+        return with_sign(f, rounded, (dividend < 0) ^ (divisor < 0)), _either(null, its_null, too_large)
 
     def _next_digit(self, rest: Value, divisor: Value) -> tuple[Value, Value]:
         """(digit, remainder) of ten times a remainder by its divisor, which is below 10**38."""
@@ -429,7 +416,7 @@ def _at_least(one: Value, other: Value) -> Value:
     return _at_most(other, one)
 
 
-_COMPARE: dict[str, Callable[[Value, Value], Value]] = {
+COMPARE: dict[str, Callable[[Value, Value], Value]] = {
     "eq": _equal,
     "ne": lambda one, other: ~_equal(one, other),
     "lt": _less,
@@ -477,34 +464,47 @@ _FLOATS: dict[str, Callable[..., Emitted]] = {
 # ---- decimals of two words: (value, whether it has more than 38 digits) ---------------------------------------------
 
 
-def _too_large(f: Function, value: Value) -> Value:
+def too_large(f: Function, value: Value) -> Value:
     return (value > f.constant(MOST_WIDE, I128)) | (value < f.constant(-MOST_WIDE, I128))
 
 
-def _magnitude(f: Function, value: Value) -> Value:
+def magnitude(f: Function, value: Value) -> Value:
     return f.select(value < 0, -value, value).to(U128)
 
 
-def _with_sign(f: Function, magnitude: Value, is_negative: Value) -> Value:
+def with_sign(f: Function, magnitude: Value, is_negative: Value) -> Value:
     value = magnitude.to(I128)
     return f.select(is_negative, -value, value)
 
 
-def _wide_sum(f: Function, one: Value, other: Value) -> Emitted:
+def divide_magnitudes(f: Function, dividend: Value, divisor: Value) -> tuple[Value, Value]:
+    """Quotient and remainder of magnitudes, bit by bit. The divisor is not zero, and below 2**127."""
+    one, last = f.constant(1, U128), f.constant(127, U128)
+    quotient, rest = f.variable("quotient", dividend), f.variable("rest", f.constant(0, U128))
+    with f.loop(0, 128):
+        now, rising = quotient.value, rest.value << one
+        raised = rising | now >> last
+        fits = raised >= divisor
+        rest.set(f.select(fits, raised - divisor, raised))
+        quotient.set(now << one | fits.to(U128))
+    return quotient.value, rest.value
+
+
+def wide_sum(f: Function, one: Value, other: Value) -> Emitted:
     total = one + other
-    return total, f.binary("add_overflows", one, other) | _too_large(f, total)
+    return total, f.binary("add_overflows", one, other) | too_large(f, total)
 
 
 def _wide_to_float(f: Function, value: Value) -> Value:
-    magnitude = _magnitude(f, value)
-    high = (magnitude >> f.constant(64, U128)).to(U64).to(F64)
-    number = high * 18446744073709551616.0 + magnitude.to(U64).to(F64)
+    size = magnitude(f, value)
+    high = (size >> f.constant(64, U128)).to(U64).to(F64)
+    number = high * 18446744073709551616.0 + size.to(U64).to(F64)
     return f.select(value < 0, -number, number)
 
 
 _WIDE: dict[str, Callable[..., Emitted]] = {
     "widen": lambda f, value: (value.to(I128), None),
     "negate": lambda f, value: (-value, None),
-    "add": _wide_sum,
+    "add": wide_sum,
     "multiply": lambda f, one, other: (one * other, None),
 }

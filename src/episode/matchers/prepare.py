@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 
 from episode.kernels import opcodes as oc
-from episode.kernels.user_aggregates import code_of
 from episode.matchers.encoding import Lanes, encode
 from episode.matchers.lowering import is_float_lane
 from episode.matchers.row_code import compute_lane, set_bits
+from episode.matchers.user_aggregates_for_kernels import code_of
 from episode.plan.expressions import (
     Constant,
     Current,
@@ -54,7 +54,7 @@ def running_argument(running: Running) -> Expression | None:
 def function_code(running: Running) -> int:
     """The opcode of an aggregate, by what its values are held in."""
     if running.user is not None:
-        return code_of(running.user.functions, running.user.takes)
+        return code_of(running.user.functions)
     if not has_words(running) or running.argument is None:
         return FUNCTIONS[running.function]
     if not is_wide(running.argument):

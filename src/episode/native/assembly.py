@@ -26,6 +26,8 @@ _UNSIGNED = {"div": "udiv", "rem": "urem", "shr": "lshr"}
 _FLOAT = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv", "rem": "frem"}
 _COMPARE = {"eq": "eq", "ne": "ne", "lt": "lt", "le": "le", "gt": "gt", "ge": "ge"}
 _INTRINSIC = {"sqrt": "sqrt", "exp": "exp", "log": "log", "abs": "fabs", "floor": "floor", "ceil": "ceil", "pow": "pow"}
+_OF_C = ("exp", "log", "pow")
+"""Always computed by C's library, as Python's are: LLVM takes x * x for pow(x, 2), which is not equal to the bit."""
 _WRITTEN_BY = {
     "neg": "_neg", "not": "_not", "select": "_select", "cast": "_cast", "bitcast": "_bitcast", "read": "_read",
     "write": "_write", "length": "_length", "load": "_load", "store": "_store", "call": "_call",
@@ -162,7 +164,8 @@ class _Writer:
         type_, name, op = first.type, _name(first.type), value.op
         operands = ", ".join(self._use(one) for one in value.args)
         if op in _INTRINSIC:
-            self._put(f"{target} = {self._intrinsic(name, f'{_INTRINSIC[op]}.{_float_suffix(type_)}', value.args)}")
+            call = self._intrinsic(name, f"{_INTRINSIC[op]}.{_float_suffix(type_)}", value.args)
+            self._put(f"{target} = {call}{' nobuiltin' if op in _OF_C else ''}")
         elif op in _OVERFLOW:
             intrinsic = f"{'s' if type_.is_signed else 'u'}{_OVERFLOW[op]}.with.overflow.{name}"
             pair = f"{{{name}, i1}}"

@@ -16,13 +16,13 @@ TAKEN = frozenset([*AGGREGATES, *GENERATORS, *NAVIGATIONS, *OTHER_SPARK_AGGREGAT
 def register_aggregate(
     name: str, initial: Any, step: Callable[..., Any], finish: Callable[..., Any] | None, takes: str
 ) -> None:
-    """Make an aggregate known under a name, after its functions have been compiled."""
+    """Make an aggregate known under a name, after its functions have been traced."""
     _check_name(name)
     if takes not in ("double", "bigint"):
         raise EpisodeAnalysisError(f"takes={takes!r}: 'double' or 'bigint' is needed.")
-    from episode.matchers.user_aggregates import compiled_aggregate
+    from episode.matchers.user_aggregates import trace_aggregate
 
-    functions, gives = compiled_aggregate(name, initial, step, finish, takes)
+    functions, gives = trace_aggregate(name, initial, step, finish, takes)
     REGISTERED[name.upper()] = UserAggregate(name.lower(), functions, takes, gives)
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from episode.kernels.comparing import UNEQUAL, turned
-from episode.kernels.events import joins
 from episode.matchers.events.code import choices
+from episode.matchers.events.comparisons import comparison_of
 from episode.matchers.events.enumerating import NotCounted, enumerated
-from episode.matchers.events.intermediate import NO_ROWS
 from episode.matchers.events.lists import select_lists
+from episode.matchers.events.looking import hold
 from episode.matchers.events.numbers import Numbers
-from episode.matchers.events.prepare import EventArrays, comparison_of
+from episode.matchers.events.prepare import EventArrays
 from episode.matchers.events.records import Found
 from episode.matchers.events.rounds import Round
 from episode.plan.events.conditions import JoinTest
@@ -73,8 +73,8 @@ class _Gap:
         self, tests: tuple[JoinTest, ...], names: tuple[str, ...], match: np.ndarray, *rows: np.ndarray
     ) -> np.ndarray:
         records = np.column_stack([self.single[match], *rows]).astype(np.int32)
-        compiled = self.arrays.tests(tests, (*self.found.variables, *names), ())
-        return joins.filtered(records, NO_ROWS, compiled, self.arrays.kernel_lanes)
+        compiled = self.arrays.pair_tests(tests, (*self.found.variables, *names), ())
+        return hold(compiled, self.arrays.lanes, records)
 
     def count(self) -> Numbers:
         """In parts, where tables of pairs would be too large for all matches at once."""

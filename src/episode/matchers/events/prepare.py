@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -10,62 +11,18 @@ import pyarrow as pa
 
 from episode.kernels.events import joins
 from episode.matchers.encoding import Lanes, encode
-from episode.matchers.lowering import COMPARE, Assembler, is_float_lane
+from episode.matchers.events.code.conditions import NO_COLUMNS, Columns
+from episode.matchers.events.code.tests import Tests
+from episode.matchers.events.comparisons import comparison_of
+from episode.matchers.events.gaps import optional_variables
+from episode.matchers.expression_code import LanePlaces
+from episode.matchers.lowering import Assembler, is_float_lane
 from episode.matchers.prepare import Known, Needs, loads_in, running_argument
 from episode.matchers.row_code import compute_lane, set_bits
 from episode.plan.events.conditions import JoinTest, event_variables
 from episode.plan.events.plan import EventPlan
-from episode.plan.expressions import (
-    Apply,
-    Constant,
-    Current,
-    Expression,
-    Load,
-    Navigated,
-    Running,
-    is_comparison,
-    parts_of,
-    walk,
-)
+from episode.plan.expressions import Constant, Current, Expression, Load, Navigated, Running, parts_of
 from episode.plan.wide import is_ranked_constant, is_words
-
-
-@dataclass(frozen=True)
-class Operand:
-    """One side of a comparison: a value of the row of one variable (None: of the current row)."""
-
-    expression: Expression
-    at: Navigated | None
-
-
-@dataclass(frozen=True)
-class Comparison:
-    compare: int
-    floating: bool
-    left: Operand
-    right: Operand
-
-
-def comparison_of(expression: Expression) -> Comparison | None:
-    """A comparison of two values that each come from one row; anything else is for the machine."""
-    if not is_comparison(expression):
-        return None
-    assert isinstance(expression, Apply)
-    sides = []
-    for operand in expression.operands:
-        at = next(node.at for node in walk(operand) if isinstance(node, Load))
-        sides.append(Operand(_at_row(operand), at if isinstance(at, Navigated) else None))
-    floating = is_float_lane(expression.operands[0].type)
-    return Comparison(COMPARE[expression.operation], floating, sides[0], sides[1])
-
-
-def _at_row(expression: Expression) -> Expression:
-    """The expression with every load at the current row."""
-    if isinstance(expression, Load):
-        return replace(expression, at=Current(0))
-    if isinstance(expression, Apply):
-        return replace(expression, operands=tuple(_at_row(operand) for operand in expression.operands))
-    return expression
 
 
 def event_needs(plan: EventPlan, local: bool = True) -> Needs:
@@ -133,6 +90,7 @@ class EventArrays:
     programs: dict[Expression, tuple[int, int, int]] = field(default_factory=dict)
     code: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
     _compiled: dict[tuple, joins.Tests] = field(default_factory=dict)
+    _pairs: dict[tuple, Tests] = field(default_factory=dict)
 
     def operand(self, expression: Expression) -> tuple[int, int]:
         """(row of its lane, row of validity or -1)."""
@@ -155,6 +113,27 @@ class EventArrays:
             return self.lanes.words_at[load.column], self.lanes.valid_at[load.column], 0
         floating, row, check = self.places[argument]
         return row, check, int(floating)
+
+    @cached_property
+    def columns(self) -> Columns:
+        """Where compiled conditions find values."""
+        return Columns(LanePlaces.of(self.lanes), tuple(self.places.items()))
+
+    @cached_property
+    def _optional(self) -> frozenset[str]:
+        return frozenset() if self.plan.tree is None else frozenset(optional_variables(self.plan.tree))
+
+    def pair_tests(
+        self, tests: tuple[JoinTest, ...] | list[JoinTest], left: tuple[str, ...], right: tuple[str, ...]
+    ) -> Tests:
+        """The tests on a left and a right record with these variables, for compiled joins."""
+        which = (tuple(id(test) for test in tests), left, right)
+        if which not in self._pairs:
+            conditions = tuple((test.expression, test.variables) for test in tests)
+            self._pairs[which] = Tests(
+                self.columns if tests else NO_COLUMNS, conditions, left, right, self._optional & {*left, *right}
+            )
+        return self._pairs[which]
 
     def tests(
         self, tests: tuple[JoinTest, ...] | list[JoinTest], left: tuple[str, ...], right: tuple[str, ...]

@@ -1,31 +1,27 @@
 """One attempt of a row pattern taken step by step, with the matcher's own conditions: the base of explanations.
 
 Rows are taken one after the other, and after each one the condition of its label, or any other expression of the query,
-can be evaluated as the kernel does it. Slow, and for few steps.
+can be evaluated as the search does it. Slow, and for few steps.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
-from episode.kernels.comparing import accepts, compare_floats, compare_ints
-from episode.kernels.rows.arrays import A_NAV, A_VALID, B_NAV, B_VALID, COMPARE, FLOATING, A, B
-from episode.kernels.rows.conditions import navigate, residual_holds, take_into_aggregates
-from episode.matchers.lowering import simple_test
 from episode.matchers.prepare import needs_of, prepare
 from episode.matchers.protocol import EventBatch
-from episode.matchers.rows.prepare import lower_residuals
+from episode.matchers.rows.code.arrays import AGGREGATE_ROWS, ROWS, SETTINGS
+from episode.matchers.rows.code.condition_traits import ColumnPlaces
+from episode.matchers.rows.code.trial import EVALUATE, HIGH, NULL, TAKE, TEST, WHOLE, trial_code
 from episode.matchers.rows.program import lower_program
-from episode.plan.expressions import Apply, Condition, Constant, Expression, Navigated
+from episode.native.running import compiled
+from episode.plan.expressions import Condition, Expression, Navigated
 from episode.plan.labels import Labels
 from episode.plan.output import MeasurePlan
 from episode.plan.rows.plan import RowPatternPlan
-
-_TRUE = Constant(1, "boolean")
 
 
 class Trial:
@@ -43,24 +39,31 @@ class Trial:
         self.bits = prepared.bits
         self.lanes = prepared.lanes
         self.program = lower_program(plan.program, plan.labels.names, False)
-        self._tests, self._residuals, self._navigations, self._aggregates, arrays = lower_residuals(
-            with_further, prepared
-        )
+        code = trial_code(with_further, self.labels, ColumnPlaces.of(prepared))
+        self._step = compiled(code.program)
         rows = len(events)
-        deep = rows + 2
-        running = (len(self._aggregates.function) + arrays.arrays, max(deep, arrays.room.elements(rows)) + 1)
-        self._agg_i, self._agg_n = np.empty(running, np.int64), np.empty(running, np.int64)
-        self._agg_f, self._agg_m = np.empty(running, np.float64), np.empty(running, np.float64)
-        self._path = np.zeros(deep, np.int32)
+        traits = code.traits
+        columns = max(rows + 2, traits.array_room.elements(rows)) + 1
+        running = (len(traits.aggregates) + traits.array_rows) * columns
+        settings = np.zeros(SETTINGS, np.int64)
+        settings[ROWS], settings[AGGREGATE_ROWS] = prepared.lanes.valid.shape[1], columns
+        self._path = np.zeros(rows + 2, np.int32)
         self._first = np.full(max(1, self.labels + len(further)), -1, np.int64)
         self._last = self._first.copy()
         self._previous: list[int] = []
-        values = len(self._aggregates.function) + int(self._residuals.array_from[-1])
-        self._run = np.zeros(values, np.int64), np.zeros(values, np.float64), np.zeros(values, np.uint8)
-        navigations = len(self._navigations.first)
-        self._nav = np.full(navigations, -1, np.int64), np.full(navigations, -1, np.int64)
-        registers = (self._residuals.registers, 1)
-        self._registers = np.zeros(registers, np.int64), np.zeros(registers, np.float64), np.zeros(registers, np.uint8)
+        self._whole, self._real = np.zeros(3, np.int64), np.zeros(1, np.float64)
+        numbers = [one if isinstance(one, int) else prepared.lanes.ranks[one] for one in code.ints]
+        lanes = self.lanes
+        arrays = {
+            "settings": settings, "key": events.key, "path": self._path, "label_of": self.program.label_of,
+            "ints": lanes.ints.reshape(-1), "floats": lanes.floats.reshape(-1), "valid": lanes.valid.reshape(-1),
+            "const_i": np.array(numbers, np.int64), "const_f": np.array(code.floats, np.float64),
+            "last_row": self._last, "first_row": self._first, "value_i": self._whole, "value_f": self._real,
+            "agg_i": np.zeros(running, np.int64), "agg_n": np.zeros(running, np.int64),
+            "agg_f": np.zeros(running, np.float64), "agg_m": np.zeros(running, np.float64),
+        }  # fmt: skip
+        self._arrays = [arrays[name] for name in code.arrays]
+        self._aggregates = bool(traits.aggregates)
         self._label_of: list[int] = self.program.label_of.tolist()
         self.start = 0
         self.number = 0
@@ -89,8 +92,8 @@ class Trial:
         if last < 0:
             self._first[label] = row
         self._last[label] = row
-        if len(self._aggregates.function):
-            self._aggregate(row, place, label)
+        if self._aggregates:
+            self._run(TAKE, label)
 
     def back_to(self, row: int) -> None:
         """Give rows back, so that the next row to take is this one."""
@@ -98,14 +101,8 @@ class Trial:
             label = self._label_of[self._path[len(self._previous) - 1]]
             self._last[label] = self._previous.pop()
 
-    def _aggregate(self, row: int, place: int, label: int) -> None:
-        one, residuals, navigations = self._aggregates, self._residuals, self._navigations
-        take_into_aggregates(
-            place == 0, place, row, label, self.number, one.function, one.set, one.column, one.valid, one.floating,
-            one.from_, one.to, one.result, one.nav, self._agg_i, self._agg_f, self._agg_m, self._agg_n,
-            navigations.sets, navigations.label_codes, *self._nav, residuals.code, *self._registers, self.events.key,
-            self.lanes.ints, self.lanes.floats, self.lanes.valid, residuals.const_i, residuals.const_f, *self._run,
-        )  # fmt: skip
+    def _run(self, what: int, label: int) -> None:
+        self._step(self._arrays, 3 * label + what, self.start, self.row, self.number)
 
     # ---- conditions ----------------------------------------------------------------------------------
 
@@ -115,31 +112,23 @@ class Trial:
 
     def holds(self, label: int) -> bool:
         """Does what the condition of a label says of other rows hold, where the last row taken has the label?"""
-        for test in range(self._tests.from_[label], self._tests.from_[label + 1]):
-            if not self._passes(self._tests.tests[test]):
-                return False
-        if self._residuals.from_[label] < self._residuals.to[label]:
-            return bool(self._evaluate(label))
-        return True
+        self._run(TEST, label)
+        return bool(self._whole[WHOLE])
 
     def value(self, further: int) -> tuple[bool, int, float, int]:
         """Of a further expression at the last row taken: is it null?, and its value in the lane of whole numbers, in
         that of floats, and its high word."""
-        label = self.labels + further
-        self._evaluate(label)
-        register = self._residuals.result[label]
-        ints, floats, nulls = self._registers
-        high = int(ints[register + 1, 0]) if register + 1 < len(ints) else 0
-        return bool(nulls[register, 0]), int(ints[register, 0]), float(floats[register, 0]), high
+        self._run(EVALUATE, self.labels + further)
+        return bool(self._whole[NULL]), int(self._whole[WHOLE]), float(self._real[0]), int(self._whole[HIGH])
 
     def row_of(self, at: Navigated) -> int | None:
         """The row that a navigation leads to, if there is one."""
-        label = -1
-        if at.labels is not None:
-            label = self.plan.labels.names.index(next(iter(at.labels))) if len(at.labels) == 1 else -2
-        members = [[at.labels is None or name in at.labels for name in self.plan.labels.names] or [True]]
-        found = self._navigate(at.first, at.offset, at.shift, label, np.array(members, np.uint8), 0)
-        return None if found < 0 else found
+        labels = [self.plan.labels.names[self._label_of[one]] for one in self._path[: len(self._previous)]]
+        rows = [row for row, label in enumerate(labels, self.start) if at.labels is None or label in at.labels]
+        if at.offset >= len(rows):
+            return None
+        found = (rows if at.first else rows[::-1])[at.offset] + at.shift
+        return found if 0 <= found < len(self.events) else None
 
     def label_at(self, row: int) -> str | None:
         """The label of a row of the match so far."""
@@ -147,51 +136,12 @@ class Trial:
             return None
         return self.plan.labels.names[self._label_of[self._path[row - self.start]]]
 
-    def _evaluate(self, label: int) -> Any:
-        residuals, navigations, one = self._residuals, self._navigations, self._aggregates
-        return residual_holds(
-            label, self.start, self.start, self.row, 0, len(self.events), self.number, residuals.from_, residuals.to,
-            residuals.result, residuals.nav_from, residuals.nav_ids, navigations.first, navigations.offset,
-            navigations.shift, navigations.label, navigations.set, navigations.sets, navigations.label_codes,
-            self.program.label_of, self._path, self._first, self._last, one.function, one.floating, one.high,
-            self._agg_i, self._agg_f, self._agg_m, self._agg_n, *self._nav, residuals.code, *self._registers,
-            self.events.key, self.lanes.ints, self.lanes.floats, self.lanes.valid, residuals.const_i,
-            residuals.const_f, *self._run, residuals.array_from, self.start,
-        )  # fmt: skip
-
-    def _passes(self, test: np.ndarray) -> bool:
-        """A comparison of two values, each of one row."""
-        sides = []
-        lane = self.lanes.floats if test[FLOATING] else self.lanes.ints
-        for column, check, nav in ((A, A_VALID, A_NAV), (B, B_VALID, B_NAV)):
-            row = self.row if test[nav] < 0 else self._row_of_navigation(test[nav])
-            if row < 0 or (test[check] >= 0 and self.lanes.valid[test[check], row] == 0):
-                return False
-            sides.append(lane[test[column], row])
-        compare: Any = compare_floats if test[FLOATING] else compare_ints
-        passes: Any = accepts
-        return bool(passes.py_func(int(test[COMPARE]), compare.py_func(*sides)))
-
-    def _row_of_navigation(self, nav: int) -> int:
-        one = self._navigations
-        if one.plain[nav]:
-            return int(self._last[one.label[nav]])
-        return self._navigate(one.first[nav], one.offset[nav], one.shift[nav], one.label[nav], one.sets, one.set[nav])
-
-    def _navigate(self, first: Any, offset: Any, shift: Any, label: Any, sets: np.ndarray, which: Any) -> int:
-        found: Any = navigate(
-            np.bool_(first), np.int64(offset), np.int64(shift), np.int64(label), sets, np.int64(which), self.start,
-            self.start, self.row, 0, len(self.events), self._path, self.program.label_of, self._first, self._last,
-        )  # fmt: skip
-        return int(found)
-
 
 def _with_programs(plan: RowPatternPlan, further: Sequence[Expression]) -> RowPatternPlan:
-    """The plan with a label more for each expression, so that the machine has a program for each of them."""
+    """The plan with a label more for each expression, which is its condition."""
     names = [f"\0{number}" for number in range(len(further))]
     conditions = dict(plan.conditions)
     for name, expression in zip(names, further, strict=True):
-        alone = expression if simple_test(expression) is None else Apply("and", (expression, _TRUE), "boolean")
-        conditions[name] = Condition(name, (), (alone,))
+        conditions[name] = Condition(name, (), (expression,))
     labels = Labels((*plan.labels.names, *names), plan.labels.subsets)
     return replace(plan, output=replace(plan.output, labels=labels, measures=MeasurePlan([])), conditions=conditions)
