@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
 
 from episode.kernels import opcodes as oc
+from episode.matchers.aggregate_code import Aggregate, UserFunctions
 from episode.matchers.encoding import Lanes, encode
 from episode.matchers.lowering import is_float_lane
 from episode.matchers.row_code import compute_lane, set_bits
@@ -65,6 +66,15 @@ def function_code(running: Running) -> int:
     assert before is not None
     assert after is not None
     return oc.AVG_WIDE + after[1] - before[1]
+
+
+def aggregate_of(running: Running) -> Aggregate:
+    """What emits an aggregate."""
+    argument = running_argument(running)
+    floating = argument is not None and is_float_lane(argument.type)
+    if running.user is not None:
+        return Aggregate(oc.COUNT, floating, user=cast(UserFunctions, running.user.functions))
+    return Aggregate(function_code(running), floating, has_words(running))
 
 
 @dataclass(frozen=True)

@@ -11,14 +11,16 @@ import pyarrow as pa
 
 from episode.kernels.events import joins
 from episode.matchers.encoding import Lanes, encode
+from episode.matchers.events.code.checks import Taking, runnings_of
 from episode.matchers.events.code.conditions import NO_COLUMNS, Columns
 from episode.matchers.events.code.tests import Tests
 from episode.matchers.events.comparisons import comparison_of
 from episode.matchers.events.gaps import optional_variables
 from episode.matchers.expression_code import LanePlaces
 from episode.matchers.lowering import Assembler, is_float_lane
-from episode.matchers.prepare import Known, Needs, loads_in, running_argument
+from episode.matchers.prepare import Known, Needs, aggregate_of, loads_in, running_argument
 from episode.matchers.row_code import compute_lane, set_bits
+from episode.plan.events.automaton import AutomatonPlan
 from episode.plan.events.conditions import JoinTest, event_variables
 from episode.plan.events.plan import EventPlan
 from episode.plan.expressions import Constant, Current, Expression, Load, Navigated, Running, parts_of
@@ -134,6 +136,19 @@ class EventArrays:
                 self.columns if tests else NO_COLUMNS, conditions, left, right, self._optional & {*left, *right}
             )
         return self._pairs[which]
+
+    def taking(self, automaton: AutomatonPlan) -> Taking:
+        """What is compiled in of an automaton: the plan's own, or that of its construction."""
+        runnings = runnings_of(automaton)
+        columns = [self.argument(running) for running in runnings]
+        return Taking(
+            automaton,
+            self.plan.variables,
+            self.columns,
+            runnings,
+            tuple(map(aggregate_of, runnings)),
+            tuple((bool(is_float), row, check) for row, check, is_float in columns),
+        )
 
     def tests(
         self, tests: tuple[JoinTest, ...] | list[JoinTest], left: tuple[str, ...], right: tuple[str, ...]

@@ -28,6 +28,8 @@ _READ: dict[str, Type] = {
     "r_lo": I64, "r_hi": I64, "r_start": I64, "r_end": I64, "r_rows": I32,
     # what negations and closures between them demand: low and high times by record
     "l_low": I64, "l_high": I64, "r_low": I64, "r_high": I64, "done": I64,
+    # transitions of an automaton, by state and by number: see `negations`
+    "state_from": I64, "t_variable": I64, "t_target": I64, "state_mask": U64,
     # the partition of each left record, and the event that others follow
     "group": I64, "first": I64,
 }  # fmt: skip
@@ -37,6 +39,8 @@ _WRITTEN: dict[str, Type] = {
     # by variable: the depth of its last event, and how many there are; agg_*[depth, aggregate]
     "path": I64, "trans": I64, "earlier": I64, "last_depth": I64, "taken": I64,
     "agg_n": I64, "agg_i": I64, "agg_f": F64, "agg_m": F64,
+    # the search for a negated pattern, by depth: its state, the row and the transition that come next; its steps
+    "n_state": I64, "n_row": I64, "n_option": I64, "spent": I64,
     # joins: values of records that are compared, buckets of a hash table and the record before one in its bucket, pairs
     # of records, and what is made of them; kept: variables between two calls
     "kept": I64, "l_values": I64, "r_values": I64, "heads": I64, "chain": I64, "lefts": I32, "rights": I32,

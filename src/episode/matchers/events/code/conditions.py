@@ -83,13 +83,21 @@ class EventConditions(Emitter):
     def _side(self, side: Operand) -> Emitted:
         if isinstance(side.written, Load):
             return self.emit(side.written)
-        is_float, place, check = self.computed[side.expression]
         row, present = (self.row, None) if side.at is None else self._row_at(side.at)
-        value = self._cell(self.arrays.floats if is_float else self.arrays.ints, place, row)
-        null = None if check < 0 else self._cell(self.arrays.valid, check, row).equals(0)
+        value, null = self.value_of(self.computed[side.expression], row)
         if present is not None:
             null = ~present if null is None else null | ~present
         return value, null
+
+    def value_of(self, column: tuple[bool, int, int], row: Value) -> Emitted:
+        """A value (is float, row in its lane, row of validity) of a row."""
+        is_float, place, _ = column
+        return self._cell(self.arrays.floats if is_float else self.arrays.ints, place, row), self.null_of(column, row)
+
+    def null_of(self, column: tuple[bool, int, int], row: Value) -> Value | None:
+        """Is it null?"""
+        check = column[2]
+        return None if check < 0 else self._cell(self.arrays.valid, check, row).equals(0)
 
     def find_row(self, at: RowRef) -> tuple[Value, Value | None]:
         assert isinstance(at, Navigated)
