@@ -11,11 +11,11 @@ from episode.matchers.events.code.arrays import LIMIT, MOST, NTH, ROWS, WINDOW, 
 from episode.matchers.events.code.between import COUNT, Look, look_code
 from episode.matchers.events.code.conditions import NO_COLUMNS
 from episode.matchers.events.code.flow import FULL, TOO_MANY
-from episode.matchers.events.code.tests import Tests
+from episode.matchers.events.code.tests import RecordTests
 from episode.matchers.events.joining import LEAST_ROOM, lane_arrays, side_arrays
 from episode.matchers.events.records import Buffer, Found
 
-NO_TESTS = Tests(NO_COLUMNS, (), (), ())
+NO_TESTS = RecordTests(NO_COLUMNS, (), (), ())
 
 
 def _look(look: Look, lanes: Lanes, settings: Mapping[int, int], arrays: dict[str, np.ndarray]) -> int:
@@ -24,7 +24,9 @@ def _look(look: Look, lanes: Lanes, settings: Mapping[int, int], arrays: dict[st
     return run(program, {**lane_arrays(lanes), **constants.arrays(lanes), **arrays})
 
 
-def latest_before(tests: Tests, lanes: Lanes, others: Buffer, records: Buffer, nth: int, window: int) -> np.ndarray:
+def latest_before(
+    tests: RecordTests, lanes: Lanes, others: Buffer, records: Buffer, nth: int, window: int
+) -> np.ndarray:
     """By record, the greatest start of the nth last of the others that end before it begins and pass the tests."""
     found = np.empty(len(records), np.int64)
     arrays = {**side_arrays("l", others), **side_arrays("r", records), "found": found}
@@ -32,7 +34,9 @@ def latest_before(tests: Tests, lanes: Lanes, others: Buffer, records: Buffer, n
     return found
 
 
-def earliest_after(tests: Tests, lanes: Lanes, records: Buffer, others: Buffer, nth: int, window: int) -> np.ndarray:
+def earliest_after(
+    tests: RecordTests, lanes: Lanes, records: Buffer, others: Buffer, nth: int, window: int
+) -> np.ndarray:
     """By record, the least end of the nth of the others that begin after it ends and pass the tests."""
     found = np.empty(len(records), np.int64)
     arrays = {**side_arrays("l", records), **side_arrays("r", others), "found": found}
@@ -41,7 +45,7 @@ def earliest_after(tests: Tests, lanes: Lanes, records: Buffer, others: Buffer, 
 
 
 def any_between(
-    tests: Tests, lanes: Lanes, found: Found, low: np.ndarray, high: np.ndarray, others: Buffer
+    tests: RecordTests, lanes: Lanes, found: Found, low: np.ndarray, high: np.ndarray, others: Buffer
 ) -> np.ndarray:  # fmt: skip
     """By match, does one of the others, but its own events, lie in low .. high, both included, and pass the tests?"""
     held = np.empty(len(low), np.uint8)
@@ -50,7 +54,7 @@ def any_between(
 
 
 def all_between(
-    tests: Tests, lanes: Lanes, found: Found, low: np.ndarray, high: np.ndarray, others: Buffer, limit: int
+    tests: RecordTests, lanes: Lanes, found: Found, low: np.ndarray, high: np.ndarray, others: Buffer, limit: int
 ) -> tuple[np.ndarray, np.ndarray] | None:
     """As `any_between`, all of them, which are single events: (offsets, rows); None if there are over `limit`."""
     arrays = {**_around(found, low, high), **side_arrays("r", others)}
@@ -73,7 +77,7 @@ def all_following(
     return _listed(Look("following", NO_TESTS), lanes, {LIMIT: limit, MOST: most}, arrays, len(first))
 
 
-def hold(tests: Tests, lanes: Lanes, rows: np.ndarray) -> np.ndarray:
+def hold(tests: RecordTests, lanes: Lanes, rows: np.ndarray) -> np.ndarray:
     """By record, do the tests, all on the left side, hold?"""
     held = np.empty(len(rows), np.uint8)
     _look(Look("single", tests), lanes, {}, {"l_rows": rows.reshape(-1), "held": held})

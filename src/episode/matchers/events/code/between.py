@@ -10,7 +10,7 @@ from episode.matchers.events.code.arrays import LIMIT, MOST, NTH, TYPES, WINDOW
 from episode.matchers.events.code.conditions import Constants
 from episode.matchers.events.code.flow import FINE, FULL, TOO_MANY, Kept, scanning
 from episode.matchers.events.code.searching import EVER, NEVER, first_at_least, window_end, window_start
-from episode.matchers.events.code.tests import PairTests, Tests
+from episode.matchers.events.code.tests import PairTests, RecordTests
 from episode.native.builder import Program
 from episode.native.ir import Block, Operand, Value
 from episode.native.running import Compiled, compiled
@@ -27,7 +27,7 @@ class Look:
     """What is looked for: `latest`, `earliest`, `any`, `all`, `following` or `single`, the emitters below."""
 
     kind: str
-    tests: Tests
+    tests: RecordTests
 
 
 @lru_cache(maxsize=MOST_PROGRAMS)

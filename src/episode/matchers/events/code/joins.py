@@ -19,7 +19,7 @@ from episode.matchers.events.code.tests import (
     LEFT,
     RIGHT,
     PairTests,
-    Tests,
+    RecordTests,
     Values,
     compared_values,
     hashed_values,
@@ -53,7 +53,7 @@ class Join:
     """
 
     kind: str
-    tests: Tests
+    tests: RecordTests
     lasting: bool = True
     barred: tuple[bool, bool] = (False, False)
     distinct: bool = False
@@ -201,7 +201,7 @@ def _make_room(s: Scope, at: Kept, number: Value) -> None:
 # ---- values that are compared --------------------------------------------------------------------------------------
 
 
-def _gather(s: Scope, tests: Tests, values: Values | None, begins: Value) -> None:
+def _gather(s: Scope, tests: RecordTests, values: Values | None, begins: Value) -> None:
     """The values of all records, side by side, if the join begins."""
     if values is None:
         return

@@ -22,7 +22,7 @@ LEFT, RIGHT = "l", "r"
 
 
 @dataclass(frozen=True)
-class Tests:
+class RecordTests:
     """Conditions on records, with the variables of the left and of the right ones.
 
     conditions: each with the variables that it is about. optional: variables that records may be without.
@@ -38,7 +38,7 @@ class Tests:
         """The side of a variable, and its column there."""
         return (LEFT, self.left.index(variable)) if variable in self.left else (RIGHT, self.right.index(variable))
 
-    def without(self, condition: Expression) -> Tests:
+    def without(self, condition: Expression) -> RecordTests:
         kept = tuple(one for one in self.conditions if one[0] is not condition)
         return replace(self, conditions=kept)
 
@@ -59,7 +59,7 @@ class Values:
 _TURNED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}
 
 
-def compared_values(tests: Tests) -> Values | None:
+def compared_values(tests: RecordTests) -> Values | None:
     """The first comparison of a left with a right event of which neither may be missing or null."""
     for condition, variables in tests.conditions:
         if not variables & tests.optional:
@@ -69,7 +69,7 @@ def compared_values(tests: Tests) -> Values | None:
     return None
 
 
-def hashed_values(tests: Tests) -> Values | None:
+def hashed_values(tests: RecordTests) -> Values | None:
     """The values that a hash table looks up: those of the first equality of two columns, unless they are floats.
 
     If an alternative may have left an event out, equality says nothing, and a hash table would.
@@ -82,7 +82,7 @@ def hashed_values(tests: Tests) -> Values | None:
     return None
 
 
-def _values(tests: Tests, condition: Expression, may_be_null: bool) -> Values | None:
+def _values(tests: RecordTests, condition: Expression, may_be_null: bool) -> Values | None:
     comparison = comparison_of(condition)
     if comparison is None:
         return None
@@ -121,7 +121,7 @@ def _lane(columns: Columns, operand: Operand) -> tuple[int, int]:
 class PairTests:
     """Emits the conditions in one function; it is made where the function begins."""
 
-    def __init__(self, s: Scope, tests: Tests, constants: Constants) -> None:
+    def __init__(self, s: Scope, tests: RecordTests, constants: Constants) -> None:
         self.s, self.tests = s, tests
         self._emitter = EventConditions(s, tests.columns, constants, self._find) if tests.conditions else None
 
@@ -167,7 +167,7 @@ class PairTests:
         return found
 
 
-def load_event(s: Scope, tests: Tests, side: str, record: Value, column: int) -> Value:
+def load_event(s: Scope, tests: RecordTests, side: str, record: Value, column: int) -> Value:
     """The row of an event of a record."""
     width = len(tests.left if side == LEFT else tests.right)
     return s.array(f"{side}_rows")[record * width + column].to(I64)
