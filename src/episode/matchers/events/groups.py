@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from episode.kernels.events import neighbours
 from episode.kernels.times import window_ends, window_starts
 from episode.matchers.events.gaps import GapItem
 from episode.matchers.events.lists import Lists, Pair, merged
 from episode.matchers.events.looking import all_between, all_following
 from episode.matchers.events.records import NO_LIMIT, Found, TooManyRecords
+from episode.matchers.events.splitting import part_groups
 from episode.plan.events.tree import Group
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ def _runs(run: TreeRun, lists: Lists, count: int, applies: np.ndarray) -> Ways:
 def _parted(run: TreeRun, groups: list[Group], lists: list[Lists], applies: np.ndarray) -> Ways:
     """Groups side by side: a match for every way to part their events."""
     begins = np.concatenate([[0], np.cumsum([len(one.rows) for one in lists])])[:-1]
-    which, low, high = neighbours.splits(
+    which, low, high = part_groups(
         np.stack([one.offsets + begin for one, begin in zip(lists, begins, strict=True)]),
         np.concatenate([one.rows for one in lists]),
         np.array([group.minimum for group in groups], np.int64),

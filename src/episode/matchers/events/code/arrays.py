@@ -13,10 +13,11 @@ from episode.native.running import Compiled
 from episode.native.scope import ArrayTypes
 from episode.native.types import F64, I32, I64, U8, U64, Type
 
-(ROWS, WINDOW, LIMIT, BUDGET, UNTIL, NTH, MOST) = range(7)
+(ROWS, WINDOW, LIMIT, BUDGET, UNTIL, NTH, MOST, LEVELS) = range(8)
 """Places of `settings`: how many rows a lane (ints, floats, valid) has; the window; records and steps at the most; the
-time up to which matches are certain; which record is looked for (see `bars`), and how many events at the most."""
-SETTINGS = 7
+time up to which matches are certain; which record is looked for, and how many events at the most (see `between`); the
+levels of a term (see `bound_terms`)."""
+SETTINGS = 8
 
 _READ: dict[str, Type] = {
     # the batch: lanes of the same number of rows, times and variables of rows

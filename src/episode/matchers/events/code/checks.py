@@ -84,7 +84,7 @@ class Checks:
         f, begins = s.f, depth.equals(0)
         emitter = self._conditions(s, row, row, depth)
         for number, (running, aggregate) in enumerate(zip(self.shape.runnings, self.shape.aggregates)):
-            before = choose_state(f, begins, aggregate.empty(f), self._state(s, number, f.greatest(depth - 1, 0)))
+            before = choose_state(f, begins, aggregate.empty(f), self.state_at(s, number, f.greatest(depth - 1, 0)))
             value, null = self._argument(emitter, number, row)
             after = aggregate.fold(f, before, value, row)
             is_of = variable.equals(self._only(running))
@@ -93,7 +93,8 @@ class Checks:
                 s.array(_ARRAYS[field])[depth * len(self.shape.runnings) + number] = getattr(state, field)
         f.give(0)
 
-    def _state(self, s: Scope, number: int, depth: Value) -> State:
+    def state_at(self, s: Scope, number: int, depth: Value) -> State:
+        """The state of a running aggregate at a depth."""
         place = depth * len(self.shape.runnings) + number
         fields = self.shape.aggregates[number].fields
         return State(**{field: s.array(_ARRAYS[field])[place] for field in fields})
@@ -198,7 +199,7 @@ class Checks:
         if running.reach != "all":
             last = at if running.reach == REACHES_CURRENT else f.greatest(at - 1, 0)
             covered = f.select(at < 0, depth, last)
-        return self.shape.aggregates[number].finish(f, self._state(s, number, covered))
+        return self.shape.aggregates[number].finish(f, self.state_at(s, number, covered))
 
     def _find(self, s: Scope, event: Navigated, at: Value, current: Value) -> tuple[Value, Value | None]:
         """The row of an event of the path, and whether there is one (a row that can be read, if not)."""

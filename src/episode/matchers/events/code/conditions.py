@@ -61,8 +61,13 @@ class EventConditions(Emitter):
         # The scope has the lanes by name, and declares those that are read.
         lanes = cast(LaneArrays, s)
         super().__init__(s.f, columns.places, lanes, s.settings[ROWS], constants.ints, constants.floats)
+        self.columns, self.constants = columns, constants
         self.find, self.running = find, running
         self.computed = dict(columns.computed)
+
+    def in_function(self, s: Scope) -> EventConditions:
+        """The same in another function of the program."""
+        return EventConditions(s, self.columns, self.constants, self.find, self.running)
 
     def begin(self, current: Value) -> None:
         """What follows is of the events that are bound now, with this row as the current one."""
