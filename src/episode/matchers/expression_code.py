@@ -91,7 +91,10 @@ class Emitter:
             return (self.f.constant(1, I64) if present is None else present.to(I64)), None
         if isinstance(expression, Apply):
             return self._apply(expression)
-        return self.emit_value(expression)
+        value, null = self.emit_value(expression)
+        if value.type is I128 and not is_wide(expression):  # an average of decimals that fit into one word
+            value = value.to(I64)
+        return value, null
 
     # ---- what depends on a match; languages have their own ---------------------------------------------------
 

@@ -16,8 +16,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from episode.kernels.events import census as kernel
-from episode.kernels.events import joins
+from episode.matchers.events.census import share_that_holds, take_census
 from episode.matchers.events.prepare import EventArrays
 from episode.matchers.events.records import Counted
 from episode.matchers.events.rounds import Round
@@ -203,10 +202,8 @@ def _average(old: Statistics, new: Statistics, rows: int) -> Statistics:
 def statistics_of(plan: EventPlan, arrays: EventArrays, round_: Round, seed: int) -> Statistics:
     """Rates and selectivities in a round."""
     window = EVER if plan.within is None else max(plan.within, 1)
-    seen, seen_rows, offsets, listed = kernel.census(
-        round_.bits, round_.from_, round_.end, len(plan.variables), window, max(1, int(window * PAUSE))
-    )
-    rows = {name: listed[offsets[number] : offsets[number + 1]] for number, name in enumerate(plan.variables)}
+    census = take_census(round_, len(plan.variables), window, max(1, int(window * PAUSE)))
+    rows = dict(zip(plan.variables, census.rows))
     random = np.random.default_rng(seed)
     selectivity = {}
     for number, test in enumerate(plan.tests):
@@ -218,7 +215,7 @@ def statistics_of(plan: EventPlan, arrays: EventArrays, round_: Round, seed: int
         shares = [_selectivity(arrays, round_, test, rows, window, random) for test in tests]
         if shares and None not in shares:
             between[name] = math.prod(share for share in shares if share is not None)
-    return Statistics(dict(zip(plan.variables, seen.tolist())), selectivity, max(1.0, seen_rows), between)
+    return Statistics(dict(zip(plan.variables, census.seen)), selectivity, max(1.0, census.seen_rows), between)
 
 
 def _selectivity(
@@ -230,23 +227,8 @@ def _selectivity(
     random: np.random.Generator,
 ) -> float | None:
     """The share of sampled combinations of a window for which a test holds."""
-    names = tuple(sorted(test.variables))
-    if any(len(rows[name]) == 0 for name in names):
+    if any(len(rows[name]) == 0 for name in test.variables):
         return None
-    compiled, lanes = arrays.tests([test], names, ()), arrays.kernel_lanes
-    dice = random.random((len(names), SAMPLE))
-    if len(names) == 2 and len(compiled.plain) == 1:
-        held, tried = kernel.pairs_that_hold(
-            rows[names[0]], rows[names[1]], round_.from_, round_.end, window, dice, compiled.plain, lanes.ints,
-            lanes.floats, lanes.valid,
-        )  # fmt: skip
-    else:
-        first = rows[names[0]][(dice[0] * len(rows[names[0]])).astype(np.int64)]
-        others = [
-            kernel.partners(first, rows[name], round_.from_, round_.end, window, dice[number])
-            for number, name in enumerate(names[1:], start=1)
-        ]
-        matrix = np.stack([first, *others], axis=1).astype(np.int32)
-        matrix = matrix[(matrix >= 0).all(axis=1)]
-        held, tried = np.count_nonzero(joins.filtered(matrix, np.zeros((1, 1), np.int32), compiled, lanes)), len(matrix)
+    dice = random.random((len(test.variables), SAMPLE))
+    held, tried = share_that_holds(arrays, round_, test, rows, window, dice)
     return (held + 0.5) / (tried + 1) if tried else None

@@ -1,4 +1,4 @@
-"""Aggregates over all matches, and a batch of events, as the arrays of their kernels."""
+"""Aggregates over all matches, and a batch of events, as shapes and arrays of their code."""
 
 from __future__ import annotations
 
@@ -7,16 +7,12 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from episode.kernels.events import trends, trends_short, trends_starts
+from episode.matchers.events.code.trend_values import NOTHING, Lanes, Link, Shape
 from episode.matchers.prepare import Known, Needs, Prepared, prepare
 from episode.plan.events.aggregated import AggregatedPlan, Alternative, OverMatches
 from episode.plan.expressions import Constant, Current, Expression, Load, walk
 from episode.plan.types import lane_of
 
-OPERATIONS = {
-    "eq": trends_short.EQ, "ne": trends_short.NE, "lt": trends_short.LT, "le": trends_short.LE,
-    "gt": trends_short.GT, "ge": trends_short.GE,
-}  # fmt: skip
 _REST = np.int64(np.iinfo(np.int64).max)
 
 
@@ -101,7 +97,7 @@ def column_image(plan: AggregatedPlan, prepared: Prepared, column: str) -> tuple
 
 @dataclass
 class ValueLanes:
-    """Which lanes of the kernels' values hold what: by what they add up. Lane 0 of exact and real ones counts matches.
+    """Which lanes of values hold what: by what they add up. Lane 0 of exact and real ones counts matches.
 
     Sums of whole numbers are kept as two, of the positive values and of the negative ones without their sign."""
 
@@ -162,9 +158,9 @@ class ValueLanes:
         images, valid = image_of(self.prepared, value.argument)
         if value.function == "max":
             images = ~images
-        if (images[valid] == trends.NOTHING).any():
+        if (images[valid] == NOTHING).any():
             images = np.unique(images, return_inverse=True)[1].astype(np.int64)  # ranks have room for nothing
-        images = np.where(valid, images, trends.NOTHING)
+        images = np.where(valid, images, NOTHING)
         return self._lane(self.least, (value.function, value.labels, value.argument), value.labels, images), images
 
     def _counted(self, value: OverMatches, kind: type) -> np.ndarray:
@@ -186,80 +182,69 @@ class ValueLanes:
             self._known[what] = len(lanes) - (lanes is self.least)
         return self._known[what]
 
-    def weights(self, alternative: Alternative, order: np.ndarray | None) -> trends.Weights:
-        """What rows (in this order) add in the places of an alternative."""
-        real = self.shape[1]
+    def members(self, alternative: Alternative) -> Lanes:
+        """The places of an alternative whose events add to each lane."""
         names = [place.variable for place in alternative.places]
 
-        def stacked(lanes: list[tuple[frozenset[str], np.ndarray]], first: int, kind: type) -> np.ndarray:
-            rows = [np.zeros(len(self.prepared.bits), kind)] * first + [values for _, values in lanes]
-            if not rows:
-                return np.zeros((0, len(self.prepared.bits)), kind)
-            return np.stack([row if order is None else row[order] for row in rows])
-
-        def members(lanes: list[tuple[frozenset[str], np.ndarray]], first: int) -> np.ndarray:
+        def places(lanes: list[tuple[frozenset[str], np.ndarray]], first: int) -> tuple[frozenset[int], ...]:
             sets = [frozenset[str]()] * first + [labels for labels, _ in lanes]
-            return np.array([[name in one for one in sets] for name in names], np.bool_).reshape(len(names), len(sets))
+            return tuple(frozenset(at for at, name in enumerate(names) if name in one) for one in sets)
 
-        return trends.Weights(
-            stacked(self.exact, 1, np.uint64),
-            stacked(self.real, min(real, 1), np.float64),
-            stacked(self.least, 0, np.int64),
-            members(self.exact, 1),
-            members(self.real, min(real, 1)),
-            members(self.least, 0),
-        )
+        return Lanes(places(self.exact, 1), places(self.real, min(self.shape[1], 1)), places(self.least, 0))
+
+    def weights(self, order: np.ndarray | None) -> dict[str, np.ndarray]:
+        """What rows, in this order, add to lanes; nothing to the first ones, which count matches."""
+        nothing = np.zeros(len(self.prepared.bits))
+        first = [(frozenset[str](), nothing)]
+        kinds = {
+            "exact": (first + self.exact, np.uint64),
+            "real": ((first if self.shape[1] else []) + self.real, np.float64),
+            "least": (self.least, np.int64),
+        }
+        rows = slice(None) if order is None else order
+        return {name: flat([values[rows] for _, values in lanes], kind) for name, (lanes, kind) in kinds.items()}
+
+
+def flat(rows: list[np.ndarray], kind: type) -> np.ndarray:
+    """Rows one after the other."""
+    return np.concatenate([np.zeros(0, kind), *rows]).astype(kind, copy=False)
 
 
 # ---- alternatives ----------------------------------------------------------------------------------------
 
 
-def shape_of(plan: AggregatedPlan, alternative: Alternative) -> trends.Shape:
-    bit = {name: np.uint64(1 << number) for number, name in enumerate(plan.variables)}
-    count = len(alternative.places)
-    link = np.zeros((count + 1, count), np.bool_)
-    goes_on = np.zeros(count, np.bool_)
-    for one in alternative.links:
-        link[one.source, one.target] = True
-        goes_on[one.source] = True
-    link[count, list(alternative.starts)] = True
-    ends = np.zeros(count, np.bool_)
-    ends[list(alternative.ends)] = True
-    return trends.Shape(np.array([bit[place.variable] for place in alternative.places], np.uint64), link, ends, goes_on)
-
-
-def tests_of(prepared: Prepared, alternative: Alternative, order: np.ndarray | None) -> trends_starts.Tests:
-    """The conditions of an alternative on rows in this order."""
-    count = len(prepared.bits)
-    links = alternative.links
-    kinds = []
-    for link in links:
-        if len(link.tests) != 1:
-            kinds.append(trends_starts.SCAN if link.tests else trends_short.PLAIN)
-        else:
-            kinds.append(trends_starts.TABLE if link.tests[0].operation == "eq" else trends_starts.TREE)
-    tests = [test for link in links for test in link.tests]
-
-    def images(expressions: list[Expression]) -> tuple[np.ndarray, np.ndarray]:
-        found = [image_of(prepared, one) for one in expressions]
-        if not found:
-            return np.zeros((0, count), np.int64), np.zeros((0, count), np.bool_)
-        rows = slice(None) if order is None else order
-        return np.stack([one[rows] for one, _ in found]), np.stack([valid[rows] for _, valid in found])
-
-    current, current_valid = images([test.current for test in tests])
-    before, before_valid = images([test.other for test in tests])
-    first_current, first_current_valid = images([test.current for test in alternative.first_tests])
-    first, first_valid = images([test.other for test in alternative.first_tests])
-    first_of = [[place.variable == test.variable for test in alternative.first_tests] for place in alternative.places]
-    return trends_starts.Tests(
-        np.array([link.source for link in links], np.int64),
-        np.array([link.target for link in links], np.int64),
-        np.array(kinds, np.int64),
-        np.concatenate([[0], np.cumsum([len(link.tests) for link in links])]).astype(np.int64),
-        np.array([OPERATIONS[test.operation] for test in tests], np.int64),
-        current, before, current_valid, before_valid,
-        np.array(first_of, np.bool_).reshape(len(alternative.places), len(alternative.first_tests)),
-        np.array([OPERATIONS[test.operation] for test in alternative.first_tests], np.int64),
-        first_current, first, first_current_valid, first_valid,
+def shape_of(plan: AggregatedPlan, alternative: Alternative, lanes: Lanes) -> Shape:
+    """What is compiled in."""
+    bit = {name: 1 << number for number, name in enumerate(plan.variables)}
+    return Shape(
+        tuple(bit[place.variable] for place in alternative.places),
+        tuple(
+            Link(link.source, link.target, tuple(test.operation for test in link.tests)) for link in alternative.links
+        ),
+        frozenset(alternative.starts),
+        frozenset(alternative.ends),
+        lanes,
+        tuple(
+            (test.operation, frozenset(at for at, place in enumerate(alternative.places)
+                                       if place.variable == test.variable))
+            for test in alternative.first_tests
+        ),
     )  # fmt: skip
+
+
+def tests_of(prepared: Prepared, alternative: Alternative, order: np.ndarray | None) -> dict[str, np.ndarray]:
+    """What the conditions of an alternative compare, of rows in this order."""
+    rows = slice(None) if order is None else order
+    found = {}
+
+    def put(name: str, expressions: list[Expression]) -> None:
+        images = [image_of(prepared, one) for one in expressions]
+        found[name] = flat([image[rows] for image, _ in images], np.int64)
+        found[f"{name}_valid"] = flat([valid[rows] for _, valid in images], np.uint8)
+
+    tests = [test for link in alternative.links for test in link.tests]
+    put("current", [test.current for test in tests])
+    put("before", [test.other for test in tests])
+    put("first_current", [test.current for test in alternative.first_tests])
+    put("first", [test.other for test in alternative.first_tests])
+    return found

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from episode.kernels.events import trends, trends_sliding, trends_starts
 from episode.matchers.events.aggregated_arrays import ValueLanes, column_image, shape_of, tests_of
+from episode.matchers.events.code import trend_sliding, trend_starts
+from episode.matchers.events.code.trend_values import Shape, Values, zeros
 from episode.matchers.prepare import Prepared
 from episode.matchers.protocol import EventBatch
 from episode.matchers.times import EVER, is_after, window_ends
@@ -23,7 +24,7 @@ FEW = 64
 class Found:
     """Totals, each with a row of the events that is the last (and one that is the first) of some match of it."""
 
-    total: trends.Values
+    total: Values
     last: np.ndarray
     first: np.ndarray
     lanes: ValueLanes
@@ -62,21 +63,20 @@ def search(
         group_of, first = _distinct(_group_codes(plan, prepared, starting, GroupedBy.FIRST), len(starting))
         group[starting] = group_of
         groups, first_rows = max(2, len(first)), starting[first]
-    total = trends.zeros(len(representative), *lanes.shape)
-    keys = np.arange(len(representative), dtype=np.int64) * groups
+    total = zeros(len(representative), *lanes.shape)
+    keys = np.zeros(0, np.int64) if grouped else np.arange(len(representative), dtype=np.int64)
     if len(rows):
         run = _Run(plan, events, prepared, lanes, few)
         for number in range(len(plan.alternatives)):
             if plan.per_start:
-                total, found = run.by_start(number, slot, group, groups, total)
-                keys = found if grouped else keys
+                total, keys = run.by_start(number, slot, group, groups, total, keys)
             else:
                 run.slide(number, slot, total)
-    total = trends.Values(*(lane[: len(keys)] for lane in total))
+    total = Values(*(lane[: len(keys)] for lane in total))
     last = rows[representative[keys // groups]]
     first_of = first_rows[keys % groups] if grouped else last
     some = (total.low[:, 0] != 0) | (total.high[:, 0] != 0)
-    return Found(trends.Values(*(lane[some] for lane in total)), last[some], first_of[some], lanes)
+    return Found(Values(*(lane[some] for lane in total)), last[some], first_of[some], lanes)
 
 
 def demand(lanes: ValueLanes) -> None:
@@ -101,7 +101,7 @@ def demand(lanes: ValueLanes) -> None:
 
 
 class _Run:
-    """The kernels on a batch, whose rows are brought together by what is equal in all events of a match."""
+    """The code on a batch, whose rows are brought together by what is equal in all events of a match."""
 
     def __init__(
         self, plan: AggregatedPlan, events: EventBatch, prepared: Prepared, lanes: ValueLanes, few: int
@@ -127,25 +127,26 @@ class _Run:
         first, last = self.time[self.from_[:-1]], self.time[self.from_[1:] - 1]
         self.window = EVER if (window_ends(first, window) >= last).all() else window
 
-    def slide(self, number: int, slot: np.ndarray, total: trends.Values) -> None:
-        alternative = self.plan.alternatives[number]
-        trends_sliding.slide(
-            shape_of(self.plan, alternative), self.lanes.weights(alternative, self.order),
-            trends.one(*self.lanes.shape), self.bits, self.time, self.from_, self.window, self._ordered(slot), total,
-        )  # fmt: skip
+    def slide(self, number: int, slot: np.ndarray, total: Values) -> None:
+        shape, events = self._events(number, slot)
+        trend_sliding.slide(shape, events, self.window, total)
 
     def by_start(
-        self, number: int, slot: np.ndarray, group: np.ndarray, groups: int, total: trends.Values
-    ) -> tuple[trends.Values, np.ndarray]:
+        self, number: int, slot: np.ndarray, group: np.ndarray, groups: int, total: Values, keys: np.ndarray
+    ) -> tuple[Values, np.ndarray]:
+        shape, events = self._events(number, slot)
+        events |= tests_of(self.prepared, self.plan.alternatives[number], self.order)
+        shared = self.window == EVER and groups == 1 and not shape.first_tests
+        starts = trend_starts.Starts(self.window, 1 if shared else self._width(), shared, groups, self.few)
+        return trend_starts.by_start(shape, {**events, "group": self._ordered(group)}, starts, total, keys)
+
+    def _events(self, number: int, slot: np.ndarray) -> tuple[Shape, dict[str, np.ndarray]]:
+        """The shape of an alternative, and its events."""
         alternative = self.plan.alternatives[number]
-        shared = self.window == EVER and groups == 1 and not alternative.first_tests
-        tests = tests_of(self.prepared, alternative, self.order)
-        found: tuple[trends.Values, np.ndarray] = trends_starts.by_start(
-            shape_of(self.plan, alternative), tests, self.lanes.weights(alternative, self.order), self.bits, self.time,
-            self.from_, self.window, 1 if shared else self._width(), shared, self._ordered(slot), self._ordered(group),
-            groups, total, self.few,
-        )  # fmt: skip
-        return found
+        events = {"bits": self.bits, "time": self.time, "slot": self._ordered(slot)}
+        events |= {"begins": self.from_[:-1].copy(), "ends": self.from_[1:].copy()}
+        shape = shape_of(self.plan, alternative, self.lanes.members(alternative))
+        return shape, events | self.lanes.weights(self.order)
 
     def _ordered(self, values: np.ndarray) -> np.ndarray:
         return values if self.order is None else values[self.order]

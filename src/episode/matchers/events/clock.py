@@ -1,12 +1,12 @@
-"""The possible times of a batch's events in the kernels' terms, checked: where time is imprecise."""
+"""The possible times of a batch's events, checked: where time is imprecise."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from episode.errors import EpisodeDataError
-from episode.kernels.events.confidence import Clock, running_sums
 from episode.matchers.columns import one_chunk
+from episode.matchers.events.code.confidence import Clock, running_sums
 from episode.matchers.protocol import EventBatch
 from episode.matchers.times import NEVER
 from episode.plan.events.plan import EventPlan
@@ -23,8 +23,7 @@ def clock_of(plan: EventPlan, events: EventBatch, lo: np.ndarray) -> Clock:
     """The times of all events; an error that names an event whose interval or probabilities are wrong."""
     imprecise = plan.times.imprecise
     assert imprecise is not None
-    # Copies: arrays that may not be written to would be another type to the kernels.
-    lo, hi, step = np.array(lo), np.array(events.time), imprecise.granularity
+    hi, step = events.time, imprecise.granularity
     none = np.zeros(0, np.float64)
     width = hi.view(np.uint64) - lo.view(np.uint64)
     points = width // np.uint64(step) + np.uint64(1)

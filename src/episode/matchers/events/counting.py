@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from episode.kernels.events import counts as kernel
-from episode.kernels.events import joins
 from episode.matchers.comparing import UNEQUAL, turned
+from episode.matchers.events.code import choices
+from episode.matchers.events.comparisons import comparison_of
 from episode.matchers.events.enumerating import NotCounted, enumerated
-from episode.matchers.events.intermediate import NO_ROWS
 from episode.matchers.events.lists import select_lists
+from episode.matchers.events.looking import hold
 from episode.matchers.events.numbers import Numbers
-from episode.matchers.events.prepare import EventArrays, comparison_of
+from episode.matchers.events.prepare import EventArrays
 from episode.matchers.events.records import Found
 from episode.matchers.events.rounds import Round
 from episode.plan.events.conditions import JoinTest
@@ -36,8 +36,7 @@ def count_matches(plan: EventPlan, arrays: EventArrays, round_: Round, found: Fo
             continue
         total = Numbers.ones(len(which))
         for gap in alternative.gaps:
-            one = _Gap(arrays, round_, found, which, gap).count()
-            kernel.multiply(total.high, total.low, total.near, one.high, one.low, one.near)
+            total.multiply(_Gap(arrays, round_, found, which, gap).count())
         out.put(which, total)
     return out
 
@@ -74,15 +73,15 @@ class _Gap:
         self, tests: tuple[JoinTest, ...], names: tuple[str, ...], match: np.ndarray, *rows: np.ndarray
     ) -> np.ndarray:
         records = np.column_stack([self.single[match], *rows]).astype(np.int32)
-        compiled = self.arrays.tests(tests, (*self.found.variables, *names), ())
-        return joins.filtered(records, NO_ROWS, compiled, self.arrays.kernel_lanes)
+        compiled = self.arrays.pair_tests(tests, (*self.found.variables, *names), ())
+        return hold(compiled, self.arrays.lanes, records)
 
     def count(self) -> Numbers:
         """In parts, where tables of pairs would be too large for all matches at once."""
         matches = len(self.single)
         sizes = np.zeros(matches, np.int64)
         for closure, (offsets, _) in zip(self.gap, self.lists, strict=True):
-            if self._relation(closure)[0] == kernel.PAIRS:
+            if self._relation(closure)[0] == choices.PAIRS:
                 sizes += np.diff(offsets) ** 2
         out = Numbers.zeros(matches)
         at = 0
@@ -106,7 +105,7 @@ class _Gap:
             from_.append(own + base)
             blocks.append(self._block(closure, low, own, events, relation, base))
             closures.append(self._closure(closure, low, own, relation, compare))
-            if relation == kernel.PAIRS:
+            if relation == choices.PAIRS:
                 table = self._table(closure, low, own, events)
                 pair_from[number] = pairs + np.concatenate([[0], np.cumsum(np.diff(own) ** 2)])[:-1]
                 tables.append(table)
@@ -114,12 +113,10 @@ class _Gap:
             base += len(events)
         columns = [np.concatenate(parts) for parts in zip(*blocks, strict=True)]
         table = np.concatenate(tables) if tables else np.zeros(0, np.uint8)
-        return Numbers(
-            *kernel.count_choices(
-                np.array(from_, np.int64).reshape(len(self.gap), -1), *columns, np.array(closures, np.int64), pair_from,
-                table,
-            )
-        )  # fmt: skip
+        from_of = np.array(from_, np.int64).reshape(len(self.gap), -1)
+        closure_rows = np.array(closures, np.int64)
+        given = choices.Choices(*[from_of, *columns, closure_rows, pair_from, table])
+        return Numbers(*given.count())
 
     def _block(
         self, closure: ClosureCount, low: int, own: np.ndarray, events: np.ndarray, relation: int, base: int
@@ -136,7 +133,7 @@ class _Gap:
         for bit, test in enumerate(closure.some):
             flags |= self._pass((test,), name, match, events).astype(np.int64) << bit
         value = value_before = np.zeros(len(events), np.int64)
-        if relation == kernel.TREE:
+        if relation == choices.TREE:
             value, value_before = self._ranks(closure.adjacent[0], match, events)
         order = np.lexsort((start, match)) + base
         return start, end, order.astype(np.int64), first, last, flags, value, value_before
@@ -164,17 +161,17 @@ class _Gap:
     # ---- conditions between successive events ------------------------------------------------------------------
 
     def _relation(self, closure: ClosureCount) -> tuple[int, int]:
-        """How the kernel relates an event to the one before it, and the comparison."""
+        """How the code relates an event to the one before it, and the comparison."""
         if not closure.adjacent:
-            return kernel.ALL, 0
+            return choices.ALL, 0
         comparison = comparison_of(closure.adjacent[0].expression)
         if len(closure.adjacent) > 1 or comparison is None:
-            return kernel.PAIRS, 0
+            return choices.PAIRS, 0
         left, right = (_of(side.at) for side in (comparison.left, comparison.right))
         pair = {closure.variable, closure.variable + BEFORE}
         if {left, right} != pair or comparison.compare == UNEQUAL:
-            return kernel.PAIRS, 0
-        return kernel.TREE, comparison.compare if left == closure.variable else turned(comparison.compare)
+            return choices.PAIRS, 0
+        return choices.TREE, comparison.compare if left == closure.variable else turned(comparison.compare)
 
     def _ranks(self, test: JoinTest, match: np.ndarray, events: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Ranks within a match of what the event compares, and of what it is compared by; -1: null."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from episode.plan.events.tree import Absent, Gap, Group, InSequence, Node, OneOf, Together, variables_of
+from episode.plan.events.tree import Absent, Gap, Group, InSequence, Leaf, Node, OneOf, Together, variables_of
 
 
 @dataclass(frozen=True)
@@ -79,3 +79,22 @@ def _of_sequence(node: InSequence, around: Surroundings) -> Iterator[GapItem]:
 def has_leading_group(node: Node) -> bool:
     """Does a group stand before all places? Then a match's start is known only with its groups."""
     return any(isinstance(one.item, Group) and not one.around.place_before for one in gap_items(node))
+
+
+def optional_variables(node: Node, alternative: bool = False) -> Iterator[str]:
+    """Variables that some records of a tree, or of a negation in it, are without. alternative: is the node one?"""
+    if isinstance(node, Leaf):
+        if alternative:
+            yield node.variable
+        return
+    absent: tuple[Absent | Group, ...] = ()
+    if isinstance(node, InSequence):
+        parts, absent = node.places, tuple(item for gap in node.gaps for item in gap)
+    else:
+        parts = node.parts
+        absent = node.absent if isinstance(node, Together) else ()
+    for part in parts:
+        yield from optional_variables(part, alternative or isinstance(node, OneOf))
+    for item in absent:
+        if isinstance(item, Absent):
+            yield from optional_variables(item.node)

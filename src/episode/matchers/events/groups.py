@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from episode.kernels.events import joins, neighbours
 from episode.matchers.events.gaps import GapItem
 from episode.matchers.events.lists import Lists, Pair, merged
+from episode.matchers.events.looking import all_between, all_following
 from episode.matchers.events.records import NO_LIMIT, Found, TooManyRecords
+from episode.matchers.events.splitting import part_groups
 from episode.matchers.times import window_ends, window_starts
 from episode.plan.events.tree import Group
 
@@ -66,13 +67,8 @@ def _candidates(run: TreeRun, place: GapItem, group: Group, found: Found) -> Lis
 def _between(run: TreeRun, place: GapItem, _: Group, name: str, found: Found) -> Pair:
     low, high = run.bounds(place, found)
     buffer, tests = run.leaf(name), run.plan.group_tests[name]
-    status, offsets, rows = joins.all_between(
-        found.group, found.rows, low, high, *buffer.arrays,
-        run.arrays.tests(tests, found.variables, buffer.variables), run.arrays.kernel_lanes, run.limit,
-    )  # fmt: skip
-    if status != joins.FINE:
-        raise TooManyRecords(run.limit, "events in the closures of its matches")
-    return offsets, rows
+    compiled = run.arrays.pair_tests(tests, found.variables, buffer.variables)
+    return _within_limit(run, all_between(compiled, run.arrays.lanes, found, low, high, buffer, run.limit))
 
 
 def _following(run: TreeRun, place: GapItem, group: Group, name: str, found: Found) -> Pair:
@@ -81,12 +77,16 @@ def _following(run: TreeRun, place: GapItem, group: Group, name: str, found: Fou
     first = found.rows[:, columns].max(axis=1)  # one of the alternatives; the others have -1
     newest = window_ends(found.start, run.window)
     most = group.count if group.count is not None and not group.others else NO_LIMIT
-    status, offsets, rows = joins.all_following(
-        found.group, first, found.start, newest, *run.leaf(name).arrays, most, run.limit
-    )
-    if status != joins.FINE:
+    events = all_following(
+        run.arrays.lanes, found, first, found.start, newest, run.leaf(name), most, run.limit
+    )  # fmt: skip
+    return _within_limit(run, events)
+
+
+def _within_limit(run: TreeRun, events: Pair | None) -> Pair:
+    if events is None:
         raise TooManyRecords(run.limit, "events in the closures of its matches")
-    return offsets, rows
+    return events
 
 
 # ---- ways ---------------------------------------------------------------------------------------------
@@ -116,7 +116,7 @@ def _runs(run: TreeRun, lists: Lists, count: int, applies: np.ndarray) -> Ways:
 def _parted(run: TreeRun, groups: list[Group], lists: list[Lists], applies: np.ndarray) -> Ways:
     """Groups side by side: a match for every way to part their events."""
     begins = np.concatenate([[0], np.cumsum([len(one.rows) for one in lists])])[:-1]
-    which, low, high = neighbours.splits(
+    which, low, high = part_groups(
         np.stack([one.offsets + begin for one, begin in zip(lists, begins, strict=True)]),
         np.concatenate([one.rows for one in lists]),
         np.array([group.minimum for group in groups], np.int64),

@@ -8,23 +8,39 @@ from functools import partial
 
 import numpy as np
 
-from episode.kernels.events import imprecise as kernel
-from episode.kernels.events.confidence import Clock
 from episode.matchers.events.adapt import Adaptation
 from episode.matchers.events.clock import clock_of
+from episode.matchers.events.code.arrays import BUDGET, LIMIT, ROWS, UNTIL, WINDOW, run, settings_of
+from episode.matchers.events.code.checks import Taking
+from episode.matchers.events.code.confidence import FRONTIERS, Clock
+from episode.matchers.events.code.flow import FINE
+from episode.matchers.events.code.imprecise import (
+    FACTS,
+    MATCHES,
+    NEEDED,
+    OPTION,
+    RESUME,
+    ROW,
+    SMALL,
+    Imprecise,
+    imprecise_code,
+)
+from episode.matchers.events.code.runs import BUDGET_SPENT
 from episode.matchers.events.errors import budget_spent
+from episode.matchers.events.joining import lane_arrays
 from episode.matchers.events.output import FoundMatches, given_lists
 from episode.matchers.events.prepare import EventArrays
 from episode.matchers.events.rounds import Horizon, Round, Rounds
-from episode.matchers.events.runs import automaton_arrays
+from episode.matchers.events.taking import no_events, path_arrays, taking_of
 from episode.matchers.protocol import EventBatch
-from episode.matchers.times import EVER
+from episode.matchers.times import EVER, NEVER
 from episode.plan.events.names import MARK
 from episode.plan.events.plan import EventPlan
 
 EVENTS_PER_RECORD = 4
 """Matches are of any length: their events are counted, so many to a record."""
-START = np.zeros((0, 4), np.int64)
+FIRST_ROOM = 256
+"""Room for frontiers, to begin with."""
 
 
 def imprecise_horizon(horizon: Horizon, widest: int | None) -> Horizon:
@@ -55,7 +71,7 @@ class ImpreciseSearch:
         self.most_events = most_records * EVENTS_PER_RECORD
         self.threshold = plan.imprecise.threshold
         sets = plan.imprecise.sets
-        self.sets = np.array([name.split(MARK)[0] in sets for name in plan.variables], np.bool_)
+        self.sets = tuple(name.split(MARK)[0] in sets for name in plan.variables)
         self.clock: Clock | None = None
 
     def begin(self, events: EventBatch, lo: np.ndarray) -> None:
@@ -67,22 +83,53 @@ class ImpreciseSearch:
     def matches(self, events: EventBatch, arrays: EventArrays, round_: Round) -> Iterator[FoundMatches]:
         """All matches of a round."""
         assert self.plan.automaton is not None
-        automaton = automaton_arrays(self.plan, self.plan.automaton, arrays)
-        order, from_ = self._order(round_)
-        resume, status, count = START, kernel.MORE, 0
-        while status == kernel.MORE:
-            status, row, offsets, rows, variables, confidence, resume = kernel.matches(
-                automaton, arrays.kernel_lanes, self.sets, self.clock, round_.bits, order, from_,
-                self.horizon.window, round_.done, round_.until, self.threshold, self.step_budget,
-                self.most_events, resume,
-            )  # fmt: skip
-            if status == kernel.BUDGET_SPENT:
-                raise budget_spent(self.plan, events, int(row), self.step_budget)
-            count += len(confidence)
+        assert self.clock is not None
+        taking = taking_of(self.plan, self.plan.automaton, arrays)
+        given, windowed = len(self.clock.from_) > 0, self.horizon.window < EVER
+        code, constants = imprecise_code(Imprecise(taking, self.sets, given, windowed))
+        work = {**constants.arrays(arrays.lanes), **self._arrays(arrays, round_, taking)}
+        work |= _frontiers(FIRST_ROOM)
+        status, count = SMALL, 0
+        while status != FINE:
+            work.update(no_events(taking))
+            work["times"][0], work["mass"][0] = NEVER, 1.0
+            status = run(code, work)
+            if status == BUDGET_SPENT:
+                raise budget_spent(self.plan, events, int(work["resume"][ROW]), self.step_budget)
+            if status == SMALL:
+                work |= _frontiers(2 * int(work["resume"][NEEDED]))
+            found = int(work["resume"][MATCHES])
+            if found == 0:
+                continue
+            offsets = work["offsets"][: found + 1].copy()
+            rows, variables = (work[name][: offsets[-1]].copy() for name in ("out_rows", "out_variables"))
+            count += found
             lists = partial(given_lists, offsets, rows, variables)
-            yield FoundMatches(len(confidence), lists, confidence=confidence)
+            yield FoundMatches(found, lists, confidence=work["confidence"][:found].copy())
         self.adaptation.note([], count, {})
         self.rounds.fit(round_, count)
+
+    def _arrays(self, arrays: EventArrays, round_: Round, taking: Taking) -> dict[str, np.ndarray]:
+        """What the code works on."""
+        assert self.clock is not None
+        order, from_ = self._order(round_)
+        longest = int(np.diff(from_).max(initial=0))
+        most = self.most_events + longest + 2
+        path = path_arrays(taking, longest)
+        settings = {ROWS: arrays.lanes.ints.shape[1], WINDOW: self.horizon.window, BUDGET: self.step_budget,
+                    LIMIT: self.most_events, UNTIL: round_.until}  # fmt: skip
+        resume = np.zeros(RESUME, np.int64)
+        resume[OPTION] = -1
+        return {
+            **lane_arrays(arrays.lanes), **self.clock.arrays, **path, "key": arrays.kernel_lanes.key,
+            "bits": round_.bits, "start": round_.start, "end": round_.end, "done": round_.done, "from_": from_,
+            "order": order, "ahead": _next_places(path["state_mask"], round_.bits[order], from_),
+            "facts": np.zeros(FACTS * (longest + 2), np.int64), "again": np.zeros(4 * (longest + 2), np.int64),
+            "set_stop": np.zeros(longest + 3, np.int64), "resume": resume, "settings": settings_of(settings),
+            "threshold": np.array([self.threshold], np.float64), "offsets": np.zeros(most, np.int64),
+            "confidence": np.empty(most, np.float64), "out_rows": np.empty(most, np.int32),
+            "out_variables": np.empty(most, np.int32),
+        }  # fmt: skip
 
     def _order(self, round_: Round) -> tuple[np.ndarray, np.ndarray]:
         """The round's rows that qualify for something, each partition's by (lo, hi, arrival); and where those begin."""
@@ -92,3 +139,17 @@ class ImpreciseSearch:
         order = rows[np.lexsort((rows, round_.end[rows], round_.start[rows], group))]
         from_ = np.searchsorted(group, np.arange(len(round_.from_)))
         return order.astype(np.int64), from_.astype(np.int64)
+
+
+def _frontiers(room: int) -> dict[str, np.ndarray]:
+    return {name: np.zeros(room, type_.dtype) for name, (type_, _) in FRONTIERS.items() if name != "set_stop"}
+
+
+def _next_places(masks: np.ndarray, bits: np.ndarray, from_: np.ndarray) -> np.ndarray:
+    """By state and place: from each place of a partition on, the next one of an event that a state can take."""
+    ends = np.repeat(from_[1:], np.diff(from_))
+    found = [np.zeros(0, np.int64)]
+    for mask in masks:
+        places = np.where(bits & mask != 0, np.arange(len(bits)), len(bits))
+        found.append(np.minimum(np.minimum.accumulate(places[::-1])[::-1], ends))
+    return np.concatenate(found)

@@ -10,13 +10,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from episode.kernels.events import joins
+from episode.matchers.events.looking import hold
 from episode.matchers.events.prepare import EventArrays
 from episode.matchers.events.records import NO_LIMIT, Found, TooManyRecords
 from episode.matchers.events.tree import TreeRun
 from episode.plan.events.postponed import Construction
-
-NO_ROWS = np.zeros((1, 1), np.int32)
 
 
 def intermediate_matches(run: TreeRun, construction: Construction | None = None) -> Iterator[Found]:
@@ -26,8 +24,8 @@ def intermediate_matches(run: TreeRun, construction: Construction | None = None)
     """
     found = run.records()
     if construction is not None and construction.tests:
-        tests = run.arrays.tests(construction.tests, found.variables, ())
-        found.select(np.flatnonzero(joins.filtered(found.rows, NO_ROWS, tests, run.arrays.kernel_lanes)))
+        tests = run.arrays.pair_tests(construction.tests, found.variables, ())
+        found.select(np.flatnonzero(hold(tests, run.arrays.lanes, found.rows)))
     return _parts(run, construction, found)
 
 
@@ -58,7 +56,7 @@ def _keep_members(arrays: EventArrays, found: Found, name: str, construction: Co
     offsets, members = found.groups[name]
     which = np.repeat(np.arange(len(found.rows)), np.diff(offsets))
     records = np.column_stack([found.rows[which], members]).astype(np.int32)
-    tests = arrays.tests(construction.group_tests[name], (*found.variables, name), ())
-    held = joins.filtered(records, NO_ROWS, tests, arrays.kernel_lanes)
+    tests = arrays.pair_tests(construction.group_tests[name], (*found.variables, name), ())
+    held = hold(tests, arrays.lanes, records)
     kept = np.concatenate([[0], np.cumsum(held)])
     found.groups[name] = kept[offsets], members[held]

@@ -1,4 +1,4 @@
-"""Numbers of matches: three words each, as kernels/events/counts.py computes them."""
+"""Numbers of matches: three words each, as code/choices.py computes them."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from episode.matchers.assembly import decimals
 LARGEST = 10**38
 NEAR_LARGEST = 2e38
 """Less than 2**128: what is below this is exact in two words."""
+_HALF, _MASK = np.uint64(32), np.uint64(2**32 - 1)
 
 
 @dataclass
 class Numbers:
-    """Numbers of three words: see kernels/events/counts.py."""
+    """Numbers of three words: see code/choices.py."""
 
     high: np.ndarray
     low: np.ndarray
@@ -36,6 +37,16 @@ class Numbers:
 
     def put(self, which: np.ndarray, other: Numbers) -> None:
         self.high[which], self.low[which], self.near[which] = other.high, other.low, other.near
+
+    def multiply(self, other: Numbers) -> None:
+        """Each with another one, modulo 2**128."""
+        a0, a1, b0, b1 = self.low & _MASK, self.low >> _HALF, other.low & _MASK, other.low >> _HALF
+        p00, p01, p10, p11 = a0 * b0, a0 * b1, a1 * b0, a1 * b1
+        middle = (p00 >> _HALF) + (p01 & _MASK) + (p10 & _MASK)
+        upper = p11 + (p01 >> _HALF) + (p10 >> _HALF) + (middle >> _HALF)
+        self.high = upper + self.high * other.low + self.low * other.high
+        self.low = (p00 & _MASK) | (middle << _HALF)
+        self.near = self.near * other.near
 
     def select(self, which: np.ndarray) -> Numbers:
         return Numbers(self.high[which], self.low[which], self.near[which])

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -10,62 +11,20 @@ import pyarrow as pa
 
 from episode.kernels.events import joins
 from episode.matchers.encoding import Lanes, encode
-from episode.matchers.lowering import COMPARE, Assembler, is_float_lane
-from episode.matchers.prepare import Known, Needs, loads_in, running_argument
+from episode.matchers.events.code.checks import Taking, runnings_of
+from episode.matchers.events.code.conditions import NO_COLUMNS, Columns
+from episode.matchers.events.code.tests import RecordTests
+from episode.matchers.events.comparisons import comparison_of
+from episode.matchers.events.gaps import optional_variables
+from episode.matchers.expression_code import LanePlaces
+from episode.matchers.lowering import Assembler, is_float_lane
+from episode.matchers.prepare import Known, Needs, aggregate_of, loads_in, running_argument
 from episode.matchers.row_code import compute_lane, set_bits
-from episode.plan.events.conditions import JoinTest, event_variables
+from episode.plan.events.automaton import AutomatonPlan
+from episode.plan.events.conditions import JoinTest
 from episode.plan.events.plan import EventPlan
-from episode.plan.expressions import (
-    Apply,
-    Constant,
-    Current,
-    Expression,
-    Load,
-    Navigated,
-    Running,
-    is_comparison,
-    parts_of,
-    walk,
-)
+from episode.plan.expressions import Constant, Current, Expression, Load, Running, parts_of
 from episode.plan.wide import is_ranked_constant, is_words
-
-
-@dataclass(frozen=True)
-class Operand:
-    """One side of a comparison: a value of the row of one variable (None: of the current row)."""
-
-    expression: Expression
-    at: Navigated | None
-
-
-@dataclass(frozen=True)
-class Comparison:
-    compare: int
-    floating: bool
-    left: Operand
-    right: Operand
-
-
-def comparison_of(expression: Expression) -> Comparison | None:
-    """A comparison of two values that each come from one row; anything else is for the machine."""
-    if not is_comparison(expression):
-        return None
-    assert isinstance(expression, Apply)
-    sides = []
-    for operand in expression.operands:
-        at = next(node.at for node in walk(operand) if isinstance(node, Load))
-        sides.append(Operand(_at_row(operand), at if isinstance(at, Navigated) else None))
-    floating = is_float_lane(expression.operands[0].type)
-    return Comparison(COMPARE[expression.operation], floating, sides[0], sides[1])
-
-
-def _at_row(expression: Expression) -> Expression:
-    """The expression with every load at the current row."""
-    if isinstance(expression, Load):
-        return replace(expression, at=Current(0))
-    if isinstance(expression, Apply):
-        return replace(expression, operands=tuple(_at_row(operand) for operand in expression.operands))
-    return expression
 
 
 def event_needs(plan: EventPlan, local: bool = True) -> Needs:
@@ -132,7 +91,7 @@ class EventArrays:
     places: dict[Expression, tuple[bool, int, int]]
     programs: dict[Expression, tuple[int, int, int]] = field(default_factory=dict)
     code: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
-    _compiled: dict[tuple, joins.Tests] = field(default_factory=dict)
+    _pairs: dict[tuple, RecordTests] = field(default_factory=dict)
 
     def operand(self, expression: Expression) -> tuple[int, int]:
         """(row of its lane, row of validity or -1)."""
@@ -156,52 +115,40 @@ class EventArrays:
         floating, row, check = self.places[argument]
         return row, check, int(floating)
 
-    def tests(
+    @cached_property
+    def columns(self) -> Columns:
+        """Where compiled conditions find values."""
+        return Columns(LanePlaces.of(self.lanes), tuple(self.places.items()))
+
+    @cached_property
+    def _optional(self) -> frozenset[str]:
+        return frozenset() if self.plan.tree is None else frozenset(optional_variables(self.plan.tree))
+
+    def pair_tests(
         self, tests: tuple[JoinTest, ...] | list[JoinTest], left: tuple[str, ...], right: tuple[str, ...]
-    ) -> joins.Tests:
+    ) -> RecordTests:
         """The tests on a left and a right record with these variables."""
-        # By identity: the tests are those of the plan, and hashing an expression is slower than compiling it.
+        # By identity: the tests are those of the plan, and hashing an expression takes long.
         which = (tuple(id(test) for test in tests), left, right)
-        if which not in self._compiled:
-            self._compiled[which] = self._compile(tests, left, right)
-        return self._compiled[which]
+        if which not in self._pairs:
+            conditions = tuple((test.expression, test.variables) for test in tests)
+            self._pairs[which] = RecordTests(
+                self.columns if tests else NO_COLUMNS, conditions, left, right, self._optional & {*left, *right}
+            )
+        return self._pairs[which]
 
-    def _compile(
-        self, tests: tuple[JoinTest, ...] | list[JoinTest], left: tuple[str, ...], right: tuple[str, ...]
-    ) -> joins.Tests:
-        simple: list[tuple[int, ...]] = []
-        programs: list[tuple[int, int, int]] = []
-        nav_from, navs = [0], []
-        for test in tests:
-            comparison = comparison_of(test.expression)
-            if comparison is not None:
-                sides = []
-                for side in (comparison.left, comparison.right):
-                    assert side.at is not None
-                    assert side.at.labels is not None
-                    (name,) = side.at.labels
-                    sides += [*self.operand(side.expression), *_side(name, left, right)]
-                simple.append((comparison.compare, int(comparison.floating), *sides))
-                continue
-            programs.append(self.programs[test.expression])
-            for name in sorted(test.variables):
-                number = self.assembler.navigations.number(Navigated(frozenset((name,)), False, 0, 0))
-                navs.append((number, *_side(name, left, right)))
-            nav_from.append(len(navs))
-        assert self.code is not None
-        code, ints, floats = self.code
-        program_columns = np.array(programs, np.int64).reshape(-1, 3).T.copy()
-        nav_columns = np.array(navs, np.int64).reshape(-1, 3).T.copy()
-        return joins.Tests(
-            np.array(simple, np.int64).reshape(-1, 10),
-            program_columns[0], program_columns[1], program_columns[2], np.array(nav_from, np.int64),
-            nav_columns[0], nav_columns[1], nav_columns[2], len(self.assembler.navigations.numbers),
-            code, self.assembler.registers, ints, floats,
-        )  # fmt: skip
-
-
-def _side(name: str, left: tuple[str, ...], right: tuple[str, ...]) -> tuple[int, int]:
-    return (0, left.index(name)) if name in left else (1, right.index(name))
+    def taking(self, automaton: AutomatonPlan) -> Taking:
+        """What is compiled in of an automaton: the plan's own, or that of its construction."""
+        runnings = runnings_of(automaton)
+        columns = [self.argument(running) for running in runnings]
+        return Taking(
+            automaton,
+            self.plan.variables,
+            self.columns,
+            runnings,
+            tuple(map(aggregate_of, runnings)),
+            tuple((bool(is_float), row, check) for row, check, is_float in columns),
+        )
 
 
 def prepare_events(
@@ -216,9 +163,6 @@ def prepare_events(
         for expression in dict.fromkeys(conditions_of(plan))
         if comparison_of(expression) is None
     }
-    for test in _tests(plan):
-        for name in event_variables(test.expression):
-            assembler.navigations.number(Navigated(frozenset((name,)), False, 0, 0))
     code = assembler.arrays()
     all_bits = np.uint64(2 ** len(plan.variables) - 1)
     arrays = EventArrays(
@@ -237,12 +181,3 @@ def prepare_events(
         local = [(part, 1 << number) for number, name in enumerate(plan.variables) for part in plan.local[name]]
         set_bits(lanes, key, local, arrays.bits)
     return arrays
-
-
-def _tests(plan: EventPlan) -> list[JoinTest]:
-    tests: list[JoinTest] = list(plan.tests)
-    for parts in (*plan.absent_tests.values(), *plan.group_tests.values()):
-        tests += parts
-    if plan.construction is not None:
-        tests += plan.construction.every_test
-    return tests if plan.collapse is None else tests + plan.collapse.tests

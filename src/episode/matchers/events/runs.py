@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from episode.kernels.events import checks as kernel
-from episode.matchers.events.prepare import EventArrays, comparison_of
+from episode.matchers.events.comparisons import comparison_of
+from episode.matchers.events.prepare import EventArrays
 from episode.matchers.prepare import function_code
 from episode.plan.events.automaton import FIRST, LAST, MIDDLE, AutomatonPlan
 from episode.plan.events.plan import EventPlan

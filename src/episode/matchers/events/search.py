@@ -9,8 +9,9 @@ from functools import partial
 import numpy as np
 
 from episode.errors import EpisodeDataError
-from episode.kernels.events import runs as kernel
 from episode.matchers.events.adapt import Adaptation
+from episode.matchers.events.code.flow import TOO_MANY
+from episode.matchers.events.code.runs import ANY, BUDGET_SPENT, CONTIGUOUS, NEXT, Runs
 from episode.matchers.events.collapsed import collapsed_matches
 from episode.matchers.events.construct import BUFFER, BudgetSpent, Constructing
 from episode.matchers.events.errors import budget_spent, explosion, fruitless
@@ -19,14 +20,13 @@ from episode.matchers.events.output import FoundMatches, flattened
 from episode.matchers.events.prepare import EventArrays
 from episode.matchers.events.records import Found, TooManyRecords
 from episode.matchers.events.rounds import Horizon, Round, Rounds
-from episode.matchers.events.runs import automaton_arrays
+from episode.matchers.events.taking import run_automaton, taking_of
 from episode.matchers.events.tree import TreeRun
 from episode.matchers.protocol import EventBatch
 from episode.plan.events.plan import EventPlan, Strategy
 
 STRATEGIES = {
-    Strategy.ANY: kernel.ANY, Strategy.NEXT: kernel.NEXT,
-    Strategy.STRICT: kernel.CONTIGUOUS, Strategy.PARTITION: kernel.CONTIGUOUS,
+    Strategy.ANY: ANY, Strategy.NEXT: NEXT, Strategy.STRICT: CONTIGUOUS, Strategy.PARTITION: CONTIGUOUS,
 }  # fmt: skip
 MOST_RECORDS = 1 << 21
 """Records of one buffer in one round, at the most; a round with more is cut in two."""
@@ -114,22 +114,28 @@ class Search:
     def _by_automaton(self, events: EventBatch, arrays: EventArrays, round_: Round, reduced: Round) -> FoundMatches:
         plan, horizon = self.plan, self.horizon
         assert plan.automaton is not None
-        automaton = automaton_arrays(plan, plan.automaton, arrays)
+        shape = Runs(taking_of(plan, plan.automaton, arrays), STRATEGIES[plan.strategy], horizon.waits)
         most_events = self.most_records * EVENTS_PER_RECORD
         starts = reduced.bits != 0
-        first = np.bitwise_or.reduce(automaton.mask[automaton.start_states])
+        first = _first_bits(plan)
         if not horizon.any_match and len(horizon.chain) > 1 and not first & ~horizon.chain[0]:
             starts = horizon.possible_starts(round_, first)
         starts = horizon.decided_starts(round_, starts, lasting=plan.times.start is not None)
-        status, row, offsets, rows, variables = kernel.runs(
-            automaton, arrays.kernel_lanes, STRATEGIES[plan.strategy], reduced.bits, starts, round_.from_,
-            round_.start, round_.end, horizon.window, round_.done, round_.until, horizon.waits, self.step_budget,
-            most_events,
+        found = run_automaton(
+            shape, arrays, round_, reduced.bits, starts, horizon.window, self.step_budget, most_events
         )  # fmt: skip
-        if status == kernel.TOO_MANY:
+        if found.status == TOO_MANY:
             raise TooManyRecords(most_events, "events in its matches")
-        if status == kernel.BUDGET_SPENT:
-            raise budget_spent(plan, events, int(row), self.step_budget)
-        self.adaptation.note([], len(offsets) - 1, {})
-        self.rounds.fit(round_, len(offsets) - 1)
-        return FoundMatches(len(offsets) - 1, lambda: (offsets, rows, variables))
+        if found.status == BUDGET_SPENT:
+            raise budget_spent(plan, events, found.row, self.step_budget)
+        matches = len(found.offsets) - 1
+        self.adaptation.note([], matches, {})
+        self.rounds.fit(round_, matches)
+        return FoundMatches(matches, lambda: (found.offsets, found.rows, found.variables))
+
+
+def _first_bits(plan: EventPlan) -> np.uint64:
+    """The variables of first events, as bits."""
+    assert plan.automaton is not None
+    names = {one.variable for one in plan.automaton.transitions if one.source in plan.automaton.starts}
+    return np.uint64(sum(1 << plan.variables.index(name) for name in names))

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from episode.kernels.events import joins
+from episode.matchers.events.code.joins import Join
+from episode.matchers.events.code.tests import hashed_values
 from episode.matchers.events.gaps import GapItem, gap_items, has_leading_group
 from episode.matchers.events.groups import add_groups
+from episode.matchers.events.joining import join_buffers
+from episode.matchers.events.looking import any_between, earliest_after, latest_before
 from episode.matchers.events.prepare import EventArrays
 from episode.matchers.events.records import NO_LIMIT, Buffer, Counted, Found, TooManyRecords
 from episode.matchers.events.rounds import Round
 from episode.matchers.times import EVER, NEVER, is_after, window_ends, window_starts
 from episode.plan.events.conditions import JoinTest
-from episode.plan.events.cost import PhysicalPlan, Shape, first_place, is_equality, last_place, left_deep
+from episode.plan.events.cost import PhysicalPlan, Shape, first_place, last_place, left_deep
 from episode.plan.events.plan import EventPlan
 from episode.plan.events.tree import Absent, Gap, Group, InSequence, Leaf, Node, OneOf, Together, variables_of
 
@@ -92,8 +95,11 @@ class TreeRun:
         """The events of a variable."""
         if variable not in self._leaves:
             r = self.round
-            from_, start, end, rows = joins.leaf(r.bits, self.bit[variable], r.from_, r.start, r.end)
-            self._leaves[variable] = Buffer((variable,), from_, start, end, rows)
+            mask = np.uint64(1 << self.bit[variable])
+            rows = np.flatnonzero(r.bits[r.rows] & mask) + r.from_[0]
+            from_ = np.searchsorted(rows, r.from_).astype(np.int64, copy=False)
+            events = rows.astype(np.int32).reshape(-1, 1)
+            self._leaves[variable] = Buffer((variable,), from_, r.start[rows], r.end[rows], events)
         return self._leaves[variable]
 
     def _buffer(self, node: Node, done: np.ndarray | None = None, tests: tuple[JoinTest, ...] | None = None) -> Buffer:
@@ -157,73 +163,41 @@ class TreeRun:
         return self._sequence(left, right, gaps[first_place(shape[1])], mine, done)
 
     def _conjunction(self, left: Buffer, right: Buffer, tests: list[JoinTest], done: np.ndarray) -> Buffer:
-        status, from_, start, end, rows, tried = joins.conjunction(
-            *left.arrays, *right.arrays, self.window, done, self.plan.overlapping,
-            self.arrays.tests(tests, left.variables, right.variables), self.arrays.kernel_lanes, self.limit,
-        )  # fmt: skip
-        return self._result(" & ", left, right, status, (from_, start, end, rows), tried)
+        compiled = self.arrays.pair_tests(tests, left.variables, right.variables)
+        join = Join("together", compiled, distinct=self.plan.overlapping)
+        return self._join(join, left, right, done, {}, True)
 
     def _sequence(self, left: Buffer, right: Buffer, gap: Gap, tests: list[JoinTest], done: np.ndarray) -> Buffer:
-        low, high, bars, l_low, l_high = self._bars(left, right, gap)
-        hashed = next((test for test in tests if is_equality(test)), None) if not _may_be_absent(left, right) else None
-        compiled = self.arrays.tests(tests, left.variables, right.variables)
-        rest = (self.window, done, low, high, bars, l_low, l_high, compiled, self.arrays.kernel_lanes, self.limit)
-        codes = None if hashed is None else self._codes(hashed, left, right)
-        if codes is None:
-            last = len(left.variables) + len(right.variables) == len(variables_of(self.plan.tree))  # type: ignore[arg-type]
-            timed = not (last and self._untimed)
-            status, from_, start, end, rows, tried = joins.sequence(*left.arrays, *right.arrays, *rest, timed)
-        else:
-            status, from_, start, end, rows, tried = joins.sequence_by_hash(
-                *left.arrays, codes[0], *right.arrays, codes[1], *rest
-            )
-        return self._result("; ", left, right, status, (from_, start, end, rows), tried, hashed=codes is not None)
+        bars = self._bars(left, right, gap)
+        compiled = self.arrays.pair_tests(tests, left.variables, right.variables)
+        hashed = hashed_values(compiled) is not None
+        last = len(left.variables) + len(right.variables) == len(variables_of(self.plan.tree))  # type: ignore[arg-type]
+        timed = hashed or not (last and self._untimed)
+        lasting = len(left.variables) > 1 or self.plan.times.start is not None
+        join = Join("hash" if hashed else "range", compiled, lasting, ("l_low" in bars, "r_low" in bars))
+        return self._join(join, left, right, done, bars, timed)
 
-    def _result(
-        self,
-        operator: str,
-        left: Buffer,
-        right: Buffer,
-        status: int,
-        out: tuple[np.ndarray, ...],
-        tried: int,
-        hashed: bool = False,
+    def _join(
+        self, join: Join, left: Buffer, right: Buffer, done: np.ndarray, bars: dict[str, np.ndarray], timed: bool
     ) -> Buffer:
-        if status != joins.FINE:
+        made, tried = join_buffers(
+            join, self.arrays.lanes, left, right, self.window, done, self.limit, bars, timed
+        )  # fmt: skip
+        if made is None:
             raise TooManyRecords(self.limit)
-        variables = (*left.variables, *right.variables)
-        between = operator + ("(hash) " if hashed else "")
+        between = {"together": " & ", "hash": "; (hash) ", "range": "; "}[join.kind]
         name = f"[{', '.join(left.variables)}]{between}[{', '.join(right.variables)}]"
-        self.counted.append(Counted(name, tried, len(out[3]), variables, hashed))
-        return Buffer(variables, *out)
-
-    def _codes(self, test: JoinTest, left: Buffer, right: Buffer) -> tuple[np.ndarray, np.ndarray] | None:
-        """What the hash table is built on and looked up with; None for floating point numbers."""
-        compiled = self.arrays.tests([test], left.variables, right.variables)
-        if len(compiled.plain) != 1 or compiled.plain[0, joins.FLOATING]:
-            return None
-        ints = self.arrays.lanes.ints
-        only = compiled.plain[0]
-        sides = {
-            int(only[joins.A_SIDE]): (only[joins.A], only[joins.A_AT]),
-            int(only[joins.B_SIDE]): (only[joins.B], only[joins.B_AT]),
-        }
-        out = []
-        for side, buffer in ((0, left), (1, right)):
-            lane, column = sides[side]
-            out.append(ints[lane][buffer.rows[:, column]])
-        return out[0], out[1]
+        self.counted.append(Counted(name, tried, len(made), made.variables, join.kind == "hash"))
+        return made
 
     # ---- what lies between two places -----------------------------------------------------------------
 
-    def _bars(
-        self, left: Buffer, right: Buffer, gap: Gap
-    ) -> tuple[np.ndarray, np.ndarray, bool, np.ndarray, np.ndarray]:
-        """Bounds that negations and closures between two places put on the pairs: NSEQ and KSEQ, in both forms."""
-        low = np.full(len(right), NEVER, np.int64)
-        high = np.full(len(right), EVER, np.int64)
-        l_low = l_high = np.zeros(0, np.int64)
-        bars = False
+    def _bars(self, left: Buffer, right: Buffer, gap: Gap) -> dict[str, np.ndarray]:
+        """Bounds that negations and closures between two places put on the pairs: NSEQ and KSEQ, in both forms.
+
+        r_low <= left's end < r_high by right record, l_low < right's start <= l_high by left record, if there are any.
+        """
+        bars: dict[str, np.ndarray] = {}
         alone = len(gap) == 1 or not any(isinstance(item, Group) for item in gap)
         for item in gap:
             if isinstance(item, Absent) and (not alone or self.physical.on_top):
@@ -236,32 +210,18 @@ class TreeRun:
             if nth > 1 and self.plan.times.start is not None:
                 continue
             if outside <= set(right.variables):
-                compiled = self.arrays.tests(tests, between.variables, right.variables)
-                bound = joins.latest_before(
-                    *right.arrays, *between.arrays, nth, self.window, compiled, self.arrays.kernel_lanes
-                )
-                if isinstance(item, Absent):
-                    low = np.maximum(low, bound)
-                else:
-                    high = np.minimum(high, bound)
+                compiled = self.arrays.pair_tests(tests, between.variables, right.variables)
+                bound = latest_before(compiled, self.arrays.lanes, between, right, nth, self.window)
+                _bound(bars, "r", len(right), isinstance(item, Absent), bound)
             elif outside <= set(left.variables):
-                compiled = self.arrays.tests(tests, left.variables, between.variables)
-                bound = joins.earliest_after(
-                    *left.arrays, *between.arrays, nth, self.window, compiled, self.arrays.kernel_lanes
-                )
-                if not bars:
-                    bars = True
-                    l_low = np.full(len(left), NEVER, np.int64)
-                    l_high = np.full(len(left), EVER, np.int64)
-                if isinstance(item, Absent):
-                    l_high = np.minimum(l_high, bound)
-                else:
-                    l_low = np.maximum(l_low, bound)
+                compiled = self.arrays.pair_tests(tests, left.variables, between.variables)
+                bound = earliest_after(compiled, self.arrays.lanes, left, between, nth, self.window)
+                _bound(bars, "l", len(left), not isinstance(item, Absent), bound)
             else:
                 continue
             if isinstance(item, Absent):
                 self.pushed.add(item.name)
-        return low, high, bars, l_low, l_high
+        return bars
 
     def _between(self, item: Absent | Group) -> tuple[Buffer, tuple[JoinTest, ...]]:
         """Records of a negation or events of a group, and the tests that they must pass."""
@@ -281,10 +241,8 @@ class TreeRun:
                 continue
             low, high = self.bounds(place, found)
             buffer, tests = self._between(place.item)
-            negated = joins.any_between(
-                found.group, found.rows, low, high, *buffer.arrays,
-                self.arrays.tests(tests, found.variables, buffer.variables), self.arrays.kernel_lanes,
-            )  # fmt: skip
+            compiled = self.arrays.pair_tests(tests, found.variables, buffer.variables)
+            negated = any_between(compiled, self.arrays.lanes, found, low, high, buffer)
             self.counted.append(Counted(f"{place.item.name} on top", len(negated), int(np.count_nonzero(~negated))))
             found.select(np.flatnonzero(~(negated & self.applies(place, found))))
 
@@ -342,6 +300,11 @@ def _in_groups(items: Gap) -> list[str]:
     return [name for item in items if isinstance(item, Group) for name in item.variables]
 
 
-def _may_be_absent(left: Buffer, right: Buffer) -> bool:
-    """Where an alternative left an event out, equality says nothing, and a hash table would."""
-    return bool((len(left) and left.rows.min() < 0) or (len(right) and right.rows.min() < 0))
+def _bound(bars: dict[str, np.ndarray], side: str, records: int, is_low: bool, bound: np.ndarray) -> None:
+    """Note a bound on the times of the other side, by record of this one."""
+    low = bars.setdefault(f"{side}_low", np.full(records, NEVER, np.int64))
+    high = bars.setdefault(f"{side}_high", np.full(records, EVER, np.int64))
+    if is_low:
+        np.maximum(low, bound, out=low)
+    else:
+        np.minimum(high, bound, out=high)

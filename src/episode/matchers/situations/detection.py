@@ -10,12 +10,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from episode.kernels.times import EVER
 from episode.matchers.situations.adapt import Orders
 from episode.matchers.situations.code import arrays as names
 from episode.matchers.situations.code.arrays import COUNT, KINDS, NO_ROOM, PLACES, ROW, Shape, ranges_of
 from episode.matchers.situations.code.detecting import detection_code
 from episode.matchers.situations.code.relations import ALL
+from episode.matchers.times import EVER
 from episode.plan.situations.cost import triggers
 from episode.plan.situations.plan import SituationPlan
 

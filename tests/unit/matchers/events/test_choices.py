@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from episode.kernels.comparing import AT_LEAST, AT_MOST, EQUAL, GREATER, LESS
-from episode.kernels.events import counts
+from episode.matchers.comparing import AT_LEAST, AT_MOST, EQUAL, GREATER, LESS
+from episode.matchers.events.code import choices
+from episode.matchers.events.numbers import Numbers
+from tests.unit.native.runs import run_all_ways
 
 Events = list[dict[str, int]]
 Closure = tuple[int, int, int, int, int, int]
@@ -23,8 +25,8 @@ HOLDS = {
 }
 
 
-def counted(groups: list[Events], closures: list[Closure]) -> tuple[int, float]:
-    """By the kernel, for one intermediate match."""
+def counted(groups: list[Events], closures: list[Closure], all_ways: bool = False) -> tuple[int, float]:
+    """By the emitted code, for one intermediate match."""
     events = [event for group in groups for event in group]
     from_ = np.concatenate([[0], np.cumsum([len(group) for group in groups])])
 
@@ -36,19 +38,25 @@ def counted(groups: list[Events], closures: list[Closure]) -> tuple[int, float]:
         pair_from[number, 0] = len(pairs)
         pairs += [_related(event, before, closure) for before in group for event in group]
     order = [low + np.argsort(start[low:high], kind="stable") for low, high in pairwise(from_)]
-    high, low, near = counts.count_choices(
+    given = choices.Choices(
         np.stack([from_[:-1], from_[1:]], axis=1), start, column("end"), np.concatenate(order).astype(np.int64),
         column("first", np.uint8), column("last", np.uint8), column("flags"), column("value"), column("value"),
         np.array(closures, np.int64), pair_from, np.array(pairs, np.uint8),
     )  # fmt: skip
+    high, low, near = given.count()
+    if all_ways:
+        arrays, program = given.arrays(), choices.program_of(given.shapes)
+        names = [one.name for one in program.entry.arrays]
+        after = dict(zip(names, run_all_ways(program, [arrays[name] for name in names])[1], strict=True))
+        assert (after["high"][0], after["low"][0], after["near"][0]) == (high[0], low[0], near[0])
     return (int(high[0]) << 64) + int(low[0]), float(near[0])
 
 
 def _related(event: dict[str, int], before: dict[str, int], closure: Closure) -> bool:
-    if closure[counts.RELATION] == counts.ALL:
+    if closure[choices.RELATION] == choices.ALL:
         return True
     known = event["value"] >= 0 and before["value"] >= 0
-    return known and HOLDS[closure[counts.COMPARE]](event["value"], before["value"])
+    return known and HOLDS[closure[choices.COMPARE]](event["value"], before["value"])
 
 
 def made(groups: list[Events], closures: list[Closure], number: int = 0, after: int = -100) -> int:
@@ -79,30 +87,36 @@ def plain(count: int) -> Events:
 
 @pytest.mark.parametrize("count", [1, 10, 63, 64, 65, 126])
 def test_all_subsets(count: int) -> None:
-    assert counted([plain(count)], [(0, 0, -1, 0, counts.ALL, 0)])[0] == 2**count - 1
-    assert counted([plain(count)], [(0, 0, -1, 1, counts.ALL, 0)])[0] == 2**count
-    assert counted([plain(count)], [(0, 0, -1, 0, counts.TREE, GREATER)])[0] == 2**count - 1
-    assert counted([plain(count)], [(0, 0, -1, 0, counts.TREE, LESS)])[0] == count
+    assert counted([plain(count)], [(0, 0, -1, 0, choices.ALL, 0)])[0] == 2**count - 1
+    assert counted([plain(count)], [(0, 0, -1, 1, choices.ALL, 0)])[0] == 2**count
+    assert counted([plain(count)], [(0, 0, -1, 0, choices.TREE, GREATER)])[0] == 2**count - 1
+    assert counted([plain(count)], [(0, 0, -1, 0, choices.TREE, LESS)])[0] == count
 
 
 def test_what_is_too_large_is_known_to_be() -> None:
-    assert counted([plain(1000)], [(0, 0, -1, 0, counts.ALL, 0)])[1] == pytest.approx(2.0**1000)
+    assert counted([plain(1000)], [(0, 0, -1, 0, choices.ALL, 0)])[1] == pytest.approx(2.0**1000)
 
 
 def test_products() -> None:
     rng = random.Random(1)
-    for _ in range(50):
-        one, other = rng.randrange(2**64), rng.randrange(2**63)
-        columns = [np.array([value >> 64, value & (2**64 - 1)], np.uint64) for value in (one, other)]
-        high, low, near = columns[0][:1].copy(), columns[0][1:].copy(), np.array([float(one)])
-        counts.multiply(high, low, near, columns[1][:1], columns[1][1:], np.array([float(other)]))
-        assert (int(high[0]) << 64) + int(low[0]) == one * other
-        assert near[0] == pytest.approx(one * other)
+    ones, others = [rng.randrange(2**128) for _ in range(50)], [rng.randrange(2**64) for _ in range(50)]
+
+    def numbers(values: list[int]) -> Numbers:
+        words = [np.array([value >> by & 2**64 - 1 for value in values], np.uint64) for by in (64, 0)]
+        return Numbers(*words, np.array(values, np.float64))
+
+    product = numbers(ones)
+    product.multiply(numbers(others))
+    expected = [one * other for one, other in zip(ones, others, strict=True)]
+    assert [(int(high) << 64) + int(low) for high, low in zip(product.high, product.low)] == [
+        value % 2**128 for value in expected
+    ]
+    assert product.near == pytest.approx([float(value) for value in expected])
 
 
 def test_random_closures() -> None:
     rng = random.Random(7)
-    for _ in range(400):
+    for number in range(150):
         groups: list[Events] = []
         closures: list[Closure] = []
         lasting = rng.random() < 0.3
@@ -120,7 +134,7 @@ def test_random_closures() -> None:
             for event in group:
                 event["value"] = ranks.index(event["value"]) if event["value"] >= 0 else -1
             groups.append(group)
-            relation = rng.choice([counts.ALL, counts.TREE, counts.PAIRS])
+            relation = rng.choice([choices.ALL, choices.TREE, choices.PAIRS])
             bounds = rng.choice([0, 0, 1, 2, 3]), rng.choice([-1, -1, 0, 1, 2, 3])
             closures.append((needed, *bounds, rng.randint(0, 1), relation, rng.choice(list(HOLDS))))
-        assert counted(groups, closures)[0] == made(groups, closures)
+        assert counted(groups, closures, all_ways=number % 5 == 0)[0] == made(groups, closures)

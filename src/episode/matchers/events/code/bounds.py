@@ -1,0 +1,444 @@
+"""Emits bounds: can a condition on a closure still hold, must it, whatever is chosen of the events that are left?
+
+Of each term (an aggregate over the closure, a value of its first or last event) the least and the greatest value that
+it can come to are known: from the events taken, and from sums and extremes of the events that are left, which `prepare`
+adds up from the last event to the first, once for each intermediate match. If adding up may have been rounded there is
+some slack, so that no match is lost; if it cannot (small whole numbers, short binary fractions) there is none, so that
+a sum that just fails to be great enough is seen to fail.
+
+What follows: a branch of the choices in which a condition cannot hold is cut (`feasible`); if it must hold it is not
+tested any more (`is_decided`: these events are SAFE, after SASE++, section 5.2); events that no choice may have are
+left out before (`begin`); and conditions on b[i] are decided for each event once, whatever comes before it (`is_safe`).
+
+Intermediate match i may take the rows members[low[i, v]:tops[v]] for variable v.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+
+from episode.matchers.events.code.bound_terms import (
+    RELATIVE,
+    SHORT,
+    SIZE,
+    SLACK,
+    WHOLE,
+    Interval,
+    Moment,
+    TermShape,
+    fill_levels,
+    note_preceding,
+    term_interval,
+)
+from episode.matchers.events.code.checks import Checks
+from episode.matchers.events.code.conditions import EventConditions
+from episode.native.builder import Function
+from episode.native.ir import Operand, Value
+from episode.native.scope import ArrayTypes, Scope
+from episode.native.types import BOOL, F64, I32, I64
+from episode.plan.expressions import Expression, Navigated
+
+IMPOSSIBLE, OPEN, CERTAIN = 0, 1, 2
+NOT_SETTLED = 1 << 40
+NO_DOOM = 1 << 30
+MOST_MARKS = 60
+"""Bounds on each event that there is a bit for."""
+WALKING, CONTAINING, PRECEDING = "walking", "containing", "preceding"
+FRACTION, MOST_FRACTIONS = 1024.0, 2.0**43
+"""Fractions of 1 / 1024 whose sums are exact, and up to where."""
+LARGEST = 2.0**62
+"""Whole numbers up to here do not overflow."""
+
+TYPES: ArrayTypes = {
+    # of intermediate matches, and of the one at work: where its candidates end, and the depth of the first of each
+    "low": (I64, False), "tops": (I64, True), "members": (I32, True), "first_depth": (I64, True),
+    # factors of parts; what is fixed (value, is it known?); level[term, candidate, 5] and facts[term, 3] of terms
+    "factors": (F64, False), "fixed": (F64, True), "level": (F64, True), "facts": (F64, True),
+    # by bound: does it decide nothing? a depth: of choices with another event after it, the bound holds. By member: the
+    # bounds on each event that hold for it, as bits; it is not taken after so many
+    "rests": (I64, True), "settled": (I64, True), "safe": (I64, True), "doom": (I64, True),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class SideShape:
+    """The sum of parts: numbers of terms, or -1 - p for what single events give, each times factors[first_factor + …].
+
+    computed: may it be rounded? limit: greater numbers may be null."""
+
+    parts: tuple[int, ...]
+    first_factor: int
+    computed: bool
+    limit: float
+
+
+@dataclass(frozen=True)
+class BoundShape:
+    """One of the branches must hold: (has it no further conditions?, comparisons that all must hold).
+
+    needs: variables of single events without which nothing is demanded. each: it is about each event, but the first
+    `back` of a choice."""
+
+    variable: int
+    each: bool
+    back: int
+    needs: tuple[int, ...]
+    branches: tuple[tuple[bool, tuple[tuple[str, SideShape, SideShape], ...]], ...]
+
+    @property
+    def sides(self) -> list[SideShape]:
+        return [side for _, comparisons in self.branches for _, one, other in comparisons for side in (one, other)]
+
+    @property
+    def terms(self) -> list[int]:
+        return list(dict.fromkeys(part for side in self.sides for part in side.parts if part >= 0))
+
+
+@dataclass(frozen=True)
+class BoundsShape:
+    """What is compiled in of the bounds of a construction.
+
+    fixed: what single events give. by_check: of each check, the bounds on whole closures that hold where it does, and
+    those on each event as bits; neither: it is not known. places: by alternative, its variables in order, and whether a
+    match needs one of it. variables: how many there are."""
+
+    terms: tuple[TermShape, ...]
+    bounds: tuple[BoundShape, ...]
+    fixed: tuple[Expression, ...]
+    by_check: tuple[tuple[tuple[int, ...], int], ...]
+    places: tuple[tuple[tuple[int, bool], ...], ...]
+    variables: int
+
+
+def bound_room(shape: BoundsShape, longest: int, members: int) -> dict[str, np.ndarray]:
+    """Arrays for what is known of an intermediate match. longest: candidates of one closure, at the most."""
+    count = len(shape.bounds)
+    marked = members if any(bound.each for bound in shape.bounds) else 0
+    return {
+        "fixed": np.zeros(2 * len(shape.fixed)), "level": np.zeros(len(shape.terms) * (longest + 2) * 5),
+        "facts": np.zeros(3 * len(shape.terms)), "rests": np.zeros(count, np.int64),
+        "settled": np.zeros(count, np.int64), "safe": np.zeros(marked, np.int64),
+        "doom": np.full(marked, NO_DOOM, np.int64),
+    }  # fmt: skip
+
+
+class BoundCode:
+    """Emits the bounds of a construction in a program; checks: those of its automaton."""
+
+    def __init__(self, shape: BoundsShape, checks: Checks) -> None:
+        self.shape, self.checks = shape, checks
+
+    @property
+    def is_marked(self) -> bool:
+        """Are there bounds on each event?"""
+        return any(bound.each for bound in self.shape.bounds)
+
+    def about(self, variable: int) -> list[int]:
+        """The bounds about a closure as a whole."""
+        return [at for at, one in enumerate(self.shape.bounds) if one.variable == variable and not one.each]
+
+    # ---- an intermediate match begins ------------------------------------------------------------------------------
+
+    def begin(self, s: Scope, match: Value, alternative: int) -> Value:
+        """Note what is known of an intermediate match. False: an alternative has no match in it."""
+        return s.call(f"begin_{alternative}", partial(self._begin, alternative), match, result=BOOL)
+
+    def _begin(self, alternative: int, s: Scope, match: Value) -> None:
+        f, places = s.f, self.shape.places[alternative]
+        self._fix(s, match)
+        for again in range(2):
+            s.call("prepare", self._prepare, match)
+            left_out = f.variable("left_out", 0)
+            for variable, needed in places:
+                size = s.tops[variable] - s.low[self._place(match, variable)]
+                with f.when(~self.feasible(s, variable, 0, size, f.value(needed), -1)):
+                    f.give(False)
+            for variable, needed in places:
+                if again == 0 and self.about(variable):
+                    out = s.call(f"possible_{variable}", partial(self._possible, variable), match)
+                    left_out.set(left_out + out)
+                    if needed:
+                        with f.when(s.tops[variable].equals(s.low[self._place(match, variable)])):
+                            f.give(False)
+            if again == 0:
+                done = f.block("done")
+                more = f.block("more")
+                f.branch(left_out.equals(0), done, more)
+                f.at(more)
+        f.jump(done)
+        f.at(done)
+        if self.is_marked:
+            s.call("mark", self._mark, match)
+        f.give(True)
+
+    def _place(self, match: Value, variable: int) -> Value:
+        return match * self.shape.variables + variable
+
+    def _fix(self, s: Scope, match: Value) -> None:
+        """What the single events of an intermediate match give."""
+        f, bit = s.f, self.checks.bit
+
+        def find(event: Navigated) -> tuple[Value, Value | None]:
+            assert event.labels is not None
+            (name,) = event.labels
+            place = s.low[self._place(match, bit[name])]
+            there = place < s.tops[bit[name]]
+            row = f.variable("row", 0)
+            with f.when(there):
+                row.set(s.members[place].to(I64))
+            return row.value, there
+
+        if not self.shape.fixed:
+            return
+        conditions = EventConditions(s, self.checks.shape.columns, self.checks.constants, find)
+        conditions.begin(f.value(0))
+        for number, expression in enumerate(self.shape.fixed):
+            value, null = conditions.emit(expression)
+            s.fixed[2 * number] = value.to(F64)
+            s.fixed[2 * number + 1] = f.value(1.0) if null is None else (~null).to(F64)
+
+    def _prepare(self, s: Scope, match: Value) -> None:
+        """Sums and extremes of the candidates, and the bounds that rest."""
+        f = s.f
+        finite = f.variable("finite", True)
+        for number, term in enumerate(self.shape.terms):
+            first, stop = s.low[self._place(match, term.variable)], s.tops[term.variable]
+            emitter = self._values(s)
+            finite.set(finite & fill_levels(s, emitter, self.shape.terms, number, first, stop))
+        for number, bound in enumerate(self.shape.bounds):
+            rests = ~finite.value
+            for variable in bound.needs:
+                rests = rests | s.low[self._place(match, variable)].equals(s.tops[variable])
+            for part in {part for side in bound.sides for part in side.parts if part < 0}:
+                value, known = s.fixed[2 * (-1 - part)], s.fixed[2 * (-1 - part) + 1]
+                endless = value.differs(value) | f.unary("abs", value).equals(float("inf"))
+                rests = rests | (known.differs(0.0) & endless)
+            s.rests[number], s.settled[number] = rests.to(I64), NOT_SETTLED
+        f.give(0)
+
+    def _values(self, s: Scope) -> EventConditions:
+        """What reads columns of rows."""
+
+        def find(_: Navigated) -> tuple[Value, Value | None]:
+            raise NotImplementedError  # terms read candidates alone
+
+        return EventConditions(s, self.checks.shape.columns, self.checks.constants, find)
+
+    # ---- what may still hold, and what must ------------------------------------------------------------------------
+
+    def reopen(self, s: Scope, variable: Value, depth: Value) -> None:
+        """Forget what was settled at this depth or deeper about a closure, whose events are tried anew."""
+        f = s.f
+        for closure, numbers in self._closures():
+            with f.when(variable.equals(closure)):
+                for number in numbers:
+                    with f.when(s.settled[number] >= depth):
+                        s.settled[number] = NOT_SETTLED
+
+    def _closures(self) -> list[tuple[int, list[int]]]:
+        closures = [(variable, self.about(variable)) for variable in range(self.shape.variables)]
+        return [(variable, numbers) for variable, numbers in closures if numbers]
+
+    def may_hold(self, s: Scope, variable: Value, j: Value, left: Value, depth: Value) -> Value:
+        """`feasible` for a closure that is known at run time, with at least one more event."""
+        f = s.f
+        may = f.variable("may", True)
+        for closure, _ in self._closures():
+            with f.when(variable.equals(closure)):
+                may.set(self.feasible(s, closure, j, left, f.value(True), depth))
+        return may.value
+
+    def feasible(self, s: Scope, variable: int, j: Operand, left: Operand, more: Value, depth: Operand) -> Value:
+        """Can all bounds about a closure hold with what is taken up to `depth` and some of the j-th candidate on?
+
+        left: how many these are; more: at least one of them is taken. Notes which bounds must hold."""
+        if not self.about(variable):
+            return s.f.value(True)
+        build = partial(self._feasible, variable)
+        return s.call(f"feasible_{variable}", build, j, left, more, depth, result=BOOL)
+
+    def _feasible(self, variable: int, s: Scope, j: Value, left: Value, more: Value, depth: Value) -> None:
+        f = s.f
+        for number in self.about(variable):
+            with f.when(s.rests[number].equals(0) & (s.settled[number] >= depth)):
+                moment = Moment(WALKING, self.checks, j=j, left=left, more=more, depth=depth)
+                verdict = self._judge(s, number, moment)
+                with f.when(verdict.equals(IMPOSSIBLE)):
+                    f.give(False)
+                with f.when(verdict.equals(CERTAIN) & more):
+                    s.settled[number] = depth
+        f.give(True)
+
+    def is_decided(self, s: Scope, check: int) -> Value | None:
+        """Is a check known to hold? None: it never is."""
+        numbers, _ = self.shape.by_check[check]
+        known: Value | None = None
+        for number in numbers:
+            one = s.last_depth[self.shape.bounds[number].variable] > s.settled[number]
+            known = one if known is None else known & one
+        return known
+
+    def is_safe(self, s: Scope, check: int, member: Value) -> Value | None:
+        """Is a check of each event known to hold for a candidate? None: it never is."""
+        _, mask = self.shape.by_check[check]
+        return (s.safe[member] & mask).equals(mask) if mask else None
+
+    # ---- what is decided of candidates -----------------------------------------------------------------------------
+
+    def _possible(self, variable: int, s: Scope, match: Value) -> None:
+        """Leaves candidates of a closure out that no choice may have, whatever else it has; how many are left out."""
+        f = s.f
+        first = s.low[self._place(match, variable)]
+        size = s.tops[variable] - first
+        kept, open_ = f.variable("kept", 0), f.value(False)
+        opens = [s.rests[one].equals(0) & s.settled[one].equals(NOT_SETTLED) for one in self.about(variable)]
+        for one in opens:
+            open_ = open_ | one
+        with f.when(~open_):
+            f.give(0)
+        with f.loop(0, size) as j:
+            row = s.members[first + j].to(I64)
+            fits = f.variable("fits", True)
+            for number, one in zip(self.about(variable), opens):
+                with f.when(fits & one):
+                    moment = Moment(CONTAINING, self.checks, row=row, left=size)
+                    fits.set(self._judge(s, number, moment).differs(IMPOSSIBLE))
+            with f.when(fits):
+                s.members[first + kept] = row.to(I32)
+                kept.set(kept + 1)
+        s.tops[variable] = first + kept
+        f.give(size - kept)
+
+    def _mark(self, s: Scope, match: Value) -> None:
+        """Decides bounds on each event of closures, whatever is chosen of the candidates before it."""
+        f = s.f
+        each = [(number, bound) for number, bound in enumerate(self.shape.bounds) if bound.each]
+        for variable in dict.fromkeys(bound.variable for _, bound in each):
+            with f.loop(s.low[self._place(match, variable)], s.tops[variable]) as member:
+                s.safe[member], s.doom[member] = 0, NO_DOOM
+        for number, _ in each:
+            with f.when(s.rests[number].equals(0)):
+                s.call(f"mark_{number}", partial(self._mark_one, number), match)
+        f.give(0)
+
+    def _mark_one(self, number: int, s: Scope, match: Value) -> None:
+        f, bound = s.f, self.shape.bounds[number]
+        emitter = self._values(s)
+        first = s.low[self._place(match, bound.variable)]
+        for term in bound.terms:
+            note_preceding(s, emitter, self.shape.terms, term, None)
+        with f.loop(first, s.tops[bound.variable]) as member:
+            row = s.members[member].to(I64)
+            moment = Moment(PRECEDING, self.checks, row=row, j=member - first, back=bound.back)
+            verdict = self._judge(s, number, replace(moment, emitter=emitter))
+            if number < MOST_MARKS:
+                bit = f.select(verdict.equals(CERTAIN), 1 << number, 0)
+                s.safe[member] = s.safe[member] | bit
+            doom = s.doom[member]
+            s.doom[member] = f.select(verdict.equals(IMPOSSIBLE), f.least(doom, bound.back), doom)
+            for term in bound.terms:
+                note_preceding(s, emitter, self.shape.terms, term, row)
+        f.give(0)
+
+    # ---- verdicts --------------------------------------------------------------------------------------------------
+
+    def _judge(self, s: Scope, number: int, moment: Moment) -> Value:
+        """IMPOSSIBLE: a bound does not hold for any choice; CERTAIN: it holds for all; else OPEN."""
+        f = s.f
+        if moment.emitter is None:
+            moment = replace(moment, emitter=self._values(s))
+        found = f.value(IMPOSSIBLE)
+        for whole, comparisons in self.shape.bounds[number].branches:
+            verdict = f.value(CERTAIN if whole else OPEN)
+            for operation, one, other in comparisons:
+                left, right = self._side(s, one, moment), self._side(s, other, moment)
+                holds = _COMPARE[operation](f, left, right)
+                weaker = verdict.equals(CERTAIN) & (holds.equals(OPEN) | ~(left.never_null & right.never_null))
+                fails = ~(left.may_be & right.may_be) | holds.equals(IMPOSSIBLE)
+                verdict = f.select(fails, IMPOSSIBLE, f.select(weaker, OPEN, verdict))
+            found = f.greatest(found, verdict)
+        return found
+
+    def _side(self, s: Scope, side: SideShape, moment: Moment) -> Interval:
+        """The least and the greatest that the sum of parts can be."""
+        f = s.f
+        may_be, never_null, short = f.value(True), f.value(True), f.value(True)
+        least, greatest, size = f.value(0.0), f.value(0.0), f.value(0.0)
+        for at, part in enumerate(side.parts):
+            factor = s.factors[side.first_factor + at]
+            one, slack, largest, is_short = (
+                self._fixed_part(s, -1 - part) if part < 0 else self._term_part(s, part, factor, moment)
+            )
+            low, high = (one.least - slack) * factor, (one.greatest + slack) * factor
+            least, greatest = least + f.least(low, high), greatest + f.greatest(low, high)
+            size = size + largest * f.unary("abs", factor)
+            short = short & is_short & factor.equals(f.unary("floor", factor))
+            may_be, never_null = may_be & one.may_be, never_null & one.never_null
+        if side.computed:
+            rounding = f.select(short & (size < MOST_FRACTIONS), 0.0, size * RELATIVE)
+            least, greatest = least - rounding, greatest + rounding
+        return Interval(may_be, never_null & (size < min(LARGEST, side.limit)), least, greatest)
+
+    def _fixed_part(self, s: Scope, number: int) -> tuple[Interval, Value, Value, Value]:
+        """(values, slack, no value is greater, are sums exact?)"""
+        f = s.f
+        value, known = s.fixed[2 * number], s.fixed[2 * number + 1].differs(0.0)
+        largest = f.unary("abs", value)
+        slack = f.select(largest >= WHOLE, largest * RELATIVE, 0.0)
+        fractions = value * FRACTION
+        return Interval(known, known, value, value), slack, largest, fractions.equals(f.unary("floor", fractions))
+
+    def _term_part(
+        self, s: Scope, number: int, factor: Value, moment: Moment
+    ) -> tuple[Interval, Value, Value, Value]:  # fmt: skip
+        f, term = s.f, self.shape.terms[number]
+        slack, largest, short = (s.facts[3 * number + place] for place in (SLACK, SIZE, SHORT))
+        if not term.is_float:
+            is_large = largest * f.unary("abs", factor) >= WHOLE
+            slack = f.select(is_large, f.greatest(slack, largest * RELATIVE), slack)
+        return term_interval(s, self.shape.terms, number, moment), slack, largest, short.differs(0.0)
+
+
+# ---- comparisons of intervals ----------------------------------------------------------------------------------------
+
+
+def _verdict(f: Function, certain: Value, possible: Value) -> Value:
+    return f.select(certain, CERTAIN, f.select(possible, OPEN, IMPOSSIBLE))
+
+
+def _less(f: Function, one: Interval, other: Interval) -> Value:
+    return _verdict(f, one.greatest < other.least, one.least < other.greatest)
+
+
+def _at_most(f: Function, one: Interval, other: Interval) -> Value:
+    return _verdict(f, one.greatest <= other.least, one.least <= other.greatest)
+
+
+def _equal(f: Function, one: Interval, other: Interval) -> Value:
+    apart, same = _apart_or_same(one, other)
+    return f.select(same, CERTAIN, f.select(apart, IMPOSSIBLE, OPEN))
+
+
+def _unequal(f: Function, one: Interval, other: Interval) -> Value:
+    apart, same = _apart_or_same(one, other)
+    return f.select(apart, CERTAIN, f.select(same, IMPOSSIBLE, OPEN))
+
+
+def _apart_or_same(one: Interval, other: Interval) -> tuple[Value, Value]:
+    apart = (one.greatest < other.least) | (other.greatest < one.least)
+    is_one = one.least.equals(one.greatest) & other.least.equals(other.greatest)
+    return apart, is_one & one.least.equals(other.least)
+
+
+_COMPARE: dict[str, Callable[[Function, Interval, Interval], Value]] = {
+    "lt": _less,
+    "le": _at_most,
+    "gt": lambda f, one, other: _less(f, other, one),
+    "ge": lambda f, one, other: _at_most(f, other, one),
+    "eq": _equal,
+    "ne": _unequal,
+}

@@ -1,0 +1,248 @@
+"""Emits what is tested while events are taken one by one, along the transitions of an automaton.
+
+The events taken are a path: `path`, `trans`, `earlier` and the running aggregates by depth, `last_depth` and `taken` by
+variable (see `arrays`). What takes events writes them down with `take`, and `drop` removes the last one. All functions
+here are called with a depth: the last event of the path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+
+from episode.matchers.aggregate_code import Aggregate, State, choose_state
+from episode.matchers.events.code.conditions import Columns, Constants, EventConditions
+from episode.matchers.events.code.flow import scanning
+from episode.matchers.expression_code import Emitted
+from episode.native.builder import Function
+from episode.native.ir import Operand, Value
+from episode.native.scope import Scope
+from episode.native.types import BOOL, I128, U64
+from episode.plan.events.automaton import AutomatonPlan
+from episode.plan.expressions import Navigated, Running, walk
+
+_ARRAYS = {"count": "agg_n", "whole": "agg_i", "real": "agg_f", "more": "agg_m"}
+"""The arrays of the fields of an aggregate's state."""
+REACHES_CURRENT, REACHES_BEFORE = "current", "before"
+
+
+@dataclass(frozen=True)
+class Taking:
+    """What is compiled in of an automaton. variables: of the plan; the number of one is its bit.
+
+    arguments: of each running aggregate, (is float, row in its lane, row of validity) of what it takes of an event.
+    """
+
+    automaton: AutomatonPlan
+    variables: tuple[str, ...]
+    columns: Columns
+    runnings: tuple[Running, ...]
+    aggregates: tuple[Aggregate, ...]
+    arguments: tuple[tuple[bool, int, int], ...]
+
+
+def runnings_of(automaton: AutomatonPlan) -> tuple[Running, ...]:
+    """The running aggregates that the checks of an automaton read."""
+    nodes = (node for check in automaton.checks for node in walk(check.expression))
+    return tuple(dict.fromkeys(node for node in nodes if isinstance(node, Running)))
+
+
+class Checks:
+    """Emits the checks of an automaton in a program. constants: what they read in it."""
+
+    def __init__(self, shape: Taking, constants: Constants | None = None) -> None:
+        self.shape, self.automaton = shape, shape.automaton
+        self.constants = Constants() if constants is None else constants
+
+    @cached_property
+    def bit(self) -> dict[str, int]:
+        return {name: number for number, name in enumerate(self.shape.variables)}
+
+    # ---- the path --------------------------------------------------------------------------------------------------
+
+    def take(self, s: Scope, depth: Operand, row: Operand, transition: Operand, variable: Operand) -> None:
+        """Put an event on the path at `depth`, and into the running aggregates."""
+        s.path[depth], s.trans[depth] = row, transition
+        s.earlier[depth] = s.last_depth[variable]
+        s.last_depth[variable] = depth
+        s.taken[variable] = s.taken[variable] + 1
+        if self.shape.runnings:
+            s.call("add_event", self._add_event, depth, row, variable)
+
+    def drop(self, s: Scope, depth: Operand, variable: Operand) -> None:
+        """Take the last event off the path."""
+        s.last_depth[variable] = s.earlier[depth]
+        s.taken[variable] = s.taken[variable] - 1
+
+    def is_taken(self, s: Scope, depth: Operand, row: Operand) -> Value:
+        """Is an event on the path?"""
+        return s.call("is_taken", _is_taken, depth, row, result=BOOL)
+
+    def _add_event(self, s: Scope, depth: Value, row: Value, variable: Value) -> None:
+        """The running aggregates with one more event."""
+        f, begins = s.f, depth.equals(0)
+        emitter = self._conditions(s, row, row, depth)
+        for number, (running, aggregate) in enumerate(zip(self.shape.runnings, self.shape.aggregates)):
+            before = choose_state(f, begins, aggregate.empty(f), self.state_at(s, number, f.greatest(depth - 1, 0)))
+            value, null = self._argument(emitter, number, row)
+            after = aggregate.fold(f, before, value, row)
+            is_of = variable.equals(self._only(running))
+            state = choose_state(f, is_of if null is None else is_of & ~null, after, before)
+            for field in aggregate.fields:
+                s.array(_ARRAYS[field])[depth * len(self.shape.runnings) + number] = getattr(state, field)
+        f.give(0)
+
+    def state_at(self, s: Scope, number: int, depth: Value) -> State:
+        """The state of a running aggregate at a depth."""
+        place = depth * len(self.shape.runnings) + number
+        fields = self.shape.aggregates[number].fields
+        return State(**{field: s.array(_ARRAYS[field])[place] for field in fields})
+
+    def _argument(self, emitter: EventConditions, number: int, row: Value) -> tuple[Value | None, Value | None]:
+        """The value that an aggregate takes of an event, and whether it is null; COUNT needs no value."""
+        running, aggregate = self.shape.runnings[number], self.shape.aggregates[number]
+        if running.argument is None:
+            return None, None
+        column = self.shape.arguments[number]
+        if running.function == "count":
+            return None, emitter.null_of(column, row)
+        value, null = emitter.value_of(column, row)
+        if aggregate.takes_words:
+            is_float, place, check = column
+            high, _ = emitter.value_of((is_float, place + 1, check), row)
+            value = high.to(I128) << emitter.f.constant(64, I128) | value.bits_as(U64).to(I128)
+        return value, null
+
+    def _only(self, running: Running) -> int:
+        assert running.labels is not None
+        (name,) = running.labels
+        return self.bit[name]
+
+    # ---- conditions ------------------------------------------------------------------------------------------------
+
+    def all_hold(self, s: Scope, lists: Sequence[tuple[int, ...]], which: Value, depth: Value, name: str) -> Value:
+        """Do the checks of one of the lists hold? name: of the function that tests them."""
+        if not any(lists):
+            return s.f.value(True)
+        return s.call(name, partial(self._all_hold, lists), which, depth, result=BOOL)
+
+    def fit(self, s: Scope, transition: Value, depth: Value) -> Value:
+        """Do the checks of a transition hold, that has taken the last event?"""
+        return self.all_hold(s, [one.checks for one in self.automaton.transitions], transition, depth, "fit")
+
+    def are_complete(self, s: Scope, state: Value, depth: Value) -> Value:
+        """Do the checks hold that are tested at the end, in an accepting state?"""
+        return self.all_hold(s, self.automaton.end_checks, state, depth, "are_complete")
+
+    def _all_hold(self, lists: Sequence[tuple[int, ...]], s: Scope, which: Value, depth: Value) -> None:
+        f = s.f
+        passed = f.block("passed")
+        blocks = {checks: f.block("checks") if checks else passed for checks in lists}
+        f.switch(which, {number: blocks[checks] for number, checks in enumerate(lists)})
+        for checks, block in blocks.items():
+            if checks:
+                f.at(block)
+                for check in checks:
+                    with f.when(~self.holds(s, check, depth)):
+                        f.give(False)
+                f.jump(passed)
+        f.at(passed)
+        f.give(True)
+
+    def holds(self, s: Scope, number: int, depth: Value) -> Value:
+        """Does a check hold, once for the last event or for each of the events that it is about?"""
+        f, check = s.f, self.automaton.checks[number]
+        if check.each:
+            return s.call(f"each_{number}", partial(self._holds_for_each, number), depth, result=BOOL)
+        if check.loop is None:
+            return self.holds_for(s, number, depth, s.path[depth], depth)
+        holds = f.variable("holds", True)
+        with f.when(s.taken[self.bit[check.loop]] > check.back):
+            holds.set(self.holds_for(s, number, depth, s.path[depth], depth))
+        return holds.value
+
+    def _holds_for_each(self, number: int, s: Scope, depth: Value) -> None:
+        f, check = s.f, self.automaton.checks[number]
+        assert check.loop is not None
+        variable = self.bit[check.loop]
+        at, left = f.variable("at", s.last_depth[variable]), f.variable("left", s.taken[variable])
+        with scanning(f, at, lambda now: now >= 0, lambda _: left > check.back, step=None) as (now, _):
+            with f.when(~self.holds_for(s, number, now, s.path[now], depth)):
+                f.give(False)
+            at.set(s.earlier[now])
+            left.set(left - 1)
+        f.give(True)
+
+    def holds_for(self, s: Scope, number: int, at: Operand, current: Value, depth: Value) -> Value:
+        """Does a check hold with `current` as current row, which is the event at depth `at` of the path (-1: none)?"""
+        return s.call(f"check_{number}", partial(self._holds_for, number), at, current, depth, result=BOOL)
+
+    def _holds_for(self, number: int, s: Scope, at: Value, current: Value, depth: Value) -> None:
+        s.f.give(self._conditions(s, at, current, depth).holds(self.automaton.checks[number].expression))
+
+    def _conditions(self, s: Scope, at: Value, current: Value, depth: Value) -> EventConditions:
+        def find(event: Navigated) -> tuple[Value, Value | None]:
+            return self._find(s, event, at, current)
+
+        def running(aggregate: Running) -> Emitted:
+            return self._finish(s, aggregate, at, depth)
+
+        conditions = EventConditions(s, self.shape.columns, self.constants, find, running)
+        conditions.begin(current)
+        return conditions
+
+    def _finish(self, s: Scope, running: Running, at: Value, depth: Value) -> Emitted:
+        """What a running aggregate comes to: of all events, or up to the current one, with or without it."""
+        f, number = s.f, self.shape.runnings.index(running)
+        covered = depth
+        if running.reach != "all":
+            last = at if running.reach == REACHES_CURRENT else f.greatest(at - 1, 0)
+            covered = f.select(at < 0, depth, last)
+        return self.shape.aggregates[number].finish(f, self.state_at(s, number, covered))
+
+    def _find(self, s: Scope, event: Navigated, at: Value, current: Value) -> tuple[Value, Value | None]:
+        """The row of an event of the path, and whether there is one (a row that can be read, if not)."""
+        f = s.f
+        if event.labels is None:
+            return s.path[0], None
+        (name,) = event.labels
+        variable, offset = self.bit[name], event.offset
+        depth = s.last_depth[variable]
+        if event.first:
+            after = s.taken[variable] - (offset + 1)
+            depth = f.select(after < 0, -1, s.call("step_back", _step_back, depth, after))
+        elif offset > 0:
+            depth = s.call("step_back", _step_back, at, offset)
+        there = depth >= 0
+        return f.select(there, s.path[f.select(there, depth, 0)], current), there
+
+
+def _step_back(s: Scope, depth: Value, steps: Value) -> None:
+    """The depth of the event of the same variable that is so many steps before one; -1: there is none."""
+    f = s.f
+    at, left = f.variable("at", depth), f.variable("left", steps)
+    with f.during(lambda: (left > 0) & (at >= 0)):
+        at.set(s.earlier[at])
+        left.set(left - 1)
+    f.give(at)
+
+
+def _is_taken(s: Scope, depth: Value, row: Value) -> None:
+    f = s.f
+    with f.loop(0, depth + 1) as at, f.when(s.path[at].equals(row)):
+        f.give(True)
+    f.give(False)
+
+
+def is_one_of(f: Function, value: Value, numbers: Sequence[int]) -> Value:
+    """Is a value one of some numbers?"""
+    found = f.value(False)
+    for number in numbers:
+        found = found | value.equals(number)
+    return found
+
+
+def has_bit(f: Function, bits: Value, number: Value) -> Value:
+    """Is a bit of a word set?"""
+    return (bits >> number.bits_as(U64) & f.constant(1, U64)).differs(0)

@@ -1,0 +1,343 @@
+"""Numbers of choices: how many final matches an intermediate match has, without making any of them.
+
+Closures lie one after the other between two single events. A choice takes events of each, in order: every event begins
+after the one before it has ended. Choices are counted by dynamic programming over the events of one intermediate match,
+as event trend aggregation does: the number of choices that end with an event is the sum over the events that may be
+chosen right before it. Conditions between successive events make it a sum over some of those: from a Fenwick tree if
+one value is compared, else from a table of pairs.
+
+Numbers are three words: `high` and `low` (uint64), exact modulo 2**128, and `near` (float64), which says how large they
+are; only additions and products are made, so that `near` is off by rounding alone. All of them are in one memory, whose
+parts begin at the places that `settings` names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache, partial
+
+import numpy as np
+
+from episode.matchers.comparing import AT_LEAST, AT_MOST, EQUAL, GREATER, LESS
+from episode.matchers.events.code.searching import first_at_least
+from episode.native.builder import Function, Program
+from episode.native.ir import Operand, Value
+from episode.native.running import Compiled, compiled
+from episode.native.scope import ArrayTypes, Scope
+from episode.native.types import F64, I64, U8, U64, U128
+
+ALL, TREE, PAIRS = 0, 1, 2
+"""How an event is related to the one chosen before it: not at all, by one comparison, by a table."""
+NEEDED, LEAST, MOST, MAY_BE_EMPTY, RELATION, COMPARE = range(6)
+"""Columns of closures. NEEDED: bits of the conditions that some event must satisfy; MOST: -1 for any number."""
+_COLUMNS = 6
+MATCHES, SUMS, FIRST, OWN, BEFORE, NOW = range(6)
+"""Places of `settings`: how many matches there are, then the parts of the memory, after one number for each match: the
+complete choices up to and with each event, summed up over the events of its closure; of the closure at work: in how
+many ways an event may be its first, the choices that end with an event by state, and those that may come before an
+event by state (in the tree also by rank), at all and for the current one."""
+MOST_PROGRAMS = 128
+
+_TYPES: ArrayTypes = {
+    "settings": (I64, False), "closures": (I64, False), "from_": (I64, False), "start": (I64, False),
+    "end": (I64, False), "order": (I64, False), "first_ok": (U8, False), "last_ok": (U8, False),
+    "flags": (I64, False), "value": (I64, False), "value_before": (I64, False), "pair_from": (I64, False),
+    "pairs": (U8, False), "low": (U64, True), "high": (U64, True), "near": (F64, True),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Closure:
+    """What is compiled in of a closure. one_state: no number of events and no condition on some event counts."""
+
+    relation: int
+    compare: int
+    may_be_empty: bool
+    bounded: bool
+    one_state: bool
+
+
+@dataclass(frozen=True)
+class Choices:
+    """Events of closures that lie between two single events, of many matches.
+
+    from_ int64[closures, matches + 1]: where the events of each closure and match are in the other arrays, sorted by
+    end; order int64: the same events, sorted by start. first_ok, last_ok uint8: may an event be the first, the last of
+    its closure? flags int64: which of the needed conditions it satisfies. value, value_before int64: ranks of what is
+    compared with the event chosen before it, and by the one chosen after it, among all of both in the match (-1: null).
+    closures int64[closures, 6], in columns NEEDED …; pairs uint8[pair_from[closure, match] + before * events + event].
+    """
+
+    from_: np.ndarray
+    start: np.ndarray
+    end: np.ndarray
+    order: np.ndarray
+    first_ok: np.ndarray
+    last_ok: np.ndarray
+    flags: np.ndarray
+    value: np.ndarray
+    value_before: np.ndarray
+    closures: np.ndarray
+    pair_from: np.ndarray
+    pairs: np.ndarray
+
+    @property
+    def shapes(self) -> tuple[Closure, ...]:
+        return tuple(_shape_of(*closure) for closure in self.closures.tolist())
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """What the code works on."""
+        closures = self.closures
+        longest = np.diff(self.from_, axis=1).max(axis=1, initial=0)
+        states = np.maximum(1, np.where(closures[:, MOST] >= 0, closures[:, MOST], closures[:, LEAST]))
+        states *= closures[:, NEEDED] + 1
+        before = np.where(closures[:, RELATION] == TREE, 2 * longest + 1, 1) * states
+        matches = self.from_.shape[1] - 1
+        sizes = (matches, len(self.end), longest.max(), (longest * states).max(), before.max(), states.max())
+        ends = np.cumsum(sizes, dtype=np.int64)
+        numbers = {name: np.zeros(ends[-1], type_.dtype) for name, (type_, written) in _TYPES.items() if written}
+        given = {name: array.reshape(-1) for name, array in vars(self).items()}
+        return {**given, **numbers, "settings": np.concatenate([[matches], ends[:-1]])}
+
+    def count(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(high, low, near) per match: in how many ways events can be chosen."""
+        code, arrays, matches = _code(self.shapes), self.arrays(), self.from_.shape[1] - 1
+        code([arrays[name] for name, _, _ in code.arrays])
+        return arrays["high"][:matches], arrays["low"][:matches], arrays["near"][:matches]
+
+
+def _shape_of(needed: int, least: int, most: int, may_be_empty: int, relation: int, compare: int) -> Closure:
+    compare = compare if relation == TREE else EQUAL
+    return Closure(relation, compare, bool(may_be_empty), most >= 0, needed == 0 and most < 0 and least <= 1)
+
+
+@lru_cache(maxsize=MOST_PROGRAMS)
+def _code(shapes: tuple[Closure, ...]) -> Compiled:
+    return compiled(program_of(shapes))
+
+
+def program_of(shapes: Sequence[Closure]) -> Program:
+    program = Program("choices")
+    s = Scope(program.function("run"), _TYPES)
+    with s.f.loop(0, s.settings[MATCHES]) as match:
+        for number in range(len(shapes)):
+            s.call(f"count_{number}", partial(_count_closure, shapes, number), match)
+        _add_before(s, shapes, len(shapes) - 1, match, None, match)
+    s.f.give(0)
+    return program
+
+
+# ---- numbers ---------------------------------------------------------------------------------------------
+
+
+def _clear(s: Scope, first: Operand, count: Operand) -> None:
+    def build(s: Scope, first: Value, count: Value) -> None:
+        with s.f.loop(first, first + count) as at:
+            s.low[at] = s.high[at] = 0
+            s.near[at] = 0.0
+        s.f.give(0)
+
+    s.call("clear", build, first, count)
+
+
+def _copy(s: Scope, at: Value, other: Value) -> None:
+    s.low[at], s.high[at], s.near[at] = s.low[other], s.high[other], s.near[other]
+
+
+def _number(s: Scope, at: Value) -> Value:
+    return s.high[at].to(U128) << s.f.constant(64, U128) | s.low[at].to(U128)
+
+
+def _put(s: Scope, at: Value, number: Value) -> None:
+    s.low[at] = number.to(U64)
+    s.high[at] = (number >> s.f.constant(64, U128)).to(U64)
+
+
+def _add(s: Scope, at: Operand, other: Operand) -> None:
+    """The number at one place is added to that at another."""
+
+    def build(s: Scope, at: Value, other: Value) -> None:
+        _put(s, at, _number(s, at) + _number(s, other))
+        s.near[at] = s.near[at] + s.near[other]
+        s.f.give(0)
+
+    s.call("add", build, at, other)
+
+
+def _add_one(s: Scope, at: Value) -> None:
+    _put(s, at, _number(s, at) + 1)
+    s.near[at] = s.near[at] + 1.0
+
+
+def _add_states(s: Scope, at: Value, step: Operand, other: Value, other_step: Operand, states: Value) -> None:
+    """Numbers of all states are added to others."""
+    with s.f.loop(0, states) as state:
+        _add(s, at + state * step, other + state * other_step)
+
+
+# ---- closures --------------------------------------------------------------------------------------------
+
+
+def _events(s: Scope, number: int, match: Value) -> tuple[Value, Value]:
+    """Where the events of a closure begin and end in a match."""
+    at = (s.settings[MATCHES] + 1) * number + match
+    return s.from_[at], s.from_[at + 1]
+
+
+def _add_before(
+    s: Scope, shapes: Sequence[Closure], last: int, match: Value, time: Value | None, at: Value
+) -> None:  # fmt: skip
+    """Add the choices of the closures up to number `last` whose events have all ended before a time (None: at all)."""
+    f = s.f
+    for number in range(last, -1, -1):
+        begin, stop = _events(s, number, match)
+        before = stop if time is None else first_at_least(s, "end", begin, stop, time)
+        with f.when(before > begin):
+            _add(s, at, s.settings[SUMS] + before - 1)
+        if not shapes[number].may_be_empty:
+            return
+    _add_one(s, at)
+
+
+class _States:
+    """The states of a closure: how many events a choice has, as far as that counts, and which conditions some of them
+    satisfy."""
+
+    def __init__(self, s: Scope, shape: Closure, number: int) -> None:
+        f = s.f
+        needed, least, most = (s.closures[number * _COLUMNS + column] for column in (NEEDED, LEAST, MOST))
+        self.possible = f.constant(True, (most > 0).type)
+        if shape.one_state:
+            self.needed, self.least, self.levels = f.value(0), f.value(1), f.value(1)
+        else:
+            self.needed, self.least = needed, f.greatest(least, 1)
+            self.levels = f.greatest(most if shape.bounded else least, 1)
+        if shape.bounded:
+            self.possible = (most > 0) & (least <= most)
+        self.width = self.needed + 1
+        self.count = self.levels * self.width
+
+
+def _count_closure(shapes: Sequence[Closure], number: int, s: Scope, match: Value) -> None:
+    """The complete choices of one closure in one match, summed up."""
+    f, shape = s.f, shapes[number]
+    states = _States(s, shape, number)
+    begin, stop = _events(s, number, match)
+    count = stop - begin
+    _clear(s, s.settings[FIRST], count)
+    with f.loop(0, count) as event:
+        _add_before(s, shapes, number - 1, match, s.start[begin + event], s.settings[FIRST] + event)
+    width = count * 2 + 1
+    _clear(s, s.settings[OWN], count * states.count)
+    _clear(s, s.settings[BEFORE], states.count * width if shape.relation == TREE else states.count)
+    seen = f.variable("seen", 0)
+    with f.loop(0, f.select(states.possible, count, 0)) as turn:
+        event = s.order[begin + turn]
+        with f.during(lambda: (seen < count) & (s.end[begin + f.least(seen, count - 1)] < s.start[event])):
+            _note(s, shape, states, begin, width, seen.value)
+            seen.set(seen + 1)
+        now = _sum_before(s, shape, states, number, match, event, begin, count, width, seen.value)
+        _take(s, shape, states, event, s.settings[OWN] + (event - begin) * states.count, now)
+        with f.when(s.first_ok[event].differs(0)):
+            own = s.settings[OWN] + (event - begin) * states.count + s.flags[event]
+            _add(s, own, s.settings[FIRST] + (event - begin))
+    _sum_up(s, states, begin, count)
+    f.give(0)
+
+
+def _note(s: Scope, shape: Closure, states: _States, begin: Value, width: Value, event: Value) -> None:
+    """Let an event be found as one before others."""
+    own, before = s.settings[OWN] + event * states.count, s.settings[BEFORE]
+    if shape.relation == ALL:
+        _add_states(s, before, 1, own, 1, states.count)
+    elif shape.relation == TREE:
+        rank = s.value_before[begin + event]
+        with s.f.when(rank >= 0):
+            _each_node(
+                s.f, _inserted_at(shape.compare, rank, width), width, shape.compare, True,
+                lambda node: _add_states(s, before + node, width, own, 1, states.count),
+            )  # fmt: skip
+
+
+def _sum_before(
+    s: Scope, shape: Closure, states: _States, number: int, match: Value, event: Value, begin: Value, count: Value,
+    width: Value, seen: Value,
+) -> Value:  # fmt: skip
+    """Where the choices are, by state, that may come before an event."""
+    f, now = s.f, s.settings[NOW]
+    if shape.relation == ALL:
+        return s.settings[BEFORE]
+    _clear(s, now, states.count)
+    if shape.relation == TREE:
+        before, rank = s.settings[BEFORE], s.value[event]
+        with f.when(rank >= 0):
+            _each_node(
+                f, _asked_at(shape.compare, rank, width), width, shape.compare, False,
+                lambda node: _add_states(s, now, 1, before + node, width, states.count),
+            )  # fmt: skip
+        return now
+    table = s.pair_from[s.settings[MATCHES] * number + match] + (event - begin)
+    with f.loop(0, seen) as other:
+        with f.when(s.pairs[table + other * count].differs(0)):
+            _add_states(s, now, 1, s.settings[OWN] + other * states.count, 1, states.count)
+    return now
+
+
+def _take(s: Scope, shape: Closure, states: _States, event: Value, own: Value, now: Value) -> None:
+    """The choices that may come before an event continue with it."""
+    f = s.f
+    if shape.one_state:
+        _add(s, own, now)
+        return
+    with f.loop(0, states.levels - 1 if shape.bounded else states.levels) as level:
+        following = level + 1 if shape.bounded else f.least(level + 1, states.levels - 1)
+        with f.loop(0, states.width) as mask:
+            _add(s, own + following * states.width + (mask | s.flags[event]), now + level * states.width + mask)
+
+
+def _sum_up(s: Scope, states: _States, begin: Value, count: Value) -> None:
+    """The complete choices that end with an event or one before it."""
+    f = s.f
+    sums, own = s.settings[SUMS] + begin, s.settings[OWN]
+    _clear(s, sums, count)
+    with f.loop(0, count) as event:
+        with f.when(event > 0):
+            _copy(s, sums + event, sums + event - 1)
+        with f.when(s.last_ok[begin + event].differs(0)):
+            with f.loop(states.least - 1, states.levels) as level:
+                _add(s, sums + event, own + event * states.count + level * states.width + states.needed)
+
+
+# ---- the tree: ranks from the least on, or from the greatest on ------------------------------------------
+
+
+def _inserted_at(compare: int, rank: Value, width: Value) -> Value:
+    if compare == EQUAL:
+        return rank
+    return rank + 1 if compare in (GREATER, AT_LEAST) else width - 1 - rank
+
+
+def _asked_at(compare: int, rank: Value, width: Value) -> Value:
+    """The last of the nodes whose ranks are related to `rank` as asked."""
+    if compare in (EQUAL, GREATER):
+        return rank
+    if compare == AT_LEAST:
+        return rank + 1
+    assert compare in (LESS, AT_MOST)
+    return width - 2 - rank if compare == LESS else width - 1 - rank
+
+
+def _each_node(
+    f: Function, first: Value, width: Value, compare: int, upwards: bool, visit: Callable[[Value], None]
+) -> None:
+    """The nodes above one, or those that make up the sum up to one; without an order, this one alone."""
+    if compare == EQUAL:
+        visit(first)
+        return
+    node = f.variable("node", first)
+    with f.during(lambda: node < width if upwards else node > 0):
+        now = node.value
+        visit(now)
+        lowest = now & -now
+        node.set(now + lowest if upwards else now - lowest)

@@ -1,0 +1,433 @@
+"""The automaton over imprecise time: every match with a confidence, depth first from every event that may be its first.
+
+As in `runs`, a path of taken events is extended by a transition at a time, and what must hold when an event is taken is
+tested then. What differs: any event whose interval allows it may come next, be its row earlier or later; each depth
+keeps the frontier of `confidence`, so that an event costs its own points and not those before it; and a path whose
+confidence is below the threshold is given up, as that of no longer one is higher (SASE++, section 5.3).
+
+Events of a closure that is a set are taken in the order of (lo, hi, arrival), every choice of them once.
+
+The code returns when the output is full, or an array too small: `resume` then says where it was, and it continues there
+if it is called again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from episode.matchers.events.code.arrays import BUDGET, LIMIT, TYPES, UNTIL, WINDOW
+from episode.matchers.events.code.checks import Checks, Taking, has_bit, is_one_of
+from episode.matchers.events.code.conditions import Constants
+from episode.matchers.events.code.confidence import CLOCK, FRONTIERS, Confidence
+from episode.matchers.events.code.flow import FINE, FULL, advance, scanning
+from episode.matchers.events.code.runs import BUDGET_SPENT, put_match
+from episode.matchers.events.code.searching import EVER, NEVER, window_end, window_start
+from episode.native.builder import Program
+from episode.native.ir import Value, Variable
+from episode.native.running import Compiled, compiled
+from episode.native.scope import ArrayTypes, Scope
+from episode.native.types import F64, I32, I64
+
+SMALL = 4
+"""What the code ends with, besides FULL (the output) and those of `runs`: frontiers need more room."""
+TOLERANCE = 1e-12
+"""A confidence counts as reaching the threshold if it is below it by no more than this."""
+MOST_PROGRAMS = 128
+
+(STATE, AT, NEXT_AT, NEXT_OPTION, BEGIN, END, BASE, BASE_END, SET, FIRST_LO, FIRST_HI, LAST_LO, LAST_HI, IN_FIRST,
+ SET_LO, POINTS) = range(16)  # fmt: skip
+"""What is known at a depth: the state; the place of its event in the order, and the next place and option to look at;
+where its frontier is, and in a set the one before the set; the depth of the set's first event (-1: none); of the
+first block, the earliest lo and hi; of all events, the latest lo and hi; whether it is of the first block; of the set,
+the latest lo; and the points of all events so far."""
+FACTS = 16
+GROUP, ORIGIN, ALTERNATIVE, OPTION, STEPS, DEPTHS, MATCHES, NEEDED, ROW = range(9)
+"""Places of `resume`: the partition, the place of the start, the number of the alternative and its next option, steps
+so far, the depths to be taken again; and then of what a call gives: matches, the room that frontiers need, and the
+start event."""
+RESUME = 9
+
+_TYPES: ArrayTypes = {
+    **TYPES, **CLOCK, **FRONTIERS, "facts": (I64, True), "resume": (I64, True), "again": (I64, True),
+    "confidence": (F64, True), "offsets": (I64, True), "out_variables": (I32, True), "order": (I64, False),
+    "from_": (I64, False), "ahead": (I64, False), "threshold": (F64, False),
+}  # fmt: skip
+"""order: rows that qualify for something, each partition's (from_) by (lo, hi, arrival). ahead[state, place]: from each
+place on, the next one of an event that a state can take. again[depth, 4]: place, transition, next place and option."""
+
+
+@dataclass(frozen=True)
+class Imprecise:
+    """What is compiled in. sets: by variable, is it a closure that is a set? given: are probabilities?"""
+
+    taking: Taking
+    sets: tuple[bool, ...]
+    given: bool
+    windowed: bool
+
+
+@lru_cache(maxsize=MOST_PROGRAMS)
+def imprecise_code(shape: Imprecise) -> tuple[Compiled, Constants]:
+    program, constants = program_of(shape)
+    return compiled(program), constants
+
+
+def program_of(shape: Imprecise) -> tuple[Program, Constants]:
+    """Matches of all start events: their events, and the confidence of each. A match is decided at its latest hi."""
+    program = Program("imprecise")
+    s = Scope(program.function("run"), _TYPES)
+    f, walk = s.f, _Walk(shape)
+    s.resume[MATCHES] = 0
+    with f.loop(s.resume[GROUP], s.from_.length - 1) as group:
+        widest, new_lo = _survey(s, group)
+        with f.loop(f.greatest(s.resume[ORIGIN], s.from_[group]), s.from_[group + 1]) as origin:
+            bits = s.bits[s.order[origin]]
+            for number, root in enumerate(shape.taking.automaton.starts):
+                mine = (bits & s.state_mask[root]).differs(0) & (s.resume[ALTERNATIVE] <= number)
+                with f.when(mine):
+                    with f.when(s.resume[DEPTHS].equals(0) & (s.resume[OPTION] < 0)):
+                        s.resume[OPTION] = s.state_from[root]
+                    s.resume[GROUP], s.resume[ORIGIN], s.resume[ALTERNATIVE] = group, origin, number
+                    status = s.call("walk", walk.emit, group, origin, root, widest, new_lo)
+                    with f.when(status.differs(FINE)):
+                        f.give(status)
+                    s.resume[OPTION] = -1
+                    s.resume[STEPS] = s.resume[DEPTHS] = 0
+            s.resume[ALTERNATIVE] = 0
+    f.give(FINE)
+    return program, walk.checks.constants
+
+
+def _survey(s: Scope, group: Value) -> tuple[Value, Value]:
+    """The widest interval of a partition, and the earliest time of what is not decided yet."""
+    f = s.f
+    widest, new_lo = f.variable("widest", 0), f.variable("new_lo", EVER)
+    with f.loop(s.from_[group], s.from_[group + 1]) as place:
+        row = s.order[place]
+        lo, hi = s.lo[row], s.hi[row]
+        widest.set(f.greatest(widest, hi - lo))
+        with f.when(_is_new(s, hi, group)):
+            new_lo.set(f.least(new_lo, lo))
+    return widest.value, new_lo.value
+
+
+def _is_new(s: Scope, decided: Value, group: Value) -> Value:
+    return (decided > s.done[group]) | s.done[group].equals(NEVER)
+
+
+def _fact(s: Scope, depth: Value, which: int) -> Value:
+    return s.facts[depth * FACTS + which]
+
+
+def _put_fact(s: Scope, depth: Value, which: int, value: Value | int) -> None:
+    s.facts[depth * FACTS + which] = value
+
+
+class _Walk:
+    """Emits the walk through the matches of one start event in one alternative."""
+
+    def __init__(self, shape: Imprecise) -> None:
+        self.shape, self.automaton = shape, shape.taking.automaton
+        self.has_sets = any(shape.sets)
+        self.checks, self.confidence = Checks(shape.taking), Confidence(shape.given, self.has_sets)
+        self.sets = [number for number, is_set in enumerate(shape.sets) if is_set]
+
+    def emit(self, s: Scope, group: Value, origin: Value, root: Value, widest: Value, new_lo: Value) -> None:
+        f = s.f
+        self.group, self.origin, self.widest, self.new_lo = group, origin, widest, new_lo
+        self.low, self.stop, self.window = s.from_[group], s.from_[group + 1], s.settings[WINDOW]
+        self.depth, self.steps = f.variable("depth", -1), f.variable("steps", s.resume[STEPS])
+        self.option, self.again = f.variable("option", s.resume[OPTION]), f.variable("again", s.resume[DEPTHS])
+        self.pushed, self.place = f.variable("pushed", -1), f.variable("place", origin)
+        forced = f.variable("forced", False)
+        self.next = f.block("next")
+        f.jump(self.next)
+        f.at(self.next)
+        self.pushed.set(-1)
+        self.place.set(origin)
+        forced.set(self.depth + 1 < self.again)
+        with f.either(forced) as otherwise:
+            self.place.set(s.again[(self.depth + 1) * 4])
+            self.pushed.set(s.again[(self.depth + 1) * 4 + 1])
+            otherwise()
+            with f.either(self.depth < 0) as further:
+                self._find_first(s, root)
+                further()
+                self._find_next(s)
+        self._take(s, forced.value)
+        self._accept(s)
+        f.jump(self.next)
+
+    def _find_first(self, s: Scope, root: Value) -> None:
+        f, end = s.f, s.state_from[root + 1]
+        bits = s.bits[s.order[self.origin]]
+        advance(f, self.option, end, lambda one: ~has_bit(f, bits, s.t_variable[one]))
+        with f.when(self.option >= end):
+            f.give(FINE)
+        self.pushed.set(self.option)
+        self.option.set(self.option + 1)
+
+    def _go_back(self, s: Scope) -> None:
+        """Without the last event."""
+        depth = self.depth.value
+        self.checks.drop(s, depth, s.t_variable[s.trans[depth]])
+        self.depth.set(depth - 1)
+        s.f.jump(self.next)
+
+    # ---- the next event --------------------------------------------------------------------------------------------
+
+    def _find_next(self, s: Scope) -> None:
+        """The next event that may come after the last one, and the transition that takes it."""
+        f, depth = s.f, self.depth.value
+        state = _fact(s, depth, STATE)
+        newest = window_end(f, _fact(s, depth, FIRST_HI), self.window)
+        after = s.call("earliest", self._earliest, depth)
+        member = s.call("earliest_member", self._earliest_member, depth) if self.has_sets else after
+        first, end = s.state_from[state], s.state_from[state + 1]
+        option = f.variable("next_option", _fact(s, depth, NEXT_OPTION))
+        ahead = s.order.length * state
+        self.place.set(_fact(s, depth, NEXT_AT))
+        with scanning(f, self.place, lambda now: now < self.stop, lambda _: f.value(True), step=None) as (place, done):
+            following = s.ahead[ahead + place]
+            with f.either(following > place) as otherwise:
+                self.place.set(following)
+                option.set(first)
+                otherwise()
+                self.steps.set(self.steps + 1)
+                row = s.order[place]
+                with f.when(s.lo[row] > newest):
+                    f.jump(done)
+                with f.when(s.hi[row] > member):
+                    self._choose(s, depth, place, row, after, option, end)
+                    with f.when(option < end):
+                        self.pushed.set(option)
+                        _put_fact(s, depth, NEXT_AT, place)
+                        _put_fact(s, depth, NEXT_OPTION, option + 1)
+                        f.jump(done)
+                self.place.set(place + 1)
+                option.set(first)
+        with f.when(self.steps > s.settings[BUDGET]):
+            s.resume[ROW] = s.order[self.origin]
+            f.give(BUDGET_SPENT)
+        with f.when(self.pushed < 0):
+            self._go_back(s)
+
+    def _choose(
+        self, s: Scope, depth: Value, place: Value, row: Value, after: Value, option: Variable, end: Value
+    ) -> None:
+        """Move an option to the first one that can take the event."""
+        f, bits = s.f, s.bits[row]
+        with scanning(f, option, lambda now: now < end, lambda _: f.value(True)) as (now, done):
+            variable = s.t_variable[now]
+            with f.when(has_bit(f, bits, variable)):
+                fits = s.hi[row] > after
+                if self.has_sets:
+                    of_set = (_fact(s, depth, SET) >= 0) & variable.equals(s.t_variable[s.trans[depth]])
+                    fits = f.select(of_set, place > _fact(s, depth, AT), fits)
+                with f.when(fits):
+                    with f.when(~self.checks.is_taken(s, depth, row)):
+                        f.jump(done)
+
+    def _earliest(self, s: Scope, depth: Value) -> None:
+        """The time that the next block must be able to come after."""
+        f = s.f
+        if self.has_sets:
+            with f.when(_fact(s, depth, SET) >= 0):
+                member = s.call("earliest_member", self._earliest_member, depth)
+                f.give(f.greatest(member, _fact(s, depth, SET_LO)))
+        f.give(s.times[_fact(s, depth, BEGIN)])
+
+    def _earliest_member(self, s: Scope, depth: Value) -> None:
+        """The time that a further event of the set must be able to come after; of what is in no set, the next block."""
+        f = s.f
+        with f.when(_fact(s, depth, SET) < 0):
+            f.give(s.times[_fact(s, depth, BEGIN)])
+        with f.loop(_fact(s, depth, BEGIN), _fact(s, depth, END)) as at, f.when(s.mass[at] > 0.0):
+            f.give(s.times[at])
+        f.give(EVER)
+
+    # ---- take it ---------------------------------------------------------------------------------------------------
+
+    def _take(self, s: Scope, forced: Value) -> None:
+        """Take the event, unless something that must hold does not, or the confidence is too low."""
+        f = s.f
+        row, pushed = s.order[self.place], self.pushed.value
+        variable = s.t_variable[pushed]
+        before = self.depth.value
+        points = self.confidence.points(s, row)
+        through, free = f.variable("through", points), f.variable("free", 1)
+        with f.when(before >= 0):
+            through.set(through + _fact(s, before, POINTS))
+            free.set(_fact(s, before, END))
+        with f.when(free + through * 4 + 16 > s.times.length):
+            self._leave_for_room(s, before, free + through * 4 + 16)
+        continues = f.value(False)
+        if self.has_sets:
+            last = f.greatest(before, 0)
+            continues = (before >= 0) & (_fact(s, last, SET) >= 0) & variable.equals(s.t_variable[s.trans[last]])
+        self.depth.set(before + 1)
+        depth = self.depth.value
+        _put_fact(s, depth, STATE, s.t_target[pushed])
+        _put_fact(s, depth, AT, self.place.value)
+        _put_fact(s, depth, POINTS, through.value)
+        self.checks.take(s, depth, row, pushed, variable)
+        confidence = self.weight = f.variable("confidence", 0.0)
+        fits = f.variable("fits", s.hi[row] <= s.settings[UNTIL])
+        with f.when(fits & ~forced):
+            fits.set(self.checks.fit(s, pushed, depth))
+        with f.when(fits):
+            of_set = is_one_of(f, variable, self.sets)
+            confidence.set(s.call("place", self._place, depth, row, of_set, continues, result=F64))
+            self._weigh(s, depth, points, forced, confidence)
+        with f.when((confidence <= 0.0) | (confidence + TOLERANCE < s.threshold[0])):
+            self._go_back(s)
+        with f.when(forced):
+            _put_fact(s, depth, NEXT_AT, s.again[depth * 4 + 2])
+            _put_fact(s, depth, NEXT_OPTION, s.again[depth * 4 + 3])
+            with f.when((depth + 1).equals(self.again)):
+                self.again.set(0)
+            f.jump(self.next)
+        self._look_from(s, depth)
+
+    def _weigh(self, s: Scope, depth: Value, points: Value, forced: Value, confidence: Variable) -> None:
+        """No confidence in what lies in no window, or is out already; that of being in the window, if this is open."""
+        f = s.f
+        self.steps.set(f.select(forced, self.steps, self.steps + (points >> 6)))
+        last_hi = _fact(s, depth, LAST_HI)
+        newest = window_end(f, _fact(s, depth, FIRST_HI), self.window)
+        is_out = ~_is_new(s, last_hi, self.group) & (newest < self.new_lo)
+        with f.either((_fact(s, depth, LAST_LO) > newest) | is_out) as otherwise:
+            confidence.set(0.0)
+            otherwise()
+            if self.shape.windowed:
+                reaches = (confidence > 0.0) & (confidence + TOLERANCE >= s.threshold[0])
+                ends = window_end(f, _fact(s, depth, FIRST_LO), self.window)
+                with f.when(reaches & (last_hi > ends)):
+                    self.steps.set(f.select(forced, self.steps, self.steps + (points * points >> 6)))
+                    self._note_sets(s, depth)
+                    free = _fact(s, depth, END)
+                    confidence.set(self.confidence.in_window(s, depth + 1, self.window, last_hi, free))
+
+    def _note_sets(self, s: Scope, depth: Value) -> None:
+        """Where the sets of the path end."""
+        if not self.has_sets:
+            return
+        f = s.f
+        with f.loop(0, depth + 2) as at:
+            s.set_stop[at] = 0
+        with f.loop(0, depth + 1) as at:
+            first = _fact(s, at, SET)
+            with f.when(first >= 0):
+                s.set_stop[first] = at + 1
+
+    def _look_from(self, s: Scope, depth: Value) -> None:
+        """Where the search for the next event begins."""
+        f = s.f
+        after = window_start(f, s.call("earliest", self._earliest, depth), self.widest)
+        place = s.call("first_after", _first_after, self.low, self.stop, after)
+        if self.has_sets:
+            place = f.select(_fact(s, depth, SET) >= 0, f.least(place, self.place + 1), place)
+        _put_fact(s, depth, NEXT_AT, place)
+        _put_fact(s, depth, NEXT_OPTION, s.state_from[_fact(s, depth, STATE)])
+
+    def _place(self, s: Scope, depth: Value, row: Value, of_set: Value, continues: Value) -> None:
+        """Note what is known of an event newly at `depth`, and its frontier. of_set: it is of a set, which it continues
+        or begins. Gives the probability that all events so far are in order."""
+        f = s.f
+        lo, hi, before = s.lo[row], s.hi[row], f.greatest(depth - 1, 0)
+        is_first = depth.equals(0)
+        fact = {which: _fact(s, before, which) for which in range(FACTS)}
+        own_set = f.select(continues, fact[SET], depth)
+        _put_fact(s, depth, SET, f.select(of_set, own_set, -1) if self.has_sets else f.value(-1))
+        _put_fact(s, depth, SET_LO, f.select(continues, f.greatest(lo, fact[SET_LO]), lo))
+        in_first = f.select(is_first, of_set, continues & fact[IN_FIRST].differs(0))
+        _put_fact(s, depth, IN_FIRST, in_first.to(I64))
+        for which, time in ((FIRST_LO, lo), (FIRST_HI, hi)):
+            least = f.select(in_first, f.least(time, fact[which]), fact[which])
+            _put_fact(s, depth, which, f.select(is_first, time, least))
+        for which, time in ((LAST_LO, lo), (LAST_HI, hi)):
+            _put_fact(s, depth, which, f.select(is_first, time, f.greatest(time, fact[which])))
+        begin, end = f.variable("begin", f.select(is_first, 0, fact[BEGIN])), f.variable("end", fact[END])
+        end.set(f.select(is_first, 1, end))
+        at, finish = f.variable("at", end), f.variable("finish", 0)
+        if self.has_sets:
+            self._add_event(s, depth, row, of_set, continues, fact, begin, end, at, finish)
+        else:
+            finish.set(self.confidence.following(s, depth, depth, row, EVER, False, begin, end, begin, at))
+        _put_fact(s, depth, BEGIN, at.value)
+        _put_fact(s, depth, END, finish.value)
+        total = f.variable("total", 0.0)
+        with f.loop(at.value, finish.value) as number:
+            total.set(total + s.mass[number])
+        f.give(total)
+
+    def _add_event(
+        self, s: Scope, depth: Value, row: Value, of_set: Value, continues: Value, fact: dict[int, Value],
+        begin: Variable, end: Variable, at: Variable, finish: Variable,
+    ) -> None:  # fmt: skip
+        """The frontier of an event: in a set, after a set, or after a single event."""
+        f, confidence = s.f, self.confidence
+        closes = (depth > 0) & ~continues & (fact[SET] >= 0)
+        base, base_end = f.variable("base", fact[BASE]), f.variable("base_end", fact[BASE_END])
+        with f.when(of_set & ~continues & closes):
+            begin.set(at)
+            at.set(confidence.last_of_set(s, fact[SET], depth, False, base, base_end, at))
+            end.set(at)
+        with f.either(of_set) as otherwise:
+            _put_fact(s, depth, BASE, f.select(continues, base, begin))
+            _put_fact(s, depth, BASE_END, f.select(continues, base_end, end))
+            finish.set(confidence.outlasting(s, row, begin, end, at))
+            otherwise()
+            first = f.select(closes, fact[SET], depth)
+            from_, to = f.select(closes, base, begin), f.select(closes, base_end, end)
+            finish.set(confidence.following(s, first, depth, row, EVER, False, from_, to, begin, at))
+
+    # ---- is it a match? --------------------------------------------------------------------------------------------
+
+    def _accept(self, s: Scope) -> None:
+        f, depth = s.f, self.depth.value
+        state = _fact(s, depth, STATE)
+        accepting = [at for at, accepts in enumerate(self.automaton.accepting) if accepts]
+        with f.when(is_one_of(f, state, accepting) & _is_new(s, _fact(s, depth, LAST_HI), self.group)):
+            with f.when(self.checks.are_complete(s, state, depth)):
+                number = s.resume[MATCHES]
+                s.call("put_match", put_match, number, depth)
+                s.confidence[number] = f.least(1.0, self.weight)
+                s.resume[MATCHES] = number + 1
+                with f.when(s.offsets[number + 1] >= s.settings[LIMIT]):
+                    self._keep(s, depth)
+                    f.give(FULL)
+
+    def _keep(self, s: Scope, depth: Value) -> None:
+        """Say where the walk is."""
+        f = s.f
+        s.resume[OPTION], s.resume[STEPS], s.resume[DEPTHS] = self.option, self.steps, depth + 1
+        with f.loop(0, depth + 1) as at:
+            for number, which in enumerate((AT, None, NEXT_AT, NEXT_OPTION)):
+                s.again[at * 4 + number] = s.trans[at] if which is None else _fact(s, at, which)
+
+    def _leave_for_room(self, s: Scope, depth: Value, needed: Value) -> None:
+        """Return to take the same event again with more room. An event that is taken again stays so."""
+        f = s.f
+        s.resume[NEEDED] = needed
+        with f.when(self.again.equals(0)):
+            self._keep(s, depth)
+            with f.either(depth < 0) as otherwise:
+                s.resume[OPTION] = self.pushed
+                otherwise()
+                s.again[depth * 4 + 3] = self.pushed
+        f.give(SMALL)
+
+
+def _first_after(s: Scope, first: Value, stop: Value, time: Value) -> None:
+    """The first place of an event that begins later than `time`."""
+    f = s.f
+    low, high = f.variable("low", first), f.variable("high", stop)
+    with f.during(lambda: low < high):
+        middle = (low + high) >> 1
+        with f.either(s.lo[s.order[middle]] > time) as otherwise:
+            high.set(middle)
+            otherwise()
+            low.set(middle + 1)
+    f.give(low)

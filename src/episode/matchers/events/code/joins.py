@@ -1,0 +1,407 @@
+"""Joins of event buffers as machine code: the operators of tree plans.
+
+A join lists pairs of a left and a right record, by the end of the later one, and then writes the records that these
+make. It is of left records l_lo[g]:l_hi[g] with right ones r_lo[g]:r_hi[g] of each partition g; there may be more
+records in the arrays around them. Records are sorted by their end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache, partial
+
+from episode.matchers.events.code.arrays import LIMIT, ROWS, TYPES, WINDOW
+from episode.matchers.events.code.conditions import Constants
+from episode.matchers.events.code.flow import FINE, FULL, TOO_MANY, Kept, advance, scanning
+from episode.matchers.events.code.searching import EVER, NEVER, first_at_least, window_start
+from episode.matchers.events.code.tests import (
+    LEFT,
+    RIGHT,
+    PairTests,
+    RecordTests,
+    Values,
+    compared_values,
+    hashed_values,
+    load_event,
+)
+from episode.matchers.expression_code import COMPARE
+from episode.native.builder import Function, Program
+from episode.native.ir import Value, Variable
+from episode.native.running import Compiled, compiled
+from episode.native.scope import Scope
+from episode.native.types import BOOL, I32, I64, U64
+
+NEAR = 8
+"""Records that are looked at one by one before a place is searched for."""
+MOST_PROGRAMS = 512
+KEPT = {"range": "group right low high last before count tried", "hash": "group right entered count tried",
+        "together": "group left right l_low r_low count tried"}  # fmt: skip
+"""Variables of a join between two calls, by its kind."""
+COUNT, TRIED = -2, -1
+"""Their last places: pairs that were found, and tried."""
+_MIXER = 0x9E3779B97F4A7C15
+
+
+@dataclass(frozen=True)
+class Join:
+    """What is compiled in of a join.
+
+    kind: `range` and `hash` list left records that end before right ones begin, `together` records in any order.
+    lasting: may a left record begin before it ends? barred: (left, right): are there bounds on the times of the other
+    side? distinct: no event may be in both.
+    """
+
+    kind: str
+    tests: RecordTests
+    lasting: bool = True
+    barred: tuple[bool, bool] = (False, False)
+    distinct: bool = False
+
+
+@lru_cache(maxsize=MOST_PROGRAMS)
+def join_code(join: Join) -> tuple[Compiled, Constants]:
+    program, constants = join_program(join)
+    return compiled(program), constants
+
+
+def join_program(join: Join) -> tuple[Program, Constants]:
+    """The program that lists pairs, and the constants that it reads."""
+    program, constants = Program(f"{join.kind}_join"), Constants()
+    emit: Callable[[Scope, Join, Constants], None] = {
+        "range": _range_join, "hash": _hash_join, "together": _join_together,
+    }[join.kind]  # fmt: skip
+    emit(Scope(program.function("run"), TYPES), join, constants)
+    return program, constants
+
+
+# ---- left records that end before right ones begin -----------------------------------------------------------------
+
+
+def _range_join(s: Scope, join: Join, constants: Constants) -> None:
+    """Lists the left records that fit each right one: first by what is compared without looking at events."""
+    f = s.f
+    values = compared_values(join.tests)
+    tests = PairTests(s, join.tests if values is None else join.tests.without(values.condition), constants)
+    at = Kept(s, KEPT["range"])
+    limit, window = s.settings[LIMIT], s.settings[WINDOW]
+    _gather(s, join.tests, values, (at.group + at.tried + at.count).equals(0))
+    groups = s.done.length
+    with f.during(lambda: at.group < groups):
+        group = at.group.value
+        stop, done = s.l_hi[group], s.done[group]
+        r_stop = s.r_hi[group]
+        with f.during(lambda: at.right < r_stop):
+            right = at.right.value
+            ends = s.r_end[right]
+            with f.when((at.low < stop) & (ends > done)):
+                oldest = window_start(f, ends, window)
+                first = _first_left(s, join, at, stop, ends, oldest)
+                _last_left(s, join, at, right)
+                with f.when(at.last > first):
+                    _make_room(s, at, at.last - first)
+                    at.tried.set(at.tried + (at.last - first))
+                    fit = _list_fitting(s, join, values, at, right, first, oldest)
+                    _list_tested(s, tests, at, right, fit)
+                    with f.when(at.count > limit):
+                        at.leave(TOO_MANY)
+            at.right.set(right + 1)
+        _end_group(s, at, group)
+        with f.when(at.group < groups):
+            _begin_group(s, at)
+    at.leave(FINE)
+
+
+def _begin_group(s: Scope, at: Kept) -> None:
+    begin = s.l_lo[at.group]
+    at.right.set(s.r_lo[at.group])
+    for place in (at.low, at.high, at.last):
+        place.set(begin)
+    at.before.set(NEVER)
+
+
+def _end_group(s: Scope, at: Kept, group: Value) -> None:
+    s.out_from[group + 1] = at.count
+    at.group.set(group + 1)
+
+
+def _first_left(s: Scope, join: Join, at: Kept, stop: Value, ends: Value, oldest: Value) -> Value:
+    """The first left record that does not end too early; moves `low` and `high` around those in the window."""
+    f = s.f
+    advance(f, at.low, stop, lambda left: s.l_end[left] < oldest)
+    advance(f, at.high, stop, lambda left: s.l_end[left] < ends)
+    first = f.variable("first", at.low)
+    if join.barred[1]:
+        low = s.r_low[at.right]
+        with f.when(low > oldest):
+            first.set(first_at_least(s, "l_end", at.low, at.high, low))
+    return first.value
+
+
+def _last_left(s: Scope, join: Join, at: Kept, right: Value) -> None:
+    """Moves `last` behind the last left record that ends early enough.
+
+    Right records with one end begin one after the other: most often it is near the last one.
+    """
+    f = s.f
+    bound = s.r_start[right]
+    if join.barred[1]:
+        bound = f.least(bound, s.r_high[right])
+    at.last.set(f.greatest(at.low, f.select(bound >= at.before, at.last, at.low)))
+    at.before.set(bound)
+    near = f.least(at.high, at.last + NEAR)
+    advance(f, at.last, near, lambda left: s.l_end[left] < bound)
+    with f.when(at.last.equals(near)):
+        at.last.set(first_at_least(s, "l_end", at.last, at.high, bound))
+
+
+def _list_fitting(
+    s: Scope, join: Join, values: Values | None, at: Kept, right: Value, first: Value, oldest: Value
+) -> Value:
+    """Lists left records from `first` to `last` by what is compared without branches; where they end."""
+    f = s.f
+    value = None if values is None else s.r_values[right]
+    begins = s.r_start[right] if join.barred[0] else None
+    fit = f.variable("fit", at.count)
+    with f.loop(first, at.last) as left:
+        s.lefts[fit] = left.to(I32)
+        fits = f.value(True)
+        if join.lasting:
+            fits = fits & (s.l_start[left] >= oldest)
+        if begins is not None:
+            fits = fits & (s.l_low[left] < begins) & (begins <= s.l_high[left])
+        if values is not None and value is not None:
+            fits = fits & COMPARE[values.operation](s.l_values[left], value)
+        fit.set(fit + fits.to(I64))
+    return fit.value
+
+
+def _list_tested(s: Scope, tests: PairTests, at: Kept, right: Value, fit: Value) -> None:
+    """Keeps those of the listed left records for which the tests hold, and notes the right record of each."""
+    f = s.f
+    begin = at.count.value
+    if tests.tests.conditions:
+        with f.loop(begin, fit) as place:
+            left = s.lefts[place].to(I64)
+            with tests.holding(left, right):
+                s.lefts[at.count] = left.to(I32)
+                at.count.set(at.count + 1)
+    else:
+        at.count.set(fit)
+    with f.loop(begin, at.count) as place:
+        s.rights[place] = right.to(I32)
+
+
+def _make_room(s: Scope, at: Kept, number: Value) -> None:
+    """Leaves if there is no room for so many more pairs; they are tried again then."""
+    with s.f.when(at.count + number > s.lefts.length):
+        at.leave(FULL)
+
+
+# ---- values that are compared --------------------------------------------------------------------------------------
+
+
+def _gather(s: Scope, tests: RecordTests, values: Values | None, begins: Value) -> None:
+    """The values of all records, side by side, if the join begins."""
+    if values is None:
+        return
+    rows = s.settings[ROWS]
+    with s.f.when(begins):
+        for side, (is_float, place, column) in ((LEFT, values.left), (RIGHT, values.right)):
+            gathered = s.array(f"{side}_values")
+            with s.f.loop(0, gathered.length) as record:
+                cell = rows * place + load_event(s, tests, side, record, column)
+                gathered[record] = _image(s.f, s.floats[cell]) if is_float else s.ints[cell]
+
+
+def _image(f: Function, value: Value) -> Value:
+    """A whole number that is ordered as the floating point numbers are, NaN last, zeros alike."""
+    bits = (value + 0.0).bits_as(I64)
+    return f.select(value.differs(value), EVER, bits ^ ((bits >> 63) & EVER))
+
+
+# ---- left records by a hash table ----------------------------------------------------------------------------------
+
+
+def _hash_join(s: Scope, join: Join, constants: Constants) -> None:
+    """As `_range_join`, of records with equal values (the tests compare them, too).
+
+    Left records enter a hash table as time passes; the records of a bucket are chained from the latest back.
+    """
+    f = s.f
+    values = hashed_values(join.tests)
+    assert values is not None
+    tests = PairTests(s, join.tests, constants)
+    at = Kept(s, KEPT["hash"])
+    limit, window, mask = s.settings[LIMIT], s.settings[WINDOW], s.heads.length - 1
+    _gather(s, join.tests, values, (at.group + at.tried + at.count).equals(0))
+    groups = s.done.length
+    with f.during(lambda: at.group < groups):
+        group = at.group.value
+        stop, r_stop, done = s.l_hi[group], s.r_hi[group], s.done[group]
+        with f.during(lambda: at.right < r_stop):
+            right = at.right.value
+            ends = s.r_end[right]
+            with f.when(ends > done):
+                _enter(s, at.entered, stop, ends, mask)
+                _follow_chain(s, join, tests, at, right, window_start(f, ends, window), mask)
+                with f.when(at.count > limit):
+                    at.leave(TOO_MANY)
+            at.right.set(right + 1)
+        with f.loop(s.l_lo[group], at.entered) as left:
+            s.heads[_bucket(f, s.l_values[left], mask)] = -1
+        _end_group(s, at, group)
+        with f.when(at.group < groups):
+            at.right.set(s.r_lo[at.group])
+            at.entered.set(s.l_lo[at.group])
+    at.leave(FINE)
+
+
+def _enter(s: Scope, entered: Variable, stop: Value, ends: Value, mask: Value) -> None:
+    """Left records that end before a right one enter the table."""
+
+    def enter(left: Value) -> Value:
+        earlier = s.l_end[left] < ends
+        with s.f.when(earlier):
+            bucket = _bucket(s.f, s.l_values[left], mask)
+            s.chain[left] = s.heads[bucket]
+            s.heads[bucket] = left
+        return earlier
+
+    advance(s.f, entered, stop, enter)
+
+
+def _follow_chain(
+    s: Scope, join: Join, tests: PairTests, at: Kept, right: Value, oldest: Value, mask: Value
+) -> None:  # fmt: skip
+    f = s.f
+    value, before, low = s.r_values[right], s.r_start[right], oldest
+    if join.barred[1]:
+        before, low = f.least(before, s.r_high[right]), f.greatest(oldest, s.r_low[right])
+    count, tried = at.count.value, at.tried.value
+    left = f.variable("left", s.heads[_bucket(f, value, mask)])
+    with scanning(f, left, lambda now: now >= 0, lambda now: s.l_end[now] >= low, step=None) as (now, _):
+        at.tried.set(at.tried + 1)
+        fits = s.l_values[now].equals(value) & (s.l_end[now] < before)
+        if join.lasting:
+            fits = fits & (s.l_start[now] >= oldest)
+        if join.barred[0]:
+            begins = s.r_start[right]
+            fits = fits & (s.l_low[now] < begins) & (begins <= s.l_high[now])
+        with f.when(fits), tests.holding(now, right):
+            with f.when(at.count.equals(s.lefts.length)):  # this right record is tried again
+                at.count.set(count)
+                at.tried.set(tried)
+                at.leave(FULL)
+            _put_pair(s, at, now, right)
+        left.set(s.chain[now])
+
+
+def _bucket(f: Function, value: Value, mask: Value) -> Value:
+    mixed = value.bits_as(U64) * f.constant(_MIXER, U64)
+    return (mixed >> f.constant(20, U64)).to(I64) & mask
+
+
+def _put_pair(s: Scope, at: Kept, left: Value, right: Value) -> None:
+    s.lefts[at.count] = left.to(I32)
+    s.rights[at.count] = right.to(I32)
+    at.count.set(at.count + 1)
+
+
+# ---- records in any order ------------------------------------------------------------------------------------------
+
+
+def _join_together(s: Scope, join: Join, constants: Constants) -> None:
+    """Left and right records in any order, within the window."""
+    f = s.f
+    at = Kept(s, KEPT["together"])
+    limit, window = s.settings[LIMIT], s.settings[WINDOW]
+    groups = s.done.length
+    with f.during(lambda: at.group < groups):
+        group = at.group.value
+        l_stop, r_stop, done = s.l_hi[group], s.r_hi[group], s.done[group]
+        with f.during(lambda: (at.left < l_stop) | (at.right < r_stop)):
+            with f.either(_is_right_next(s, at, l_stop, r_stop)) as otherwise:
+                _pair_up(s, join, constants, at, RIGHT, done, window)
+                otherwise()
+                _pair_up(s, join, constants, at, LEFT, done, window)
+            with f.when(at.count > limit):
+                at.leave(TOO_MANY)
+        _end_group(s, at, group)
+        with f.when(at.group < groups):
+            begin, r_begin = s.l_lo[at.group], s.r_lo[at.group]
+            for place, value in ((at.left, begin), (at.l_low, begin), (at.right, r_begin), (at.r_low, r_begin)):
+                place.set(value)
+    at.leave(FINE)
+
+
+def _is_right_next(s: Scope, at: Kept, l_stop: Value, r_stop: Value) -> Value:
+    """Does the next right record end before the next left one?"""
+    f = s.f
+    is_right = f.variable("is_right", at.left.equals(l_stop))
+    with f.when((at.left < l_stop) & (at.right < r_stop)):
+        is_right.set(s.r_end[at.right] < s.l_end[at.left])
+    return is_right.value
+
+
+def _pair_up(s: Scope, join: Join, constants: Constants, at: Kept, side: str, done: Value, window: Value) -> None:
+    """The next record of a side with those of the other side that came before it."""
+    f, other = s.f, LEFT if side == RIGHT else RIGHT
+    own, others = (at.left, at.right) if side == LEFT else (at.right, at.left)
+    low = at.r_low if side == LEFT else at.l_low
+    now = own.value
+    ends, oldest = s.array(f"{side}_end")[now], window_start(f, s.array(f"{side}_end")[now], window)
+    for name, place, stop in ((LEFT, at.l_low, at.left.value), (RIGHT, at.r_low, at.right.value)):
+        advance(f, place, stop, lambda record, name=name: s.array(f"{name}_end")[record] < oldest)  # type: ignore[misc]
+    wanted = ((ends > done) | done.equals(NEVER)) & (s.array(f"{side}_start")[now] >= oldest)
+    with f.when(wanted):
+        _make_room(s, at, others - low)
+        at.tried.set(at.tried + (others - low))
+        with f.loop(low, others) as record:
+            left, right = (now, record) if side == LEFT else (record, now)
+            with f.when(s.array(f"{other}_start")[record] >= oldest):
+                fits = s.call("fit", partial(_fit, join, constants), left, right, result=BOOL)
+                with f.when(fits):
+                    _put_pair(s, at, left, right)
+    own.set(now + 1)
+
+
+def _fit(join: Join, constants: Constants, s: Scope, left: Value, right: Value) -> None:
+    """Do a left and a right record make a record?"""
+    f = s.f
+    tests = PairTests(s, join.tests, constants)
+    if join.distinct:
+        with f.when(tests.share(left, right)):
+            f.give(False)
+    with tests.holding(left, right):
+        f.give(True)
+    if not f.has_ended:
+        f.give(False)
+
+
+# ---- the records of pairs ------------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=MOST_PROGRAMS)
+def writing_code(left_width: int, right_width: int, timed: bool, together: bool) -> Compiled:
+    return compiled(writing_program(left_width, right_width, timed, together))
+
+
+def writing_program(left_width: int, right_width: int, timed: bool, together: bool) -> Program:
+    """The program that writes out_rows, and if `timed` out_start and out_end, of pairs."""
+    program = Program("write")
+    s = Scope(program.function("run"), TYPES)
+    f, width = s.f, left_width + right_width
+    with f.loop(0, f.scalar("pairs")) as pair:
+        left, right = s.lefts[pair].to(I64), s.rights[pair].to(I64)
+        for column in range(left_width):
+            s.out_rows[pair * width + column] = s.l_rows[left * left_width + column]
+        for column in range(right_width):
+            s.out_rows[pair * width + left_width + column] = s.r_rows[right * right_width + column]
+        if timed:
+            start, end = s.l_start[left], s.r_end[right]
+            if together:
+                start, end = f.least(start, s.r_start[right]), f.greatest(end, s.l_end[left])
+            s.out_start[pair], s.out_end[pair] = start, end
+    f.give(0)
+    return program

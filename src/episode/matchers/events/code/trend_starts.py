@@ -1,0 +1,724 @@
+"""Aggregates over all matches if conditions relate an event to the one before it in the match, or to the first one.
+
+For every start event, dynamic programming over the events of its window: the value of an event in a place is the sum
+over the events that may come before it. If one condition compares the two, the sum is one over a range of values, from
+a Fenwick tree over their ranks: n log n for a window of n events (Greta's graph without its edges). If a link has
+several conditions, the events before are looked at one by one: n^2.
+
+Starts are taken in blocks, as lanes that are computed side by side. Lanes begin in order of time, and so they expire:
+at each event a range of them is at work. If all starts have the same window (there is none), one lane serves all.
+
+The code works through blocks, and returns when an array is too small for the next one: the caller makes it larger, and
+calls again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache, partial
+
+import numpy as np
+
+from episode.matchers.events.code.searching import first_after, first_at_least, window_end
+from episode.matchers.events.code.sorting import sort
+from episode.matchers.events.code.trend_short import PAIRS, add_short, holds_along, holds_with_first, short_partitions
+from episode.matchers.events.code.trend_values import (
+    EVENTS,
+    NOTHING,
+    WEIGHTS,
+    Cells,
+    Shape,
+    Values,
+    is_something,
+    plus,
+    times,
+    zeros,
+)
+from episode.native.builder import Function, Program
+from episode.native.ir import Operand, Value
+from episode.native.running import Compiled, compiled
+from episode.native.scope import ArrayTypes, Scope
+from episode.native.types import I64, U64
+
+ROWS, WINDOW, WIDTH, GROUPS = range(4)
+"""Places of `settings`. WIDTH: the most lanes at once."""
+START, USED, RANKED_FROM, RANKED_TO, BUFFER, KNOWN, IS_HASHED, NEEDED, RANK_ROOM, SCAN_ROOM = range(10)
+"""Places of `state`: the next row that may start a match, the lanes of the block at work, the rows whose ranks are
+known, the cell after those of links, the totals that there are and whether their keys are in the table, how much room
+is needed, and how many rows ranks and events to look at have room for."""
+FINE, MORE_RANKS, MORE_CELLS, MORE_PAIRS, MORE_SCANS, MORE_TOTALS = range(6)
+NO_KEY = -1
+MOST_PROGRAMS = 128
+
+_WRITTEN = ("state", "bases", "sizes", "start_of", "rank", "below", "above", "sorted", "spare", "scanned", "scans",
+            "keys", "table")  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Code:
+    """What is compiled in. shared: all starts are in one lane. grouped: totals are kept by the first event, too."""
+
+    shape: Shape
+    shared: bool
+    grouped: bool
+
+    @property
+    def lanes(self) -> Cells:
+        return Cells("lane", self.shape.lanes)
+
+    @property
+    def total(self) -> Cells:
+        return Cells("total", self.shape.lanes)
+
+    @property
+    def together(self) -> bool:
+        """Do all starts of a short partition count alike?"""
+        return not self.grouped and not self.shape.first_tests
+
+    @property
+    def ranked(self) -> tuple[int, ...]:
+        """Links with one condition, by number."""
+        return tuple(at for at, link in enumerate(self.shape.links) if len(link.operations) == 1)
+
+    @property
+    def scanned(self) -> tuple[int, ...]:
+        """Links with several conditions."""
+        return tuple(at for at, link in enumerate(self.shape.links) if len(link.operations) > 1)
+
+    def first_test(self, number: int) -> int:
+        """The number of the first condition of a link."""
+        return sum(len(link.operations) for link in self.shape.links[:number])
+
+    @property
+    def types(self) -> ArrayTypes:
+        written: ArrayTypes = dict.fromkeys(_WRITTEN, (I64, True))
+        return {**EVENTS, **WEIGHTS, **PAIRS, **written, **self.lanes.types, **self.total.types}
+
+
+@dataclass(frozen=True)
+class Starts:
+    """How starts are taken. width: so many at once. few: partitions of at most so many rows within one window are
+    compared one by one. groups: totals are kept by the group of the first event if there are several."""
+
+    window: int
+    width: int
+    shared: bool
+    groups: int
+    few: int
+
+
+def by_start(
+    shape: Shape, events: Mapping[str, np.ndarray], starts: Starts, total: Values, keys: np.ndarray
+) -> tuple[Values, np.ndarray]:
+    """Add up the matches of partitions begins[g]:ends[g], whose rows are in order of time.
+
+    slot int64[n]: to what the matches count that end with a row; negative: to nothing. group int64[n]: of first events.
+    keys int64: what totals there are of so far, slot * groups + group. Returns the totals, and what they are of.
+    """
+    kind = Code(shape, starts.shared, starts.groups > 1)
+    if kind.together:
+        short = short_partitions(events, starts.window, starts.few)
+        if short.any():
+            add_short(shape, {**events, **_some(events, short)}, total)
+        events = {**events, **_some(events, ~short)}
+    if len(events["begins"]) == 0:
+        return total, keys
+    code, work = _code(kind), Work(kind, events, starts, total, keys)
+    while True:
+        status = code([work.arrays[name] for name, _, _ in code.arrays])
+        if status == FINE:
+            return work.totals()
+        work.grow(status)
+
+
+def _some(events: Mapping[str, np.ndarray], which: np.ndarray) -> dict[str, np.ndarray]:
+    """The bounds of some partitions."""
+    return {name: events[name][which] for name in ("begins", "ends")}
+
+
+@lru_cache(maxsize=MOST_PROGRAMS)
+def _code(kind: Code) -> Compiled:
+    return compiled(program_of(kind))
+
+
+class Work:
+    """The arrays that the code works on."""
+
+    def __init__(
+        self, kind: Code, events: Mapping[str, np.ndarray], starts: Starts, total: Values, keys: np.ndarray
+    ) -> None:
+        self.kind, self.width = kind, starts.width
+        links = len(kind.shape.links)
+        state = np.zeros(10, np.int64)
+        state[KNOWN] = len(keys)
+        settings = [len(events["time"]), starts.window, starts.width, starts.groups]
+        self.arrays = {
+            **events, "settings": np.array(settings, np.int64), "state": state, "bases": np.zeros(links, np.int64),
+            "sizes": np.zeros(links, np.int64), "start_of": np.zeros(starts.width, np.int64),
+            "scanned": np.zeros(len(kind.scanned), np.int64), "keys": keys.copy(),
+            "table": np.full(64 + 4 * len(keys), NO_KEY, np.int64), **kind.total.given(total),
+        }  # fmt: skip
+        for name in ("rank", "below", "above", "sorted", "spare", "scans"):
+            self.arrays[name] = np.zeros(0, np.int64)
+        self._make_pairs(64)
+        self._make_cells(1)
+
+    def _make_pairs(self, count: int) -> None:
+        self.arrays["pair_row"], self.arrays["pair_place"] = np.zeros(count, np.int64), np.zeros(count, np.int64)
+
+    def _make_cells(self, count: int) -> None:
+        self.arrays |= self.kind.lanes.given(zeros(count * self.width, *self.kind.shape.lanes.counts))
+
+    def grow(self, status: int) -> None:
+        """More room than the code needs now."""
+        state = self.arrays["state"]
+        room = 2 * int(state[NEEDED])
+        if status == MORE_RANKS:
+            state[RANK_ROOM] = room
+            for name in ("rank", "below", "above"):
+                self.arrays[name] = np.empty(len(self.kind.ranked) * room, np.int64)
+            for name in ("sorted", "spare"):
+                self.arrays[name] = np.empty(room, np.int64)
+        elif status == MORE_CELLS:
+            self._make_cells(room)
+        elif status == MORE_PAIRS:
+            self._make_pairs(room)
+        elif status == MORE_SCANS:
+            state[SCAN_ROOM] = room
+            self.arrays["scans"] = np.empty(len(self.kind.scanned) * room, np.int64)
+        else:
+            self._grow_totals(room)
+
+    def _grow_totals(self, room: int) -> None:
+        known = int(self.arrays["state"][KNOWN])
+        lanes = self.kind.shape.lanes
+        more = zeros(room, *lanes.counts)
+        for name, new in self.kind.total.given(more).items():
+            new[: len(self.arrays[name])] = self.arrays[name]
+            self.arrays[name] = new
+        keys = np.empty(room, np.int64)
+        keys[:known] = self.arrays["keys"][:known]
+        self.arrays["keys"], self.arrays["table"] = keys, np.full(4 * room, NO_KEY, np.int64)
+        self.arrays["state"][IS_HASHED] = 0
+
+    def totals(self) -> tuple[Values, np.ndarray]:
+        known = int(self.arrays["state"][KNOWN])
+        exact, real, least = self.kind.shape.lanes.counts
+        kinds = (("low", exact), ("high", exact), ("real", real), ("least", least))
+        count = len(self.arrays["total_low"]) // exact
+        values = (self.arrays[f"total_{kind}"].reshape(count, lanes) for kind, lanes in kinds)
+        return Values(*values), self.arrays["keys"][:known]
+
+
+# ---- blocks ----------------------------------------------------------------------------------------------
+
+
+def program_of(kind: Code) -> Program:
+    program = Program("trends")
+    s = Scope(program.function("run"), kind.types)
+    f, shape = s.f, kind.shape
+    if kind.grouped:
+        _hash_known(s)
+    with f.loop(0, s.begins.length) as part:
+        high = s.ends[part]
+        start = f.variable("start", f.greatest(s.state[START], s.begins[part]))
+        with f.during(lambda: start < high):
+            at = start.value
+            with f.either((s.bits[at] & f.constant(shape.first_bits, U64)).equals(0)) as otherwise:
+                start.set(at + 1)
+                otherwise()
+                status = s.call("take_block", partial(_take_block, kind), at, high)
+                with f.when(status.differs(FINE)):
+                    f.give(status)
+                start.set(s.state[START])
+    f.give(FINE)
+    return program
+
+
+def _take_block(kind: Code, s: Scope, start: Value, high: Value) -> None:
+    """The matches of the next starts from a row on. Gives what there is too little room for, if there is."""
+    f = s.f
+    next_start, count, last = _starts_of_block(kind, s, start, high)
+    stop = high
+    if not kind.shared:
+        stop = first_after(s, "time", last, high, window_end(f, s.time[last], s.settings[WINDOW]))
+    wanted = f.variable("wanted", 0)
+    with f.loop(start, stop) as row:
+        wanted.set(wanted + (s.slot[row] >= 0).to(I64))
+    with f.when(wanted > 0):
+        if kind.ranked or kind.scanned:
+            with f.when(stop > s.state[RANKED_TO]):
+                _prepare(kind, s, start, stop, high)
+        else:
+            _need_pairs(kind, s, start, stop, len(kind.shape.bits))
+        if kind.grouped:
+            room = s.state[KNOWN] + wanted * count
+            _need(s, s.keys.length, room, MORE_TOTALS)
+        s.state[USED] = f.value(1) if kind.shared else count
+        _clear_cells(kind, s, 0, s.state[BUFFER])
+        for number in range(len(kind.scanned)):
+            s.scanned[number] = 0
+        s.call("sweep", partial(_sweep, kind), start, next_start, stop)
+    s.state[START] = next_start
+    f.give(FINE)
+
+
+def _starts_of_block(kind: Code, s: Scope, start: Value, high: Value) -> tuple[Value, Value, Value]:
+    """The row after the last start, how many starts there are, and the last one."""
+    f = s.f
+    if kind.shared:
+        return high, f.value(1), start
+    following, count, last = f.variable("following", start), f.variable("count", 0), f.variable("last", start)
+    with f.during(lambda: (following < high) & (count < s.settings[WIDTH])):
+        at = following.value
+        with f.when((s.bits[at] & f.constant(kind.shape.first_bits, U64)).differs(0)):
+            count.set(count + 1)
+            last.set(at)
+        following.set(at + 1)
+    return following.value, count.value, last.value
+
+
+def _need(s: Scope, room: Value, needed: Value, status: int) -> None:
+    """Give the status if there is too little room."""
+    with s.f.when(room < needed):
+        s.state[NEEDED] = needed
+        s.f.give(status)
+
+
+def _need_pairs(kind: Code, s: Scope, begin: Value, end: Value, base: Operand) -> None:
+    """Room for the values of events of one time, after the cells of places and links."""
+    f = s.f
+    most = s.call("most_at_once", _most_at_once, begin, end) * len(kind.shape.bits)
+    _need(s, s.pair_row.length, most, MORE_PAIRS)
+    cells = s.lane_low.length.divide(s.settings[WIDTH] * kind.shape.lanes.counts[0])
+    _need(s, cells, most + base, MORE_CELLS)
+    s.state[BUFFER] = f.value(base)
+
+
+def _most_at_once(s: Scope, begin: Value, end: Value) -> None:
+    """The most rows of one time."""
+    f = s.f
+    most, at = f.variable("most", 1), f.variable("at", begin)
+    with f.during(lambda: at < end):
+        first = at.value
+        with f.during(lambda: (at < end) & s.time[f.least(at, end - 1)].equals(s.time[first])):
+            at.set(at + 1)
+        most.set(f.greatest(most, at - first))
+    f.give(most)
+
+
+def _prepare(kind: Code, s: Scope, start: Value, stop: Value, high: Value) -> None:
+    """Ranks and places of cells, for a block and about as many rows after it."""
+    f, links = s.f, kind.shape.links
+    end = f.least(high, stop + (stop - start))
+    reach = end - start
+    if kind.ranked:
+        _need(s, s.state[RANK_ROOM], reach, MORE_RANKS)
+    if kind.scanned:
+        _need(s, s.state[SCAN_ROOM], reach, MORE_SCANS)
+    base = f.variable("base", len(kind.shape.bits))
+    for number, link in enumerate(links):
+        if not link.operations:
+            continue
+        s.bases[number] = base
+        size = reach
+        if number in kind.ranked:
+            size = s.call(f"rank_{number}", partial(_rank, kind, number), start, end)
+        s.sizes[number] = size
+        base.set(base + size * (2 if link.operations == ("ne",) else 1))
+    _need_pairs(kind, s, start, end, base.value)
+    s.state[RANKED_FROM], s.state[RANKED_TO] = start, end
+
+
+# ---- ranks -----------------------------------------------------------------------------------------------
+
+
+def _rank(kind: Code, number: int, s: Scope, begin: Value, end: Value) -> None:
+    """Of the rows begin:end: the rank of what they are compared by as events before; as current ones, how many ranks
+    are below, and from which rank on they are above. Negative: no event fits. Gives the number of ranks."""
+    f, shape, link = s.f, kind.shape, kind.shape.links[number]
+    (operation,), place = link.operations, kind.ranked.index(number)
+    test = s.settings[ROWS] * kind.first_test(number)
+
+    def is_before(row: Value) -> Value:
+        return shape.has(f, s.bits[row], link.source) & s.before_valid[test + row].differs(0)
+
+    count = f.variable("count", 0)
+    with f.loop(begin, end) as row:
+        with f.when(is_before(row)):
+            s.sorted[count] = s.before[test + row]
+            count.set(count + 1)
+    sort(s, "sorted", "spare", count.value)
+    ranks = s.state[RANK_ROOM] * place - begin
+    with f.loop(begin, end) as row:
+        at = ranks + row
+        s.rank[at] = s.below[at] = s.above[at] = -1
+        with f.when(is_before(row)):
+            s.rank[at] = first_at_least(s, "sorted", 0, count, s.before[test + row])
+        with f.when(shape.has(f, s.bits[row], link.target) & s.current_valid[test + row].differs(0)):
+            _rank_current(s, operation, s.current[test + row], count.value, at)
+    f.give(count)
+
+
+def _rank_current(s: Scope, operation: str, value: Value, count: Value, at: Value) -> None:
+    f = s.f
+    left = first_at_least(s, "sorted", 0, count, value)
+    if operation == "eq":
+        with f.when(left < count):
+            with f.when(s.sorted[left].equals(value)):
+                s.below[at] = left
+        return
+    right = first_after(s, "sorted", left, count, value) if operation in ("ge", "lt", "ne") else left
+    if operation in ("gt", "ne"):
+        s.below[at] = left
+    elif operation == "ge":
+        s.below[at] = right
+    if operation in ("lt", "ne"):
+        s.above[at] = right
+    elif operation == "le":
+        s.above[at] = left
+
+
+# ---- values of many starts side by side ------------------------------------------------------------------
+
+
+@contextmanager
+def _each_lane(kind: Code, f: Function, begin: Operand, end: Operand) -> Iterator[Value]:
+    if kind.shared:
+        yield f.value(0)
+        return
+    with f.loop(begin, end) as lane:
+        yield lane
+
+
+def _place(kind: Code, s: Scope, number: Operand, which: int, at: Value) -> Value:
+    """Where the values of a kind (exact, real, least) and number are at a cell, lane after lane."""
+    row = at * kind.shape.lanes.counts[which] + number
+    return row if kind.shared else row * s.state[USED]
+
+
+def _clear_cells(kind: Code, s: Scope, begin: Operand, end: Operand) -> None:
+    """No matches in cells."""
+    s.call("clear", partial(_clear, kind), begin, end)
+
+
+def _clear(kind: Code, s: Scope, begin: Value, end: Value) -> None:
+    exact, real, least = (bool(count) for count in kind.shape.lanes.counts)
+    for name, which, there, nothing in (
+        ("low", 0, exact, 0), ("high", 0, exact, 0), ("real", 1, real, 0.0), ("least", 2, least, NOTHING)
+    ):  # fmt: skip
+        if there:
+            with s.f.loop(_place(kind, s, 0, which, begin), _place(kind, s, 0, which, end)) as at:
+                s.array(f"lane_{name}")[at] = nothing
+    s.f.give(0)
+
+
+def _add_cells(kind: Code, s: Scope, at: Operand, other: Operand, begin: Value, end: Value) -> None:
+    """lanes[at] += lanes[other], of a range of lanes"""
+    s.call("add", partial(_add, kind), at, other, begin, end)
+
+
+def _add(kind: Code, s: Scope, at: Value, other: Value, begin: Value, end: Value) -> None:
+    f = s.f
+    for which, count in enumerate(kind.shape.lanes.counts):
+        if count:
+            with f.loop(0, count) as number:
+                one, two = (_place(kind, s, number, which, cell) for cell in (at, other))
+                with _each_lane(kind, f, begin, end) as lane:
+                    _add_lane(s, which, one + lane, two + lane)
+    f.give(0)
+
+
+def _add_lane(s: Scope, which: int, at: Value, other: Value) -> None:
+    if which == 0:
+        own, more = (s.lane_low[at], s.lane_high[at]), (s.lane_low[other], s.lane_high[other])
+        s.lane_low[at], s.lane_high[at] = plus(s.f, own, more)
+    elif which == 1:
+        s.lane_real[at] = s.lane_real[at] + s.lane_real[other]
+    else:
+        s.lane_least[at] = s.f.least(s.lane_least[at], s.lane_least[other])
+
+
+def _take(kind: Code, place: int, s: Scope, at: Value, row: Value, begin: Value, end: Value) -> None:
+    """lanes[at] *= the event of a row as that of a place"""
+    f, rows = s.f, s.settings[ROWS]
+    exact, real, least = kind.shape.lanes.added(place)
+    counts = _place(kind, s, 0, 0, at)
+    for number in exact:
+        own, weight = _place(kind, s, number, 0, at), (s.exact[rows * number + row], f.constant(0, U64))
+        with _each_lane(kind, f, begin, end) as lane:
+            more = times(s, (s.lane_low[counts + lane], s.lane_high[counts + lane]), weight)
+            s.lane_low[own + lane], s.lane_high[own + lane] = plus(
+                f, (s.lane_low[own + lane], s.lane_high[own + lane]), more
+            )
+    for number in real:
+        own, first, value = _place(kind, s, number, 1, at), _place(kind, s, 0, 1, at), s.real[rows * number + row]
+        with _each_lane(kind, f, begin, end) as lane:
+            count = s.lane_real[first + lane]
+            with f.when(count.differs(0.0) & value.differs(0.0)):
+                s.lane_real[own + lane] = s.lane_real[own + lane] + count * value
+    for number in least:
+        own, lesser = _place(kind, s, number, 2, at), s.least[rows * number + row]
+        with _each_lane(kind, f, begin, end) as lane:
+            with f.when(is_something((s.lane_low[counts + lane], s.lane_high[counts + lane]))):
+                s.lane_least[own + lane] = f.least(s.lane_least[own + lane], lesser)
+    f.give(0)
+
+
+def _drop(kind: Code, s: Scope, at: Value, lane: Value) -> None:
+    """No matches in a lane."""
+    exact, real, least = kind.shape.lanes.counts
+    for number in range(exact):
+        place = _place(kind, s, number, 0, at) + lane
+        s.lane_low[place] = s.lane_high[place] = 0
+    for number in range(real):
+        s.lane_real[_place(kind, s, number, 1, at) + lane] = 0.0
+    for number in range(least):
+        s.lane_least[_place(kind, s, number, 2, at) + lane] = NOTHING
+
+
+def _add_total(kind: Code, s: Scope, at: Value, lane: Value, slot: Value) -> None:
+    f, total = s.f, kind.total
+    exact, real, least = kind.shape.lanes.counts
+    for number in range(exact):
+        place = _place(kind, s, number, 0, at) + lane
+        own = s.lane_low[place], s.lane_high[place]
+        total.put_number(s, slot, number, plus(f, total.number(s, slot, number), own))
+    for number in range(real):
+        place = _place(kind, s, number, 1, at) + lane
+        total.put_real(s, slot, number, total.real(s, slot, number) + s.lane_real[place])
+    for number in range(least):
+        place = _place(kind, s, number, 2, at) + lane
+        total.put_least(s, slot, number, f.least(total.least(s, slot, number), s.lane_least[place]))
+
+
+# ---- the pass --------------------------------------------------------------------------------------------
+
+
+def _sweep(kind: Code, s: Scope, start: Value, next_start: Value, stop: Value) -> None:
+    """The events of one block, in order of time. Lanes alive:begun are at work, those from begun to fresh begin now."""
+    f = s.f
+    alive, begun, fresh = (f.variable(name, 0) for name in ("alive", "begun", "fresh"))
+    row, pairs = f.variable("row", start), f.variable("pairs", 0)
+    with f.during(lambda: row < stop):
+        begin = row.value
+        now = s.time[begin]
+        with f.during(lambda: (row < stop) & s.time[f.least(row, stop - 1)].equals(now)):
+            row.set(row + 1)
+        if not kind.shared:
+            with f.during(lambda: alive < begun) as after:
+                ends = window_end(f, s.time[s.start_of[alive]], s.settings[WINDOW])
+                with f.when(ends >= now):
+                    f.jump(after)
+                alive.set(alive + 1)
+        pairs.set(0)
+        fresh.set(begun)
+        with f.loop(begin, row.value) as event:
+            bits = s.bits[event]
+            with f.when(bits.differs(0)):
+                starts = (event < next_start) & (bits & f.constant(kind.shape.first_bits, U64)).differs(0)
+                if not kind.shared:
+                    with f.when(starts):
+                        s.start_of[fresh] = event
+                        fresh.set(fresh + 1)
+                for place in kind.shape.places:
+                    with f.when(kind.shape.has(f, bits, place)):
+                        at = s.state[BUFFER] + pairs
+                        _fill(kind, s, place, at, event, starts, alive.value, begun.value, fresh.value)
+                        if place in kind.shape.continued:
+                            number = pairs.value
+                            s.pair_row[number], s.pair_place[number] = event, place
+                            pairs.set(number + 1)
+        begun.set(1 if kind.shared else fresh)
+        _store_pairs(kind, s, pairs.value, alive.value, begun.value)
+    f.give(0)
+
+
+def _fill(
+    kind: Code, s: Scope, place: int, at: Value, event: Value, starts: Value, alive: Value, begun: Value, fresh: Value
+) -> None:
+    """The value of an event in a place, at a cell; matches that end with it are added to their totals."""
+    f, shape = s.f, kind.shape
+    _clear_cells(kind, s, at, at + 1)
+    for number, link in enumerate(shape.links):
+        if link.target == place and not link.operations:
+            _add_cells(kind, s, at, link.source, alive, begun)
+        elif link.target == place:
+            s.call(f"add_before_{number}", partial(_add_before, kind, number), at, event, alive, begun)
+    for test, (operation, places) in enumerate(shape.first_tests):
+        if place in places:
+            with f.loop(alive, begun) as lane:
+                with f.when(~holds_with_first(s, operation, test, event, s.start_of[lane])):
+                    _drop(kind, s, at, lane)
+    if place in shape.starts:
+        with f.when(starts):
+            s.call("begin_match", partial(_begin_match, kind), at, f.value(0) if kind.shared else fresh - 1)
+    added = shape.lanes.added(place)
+    if any(added):
+        name = "_".join("".join(f"{lane}." for lane in lanes) for lanes in added)
+        s.call(f"take_{name}", partial(_take, kind, place), at, event, alive, fresh)
+    if place in shape.ends:
+        with f.when(s.slot[event] >= 0):
+            s.call("end_matches", partial(_end_matches, kind), at, event, alive, fresh)
+
+
+def _begin_match(kind: Code, s: Scope, at: Value, lane: Value) -> None:
+    """A match without events before this one."""
+    f = s.f
+    one = _place(kind, s, 0, 0, at) + lane
+    number = f.constant(1, U64), f.constant(0, U64)
+    s.lane_low[one], s.lane_high[one] = plus(f, (s.lane_low[one], s.lane_high[one]), number)
+    if kind.shape.lanes.real:
+        real = _place(kind, s, 0, 1, at) + lane
+        s.lane_real[real] = s.lane_real[real] + 1.0
+    f.give(0)
+
+
+def _end_matches(kind: Code, s: Scope, at: Value, event: Value, alive: Value, fresh: Value) -> None:
+    f = s.f
+    counts = _place(kind, s, 0, 0, at)
+    with _each_lane(kind, f, alive, fresh) as lane:
+        with f.when(is_something((s.lane_low[counts + lane], s.lane_high[counts + lane]))):
+            slot = s.slot[event]
+            if kind.grouped:
+                key = slot * s.settings[GROUPS] + s.group[s.start_of[lane]]
+                slot = s.call("find_key", _find_key, key)
+            _add_total(kind, s, at, lane, slot)
+    f.give(0)
+
+
+def _store_pairs(kind: Code, s: Scope, pairs: Value, alive: Value, begun: Value) -> None:
+    """Let the events of one time be found by later ones."""
+    f, links = s.f, kind.shape.links
+    with f.loop(0, pairs) as pair:
+        at, event, found = s.state[BUFFER] + pair, s.pair_row[pair], s.pair_place[pair]
+        for place in sorted(kind.shape.continued):
+            with f.when(found.equals(place)):
+                mine = [(number, link) for number, link in enumerate(links) if link.source == place]
+                for number, link in mine:
+                    if link.operations:
+                        s.call(f"store_{number}", partial(_store, kind, number), at, event, alive, begun)
+                if any(not link.operations for _, link in mine):
+                    _add_cells(kind, s, place, at, alive, begun)
+
+
+# ---- links with conditions -------------------------------------------------------------------------------
+
+
+def _add_before(kind: Code, number: int, s: Scope, at: Value, row: Value, begin: Value, end: Value) -> None:
+    """lanes[at] += the events that may come before a row's, along a link with conditions"""
+    f, link = s.f, kind.shape.links[number]
+    base, size = s.bases[number], s.sizes[number]
+    if number in kind.scanned:
+        place = kind.scanned.index(number)
+        scans = s.state[SCAN_ROOM] * place
+        with f.loop(0, s.scanned[place]) as other:
+            with f.when(holds_along(s, link.operations, kind.first_test(number), row, s.scans[scans + other])):
+                _add_cells(kind, s, at, base + other, begin, end)
+        f.give(0)
+        return
+    rank = s.state[RANK_ROOM] * kind.ranked.index(number) - s.state[RANKED_FROM] + row
+    (operation,) = link.operations
+    if operation == "eq":
+        below = s.below[rank]
+        with f.when(below >= 0):
+            _add_cells(kind, s, at, base + below, begin, end)
+    if operation in ("gt", "ge", "ne"):
+        _nodes_down(f, s.below[rank], lambda node: _add_cells(kind, s, at, base + node - 1, begin, end))
+    if operation in ("lt", "le", "ne"):
+        back = base + size if operation == "ne" else base
+        above = s.above[rank]
+        with f.when(above >= 0):
+            _nodes_down(f, size - above, lambda node: _add_cells(kind, s, at, back + node - 1, begin, end))
+    f.give(0)
+
+
+def _store(kind: Code, number: int, s: Scope, at: Value, row: Value, begin: Value, end: Value) -> None:
+    """Let the value of a row's event be found along a link with conditions."""
+    f, link = s.f, kind.shape.links[number]
+    base, size = s.bases[number], s.sizes[number]
+    if number in kind.scanned:
+        place = kind.scanned.index(number)
+        count = s.scanned[place]
+        _add_cells(kind, s, base + count, at, begin, end)
+        s.scans[s.state[SCAN_ROOM] * place + count] = row
+        s.scanned[place] = count + 1
+        f.give(0)
+        return
+    rank = s.rank[s.state[RANK_ROOM] * kind.ranked.index(number) - s.state[RANKED_FROM] + row]
+    (operation,) = link.operations
+    with f.when(rank >= 0):
+        if operation == "eq":
+            _add_cells(kind, s, base + rank, at, begin, end)
+        if operation in ("gt", "ge", "ne"):
+            _nodes_up(f, rank + 1, size, lambda node: _add_cells(kind, s, base + node - 1, at, begin, end))
+        if operation in ("lt", "le", "ne"):
+            back = base + size if operation == "ne" else base
+            _nodes_up(f, size - rank, size, lambda node: _add_cells(kind, s, back + node - 1, at, begin, end))
+    f.give(0)
+
+
+def _nodes_down(f: Function, first: Value, visit: Callable[[Value], None]) -> None:
+    """The nodes of a Fenwick tree that make up the sum up to one."""
+    node = f.variable("node", first)
+    with f.during(lambda: node > 0):
+        now = node.value
+        visit(now)
+        node.set(now - (now & -now))
+
+
+def _nodes_up(f: Function, first: Value, size: Value, visit: Callable[[Value], None]) -> None:
+    """The nodes of a Fenwick tree that have a place in their sums."""
+    node = f.variable("node", first)
+    with f.during(lambda: node <= size):
+        now = node.value
+        visit(now)
+        node.set(now + (now & -now))
+
+
+# ---- totals by the first event ---------------------------------------------------------------------------
+
+
+def _spot(s: Scope, key: Value) -> Value:
+    """Where the search for a key begins in the table."""
+    f = s.f
+    mixed = (key.to(U64) * f.constant(0x9E3779B97F4A7C15, U64)) >> f.constant(20, U64)
+    return mixed.remainder(s.table.length.to(U64)).to(I64)
+
+
+def _find_spot(s: Scope, key: Value) -> Value:
+    """The spot of a key in the table, or the free one for it."""
+    f = s.f
+    spot = f.variable("spot", _spot(s, key))
+
+    def is_other() -> Value:
+        number = s.table[spot]
+        return number.differs(NO_KEY) & s.keys[f.greatest(number, 0)].differs(key)
+
+    with f.during(is_other):
+        following = spot + 1
+        spot.set(f.select(following.equals(s.table.length), 0, following))
+    return spot.value
+
+
+def _find_key(s: Scope, key: Value) -> None:
+    """Which of the known keys it is; a new one is the next of them, and they have room for it."""
+    f = s.f
+    spot = _find_spot(s, key)
+    with f.when(s.table[spot].equals(NO_KEY)):
+        known = s.state[KNOWN]
+        s.keys[known] = key
+        s.table[spot] = known
+        s.state[KNOWN] = known + 1
+    f.give(s.table[spot])
+
+
+def _hash_known(s: Scope) -> None:
+    """Put the known keys into a new table."""
+    f = s.f
+    with f.when(s.state[IS_HASHED].equals(0)):
+        with f.loop(0, s.state[KNOWN]) as number:
+            s.table[s.call("find_spot", lambda s, key: s.f.give(_find_spot(s, key)), s.keys[number])] = number
+        s.state[IS_HASHED] = 1
