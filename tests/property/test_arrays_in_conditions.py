@@ -41,6 +41,13 @@ CONDITIONS = [
     "aggregate({zs}, 0, (n, z) -> CASE WHEN z > {x} THEN n + 1 ELSE n END) < 2",
     "reduce({zs}, 1, (n, z) -> n * 2, n -> n - 1) < 6", "forall({zs}, z -> array_contains({ys}, z))",
 ]  # fmt: skip
+NESTED = [
+    "exists(array_agg(A.v), x -> exists(array_agg(B.v), y -> array_contains(array_agg(v), y + 1) AND y > x))",
+    "forall(array_agg(v), x -> size(filter(array_agg(U.v), y -> y >= x AND array_contains(array_agg(A.v), y))) < 3)",
+    "aggregate(array_agg(v), 0, (n, x) -> n + size(array_distinct(filter(array_agg(B.v), y -> y <= x)))) < 4",
+    "exists(array_agg(f), x -> forall(array_agg(A.f), y -> array_contains(array_agg(U.f), y) AND x <= y))",
+]
+"""Lambdas inside lambdas, with arrays that depend on the inner one alone."""
 EXTREMES = [
     "max_by({a}, {b}) <= {x}", "min_by({a}, {b}) >= {x}", "max_by({a}, {b}) IS NULL OR min_by({a}, {b}) <> {x}",
 ]  # fmt: skip
@@ -59,6 +66,8 @@ rows_of = st.lists(
 
 @st.composite
 def conditions(draw: st.DrawFn) -> str:
+    if draw(st.integers(0, 7)) == 7:
+        return draw(st.sampled_from(NESTED))
     kinds = [(NUMBERS, ["2", "v", "LAST(v, 1)"]), (REALS, ["1.5", "f", "PREV(f)"]), (STRINGS, ["'a'", "s", "B.s"])]
     sources, values = draw(st.sampled_from(kinds))
     x = draw(st.sampled_from(values))
@@ -126,6 +135,13 @@ def test_each_function(array: str, condition: str) -> None:
     ):
         zs = array.format(xs=source, ys=source, x=x, one=one)
         check(condition.format(xs=source, ys=source, zs=zs, x=x), "A+ B?", values, None, [2])
+
+
+@pytest.mark.parametrize("condition", NESTED)
+def test_lambdas_inside_lambdas(condition: str) -> None:
+    values = [(1, 0.5, "a"), (3, 2.0, "b"), (None, None, None), (3, 1.5, "b"), (2, float("nan"), "a"), (4, 0.5, "a")]
+    for pattern in PATTERNS:
+        check(condition, pattern, values, "v > 1", [2])
 
 
 LONG = settings(max_examples=1_000)

@@ -88,17 +88,7 @@ def test_conditions_on_numbers_near_their_limits(
     check(defined, rows, "".join(path), min(start, len(rows)), 0, back)
 
 
-NESTED = [
-    "exists(array_agg(A.v), x -> exists(array_agg(B.v), y -> array_contains(array_agg(v), y + 1) AND y > x))",
-    "forall(array_agg(v), x -> size(filter(array_agg(U.v), y -> y >= x AND array_contains(array_agg(A.v), y))) < 3)",
-    "aggregate(array_agg(v), 0, (n, x) -> n + size(array_distinct(filter(array_agg(B.v), y -> y <= x)))) < 4",
-    "exists(array_agg(f), x -> forall(array_agg(A.f), y -> array_contains(array_agg(U.f), y) AND x <= y))",
-]
-
-
-@given(
-    array_conditions() | st.sampled_from(NESTED), array_conditions() | extremes(), tables(), paths, st.integers(0, 4)
-)
+@given(array_conditions(), array_conditions() | extremes(), tables(), paths, st.integers(0, 4))
 def test_conditions_on_arrays(
     first: str, second: str, rows: list[dict[str, Any]], path: list[str], back: int
 ) -> None:  # fmt: skip
