@@ -74,7 +74,8 @@ def explain(
 
     analyze: run the patterns, and say what the plans of all shards did.
     format: 'text'; 'svg', a picture; 'html', a page with pictures, tables and the text. All are strings; a notebook
-        shows them as pictures.
+        shows them as pictures. 'native': the code that each pattern is compiled to, for people who work on episode;
+        with analyze, how long compiling it takes and how large it is.
     """
     wanted = check_format(format)
     query = _statement(text, args, spark, options, every_table(tables, named))
@@ -87,7 +88,7 @@ def explain(
 def _shown(patterns: Sequence[PlacedPattern], analyze: bool, format: str, none: str = "") -> str:
     from episode.pictures.plans.shown import shown
 
-    return shown([explained(one, analyze) for one in patterns], none, format)
+    return shown([explained(one, analyze, format) for one in patterns], none, format)
 
 
 def why_not(

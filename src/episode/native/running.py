@@ -14,7 +14,8 @@ import os
 import struct
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from threading import Lock
 from typing import Any
@@ -41,9 +42,11 @@ _ERROR_WORDS = 4
 class Compiled:
     """A program in memory. Calling it releases Python's lock."""
 
-    def __init__(self, program: Program, checked: bool, thorough: bool = False) -> None:
+    def __init__(self, program: Program, checked: bool, thorough: bool = False, kept: bool = True) -> None:
+        """kept: is the code on the disk used and kept there?"""
         entry = program.entry
-        self.checked, self._text = checked, assembly_of(program, checked)
+        self.source = program
+        self.checked, self._kept, self._text = checked, kept, assembly_of(program, checked)
         self.functions = [one.name for one in program.functions]
         self.arrays = [(one.name, one.type.dtype, one.writable) for one in entry.arrays]
         self.scalars = [one.type for one in entry.scalars]
@@ -57,15 +60,18 @@ class Compiled:
     def _load(self, thorough: bool) -> None:
         from episode.native import llvm
 
+        llvm.identity()  # loads LLVM's description of the processor, once
         begin = time.thread_time()
         compile_ = llvm.compile_thoroughly if thorough else llvm.compile_quickly
-        code = cache.object_code(self._text, _identity(thorough), compile_)
+        code = cache.object_code(self._text, _identity(thorough), compile_) if self._kept else compile_(self._text)
         address, self._kept_by = llvm.load_object(code)
         self._call = _PROTOTYPE(address)
         self.size, self.thorough = len(code), thorough
         self.milliseconds = 1e3 * (time.thread_time() - begin)
 
     def __call__(self, arrays: Sequence[np.ndarray], *scalars: Scalar) -> int:
+        if _recorders:
+            _recorders[-1].append(self)
         given = _words(self, arrays, scalars)
         words = struct.pack(f"{len(given)}Q", *given)
         if not self.checked:
@@ -105,6 +111,19 @@ class Interpreted:
     def __call__(self, arrays: Sequence[np.ndarray], *scalars: Scalar) -> int:
         _words(self, arrays, scalars)
         return int(interpret(self.program.entry, arrays, scalars))
+
+
+_recorders: list[list[Compiled]] = []
+
+
+@contextmanager
+def record_calls() -> Iterator[list[Compiled]]:
+    """The programs that are called inside, in order."""
+    _recorders.append([])
+    try:
+        yield _recorders[-1]
+    finally:
+        _recorders.pop()
 
 
 _loaded: OrderedDict[str, Compiled] = OrderedDict()

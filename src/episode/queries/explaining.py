@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from episode.errors import EpisodeAnalysisError
 from episode.matchers.bound import Bound
 from episode.queries.language import Language
 from episode.queries.languages import language_of
+from episode.queries.native_code import code_lines
 from episode.queries.origins import PlacedPattern
 
-TEXT, HTML, SVG = "text", "html", "svg"
-FORMATS = (TEXT, HTML, SVG)
+TEXT, HTML, SVG, NATIVE = "text", "html", "svg", "native"
+FORMATS = (TEXT, HTML, SVG, NATIVE)
 
 
 @dataclass(frozen=True)
 class ExplainedPattern:
     """One pattern. query: as it was parsed. lines: its plan in words. reasons: why it runs as it does (scan, shards).
 
-    reports: what the matchers of a run did (JSON), if it was run; seconds: how long the whole run took.
+    reports: what the matchers of a run did (JSON), if it was run; seconds: how long the whole run took. code: the code
+    that it is compiled to, if that is asked for.
     """
 
     query: Any
@@ -29,16 +31,19 @@ class ExplainedPattern:
     reasons: tuple[str, ...] = ()
     reports: tuple[str, ...] | None = None
     seconds: float | None = None
+    code: tuple[str, ...] = ()
 
     @property
     def language(self) -> Language[Any]:
         return language_of(self.query)
 
 
-def explained(placed: PlacedPattern, analyze: bool) -> ExplainedPattern:
-    """A planned pattern, as `explain` shows it. analyze: run it."""
+def explained(placed: PlacedPattern, analyze: bool, format: str = TEXT) -> ExplainedPattern:
+    """A planned pattern, as `explain` shows it. analyze: run it, or compile it for the format NATIVE."""
     planned = placed.planned
     found = ExplainedPattern(placed.query, planned.pattern, tuple(planned.explain()), tuple(planned.reasons))
+    if format == NATIVE:
+        return replace(found, code=tuple(code_lines(planned.run.spec, analyze)))
     if not analyze:
         return found
     done = planned.analyzed()
@@ -51,8 +56,8 @@ def explained(placed: PlacedPattern, analyze: bool) -> ExplainedPattern:
 
 
 def text_of_all(patterns: Iterable[ExplainedPattern]) -> str:
-    """The plans of a query in words."""
-    return "\n\n".join("\n".join(one.lines) for one in patterns)
+    """The plans of a query in words, or the code of its patterns."""
+    return "\n\n".join("\n".join((one.lines[0], *one.code) if one.code else one.lines) for one in patterns)
 
 
 def check_format(given: object) -> str:

@@ -1,0 +1,49 @@
+"""The code that a pattern is compiled to, as `explain(format="native")` shows it.
+
+What is compiled depends on the input: columns without nulls need no code for nulls. Here the input has none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from decimal import Decimal
+
+import pyarrow as pa
+
+from episode.matchers.protocol import MatcherSpec
+from episode.matchers.running import LocalRun
+from episode.native.listing import listing
+from episode.native.running import Compiled, record_calls
+
+_VALUES: tuple[object, ...] = (0, Decimal(0), False, "", b"", [], {})
+
+
+def code_lines(spec: MatcherSpec, analyze: bool) -> Iterator[str]:
+    """The programs that two events without nulls run through. analyze: how long it takes to compile them, with care."""
+    with record_calls() as calls:
+        LocalRun(spec).feed(_sample(spec.input_schema))
+    for program in dict.fromkeys(calls):
+        yield from _program(program, analyze)
+
+
+def _program(program: Compiled, analyze: bool) -> Iterator[str]:
+    source = program.source
+    yield f"  program {source.name}: {source.size} instructions"
+    if analyze:
+        made = Compiled(source, checked=False, thorough=True, kept=False)
+        yield f"  compiled in {made.milliseconds:.1f} ms to {made.size:,} bytes"
+    for line in listing(source).splitlines():
+        yield f"    {line}"
+
+
+def _sample(schema: pa.Schema) -> pa.Table:
+    return pa.table({field.name: _column(field.type) for field in schema})
+
+
+def _column(type_: pa.DataType) -> pa.Array:
+    for value in _VALUES:
+        try:
+            return pa.array([value, value], type_)
+        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, TypeError):
+            continue
+    return pa.nulls(2, type_)
