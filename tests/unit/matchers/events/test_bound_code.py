@@ -108,7 +108,8 @@ def run_bounds(way: str, arrays: EventArrays, rows: list[Row], walk: list[int]) 
     variables, room = len(plan.variables), len(rows) * max(1, len(taking.runnings))
     given = {
         **lane_arrays(arrays.lanes), **checks.constants.arrays(arrays.lanes),
-        **bound_room(shape, candidates, len(rows)), **transition_arrays(construction.automaton, plan.variables), "factors": factors,
+        **bound_room(shape, candidates, len(rows)), **transition_arrays(construction.automaton, plan.variables),
+        "factors": factors,
         "settings": settings_of({ROWS: len(rows), LEVELS: candidates + 2}), "low": low, "tops": tops,
         "members": np.arange(len(rows), dtype=np.int32), "first_depth": np.full(variables, -1, np.int64),
         **{name: np.zeros(len(rows), np.int64) for name in ("path", "trans", "earlier")},
