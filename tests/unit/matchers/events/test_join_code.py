@@ -23,21 +23,14 @@ from episode.matchers.events.records import NO_LIMIT, Buffer, Found
 from episode.matchers.events.rounds import Round
 from episode.matchers.expression_code import LanePlaces
 from episode.matchers.row_code import compute_lane
-from episode.native.builder import Program
-from episode.native.running import Compiled, Interpreted
 from episode.plan.expressions import Apply, Constant, Expression, Load, Navigated
+from tests.unit.matchers.events.ways import WAYS
 
 ROWS = 24
 FLOATS = [-math.inf, -2.5, -0.0, 0.0, 1.0, 1.5, math.inf, math.nan]
 INTS = [NEVER, NEVER + 1, -1, 0, 1, EVER - 1, EVER]
 OPERATIONS = ("eq", "ne", "lt", "le", "gt", "ge")
 Row = dict[str, Any]
-
-WAYS: dict[str, Callable[[Program], Any]] = {
-    "compiled": lambda program: Compiled(program, checked=False),
-    "checked": lambda program: Compiled(program, checked=True),
-    "interpreted": Interpreted,
-}
 
 
 @pytest.fixture(params=list(WAYS))

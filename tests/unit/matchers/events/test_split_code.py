@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import product
-from typing import Any
 
 import numpy as np
 import pytest
 
 from episode.matchers.events import splitting
 from episode.matchers.events.code.splits import splits_program
-from episode.native.running import Compiled, Interpreted
-
-WAYS: dict[str, Callable[..., Any]] = {
-    "compiled": lambda program: Compiled(program, checked=False),
-    "checked": lambda program: Compiled(program, checked=True),
-    "interpreted": Interpreted,
-}
+from tests.unit.matchers.events.ways import WAYS
 
 
 def expected(lists: list[list[int]], least: list[int], counts: list[int]) -> set[tuple[tuple[int, ...], ...]]:
