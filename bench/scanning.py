@@ -41,9 +41,7 @@ def scanning_code(shape: Shape) -> Compiled:
         return compiled(detection_program(shape))
 
 
-def _scan(
-    s: Scope, shape: Shape, mask: Value, first: Value, stop: Value, z: Situation, to: Value
-) -> tuple[Value, Value]:
+def _scan(s: Scope, mask: Value, first: Value, stop: Value, z: Situation, to: Value) -> tuple[Value, Value]:
     """As the engine's, by testing one slot after the other."""
     f, ranges = s.f, s.ranges
     end, kept, reached = f.variable("end", to), f.variable("kept", 0), f.variable("reached", -1)

@@ -66,8 +66,8 @@ class Query:
 
 @dataclass(frozen=True)
 class Contender:
-    """A way to run. delivered: are the matches put out, too? code: makes other code than the engine's, of the shape of
-    a pattern. before_feed: is given the matcher and the number of each feed."""
+    """A way to run. delivered: are the matches put out, too? code: makes other code than the engine's, of a pattern's
+    shape. before_feed: is given the matcher and the number of each feed."""
 
     name: str
     spec: SituationPatternSpec

@@ -17,6 +17,7 @@ from episode.native.ir import Array, Block, Branch, Jump, Return, Switch, Value
 from episode.native.types import BOOL, F32, F64, Type
 
 ENTRY = "entry"
+NOINLINE = "noinline"
 INDEX, DIVISOR, SHIFT, RANGE, CASE = range(1, 6)
 CHECKS = {INDEX: "index", DIVISOR: "divisor", SHIFT: "shift", RANGE: "range", CASE: "case"}
 
@@ -107,7 +108,7 @@ class _Writer:
         scalars = [f"{_name(scalar.type)} {self.names[scalar]}" for scalar in self.f.scalars]
         error = ["ptr %error"] if self.checked else []
         linkage = f"define internal {_name(self.f.result)} @f.{self.f.name}"
-        stays = "noinline " if self.f.size > self.f.program.most_inlined else ""
+        stays = f"{NOINLINE} " if self.f.size > self.f.program.most_inlined else ""
         self.lines.append(f"{linkage}({', '.join([*arrays, *scalars, *error])}) {stays}{{")
         self.lines.append("slots:")
         self.lines += [f"  {slot} = alloca {_name(variable.type)}" for variable, slot in self.slots.items()]

@@ -9,7 +9,7 @@ from typing import Any
 import llvmlite
 import llvmlite.binding as llvm
 
-from episode.native.assembly import ENTRY
+from episode.native.assembly import ENTRY, NOINLINE
 
 SMALL, LARGE = 500, 8_000
 """Lines of assembly: smaller programs, most of which are loops over columns, get all that LLVM can do for loops; larger
@@ -33,7 +33,7 @@ def compile_quickly(text: str) -> bytes:
 
 def compile_thoroughly(text: str) -> bytes:
     """Object code for this processor that runs fast."""
-    lines = text.count("\n")
+    lines = lines_together(text)
     if lines >= LARGE:
         return compile_quickly(text)
     module, machine = _module(text), _machine(2)
@@ -49,6 +49,13 @@ def _module(text: str) -> Any:
     module = llvm.parse_assembly(text)
     module.verify()
     return module
+
+
+def lines_together(text: str) -> int:
+    """The lines that may become one function: those of the largest one that stays, or of all others."""
+    functions = text.split("\ndefine ")
+    staying = [one.count("\n") + 1 for one in functions if NOINLINE in one.partition("\n")[0]]
+    return max(text.count("\n") - sum(staying), *staying, 0)
 
 
 def load_object(code: bytes) -> tuple[int, Any]:

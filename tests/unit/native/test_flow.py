@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
+from episode.native.assembly import assembly_of
 from episode.native.builder import Function, Program
 from episode.native.interpreter import CheckFailed
+from episode.native.llvm import lines_together
 from episode.native.running import Compiled, Interpreted, compiled_for
 from episode.native.types import BOOL, F32, F64, I32, I64, U8, U64
 from tests.unit.native.runs import run_all_ways
@@ -264,3 +268,28 @@ def test_a_program_is_built_once_for_each_shape() -> None:
     values = np.zeros(1, np.int64)
     assert [compiled_for(build, step)([values]) for step in (1, 2, 1)] == [1, 3, 4]
     assert built == [1, 2]
+
+
+def test_large_functions_stay_functions() -> None:
+    """They are not inlined, and how long compiling takes depends on the largest of them."""
+
+    def program(most_inlined: float) -> Program:
+        made = Program("large", most_inlined)
+        f = made.function("run")
+        out = f.array("out", I64, writable=True)
+        other = made.function("other")
+        value = other.scalar("value")
+        for number in range(60):
+            value = value * 3 + number
+        other.give(value)
+        with f.loop(0, out.length) as row:
+            out[row] = f.call(other, (), row)
+        f.give(0)
+        return made
+
+    texts = [assembly_of(program(most)) for most in (math.inf, 40)]
+    assert [text.count("noinline") for text in texts] == [0, 1]
+    whole, parts = (lines_together(text) for text in texts)
+    assert whole == texts[0].count("\n") > parts > 120
+    one, other = (run_all_ways(program(most), [np.zeros(5, np.int64)])[1][0] for most in (math.inf, 40))
+    assert one.tolist() == other.tolist()

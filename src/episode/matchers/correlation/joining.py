@@ -36,14 +36,14 @@ def beginning() -> np.ndarray:
 @cache
 def join_by_live() -> Compiled:
     """For each live match, in order, its archive matches in order of their starts. Returns the number of pairs."""
-    return compiled(_BY_LIVE.program())
+    return compiled(BY_LIVE.program())
 
 
 @cache
 def join_by_archive() -> Compiled:
     """For each archive match, in order, the live matches that start after it and end in low <= end <= high, in order of
     their ends. Returns the number of pairs."""
-    return compiled(_BY_ARCHIVE.program())
+    return compiled(BY_ARCHIVE.program())
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ class Join:
         return program
 
 
-_BY_LIVE = Join(
+BY_LIVE = Join(
     "live_key", "key", "out_live", "out_archive",
     begin=lambda s, live, lo, hi: first_at_least(
         s, "start", lo, hi, window_start(s.f, s.live_end[live], s.recency[0])
@@ -108,7 +108,7 @@ _BY_LIVE = Join(
     is_over=lambda s, live, at: s.start[at] >= s.live_start[live],
     fits=lambda s, live, at: s.end[at] < s.live_end[live],
 )  # fmt: skip
-_BY_ARCHIVE = Join(
+BY_ARCHIVE = Join(
     "key", "live_key", "out_archive", "out_live",
     begin=lambda s, archive, lo, hi: first_at_least(s, "live_end", lo, hi, s.low[archive]),
     is_over=lambda s, archive, at: s.live_end[at] > s.high[archive],

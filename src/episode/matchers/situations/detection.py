@@ -14,7 +14,6 @@ from episode.matchers.situations.adapt import Orders
 from episode.matchers.situations.code import arrays as names
 from episode.matchers.situations.code.arrays import COUNT, KINDS, NO_ROOM, PLACES, ROW, Shape, ranges_of
 from episode.matchers.situations.code.detecting import detection_code
-from episode.matchers.situations.code.relations import ALL
 from episode.matchers.times import EVER
 from episode.plan.situations.cost import triggers
 from episode.plan.situations.plan import SituationPlan
@@ -145,13 +144,9 @@ class Detector:
 
 
 def shape_of(plan: SituationPlan, orders: Orders) -> Shape:
-    masks = [mask for number, row in enumerate(plan.masks) for other, mask in enumerate(row) if other != number]
-    relations = 0
-    for mask in masks:
-        relations |= mask if mask != ALL else 0
     return Shape(
         len(plan.symbols), plan.eager, any(plan.at_least), any(limit is not None for limit in plan.at_most),
-        plan.within is not None, orders.adapts, relations,
+        plan.within is not None, orders.adapts,
     )  # fmt: skip
 
 

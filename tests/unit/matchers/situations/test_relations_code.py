@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from episode.lang.situations import allen
-from episode.matchers.situations.code.arrays import TYPES, Shape, ranges_of
+from episode.matchers.situations.code.arrays import TYPES, ranges_of
 from episode.matchers.situations.code.relations import ALL, Situation, find_allowed
 from episode.native.builder import Program
 from episode.native.scope import Scope
@@ -19,15 +19,15 @@ from tests.unit.native.runs import run_all_ways
 FOREVER = 10**6
 
 
-def program_of(shape: Shape) -> Program:
+def program_of(eager: bool) -> Program:
     """Writes how many ranges and slots fit into `place`."""
     program = Program("allowed")
     s = Scope(program.function("run"), TYPES)
     f = s.f
     mask, stop, start, end = (f.scalar(name) for name in ("mask", "stop", "start", "end"))
     lasts = f.scalar("lasts", BOOL)
-    z = Situation(start, end, lasts if shape.eager else None)
-    count, kept = find_allowed(s, shape, mask, f.value(0), stop, z, f.value(0))
+    z = Situation(start, end, lasts if eager else None)
+    count, kept = find_allowed(s, mask, f.value(0), stop, z, f.value(0))
     s.place[0], s.place[1] = count, kept
     f.give(0)
     return program
@@ -59,15 +59,14 @@ def relation(a: tuple[int, int], b: tuple[int, int]) -> int:
 def test_ranges_are_those_of_single_slots(eager: bool) -> None:
     random = Random(11 + eager)
     several = 0
-    for number in range(60):
+    program = program_of(eager)
+    for _ in range(200):
         mask = random.choice([1 << random.randrange(13), random.randrange(1, ALL), random.randrange(1, ALL)])
-        shape = Shape(2, eager, False, False, True, False, mask | (random.randrange(ALL) if number % 2 else 0))
         slots = buffer(random)
         start = random.randint(0, slots[-1][1] + 1)
         lasts = eager and random.random() < 0.4
         z = (start, FOREVER if lasts else start + random.randint(1, 9))
         fits = [bool(mask >> relation(slot, z) & 1) for slot in slots]
-        program = program_of(shape)
         given = {
             "starts": np.array([one for one, _ in slots]), "ends": np.array([one for _, one in slots]),
             "ranges": np.full(2 * ranges_of(2), -1), "bounds": np.full(8, -1), "place": np.zeros(2, np.int64),

@@ -91,8 +91,8 @@ class Shape:
     """What is compiled in.
 
     symbols: how many. eager: may situations that last be part of a match? has_least, has_most: do some symbols have
-    limits of their durations? has_window: is there one? adapts: may plans be made anew? relations: those that some
-    constraint allows.
+    limits of their durations? has_window: is there one? adapts: may plans be made anew? Relations are data, so that
+    most patterns with the same number of symbols have the same code.
     """
 
     symbols: int
@@ -101,7 +101,6 @@ class Shape:
     has_most: bool
     has_window: bool
     adapts: bool
-    relations: int
 
     @property
     def ranges(self) -> int:

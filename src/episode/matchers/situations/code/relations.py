@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from episode.matchers.situations.code.arrays import Shape, each_bit
+from episode.matchers.situations.code.arrays import each_bit
 from episode.native.builder import Function
 from episode.native.ir import Operand, Value, Variable
 from episode.native.scope import Scope
@@ -55,28 +55,22 @@ def relation_of_lasting(f: Function, a_start: Value, b_start: Value, b_end: Valu
     return f.select(b_end <= a_start, apart, by_start(f, a_start, b_start, CONTAINS, STARTED_BY, OVERLAPPED_BY))
 
 
-def find_allowed(
-    s: Scope, shape: Shape, mask: Value, first: Value, stop: Value, z: Situation, to: Value
-) -> tuple[Value, Value]:
+def find_allowed(s: Scope, mask: Value, first: Value, stop: Value, z: Situation, to: Value) -> tuple[Value, Value]:
     """Put the slots of first:stop (there are some) whose relation to z is in the mask into `ranges`, from `to` on, as
     sorted disjoint ranges. Returns how many ranges and how many slots these are.
 
     Along the buffer the relation to z runs through before, meets, [one that holds z's start], during, [one that holds
-    z's end], met-by, after; the two in brackets are single slots. What no constraint of the pattern asks for is not
-    looked for.
+    z's end], met-by, after; the two in brackets are single slots.
     """
     f = s.f
     at, fits, done = f.variable("at", first), f.variable("fits", 0), f.block("found")
     s.bounds[0] = first
     left = ALL
     for number, (relations, find_end, relation) in enumerate(_parts(s, at, stop, z)):
-        if not left & shape.relations:
-            break
         with f.when((at >= stop) | (mask & left).equals(0)):
             f.jump(done)
         left &= ~relations
-        if relations & shape.relations:
-            fits.set(fits | f.select((mask & relation()).differs(0), 1 << number, 0))
+        fits.set(fits | f.select((mask & relation()).differs(0), 1 << number, 0))
         at.set(find_end())
         s.bounds[number + 1] = at
     f.jump(done)

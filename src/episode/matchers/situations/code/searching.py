@@ -185,7 +185,7 @@ def narrow(shape: Shape, s: Scope, symbol: Value, other: Value, at: Value, count
     other_situation = Situation(s.starts[slot], s.ends[slot], lasts if shape.eager else None)
     is_alone = shape.symbols == 2
     to = at if is_alone else f.value(0)  # the first row of `ranges` belongs to no step
-    fitting, kept = find_allowed(s, shape, mask, first, stop, other_situation, to)
+    fitting, kept = find_allowed(s, mask, first, stop, other_situation, to)
     note_share(shape, s, symbol, other, kept.to(F64).divide((stop - first).to(F64)))
     f.give(fitting if is_alone else intersect(shape, s, at, count, fitting))
 
