@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from episode.errors import EpisodeUnsupportedError
-from episode.kernels import json_records as kernel
+from episode.matchers import json_records
 
 _EPOCH = datetime(1970, 1, 1)
 _DAY_ZERO = date(1970, 1, 1).toordinal()
@@ -65,7 +65,7 @@ class JsonColumns:
         name_offsets = np.cumsum([0, *map(len, encoded)]).astype(np.int64)
         shape = (len(encoded), len(values))
         kinds, begins, ends = np.zeros(shape, np.uint8), np.zeros(shape, np.int64), np.zeros(shape, np.int64)
-        kernel.find_fields(data, offsets, names, name_offsets, kinds, begins, ends)
+        json_records.find_fields(data, offsets, names, name_offsets, kinds, begins, ends)
         columns = [
             _column(_Field(data, kinds[i], begins[i], ends[i]), field.type, self.zone)
             for i, field in enumerate(self.schema)
@@ -87,7 +87,7 @@ class _Field:
 
     def texts(self, chosen: np.ndarray) -> pa.Array:
         """The values that are chosen as they are written; others are null."""
-        copied, offsets = kernel.copy_spans(self.data, self.begins, self.ends, chosen)
+        copied, offsets = json_records.copy_spans(self.data, self.begins, self.ends, chosen)
         valid = None if chosen.all() else pa.array(chosen).buffers()[1]
         buffers = [valid, pa.py_buffer(offsets), pa.py_buffer(copied)]
         found = pa.Array.from_buffers(pa.large_binary(), len(chosen), buffers)
@@ -103,7 +103,7 @@ class _Field:
     def text(self, row: int) -> str:
         """A string as it is meant."""
         written = self.written(row)
-        if self.kinds[row] != kernel.ESCAPED:
+        if self.kinds[row] != json_records.ESCAPED:
             return written
         # within single quotation marks, double ones need no backslash
         plain = re.sub(r"\\(.)", lambda found: "'" if found.group(1) == "'" else found.group(0), written, flags=re.S)
@@ -121,7 +121,7 @@ def _column(field: _Field, wanted: pa.DataType, zone: str) -> pa.Array:
     if pa.types.is_string(wanted):
         return _strings(field)
     if pa.types.is_boolean(wanted):
-        return pa.array(field.are(kernel.TRUE), mask=~field.are(kernel.TRUE, kernel.FALSE))
+        return pa.array(field.are(json_records.TRUE), mask=~field.are(json_records.TRUE, json_records.FALSE))
     if pa.types.is_integer(wanted):
         return _integers(field, wanted)
     if pa.types.is_floating(wanted):
@@ -151,14 +151,14 @@ def _patched(column: pa.Array, rows: np.ndarray, value: Callable[[int], Any]) ->
 
 def _strings(field: _Field) -> pa.Array:
     """Whatever it is has a text; that of strings is their content."""
-    found = field.texts(field.are(kernel.TEXT, kernel.TRUE, kernel.FALSE, kernel.INTEGER))
-    found = _patched(found, field.are(kernel.ESCAPED), field.text)
-    found = _patched(found, field.are(kernel.FRACTION), lambda row: java_double(field.written(row)))
-    return _patched(found, field.are(kernel.NESTED), lambda row: _without_spaces(field.written(row)))
+    found = field.texts(field.are(json_records.TEXT, json_records.TRUE, json_records.FALSE, json_records.INTEGER))
+    found = _patched(found, field.are(json_records.ESCAPED), field.text)
+    found = _patched(found, field.are(json_records.FRACTION), lambda row: java_double(field.written(row)))
+    return _patched(found, field.are(json_records.NESTED), lambda row: _without_spaces(field.written(row)))
 
 
 def _integers(field: _Field, wanted: pa.DataType) -> pa.Array:
-    texts = field.texts(field.are(kernel.INTEGER))
+    texts = field.texts(field.are(json_records.INTEGER))
     try:
         return texts.cast(wanted)
     except pa.ArrowInvalid:
@@ -172,17 +172,17 @@ def _integers(field: _Field, wanted: pa.DataType) -> pa.Array:
                 raise _Unfit
             return number
 
-        return _patched(pa.nulls(len(texts), wanted), field.are(kernel.INTEGER), value)
+        return _patched(pa.nulls(len(texts), wanted), field.are(json_records.INTEGER), value)
 
 
 def _floats(field: _Field, wanted: pa.DataType) -> pa.Array:
-    numbers = field.are(kernel.INTEGER, kernel.FRACTION)
+    numbers = field.are(json_records.INTEGER, json_records.FRACTION)
     try:
         found = field.texts(numbers).cast(wanted)
     except pa.ArrowInvalid:  # a number that is too large, or none
         found = pa.nulls(len(numbers), wanted)
         found = _patched(found, numbers, lambda row: float(_SPECIAL.get(field.written(row), field.written(row))))
-    return _patched(found, field.are(kernel.TEXT), lambda row: _special(field.written(row)))
+    return _patched(found, field.are(json_records.TEXT), lambda row: _special(field.written(row)))
 
 
 def _special(text: str) -> float:
@@ -192,12 +192,12 @@ def _special(text: str) -> float:
 
 
 def _decimals(field: _Field, wanted: pa.DataType) -> pa.Array:
-    numbers = field.are(kernel.INTEGER, kernel.FRACTION)
+    numbers = field.are(json_records.INTEGER, json_records.FRACTION)
     try:
         found = field.texts(numbers).cast(wanted)
     except pa.ArrowInvalid:  # a fraction that is too long is rounded, a number that is too large is null
         found = _patched(pa.nulls(len(numbers), wanted), numbers, lambda row: _decimal(field.written(row), wanted))
-    texts = field.are(kernel.TEXT, kernel.ESCAPED)
+    texts = field.are(json_records.TEXT, json_records.ESCAPED)
     return _patched(found, texts, lambda row: _decimal(field.text(row).replace(",", ""), wanted))
 
 
@@ -214,25 +214,25 @@ def _decimal(text: str, wanted: pa.DataType) -> Decimal:
 
 def _times(field: _Field, wanted: pa.DataType, value: Callable[[int], Any], zone: str) -> pa.Array:
     known, micros = np.zeros(len(field.kinds), np.uint8), np.zeros(len(field.kinds), np.int64)
-    kernel.read_times(field.data, field.kinds, field.begins, field.ends, known, micros)
-    local = known == kernel.LOCAL
-    odd = field.are(kernel.TEXT, kernel.ESCAPED) & (known == kernel.UNREAD)
+    json_records.read_times(field.data, field.kinds, field.begins, field.ends, known, micros)
+    local = known == json_records.LOCAL
+    odd = field.are(json_records.TEXT, json_records.ESCAPED) & (known == json_records.UNREAD)
     if pa.types.is_date(wanted):
         days = np.floor_divide(micros, 86_400_000_000).astype(np.int32)
-        return _patched(pa.array(days, mask=known == kernel.UNREAD), odd, value).cast(wanted)
+        return _patched(pa.array(days, mask=known == json_records.UNREAD), odd, value).cast(wanted)
     if wanted.tz is None:
         return _patched(pa.array(micros, mask=~local), odd, value).cast(wanted)
-    seconds = field.are(kernel.INTEGER)
+    seconds = field.are(json_records.INTEGER)
     if seconds.any():
         counted = _integers(field, pa.int64())
         fits = counted.is_valid().to_numpy(zero_copy_only=False)
         micros[fits] = counted.fill_null(0).to_numpy()[fits] * 1_000_000  # which wraps around, as Java's does
-        known[fits] = kernel.ZONED
+        known[fits] = json_records.ZONED
     if local.any() and zone != "UTC":
         naive = pa.array(micros, mask=~local).cast(pa.timestamp("us"))
         zoned = pc.assume_timezone(naive, zone, ambiguous="earliest", nonexistent="latest").cast(pa.int64())
         micros = np.where(local, zoned.fill_null(0).to_numpy(), micros)
-    return _patched(pa.array(micros, mask=known == kernel.UNREAD), odd, value).cast(wanted)
+    return _patched(pa.array(micros, mask=known == json_records.UNREAD), odd, value).cast(wanted)
 
 
 def _day(text: str) -> int:

@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pyarrow as pa
 
-from episode.kernels import chains, partition, row_classes
 from episode.kernels.compiling import by_kernel, compile_calls, usual_jobs
 from episode.kernels.recording import recorded_calls
 from episode.kernels.stamps import empty_stale_caches, mark_ready
@@ -95,16 +94,3 @@ def read_records_once() -> None:
     """Read records of JSON, as live tasks do from Kafka."""
     schema = pa.schema([("k", pa.string()), ("ts", pa.timestamp("us", "UTC")), ("v", pa.float64())])
     JsonColumns(schema).read([b'{"k": "a", "ts": "2026-11-01T00:00:00Z", "v": 1.5}', None])
-
-
-def choose_rows_once() -> None:
-    """Choose the rows of classes, as many rules do."""
-    rows, bit = np.arange(2), np.uint64(1)
-    bits = np.zeros(2, np.uint64)
-    row_classes.add_class(bits, rows, bit)
-    row_classes.joined(rows, bits, rows, bit, bit)
-    row_classes.with_next(rows, bits, np.array([0, 2]), bit)
-    partition.group(np.zeros(2, np.int32), 1)
-    bounds, left = np.array([0, 2]), np.zeros(2, np.uint64)
-    chains.viable(bits, np.ones(2, np.uint64), bounds, rows, rows, 1, True, left)
-    chains.near_chains(left, bit, bit, bounds, rows, 1)

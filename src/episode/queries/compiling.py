@@ -45,7 +45,7 @@ def compile_languages(names: Sequence[str] | None, jobs: int | None) -> None:
 def run_samples(groups: Iterable[str]) -> None:
     """Run what needs every kernel of some groups, and not much more."""
     from episode.matchers.slice_samples import slice_once
-    from episode.matchers.warm import choose_rows_once, pack_once, read_records_once, run_once
+    from episode.matchers.warm import pack_once, read_records_once, run_once
 
     wanted = set(groups)
     for language in LANGUAGES.values():
@@ -58,8 +58,6 @@ def run_samples(groups: Iterable[str]) -> None:
         slice_once()
     if JSON in wanted:
         read_records_once()
-    if RULES in wanted:
-        choose_rows_once()
 
 
 def compile_groups(groups: Sequence[str], jobs: int | None) -> None:
