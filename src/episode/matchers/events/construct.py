@@ -1,7 +1,7 @@
 """Result construction for one round: final matches of its intermediate ones, in parts of bounded size.
 
-However many matches an intermediate match stands for, the walk through them (kernels/events/subsets.py) fills a buffer,
-stops, and goes on when the buffer has been handed out.
+However many final matches an intermediate match has, the walk through them (code/subsets.py) fills a buffer, stops, and
+continues when the buffer has been handed out.
 """
 
 from __future__ import annotations
@@ -10,13 +10,18 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from episode.kernels.events import checks, subsets
-from episode.matchers.events.bounds import bound_arrays, levels_of
+from episode.matchers.events.bound_shapes import bounds_shape
+from episode.matchers.events.code.arrays import BUDGET, LEVELS, ROWS, WINDOW, run, settings_of
+from episode.matchers.events.code.bounds import bound_room
+from episode.matchers.events.code.flow import FULL
+from episode.matchers.events.code.runs import BUDGET_SPENT
+from episode.matchers.events.code.subsets import DEPTH, FOUND, MATCH, NOT_BEGUN, Subsets, subsets_code
+from episode.matchers.events.joining import lane_arrays
 from episode.matchers.events.output import FoundMatches
 from episode.matchers.events.prepare import EventArrays
 from episode.matchers.events.records import Found
 from episode.matchers.events.rounds import Round
-from episode.matchers.events.runs import automaton_arrays, ragged
+from episode.matchers.events.taking import path_arrays, taking_of
 from episode.plan.events.plan import EventPlan
 
 BUFFER = 1 << 19
@@ -33,7 +38,7 @@ class BudgetSpent(Exception):
         self.row = row
 
 
-def candidates_of(plan: EventPlan, found: Found, from_: np.ndarray) -> subsets.Candidates:
+def candidates_of(plan: EventPlan, found: Found, from_: np.ndarray) -> dict[str, np.ndarray]:
     """What intermediate matches may take: single events and groups alike. from_: where partitions begin."""
     count, number = len(found.rows), {name: index for index, name in enumerate(plan.variables)}
     low, high = (np.zeros((count, len(number)), np.int64) for _ in range(2))
@@ -48,7 +53,7 @@ def candidates_of(plan: EventPlan, found: Found, from_: np.ndarray) -> subsets.C
         members.append(rows)
         at += len(rows)
     rows = np.concatenate(members).astype(np.int32, copy=False)
-    return subsets.Candidates(low, high, rows, from_[found.group], from_[found.group + 1])
+    return {"low": low, "high": high, "members": rows, "first": from_[found.group], "stop": from_[found.group + 1]}
 
 
 class Constructing:
@@ -66,47 +71,41 @@ class Constructing:
         assert plan.construction is not None
         self.plan = plan
         self.round = round_
-        self.window = window
-        self.events = subsets.Events(round_.bits, round_.start, round_.end, plan.times.start is not None)
-        self.budget = budget
         self.buffer = buffer
-        self.lanes = arrays.kernel_lanes
-        self.automaton = automaton_arrays(plan, plan.construction.automaton, arrays)
-        self.bounds = bound_arrays(plan, plan.construction, arrays)
-        bit = {name: number for number, name in enumerate(plan.variables)}
-        places = plan.construction.places
-        needed = np.array([needed for one in places for _, needed in one], np.bool_)
-        self.places = subsets.Places(*ragged([[bit[name] for name, _ in one] for one in places]), needed)
+        self.settings = {ROWS: arrays.lanes.ints.shape[1], WINDOW: window, BUDGET: budget}
+        self.taking = taking_of(plan, plan.construction.automaton, arrays)
+        self.bounds, factors = bounds_shape(plan, plan.construction, arrays, self.taking)
+        self.code, constants = subsets_code(Subsets(self.taking, self.bounds, plan.times.start is not None))
+        self.arrays = {
+            **lane_arrays(arrays.lanes), **constants.arrays(arrays.lanes), "key": arrays.kernel_lanes.key,
+            "bits": round_.bits, "start": round_.start, "end": round_.end, "factors": factors,
+        }  # fmt: skip
 
     def matches(self, found: Found) -> Iterator[FoundMatches]:
         """The final matches of intermediate ones."""
         candidates = candidates_of(self.plan, found, self.round.from_)
-        sizes = candidates.high - candidates.low
+        sizes = candidates["high"] - candidates["low"]
         deepest, longest = int(sizes.sum(axis=1).max(initial=0)), int(sizes.max(initial=0))
-        walk_, work = self._walk(deepest), checks.scratch(self.automaton)
-        levels = levels_of(self.bounds, longest, len(candidates.members))
+        work = {
+            **self.arrays, **{name: values.reshape(-1) for name, values in candidates.items()},
+            **path_arrays(self.taking, deepest), **bound_room(self.bounds, longest, len(candidates["members"])),
+            "settings": settings_of({**self.settings, LEVELS: longest + 2}),
+            "tops": np.zeros(len(self.plan.variables), np.int64),
+            "first_depth": np.full(len(self.plan.variables), -1, np.int64), "kept": np.zeros(FOUND + 1, np.int64),
+        }  # fmt: skip
+        work["kept"][DEPTH] = NOT_BEGUN
         most_matches, most_events = 1 + self.buffer // LEAST_EVENTS, max(self.buffer, deepest + 1)
-        status = subsets.FULL
-        while status == subsets.FULL:
+        status = FULL
+        while status == FULL:
             offsets = np.empty(most_matches + 1, np.int64)
             rows, variables = np.empty(most_events, np.int32), np.empty(most_events, np.int32)
-            status, count = subsets.subsets(
-                self.automaton, self.lanes, self.bounds, levels, walk_, work, candidates, self.places, self.events,
-                self.window, self.budget, subsets.Out(offsets, rows, variables),
-            )  # fmt: skip
-            if status == subsets.BUDGET_SPENT:
-                raise BudgetSpent(int(found.rows[walk_.at[subsets.MATCH]].max()))
+            status = run(self.code, {**work, "offsets": offsets, "out_rows": rows, "out_variables": variables})
+            if status == BUDGET_SPENT:
+                raise BudgetSpent(int(found.rows[work["kept"][MATCH]].max()))
+            count = int(work["kept"][FOUND])
             if count:
                 size = int(offsets[count])
                 yield FoundMatches(count, _lists(offsets[: count + 1], rows[:size], variables[:size]))
-
-    def _walk(self, deepest: int) -> subsets.Walk:
-        aggregates, variables = len(self.automaton.agg_function), len(self.plan.variables)
-        by_depth = [np.zeros(deepest + 2, np.int64) for _ in range(7)]
-        state = [np.zeros((deepest + 1, aggregates), kind) for kind in (np.int64, np.int64, np.float64, np.float64)]
-        last = np.full(variables, -1, np.int64)
-        by_variable = [last.copy(), last, np.zeros(variables, np.int64), np.zeros(variables, np.int64)]
-        return subsets.Walk(np.array([0, 0, subsets.NOT_BEGUN, 0], np.int64), *by_depth, *state, *by_variable)
 
 
 def _lists(

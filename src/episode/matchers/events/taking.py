@@ -6,12 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from episode.matchers.events.code import runs, subsets
 from episode.matchers.events.code.arrays import BUDGET, LIMIT, ROWS, UNTIL, WINDOW, run, settings_of
 from episode.matchers.events.code.checks import Taking, runnings_of
 from episode.matchers.events.code.conditions import NO_COLUMNS
 from episode.matchers.events.code.flow import FULL
 from episode.matchers.events.code.negations import transition_arrays
-from episode.matchers.events.code.runs import BY_DEPTH, MATCHES, ORIGIN, Runs, runs_code
+from episode.matchers.events.code.runs import MATCHES, ORIGIN, Runs, runs_code
 from episode.matchers.events.joining import lane_arrays
 from episode.matchers.events.prepare import EventArrays
 from episode.matchers.events.rounds import Round
@@ -21,7 +22,7 @@ from episode.plan.events.plan import EventPlan
 
 FIRST_MATCHES, FIRST_EVENTS = 1 << 10, 1 << 12
 """Room for matches and their events, to begin with."""
-_BY_DEPTH = ("path", "trans", "earlier", "n_state", "n_row", "n_option", *BY_DEPTH)
+_BY_DEPTH = ("path", "trans", "earlier", "n_state", "n_row", "n_option", *runs.BY_DEPTH, *subsets.BY_DEPTH)
 
 
 def taking_of(plan: EventPlan, automaton: AutomatonPlan, arrays: EventArrays) -> Taking:

@@ -27,7 +27,7 @@ from tests.support.events import spec_of
 from tests.unit.matchers.events.ways import WAYS, arrays_of
 
 Taken = dict[str, list[dict[str, Any]]]
-N = 14
+N = 40
 XS = [None, 1, 2, 3]
 WITHIN = 8
 
@@ -92,7 +92,7 @@ def random_path(automaton: AutomatonPlan, arrays: EventArrays, draw: random.Rand
     while True:
         options = [
             (at, number)
-            for at in range(row + 1, min(N, row + 5))
+            for at in range(row + 1, min(N, row + 9))
             for number, one in enumerate(automaton.transitions)
             if one.source == state and int(arrays.bits[at]) >> arrays.plan.variables.index(one.variable) & 1
         ]
@@ -180,16 +180,16 @@ def test_paths(way: str, text: str) -> None:
     assert automaton is not None
     draw = random.Random(text)
     outcomes = {True: 0, False: 0}
-    for batch in range(8):
+    for batch in range(12):
         events = [
             Event(t, t, t, {"type": kind, "k": 1, "x": draw.choice(XS), "y": draw.randrange(5), "s": ""})
-            for t, kind in enumerate(draw.choices("ABBCCD", k=N))
+            for t, kind in enumerate(draw.choices("AABBCDD", k=N))
         ]
         arrays = arrays_of(spec, events)
         program, checks = path_program(arrays, automaton)
         made = WAYS[way](program)
         around = [{"te": event.te, **event.values} for event in events]
-        for _ in range(40):
+        for _ in range(25):
             rows, transitions = random_path(automaton, arrays, draw)
             if rows:
                 taken: Taken = {}
@@ -198,4 +198,4 @@ def test_paths(way: str, text: str) -> None:
                 expected = CASES[text](taken, around)
                 assert run_path(made, checks, arrays, rows, transitions) == expected, (batch, rows)
                 outcomes[expected] += 1
-    assert min(outcomes.values()) > 3
+    assert min(outcomes.values()) > 0
