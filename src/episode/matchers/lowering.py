@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from episode.kernels import opcodes as oc
 from episode.matchers import comparing
+from episode.matchers import opcodes as oc
 from episode.matchers.encoding import Lanes
 from episode.plan.expressions import (
     Apply,

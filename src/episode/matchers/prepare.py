@@ -9,7 +9,7 @@ from typing import Any, cast
 import numpy as np
 import pyarrow as pa
 
-from episode.kernels import opcodes as oc
+from episode.matchers import opcodes as oc
 from episode.matchers.aggregate_code import Aggregate, UserFunctions
 from episode.matchers.encoding import Lanes, encode
 from episode.matchers.lowering import is_float_lane

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from episode.kernels import opcodes as oc
+from episode.matchers import opcodes as oc
 from episode.matchers.events.code.bound_terms import BEFORE, FIRST, LAST, OWN, TermShape
 from episode.matchers.events.code.bounds import MOST_MARKS, BoundShape, BoundsShape, SideShape
 from episode.matchers.events.code.checks import Taking

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from episode.kernels import opcodes as oc
 from episode.kernels.events import bounds as kernel
+from episode.matchers import opcodes as oc
 from episode.matchers.events.prepare import EventArrays
 from episode.matchers.events.runs import ragged
 from episode.matchers.lowering import COMPARE, is_float_lane

@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 
 from episode.errors import EpisodeError
-from episode.kernels.outcomes import TIMED_OUT, UNMATCHED
 from episode.matchers.held import ranges
+from episode.matchers.outcomes import TIMED_OUT, UNMATCHED
 from episode.matchers.protocol import EventBatch
 from episode.matchers.rows.arrays import ATTEMPTS, Attempts, Partitions, Rows
 from episode.matchers.rows.code.running import Lowered

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from episode.kernels.outcomes import TIMED_OUT, UNMATCHED
 from episode.matchers.held import owned, ranges
+from episode.matchers.outcomes import TIMED_OUT, UNMATCHED
 from episode.matchers.prepare import Needs, Prepared, needs_of, prepare
 from episode.matchers.protocol import END_OF_TIME, EventBatch, Selectivities, Snapshot, StateChunk
 from episode.matchers.rows import codes

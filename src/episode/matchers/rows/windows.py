@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from episode.kernels.outcomes import EMPTY, MATCHED
 from episode.matchers.assembly import Matches, OutputAssembler, slices_of, with_keys
 from episode.matchers.columns import one_chunk
+from episode.matchers.outcomes import EMPTY, MATCHED
 from episode.matchers.prepare import Prepared, prepare
 from episode.matchers.protocol import END_OF_TIME, EventBatch
 from episode.matchers.rows.arrays import AT_PARTITION, OUTS, Frames, Partitions, Rows
@@ -34,11 +34,6 @@ class WindowSpec(RowPatternSpec):
     """A planned window with a row pattern over rows of a known Arrow schema."""
 
     plan: WindowPlan
-
-    @property
-    def kernels(self) -> tuple[str, ...]:
-        """Groups of kernels that it needs: the search is compiled once more, for frames."""
-        return ("rows-windows",)
 
     @property
     def slicing(self) -> Slicing | Unsliced:

@@ -14,7 +14,6 @@ from episode.errors import EpisodeDataError, EpisodeUnsupportedError
 from episode.lang.events import syntax
 from episode.lang.events.syntax import EventClass, EventQuery, Negation, classes_of
 from episode.lang.spark_expression import Unreadable
-from episode.matchers.compiled import ensure_compiled, groups_of
 from episode.matchers.events.matcher import EventPatternMatcher
 from episode.matchers.events.output import FoundMatches, given_lists
 from episode.matchers.events.search import MOST_RECORDS
@@ -143,7 +142,6 @@ class Trials:
         plan, table = self._restricted(bound.plan, query, rows)
         records = MOST_RECORDS if exact else ROUND_RECORDS
         spec = EventPatternSpec(plan.for_workers(), table.schema, bound.step_budget, most_records=records)
-        ensure_compiled(groups_of(spec))
         batch = EventBatch(
             table.select(list(plan.input_columns)).combine_chunks(),
             np.zeros(table.num_rows, np.int64),
