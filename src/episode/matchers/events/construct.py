@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from episode.matchers.events.bound_shapes import bounds_shape
+from episode.matchers.events.bounds import bounds_shape
 from episode.matchers.events.code.arrays import BUDGET, LEVELS, ROWS, WINDOW, run, settings_of
 from episode.matchers.events.code.bounds import bound_room
 from episode.matchers.events.code.flow import FULL
@@ -77,7 +77,7 @@ class Constructing:
         self.bounds, factors = bounds_shape(plan, plan.construction, arrays, self.taking)
         self.code, constants = subsets_code(Subsets(self.taking, self.bounds, plan.times.start is not None))
         self.arrays = {
-            **lane_arrays(arrays.lanes), **constants.arrays(arrays.lanes), "key": arrays.kernel_lanes.key,
+            **lane_arrays(arrays.lanes), **constants.arrays(arrays.lanes),
             "bits": round_.bits, "start": round_.start, "end": round_.end, "factors": factors,
         }  # fmt: skip
 

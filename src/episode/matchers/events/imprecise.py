@@ -121,7 +121,7 @@ class ImpreciseSearch:
         resume = np.zeros(RESUME, np.int64)
         resume[OPTION] = -1
         return {
-            **lane_arrays(arrays.lanes), **self.clock.arrays, **path, "key": arrays.kernel_lanes.key,
+            **lane_arrays(arrays.lanes), **self.clock.arrays, **path,
             "bits": round_.bits, "start": round_.start, "end": round_.end, "done": round_.done, "from_": from_,
             "order": order, "ahead": _next_places(path["state_mask"], round_.bits[order], from_),
             "facts": np.zeros(FACTS * (longest + 2), np.int64), "again": np.zeros(4 * (longest + 2), np.int64),

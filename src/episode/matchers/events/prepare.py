@@ -9,18 +9,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from episode.kernels.events import joins
 from episode.matchers.encoding import Lanes, encode
-from episode.matchers.events.code.checks import Taking, runnings_of
 from episode.matchers.events.code.conditions import NO_COLUMNS, Columns
 from episode.matchers.events.code.tests import RecordTests
 from episode.matchers.events.comparisons import comparison_of
 from episode.matchers.events.gaps import optional_variables
 from episode.matchers.expression_code import LanePlaces
-from episode.matchers.lowering import Assembler, is_float_lane
-from episode.matchers.prepare import Known, Needs, aggregate_of, loads_in, running_argument
+from episode.matchers.lowering import is_float_lane
+from episode.matchers.prepare import Known, Needs, loads_in, running_argument
 from episode.matchers.row_code import compute_lane, set_bits
-from episode.plan.events.automaton import AutomatonPlan
 from episode.plan.events.conditions import JoinTest
 from episode.plan.events.plan import EventPlan
 from episode.plan.expressions import Constant, Current, Expression, Load, Running, parts_of
@@ -81,16 +78,12 @@ def conditions_of(plan: EventPlan) -> list[Expression]:
 
 @dataclass
 class EventArrays:
-    """A batch in the kernels' terms. bits: which variables a row qualifies for."""
+    """A batch in lanes. bits: which variables a row qualifies for. places: what was computed of single rows."""
 
     plan: EventPlan
     lanes: Lanes
     bits: np.ndarray
-    kernel_lanes: joins.Lanes
-    assembler: Assembler
-    places: dict[Expression, tuple[bool, int, int]]
-    programs: dict[Expression, tuple[int, int, int]] = field(default_factory=dict)
-    code: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
+    places: dict[Expression, tuple[bool, int, int]] = field(default_factory=dict)
     _pairs: dict[tuple, RecordTests] = field(default_factory=dict)
 
     def operand(self, expression: Expression) -> tuple[int, int]:
@@ -137,44 +130,15 @@ class EventArrays:
             )
         return self._pairs[which]
 
-    def taking(self, automaton: AutomatonPlan) -> Taking:
-        """What is compiled in of an automaton: the plan's own, or that of its construction."""
-        runnings = runnings_of(automaton)
-        columns = [self.argument(running) for running in runnings]
-        return Taking(
-            automaton,
-            self.plan.variables,
-            self.columns,
-            runnings,
-            tuple(map(aggregate_of, runnings)),
-            tuple((bool(is_float), row, check) for row, check, is_float in columns),
-        )
-
 
 def prepare_events(
     plan: EventPlan, needs: Needs, table: pa.Table, key: np.ndarray, known: Known | None = None
 ) -> EventArrays:  # fmt: skip
-    """Encode the columns, evaluate what concerns single rows and is not known, and lower the rest."""
+    """Encode the columns, and evaluate what concerns single rows and is not known."""
     lanes = encode(table, needs.columns, needs.null_tests, needs.constants, needs.room, needs.words)
-    assembler = Assembler(lanes)
-    assembler.number_runnings(conditions_of(plan))
-    programs = {
-        expression: assembler.program(expression)
-        for expression in dict.fromkeys(conditions_of(plan))
-        if comparison_of(expression) is None
-    }
-    code = assembler.arrays()
     all_bits = np.uint64(2 ** len(plan.variables) - 1)
-    arrays = EventArrays(
-        plan,
-        lanes,
-        np.full(len(key), all_bits, np.uint64) if known is None else known.bits & all_bits,
-        joins.Lanes(lanes.ints, lanes.floats, lanes.valid, key),
-        assembler,
-        {},
-        programs,
-        code,
-    )
+    bits = np.full(len(key), all_bits, np.uint64) if known is None else known.bits & all_bits
+    arrays = EventArrays(plan, lanes, bits)
     for expression in needs.computed:
         arrays.places[expression] = compute_lane(lanes, key, expression)
     if known is None:

@@ -76,7 +76,7 @@ def run_automaton(
     code, constants = runs_code(shape)
     settings = {ROWS: arrays.lanes.ints.shape[1], WINDOW: window, BUDGET: budget, LIMIT: limit, UNTIL: round_.until}
     work = {
-        **lane_arrays(arrays.lanes), **constants.arrays(arrays.lanes), "key": arrays.kernel_lanes.key,
+        **lane_arrays(arrays.lanes), **constants.arrays(arrays.lanes),
         "bits": bits, "start": round_.start, "end": round_.end, "starts": starts.view(np.uint8),
         "from_": round_.from_, "done": round_.done, "settings": settings_of(settings), "kept": np.zeros(2, np.int64),
         "offsets": np.zeros(FIRST_MATCHES, np.int64), "out_rows": np.empty(FIRST_EVENTS, np.int32),
