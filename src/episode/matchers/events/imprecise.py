@@ -26,6 +26,7 @@ from episode.matchers.events.code.imprecise import (
     imprecise_code,
 )
 from episode.matchers.events.code.runs import BUDGET_SPENT
+from episode.matchers.events.construct import BUFFER
 from episode.matchers.events.errors import budget_spent
 from episode.matchers.events.joining import lane_arrays
 from episode.matchers.events.output import FoundMatches, given_lists
@@ -68,7 +69,7 @@ class ImpreciseSearch:
         self.horizon = rounds.horizon
         self.adaptation = adaptation
         self.step_budget = step_budget
-        self.most_events = most_records * EVENTS_PER_RECORD
+        self.most_events = min(most_records * EVENTS_PER_RECORD, BUFFER)
         self.threshold = plan.imprecise.threshold
         sets = plan.imprecise.sets
         self.sets = tuple(name.split(MARK)[0] in sets for name in plan.variables)
