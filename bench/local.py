@@ -16,7 +16,7 @@ import pyarrow as pa
 import episode
 from bench.harness import Report, say, verdict
 
-PACKAGES = ("numba", "numpy", "pyarrow", "pandas")
+PACKAGES = ("llvmlite", "numpy", "pyarrow", "pandas")
 TARGET = 0.05
 """Seconds: the median call over a thousand rows."""
 

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from bench.harness import Report, busy_seconds, say
 
-PACKAGES = ("pyspark", "numba", "numpy", "pyarrow", "pandas")
+PACKAGES = ("pyspark", "llvmlite", "numpy", "pyarrow", "pandas")
 GROUPS = {
     "row patterns": ["rows"],
     "the demo (row patterns, pattern correlation)": ["rows", "correlation"],

@@ -120,7 +120,7 @@ def atom_field(atom: OutputAtom, input_schema: pa.Schema) -> pa.Field:
 
 @dataclass(frozen=True)
 class Matches:
-    """What the kernel found, in output order; see `measure_code`. part_lo, part_hi: partition bounds by match.
+    """The matches that were found, in output order; see `measure_code`. part_lo, part_hi: partition bounds by match.
     final: of collapsed matches, how many matches each stands for. confidence: how probable each match is, where time is
     imprecise. key: codes of their keys, where the output is keyed."""
 

@@ -6,4 +6,6 @@ from __future__ import annotations
 def load() -> None:
     """Load the matchers of all languages, and the compiler."""
     from episode.matchers import engines  # noqa: F401  (they are found loaded)
-    from episode.native import llvm  # noqa: F401
+    from episode.native.llvm import identity
+
+    identity()

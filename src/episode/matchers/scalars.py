@@ -17,8 +17,7 @@ from sqlglot import exp
 from episode.matchers import arrow_functions
 from episode.matchers.assembly import arrow_type, decimals, typed
 from episode.matchers.columns import one_chunk
-from episode.matchers.encoding import encode
-from episode.matchers.lowering import is_float_lane, words_of
+from episode.matchers.encoding import encode, is_float_lane
 from episode.matchers.prepare import loads_in
 from episode.matchers.row_code import compute
 from episode.matchers.spark_types import spark_name
@@ -106,7 +105,7 @@ class Scalars:
             return pa.repeat(pa.scalar(constant.value, pa.string()), self.rows)
         if is_wide(constant):
             assert isinstance(constant.value, int)
-            low, high = (np.full(self.rows, word, np.int64) for word in words_of(constant.value))
+            low, high = (np.full(self.rows, word, np.int64) for word in _words_of(constant.value))
             return decimals(low, high, np.ones(self.rows, np.int64), arrow_type(constant.type))
         floating = is_float_lane(constant.type)
         values = np.full(self.rows, constant.value or 0, np.float64 if floating else np.int64)
@@ -147,3 +146,9 @@ def _table(columns: Mapping[str, pa.Array]) -> pa.Table:
 
 def _like(array: pa.Array, other: pa.Array) -> pa.Array:
     return array if array.type == other.type else array.cast(other.type)
+
+
+def _words_of(value: int) -> tuple[int, int]:
+    """The words of a number of 128 bits, with signs."""
+    low = value & (2**64 - 1)
+    return low - 2**64 if low >= 2**63 else low, value >> 64

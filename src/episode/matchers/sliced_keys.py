@@ -75,7 +75,7 @@ class SlicedKeys:
             for number, bounds in enumerate(bounds_between(key.cuts))
         ]
 
-    # ---- as arrays, for kernels -----------------------------------------------------------------------
+    # ---- as arrays, for code -----------------------------------------------------------------------
 
     @cached_property
     def hashes(self) -> np.ndarray:

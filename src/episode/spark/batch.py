@@ -331,8 +331,8 @@ class _Opened:
         return getattr(self.spec, name)
 
     def loaded(self, tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
-        """The tables, after a few rows of the first have been matched once, which loads the kernels of a process that
-        has not run them yet: that is no part of what is measured. An error comes again where it counts."""
+        """The tables, after a few rows of the first have been matched once, which compiles or loads the
+        code of the query: that is no part of what is measured. An error comes again where it counts."""
         for number, table in enumerate(tables):
             if number == 0 and isinstance(self.spec, Analyzes):
                 before = self.clock.enter(None)

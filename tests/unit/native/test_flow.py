@@ -7,7 +7,7 @@ import pytest
 
 from episode.native.builder import Function, Program
 from episode.native.interpreter import CheckFailed
-from episode.native.running import Compiled, Interpreted
+from episode.native.running import Compiled, Interpreted, compiled_for
 from episode.native.types import BOOL, F32, F64, I32, I64, U8, U64
 from tests.unit.native.runs import run_all_ways
 
@@ -247,3 +247,20 @@ def test_arrays_of_another_kind_are_refused(array: np.ndarray) -> None:
     read_only.flags.writeable = False
     with pytest.raises(TypeError):
         Interpreted(program)([read_only])
+
+
+def test_a_program_is_built_once_for_each_shape() -> None:
+    built = []
+
+    def build(step: int) -> Program:
+        built.append(step)
+        program = Program("steps")
+        f = program.function("run")
+        values = f.array("values", I64, writable=True)
+        values[0] = values[0] + step
+        f.give(values[0])
+        return program
+
+    values = np.zeros(1, np.int64)
+    assert [compiled_for(build, step)([values]) for step in (1, 2, 1)] == [1, 3, 4]
+    assert built == [1, 2]

@@ -67,7 +67,7 @@ class Analyzed(RowPatternMatcher):
         yield from self._clocked(super().finish())
 
     def _clocked(self, tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
-        """Tables as they are made: rows are prepared until the kernel runs; who takes a table is in a stage of his."""
+        """Tables as they are made: rows are prepared until the search runs; who takes a table is in a stage of his."""
         outside, inside = self.clock.enter(PREPARE), PREPARE
         for table in tables:
             inside = self.clock.enter(outside) or PREPARE

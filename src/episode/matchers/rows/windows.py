@@ -1,6 +1,6 @@
 """Row patterns in windows: every row of a shard comes out, with the values of the match that it has.
 
-The kernel goes from row to row as for MATCH_RECOGNIZE, within the frames of the rows, and says of each match which row
+The search goes from row to row as for MATCH_RECOGNIZE, within the frames of the rows, and says of each match which row
 has it. A match may depend on all rows of its partition, so that rows are held until the input has ended: in a batch,
 partitions that do not fit the memory come in pieces.
 """
@@ -136,7 +136,7 @@ class WindowMatcher(RowPatternMatcher):
 
 
 def lower_frames(plan: WindowPlan) -> Frames:
-    """What a window says of its frames, for the kernel."""
+    """What a window says of its frames, for the search."""
     following = plan.frame.following
     reach = ALL_ROWS if following is None else min(following + 1, ALL_ROWS - 1)
     return Frames(plan.frame.seek, reach, plan.lookback)
