@@ -14,12 +14,11 @@ from types import FunctionType
 from typing import Any
 
 import numpy as np
+from episode.kernels.events import imprecise as kernel
 from llvmlite import ir
 from numba import njit, types
 from numba.core.typing import signature
 from numba.extending import intrinsic
-
-from episode.kernels.events import imprecise as kernel
 
 COMPUTING = ("_windowed", "_place")
 """The functions of the kernel that compute confidence."""

@@ -1,4 +1,4 @@
-"""Small tables in process: how long a call of sql_local and match_local takes once kernels are loaded.
+"""Small tables in process: how long a call of sql_local and match_local takes once its code is compiled.
 
 A call parses, plans, matches and finishes; nothing is kept between two calls.
 """
@@ -61,7 +61,6 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=50)
     parser.add_argument("--name", default="local", help="of the report")
     arguments = parser.parse_args()
-    episode.compile_kernels()
     rows, met = [], True
     for count in ROWS:
         for name, call in calls(events(count)).items():

@@ -13,6 +13,7 @@ from episode.matchers import opcodes as oc
 from episode.matchers.aggregate_code import Aggregate, UserFunctions
 from episode.matchers.encoding import Lanes, encode, is_float_lane
 from episode.matchers.row_code import compute_lane, set_bits
+from episode.plan.compilable import to_float
 from episode.plan.expressions import (
     Constant,
     Current,
@@ -24,7 +25,6 @@ from episode.plan.expressions import (
     parts_of,
 )
 from episode.plan.labels import Labels
-from episode.plan.native import to_float
 from episode.plan.output import (
     Extreme,
     Gathered,

@@ -21,8 +21,8 @@ from episode.matchers.encoding import encode, is_float_lane
 from episode.matchers.prepare import loads_in
 from episode.matchers.row_code import compute
 from episode.matchers.spark_types import spark_name
+from episode.plan.compilable import NativeCompiler, NotCompilable
 from episode.plan.expressions import Apply, Constant, Current, Expression, Load
-from episode.plan.native import NativeCompiler, NotNative
 from episode.plan.types import VOID
 from episode.plan.wide import is_ranked, is_ranked_constant, is_wide
 
@@ -40,7 +40,7 @@ class NeedsSpark(Exception):
 class Scalars:
     """Evaluates trees over a table (held as Spark would: `spark_types.retyped`).
 
-    utc: see `plan.native`. arguments: the values of parameters.
+    utc: see `plan.compilable`. arguments: the values of parameters.
     """
 
     def __init__(self, table: pa.Table, utc: bool = True, arguments: Mapping[str, object] | None = None) -> None:
@@ -53,10 +53,10 @@ class Scalars:
         }
 
     def evaluate(self, tree: exp.Expression) -> pa.Array:
-        """The value of a tree for every row. Raises NeedsSpark, or what `plan.native` has for mistakes."""
+        """The value of a tree for every row. Raises NeedsSpark, or what `plan.compilable` has for mistakes."""
         try:
             return self.run(self._compiler().compile(tree))
-        except NotNative as error:
+        except NotCompilable as error:
             raise NeedsSpark(error.node) from None
 
     def column(self, name: str) -> pa.Array | None:
@@ -72,7 +72,7 @@ class Scalars:
     def _load(self, name: str) -> Expression:
         own = name if name in self._columns else self._names.get(name.lower())
         if own is None:
-            raise NotNative(exp.column(name), f"there is no column {name}")
+            raise NotCompilable(exp.column(name), f"there is no column {name}")
         return Load(own, Current(0), spark_name(self._columns[own].type))
 
     def _by_arrow(self, node: exp.Expression) -> Expression | None:

@@ -23,7 +23,7 @@ from episode.lang.syntax import Span
 from episode.matchers.running import run
 from episode.matchers.scalars import NeedsSpark, Scalars
 from episode.matchers.spark_types import retyped, spark_name
-from episode.plan.native import Mistake
+from episode.plan.compilable import Mistake
 from episode.plan.schema import InputSchema
 from episode.queries.class_names import rows_of_table
 from episode.queries.language import Given, Input, Language

@@ -22,8 +22,8 @@ from episode.matchers.correlation.spec import ARCHIVE_ROW, LIVE_ROW, SIDE_COLUMN
 from episode.matchers.running import run
 from episode.matchers.scalars import NeedsSpark, Scalars
 from episode.matchers.spark_types import retyped, spark_name
+from episode.plan.compilable import Mistake
 from episode.plan.correlation.plan import ARCHIVE_PREFIX, LIVE_PREFIX
-from episode.plan.native import Mistake
 from episode.plan.output import MATCH_END, MATCH_START
 from episode.queries.class_names import rows_of_table
 from episode.queries.language import Given, Input

@@ -21,11 +21,11 @@ from episode.matchers.events.spec import EventPatternSpec
 from episode.matchers.protocol import END_OF_TIME, EventBatch
 from episode.matchers.scalars import NeedsSpark, Scalars
 from episode.matchers.spark_types import retyped
+from episode.plan.compilable import Mistake
 from episode.plan.events.names import MARK
 from episode.plan.events.plan import EventPlan
 from episode.plan.events.returns import MATCH_END, MATCH_START
 from episode.plan.expressions import Current, Load
-from episode.plan.native import Mistake
 from episode.plan.output import PlannedMeasure
 from episode.plan.result import Result
 from episode.queries.languages.events import BoundEventPattern
