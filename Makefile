@@ -10,7 +10,7 @@ BIN := .venv/bin
 RUN = JAVA_HOME="$$(scripts/java-home)" PYSPARK_PYTHON="$(CURDIR)/$(BIN)/python" PYSPARK_DRIVER_PYTHON="$(CURDIR)/$(BIN)/python" \
 	SPARK_LOCAL_IP=127.0.0.1
 
-# The tests of `make coverage`: those that need no Spark, and end in minutes without the compiler.
+# The tests of `make coverage`: those that need no Spark.
 COVERED = tests/unit tests/golden tests/state tests/conformance/test_conformance.py tests/conformance/test_conformance_locally.py
 
 help:  ## this list
@@ -48,8 +48,8 @@ test-see: setup  ## what people look at: notebooks that are executed, reports an
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[see]'
 	$(RUN) $(BIN)/pytest -m "see and not slow" $(PYTEST_ARGS)
 
-coverage: setup  ## which lines the tests without Spark reach; the compiler is off, so that kernels count
-	NUMBA_DISABLE_JIT=1 $(BIN)/coverage run --source=src/episode -m pytest -q -W ignore::RuntimeWarning $(COVERED) $(PYTEST_ARGS)
+coverage: setup  ## which lines the tests without Spark reach
+	$(BIN)/coverage run --source=src/episode -m pytest -q $(COVERED) $(PYTEST_ARGS)
 	$(BIN)/coverage report --skip-covered --sort=cover
 
 test-long: setup  ## fuzzing, the laws, and the cases as streams, at full size

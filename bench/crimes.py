@@ -26,7 +26,7 @@ from bench.harness import Report, Taken, local_session, say, side_by_side
 ROWS = 7_200_000
 """Twenty years: about the size of the public records that the paper uses."""
 RUNS = 3
-PACKAGES = ("pyspark", "pyarrow", "numpy", "numba")
+PACKAGES = ("pyspark", "pyarrow", "numpy", "llvmlite")
 
 
 def main() -> None:

@@ -36,7 +36,7 @@ PARTS, PLACE = HERE / "peers" / "esper", HERE / ".esper"
 TICKS, TRADES, REPORTS, KEYS = 5_000_000, 20_000, 5_000_000, 1_000
 RUNS = 3
 MEMORY_GB = 8
-PACKAGES = ("pyarrow", "numpy", "numba")
+PACKAGES = ("pyarrow", "numpy", "llvmlite")
 NAMES = ("IBM", "Sun", "Oracle")
 QUERY_5 = "PATTERN IBM; Sun; Oracle WITHIN 200 units RETURN IBM.id AS id"
 

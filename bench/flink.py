@@ -30,7 +30,7 @@ AT_LEAST_TIMES = 100
 MOST_DIFFERING = 10_000
 VERSION = "2.3.0"
 ENVIRONMENT = Path(__file__).parent / ".flink-venv"
-PACKAGES = ("pyspark", "pyarrow", "numpy", "numba")
+PACKAGES = ("pyspark", "pyarrow", "numpy", "llvmlite")
 COLUMNS = ["symbol", "init_price", "max_price"]
 
 TICK_WITH_END = TICK.replace("(A B+ C* D+)", "(A B+ C* D+ E)") + ",\n    E AS E.price <= PREV(E.price)"

@@ -26,7 +26,7 @@ ROWS, KEYS = (5_000_000, 10_000_000, 20_000_000, 40_000_000), 1_000
 KEY_ROWS, MANY_KEYS = 10_000_000, (10, 1_000, 100_000, 1_000_000)
 RUNS = 3
 LINEAR_WITHIN, ALIKE_WITHIN, BOUNDED_WITHIN = 1.25, 1.5, 1.25
-PACKAGES = ("pyspark", "pyarrow", "numpy", "numba")
+PACKAGES = ("pyspark", "pyarrow", "numpy", "llvmlite")
 
 
 def main() -> None:

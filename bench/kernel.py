@@ -36,7 +36,7 @@ from episode.plan.schema import InputSchema
 ROWS, KEYS, SHARDS, RUNS = 20_000_000, 1_000, 32, 5
 AT_LEAST, AT_LEAST_RARE = 15e6, 40e6
 STEPS = ("order", "prepare", "kernel", "assemble", "rest")
-PACKAGES = ("numba", "numpy", "pyarrow")
+PACKAGES = ("llvmlite", "numpy", "pyarrow")
 
 
 @contextmanager

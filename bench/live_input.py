@@ -31,7 +31,7 @@ from episode.plan.schema import InputSchema
 from episode.spark.worker import prepare_worker
 from episode.store.stream import StreamStore
 
-PACKAGES = ("numba", "numpy", "pyarrow")
+PACKAGES = ("llvmlite", "numpy", "pyarrow")
 TYPES = {"symbol": "int", "ts": "bigint", "price": "double"}
 SCHEMA = pa.schema([("symbol", pa.int32()), ("ts", pa.int64()), ("price", pa.float64())])
 KEYS = 1_000

@@ -1,4 +1,4 @@
-"""Small tables in process: how long a call of sql_local and match_local takes once kernels are loaded.
+"""Small tables in process: how long a call of sql_local and match_local takes once its code is compiled.
 
 A call parses, plans, matches and finishes; nothing is kept between two calls.
 """
@@ -16,7 +16,7 @@ import pyarrow as pa
 import episode
 from bench.harness import Report, say, verdict
 
-PACKAGES = ("numba", "numpy", "pyarrow", "pandas")
+PACKAGES = ("llvmlite", "numpy", "pyarrow", "pandas")
 TARGET = 0.05
 """Seconds: the median call over a thousand rows."""
 
@@ -61,7 +61,6 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=50)
     parser.add_argument("--name", default="local", help="of the report")
     arguments = parser.parse_args()
-    episode.compile_kernels()
     rows, met = [], True
     for count in ROWS:
         for name, call in calls(events(count)).items():

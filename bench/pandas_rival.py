@@ -28,7 +28,7 @@ VERSION, PANDAS = "0.2.5", "2.3.3"
 ENVIRONMENT = Path(__file__).parent / ".pandas-venv"
 SIZES = (100_000, 1_000_000)
 RUNS = 5
-PACKAGES = ("pandas", "pyarrow", "numpy", "numba")
+PACKAGES = ("pandas", "pyarrow", "numpy", "llvmlite")
 EPISODE, RIVAL = "episode", "pandas-match-recognize"
 PYTHONS = {EPISODE: Path(sys.executable), RIVAL: ENVIRONMENT / "bin" / "python"}
 

@@ -41,7 +41,7 @@ from bench.figures import new_figure, put_figure
 from bench.harness import Report, verdict
 from bench.pcq_spark import in_stream, on_spark
 
-PACKAGES = ("numba", "numpy", "pyarrow")
+PACKAGES = ("llvmlite", "numpy", "pyarrow")
 HOW = (
     "Events in memory, fed to the matcher in pieces of 20,000, on one core; seconds that the core worked. Ways to "
     "compare in turns, one discarded run and then {runs}, medians. All ways find the same pairs."

@@ -14,7 +14,7 @@ from bench.ticks import ticks
 
 ROWS, KEYS = 20_000_000, 1_000
 AT_MOST = 1.3
-PACKAGES = ("pyspark", "pyarrow", "numpy", "numba", "pandas")
+PACKAGES = ("pyspark", "pyarrow", "numpy", "llvmlite", "pandas")
 CORES = os.sched_getaffinity(0)
 
 FALL = """

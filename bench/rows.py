@@ -24,7 +24,7 @@ ROWS, KEYS, SAMPLE_KEYS = 20_000_000, 1_000, 100
 AT_MOST_OF_SORT = 0.35
 AT_LEAST_TIMES_PLAIN = 20
 RUNS, PLAIN_RUNS = 5, 3
-PACKAGES = ("pyspark", "pyarrow", "numpy", "numba", "pandas")
+PACKAGES = ("pyspark", "pyarrow", "numpy", "llvmlite", "pandas")
 
 
 def main() -> None:

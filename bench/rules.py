@@ -37,7 +37,7 @@ SMALL = 20
 """The smaller table has so many times fewer rows."""
 ALIKE, ALIKE_ROWS, ALIKE_RUNS = 20, 1_000_000, 3
 """Rules that begin alike, and events of whole accounts that they are run over, in process."""
-PACKAGES = ("pyspark", "pyarrow", "numpy", "numba")
+PACKAGES = ("pyspark", "pyarrow", "numpy", "llvmlite")
 
 
 def main() -> None:

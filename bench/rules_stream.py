@@ -32,7 +32,7 @@ STRETCHED = 40
 """A micro-batch spans so many times the time that its events were made for: about half an hour."""
 DDL = "account int, ts timestamp, kind string, amount double, country string"
 AT_MOST = 1.5
-PACKAGES = ("pyspark", "pyarrow", "numpy", "numba")
+PACKAGES = ("pyspark", "pyarrow", "numpy", "llvmlite")
 WHEN = {0.36: "added", 0.53: "replaced", 0.69: "removed", 0.83: "ten added"}
 """After which part of the micro-batches rules change, and how."""
 

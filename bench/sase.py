@@ -32,7 +32,7 @@ from episode.matchers.events.output import Output
 from episode.queries.language import Given
 from episode.spark.batch import Batch
 
-PACKAGES = ("numba", "numpy", "pyarrow")
+PACKAGES = ("llvmlite", "numpy", "pyarrow")
 RUNS, POSTPONED, FLY, COLLAPSED = "runs (SASE+)", "postponed", "on the fly", "collapsed"
 PATTERN = "PATTERN SEQ(A a, B+ b[], C c)"
 TRUE = "c.val > max(b[].val)"

@@ -21,7 +21,7 @@ from bench.queries import TICK
 from bench.ticks import ROW_GROUP, ticks
 
 ROWS, KEYS, PARTS, RUNS = 20_000_000, 1_000, 16, 5
-PACKAGES = ("pyspark", "pyarrow", "numpy", "numba")
+PACKAGES = ("pyspark", "pyarrow", "numpy", "llvmlite")
 QUERY = f"""\
 SELECT symbol, init_price, max_price
 FROM (SELECT key, ts, price FROM ticks WHERE part >= {{first}} AND price > 60.0) MATCH_RECOGNIZE (

@@ -192,8 +192,6 @@ def main() -> None:
     parser.add_argument("--name", default="seeing", help="of the report")
     arguments = parser.parse_args()
     chosen = arguments.parts or list(PARTS)
-    if chosen != ["checks"]:
-        episode.compile_kernels()
     page = Report(arguments.name, "Looking at matches")
     with TemporaryDirectory() as folder:
         spark = local_session()

@@ -71,7 +71,7 @@ SCENARIOS = (
     ("busiest key 20%", Faults(), 0.2),
 )
 COMMAND = "python -m bench.sizing calibrate"
-PACKAGES = ("pyspark", "pyarrow", "numpy", "numba")
+PACKAGES = ("pyspark", "pyarrow", "numpy", "llvmlite")
 NANO = 1e9
 
 

@@ -40,7 +40,7 @@ BOUND = (
     "counted as they come; while they are read, ordered and matched, a task takes several times as many. Spilled rows "
     "are mapped until the slice is done: the peak has as much of them as there is, the own memory has not."
 )
-PACKAGES = ("pyspark", "pyarrow", "numpy", "numba")
+PACKAGES = ("pyspark", "pyarrow", "numpy", "llvmlite")
 
 
 @dataclass(frozen=True)

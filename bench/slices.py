@@ -28,7 +28,7 @@ ROWS, KEYS, RUNS = 20_000_000, 1_000, 3
 AT_LEAST_TIMES, AT_MOST_MORE, AT_MOST_OF_EVEN = 1.7, 0.15, 1.3
 NEXT_ROW, PAST_LAST_ROW = "SKIP TO NEXT ROW", "SKIP PAST LAST ROW"
 WITHIN, WITHIN_SECONDS = "1 MINUTE", 60.0
-PACKAGES = ("pyspark", "pyarrow", "numpy", "numba")
+PACKAGES = ("pyspark", "pyarrow", "numpy", "llvmlite")
 COLUMNS = "symbol, init_price, max_price"
 
 

@@ -1,8 +1,8 @@
-"""The seconds before the first row: compiling kernels, loading, the first and the second small query of a process.
+"""The seconds before the first row: loading, the first and the second small query of a process.
 
 Every run is a process of its own, with a session that episode starts (its workers are forked from a daemon that has
-everything loaded; with and without the archive of Java classes that `episode compile` makes), and in a session of one's
-own (Spark's defaults). Python keeps bytecode, as `pip install` writes it, even where this process does not. The least
+everything loaded; with and without the archive of Java classes that `episode archive-classes` makes), and in a session
+of one's own (Spark's defaults). Python keeps bytecode, as `pip install` writes it, even where this process does not. The least
 of several runs is reported: all others were disturbed by something.
 """
 
@@ -19,13 +19,7 @@ from pathlib import Path
 
 from bench.harness import Report, busy_seconds, say
 
-PACKAGES = ("pyspark", "numba", "numpy", "pyarrow", "pandas")
-GROUPS = {
-    "row patterns": ["rows"],
-    "the demo (row patterns, pattern correlation)": ["rows", "correlation"],
-    "event patterns": ["events"],
-    "situation patterns": ["situations"],
-}
+PACKAGES = ("pyspark", "llvmlite", "numpy", "pyarrow", "pandas")
 QUERIES = {
     "row pattern": """
         SELECT * FROM t MATCH_RECOGNIZE (
@@ -123,25 +117,14 @@ def words(taken: dict[str, float]) -> str:
     return ", ".join(f"{phase} {taken[phase]:.2f} ({taken[f'cores {phase}']:.2f})" for phase in PHASES)
 
 
-def compiled(groups: list[str], jobs: int | None) -> float:
-    """Seconds until groups of kernels are compiled into an empty cache."""
-    with tempfile.TemporaryDirectory(prefix="episode-startup-") as cache:
-        command = [sys.executable, "-m", "episode.queries.compiling", *groups]
-        command += [] if jobs is None else ["--jobs", str(jobs)]
-        begin = time.perf_counter()
-        environment = {**os.environ, "NUMBA_CACHE_DIR": cache}
-        subprocess.run(command, check=True, env=environment, stdout=subprocess.DEVNULL)
-        return time.perf_counter() - begin
-
-
 IMPORTS = {
     "Python alone": "",
     "pyspark's worker": "import pyspark.worker",
     "and pyarrow, NumPy": "import pyspark.worker, pyarrow, numpy",
-    "and numba": "import pyspark.worker, pyarrow, numpy, numba",
+    "and llvmlite": "import pyspark.worker, pyarrow, numpy, llvmlite.binding",
     "and row patterns": "import pyspark.worker, episode.spark.batch, episode.matchers.rows.spec",
     "and all languages": "import pyspark.worker, episode.spark.batch, episode.matchers.engines",
-    "and a first kernel (the daemon)": "from episode.spark import daemon; daemon.load()",
+    "and the compiler (the daemon)": "from episode.spark import daemon; daemon.load()",
 }
 
 
@@ -167,7 +150,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--name", default="startup", help="of the report")
-    parser.add_argument("--no-compile", action="store_true", help="leave compiling out, which takes minutes")
     parser.add_argument("--one", choices=list(SESSIONS), help=argparse.SUPPRESS)
     parser.add_argument("--query", choices=list(QUERIES), default="row pattern", help=argparse.SUPPRESS)
     parser.add_argument("--path", help=argparse.SUPPRESS)
@@ -175,18 +157,16 @@ def main() -> None:
     if given.one:
         print(json.dumps(one_process(given.one, QUERIES[given.query], given.path)))
         return
-    import episode
     from episode.spark import class_archive
 
-    episode.compile_kernels()
     archive = class_archive.make()
     assert archive is not None, "the Java classes could not be archived"
     page = Report(given.name, "The seconds before the first row")
     load = os.getloadavg()[0]
     page.text(
         f"The least of {given.runs} runs, each in a process of its own; the load of the machine was {load:.1f} at the "
-        f"beginning. Queries over a Parquet file of {ROWS:,} rows; kernels compiled, Python with bytecode. The "
-        f"archive of Java classes has {archive.stat().st_size / 2**20:.0f} MiB."
+        f"beginning. Queries over a Parquet file of {ROWS:,} rows; Python with bytecode, and code of queries kept on "
+        f"disk. The archive of Java classes has {archive.stat().st_size / 2**20:.0f} MiB."
     )
     with tempfile.TemporaryDirectory(prefix="episode-startup-") as directory:
         path = Path(directory) / "events.parquet"
@@ -209,14 +189,6 @@ def main() -> None:
     page.table(["number of", *heads], [[c, *(f"{one[c]:.0f}" for one in found.values())] for c in counts])
     page.heading("What a worker loads")
     page.table(["", "seconds"], [[name, f"{taken:.2f}"] for name, taken in loading.items()])
-    if not given.no_compile:
-        page.heading("Kernels compiled into an empty cache")
-        rows = []
-        for name, groups in GROUPS.items():
-            one, all_ = compiled(groups, 1), compiled(groups, None)
-            say(f"{name}: {one:.0f} s on one core, {all_:.0f} s on all")
-            rows.append([name, f"{one:.0f} s", f"{all_:.0f} s"])
-        page.table(["for", "one core", "all cores"], rows)
     page.write(packages=PACKAGES)
 
 

@@ -24,7 +24,7 @@ from episode.store.declaration import declare
 from episode.store.files import sync_directory
 from episode.store.stream import StreamStore
 
-PACKAGES = ("pyarrow", "numpy", "numba")
+PACKAGES = ("pyarrow", "numpy", "llvmlite")
 COLUMNS = "symbol STRING, ts TIMESTAMP, price DOUBLE, volume INT"
 KEYS = 1_000
 BATCHES = ((1, 200), (1_000, 200), (1_000_000, 4))

@@ -40,7 +40,7 @@ MICROSECONDS = 1_000_000
 BEGIN = 1_700_000_000 * MICROSECONDS
 AT_LEAST, AT_MOST_SHARE = 2.5, 0.20
 SCHEMA = "key int, ts timestamp, price double"
-PACKAGES = ("pyspark", "pyarrow", "numpy", "numba", "pandas")
+PACKAGES = ("pyspark", "pyarrow", "numpy", "llvmlite", "pandas")
 PRICE_FALL = """\
 SELECT * FROM ticks MATCH_RECOGNIZE (
   PARTITION BY key ORDER BY ts

@@ -43,7 +43,7 @@ from episode.plan.situations.explain import orders_words
 from episode.plan.situations.plan import COMPLETE, EARLIEST
 from episode.plan.situations.returns import DETECTED_AT, MatchMoment, SituationMoment
 
-PACKAGES = ("numba", "numpy", "pyarrow")
+PACKAGES = ("llvmlite", "numpy", "pyarrow")
 HOW = (
     "Events in memory, fed to the matcher in pieces of up to a million, on one core; seconds that the core worked. "
     "Ways to compare in turns, one discarded run and then {runs}, medians."

@@ -26,7 +26,7 @@ LARGE = 5_000_000
 """From so many rows on there are fewer runs, and none without Spark."""
 KEYS = 1_000
 RUNS, LARGE_RUNS = 5, 3
-PACKAGES = ("pyspark", "pyarrow", "numpy", "numba")
+PACKAGES = ("pyspark", "pyarrow", "numpy", "llvmlite")
 TRINO, SPARK, LOCAL = "Trino", "episode", "episode, without Spark"
 COLUMNS = ["symbol", "init_price", "max_price"]
 

@@ -38,7 +38,7 @@ from bench.plain_tree import LeftDeepTree
 from episode.plan.events.cost import Shape, left_deep
 from episode.plan.events.explain import reason_of
 
-PACKAGES = ("numba", "numpy", "pyarrow")
+PACKAGES = ("llvmlite", "numpy", "pyarrow")
 LEFT, RIGHT = "left-deep", "right-deep"
 HOW = (
     "Thousand events per second of one core, matches found but not delivered; the plans of a setting in turns, one "

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture.providers import HypothesisProvider
 from hypothesis.internal.constants_ast import Constants
 
-# Compiled kernels make the first example slow, and data generation is slow by nature: neither is a fault.
+# Code that is compiled makes the first example slow, and data generation is slow by nature: neither is a fault.
 COMMON = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow, HealthCheck.data_too_large]}
 
 # Hypothesis mixes in constants of the modules that happen to be loaded: examples would depend on the tests before.

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from episode.api import (
         Options,
         aggregate,
-        compile_kernels,
         correlate,
         expand,
         explain,
@@ -62,7 +61,6 @@ __all__ = [
     "Options",
     "__version__",
     "aggregate",
-    "compile_kernels",
     "correlate",
     "expand",
     "explain",

@@ -600,18 +600,7 @@ def match_local(
     return local_statement.match_local(events, text_of(text), given, options_of(options), arguments_of(args))
 
 
-def compile_kernels(*languages: str, jobs: int | None = None) -> None:
-    """Compile the kernels for this machine now, instead of at the first query; what is compiled already stays.
-
-    languages: 'rows', 'events', 'situations' and 'correlation' are compiled alone (default: all there is).
-    jobs: in how many processes (default: one for each core).
-    """
-    from episode.queries.compiling import compile_languages
-
-    compile_languages(languages, jobs)
-
-
-__all__ = ["Options", "compile_kernels", "explain", "explain_match", "match", "match_local", "sql", "sql_local"]
+__all__ = ["Options", "explain", "explain_match", "match", "match_local", "sql", "sql_local"]
 
 
 def aggregate(

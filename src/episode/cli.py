@@ -50,7 +50,6 @@ from episode.cli_options import (
 from episode.cli_plans import PlanFormat
 from episode.cli_results import Format
 from episode.errors import EpisodeError
-from episode.terminal.compiling import status
 from episode.terminal.quiet import quiet_spark
 
 app = typer.Typer(
@@ -206,7 +205,7 @@ def _run(
     import episode
     from episode.terminal.progress import progress
 
-    with status(notes, "Starting Spark and reading the query"), quiet_spark():
+    with notes.status("Starting Spark and reading the query"), quiet_spark():
         cli_session.start(session)
         result = episode.sql(text, arguments, tables=cli_tables.opened(paths))
     if result.isStreaming:
@@ -342,7 +341,7 @@ def explain(
     def explained() -> str:
         import episode
 
-        with status(notes, "Starting Spark and reading the query"), quiet_spark():
+        with notes.status("Starting Spark and reading the query"), quiet_spark():
             cli_session.start(session)
             tables = cli_tables.opened(paths)
             return episode.explain(text, arguments, tables=tables, analyze=analyze, format=shown.value)
@@ -499,40 +498,14 @@ def samples(
     typer.echo(f"{files.clicks_path}: {files.clicks.table.num_rows:,} rows")
 
 
-@app.command()
-def compile(
-    language: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--language",
-            "-l",
-            metavar="NAME",
-            help="Only what these need: rows, events, situations or correlation. May be repeated. Default: all.",
-        ),
-    ] = None,
-    jobs: Annotated[
-        int | None, typer.Option("--jobs", "-j", min=1, metavar="N", help="In so many processes. Default: all cores.")
-    ] = None,
-    classes: Annotated[
-        bool,
-        typer.Option(
-            "--classes/--no-classes",
-            help="Also archive the Java classes of Spark (about 200 MB), so that sessions which episode starts begin "
-            "sooner.",
-        ),
-    ] = True,
-) -> None:
-    """Compile the kernels for this machine now, and not when a query first needs them; for images, for example."""
+@app.command("archive-classes")
+def archive_classes() -> None:
+    """Archive the Java classes of Spark (about 200 MB), so that sessions which episode starts begin sooner."""
     notes = Console(stderr=True)
     with errors_reported(notes):
-        import episode
-
-        episode.compile_kernels(*(language or ()), jobs=jobs)
-        notes.print(Text("The kernels are compiled."))
-        if classes:
-            with notes.status(Text("Archiving the Java classes of Spark, once")):
-                said = cli_session.archive_classes()
-            notes.print(Text(said))
+        with notes.status(Text("Archiving the Java classes of Spark, once")):
+            said = cli_session.archive_classes()
+        notes.print(Text(said))
 
 
 # ---- declared streams ------------------------------------------------------------------------------

@@ -19,7 +19,6 @@ from episode import cli_inputs, cli_results, cli_tables
 from episode.cli_results import Format
 from episode.cli_session import SessionArguments, start
 from episode.errors import EpisodeError
-from episode.terminal.compiling import status
 from episode.terminal.quiet import quiet_spark
 
 
@@ -49,7 +48,7 @@ def run(
     nothing = EpisodeError("The query has no stream to follow.", hint=hint)
     if not paths and not episode.streams.names():
         raise nothing
-    with status(notes, "Starting Spark and reading the query"), quiet_spark(), follow.without_interrupts():
+    with notes.status("Starting Spark and reading the query"), quiet_spark(), follow.without_interrupts():
         start(session)
         options = episode.Options(watermark=given.watermark)
         result = episode.sql(text, arguments, options=options, tables=cli_tables.followed(paths))

@@ -11,7 +11,6 @@ from rich.console import Console
 from rich.text import Text
 
 from episode.errors import EpisodeError
-from episode.terminal.compiling import status
 
 
 def check(path: Path | None, follow: bool, live: bool) -> None:
@@ -38,6 +37,6 @@ def beside(result: Any, path: Path, take: Callable[[], None], notes: Console) ->
     origin_of(result)  # a query without a pattern is refused before it runs
     with kept(result):
         take()
-        with status(notes, "Writing the report") as shown:
+        with notes.status("Writing the report") as shown:
             write_report(result, path, begins=lambda step: shown.update(f"The report: {step}"))
     notes.print(Text(f"Report: {path}"), soft_wrap=True)

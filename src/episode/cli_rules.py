@@ -11,7 +11,6 @@ from rich.console import Console
 from rich.text import Text
 
 from episode import cli_follow, cli_inputs, cli_results, cli_session, cli_tables
-from episode.terminal.compiling import status
 from episode.terminal.quiet import quiet_spark
 
 
@@ -67,7 +66,7 @@ def _run(
     from episode.terminal.progress import progress
 
     ((name, _),) = tables.items()
-    with status(notes, "Starting Spark and reading the rules"), quiet_spark():
+    with notes.status("Starting Spark and reading the rules"), quiet_spark():
         cli_session.start(session)
         matches = episode.match_all(
             cli_tables.opened(tables)[name],
@@ -104,7 +103,7 @@ def follow(
 
     ((name, _),) = tables.items()
     with cli_follow.checkpoint_place(given.checkpoint, notes) as place:
-        with status(notes, "Starting Spark and reading the rules"), quiet_spark(), follow.without_interrupts():
+        with notes.status("Starting Spark and reading the rules"), quiet_spark(), follow.without_interrupts():
             cli_session.start(session)
             matches = episode.match_all(
                 cli_tables.followed(tables)[name],

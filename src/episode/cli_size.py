@@ -9,7 +9,6 @@ import typer
 from rich.console import Console
 
 from episode import cli_inputs
-from episode.terminal.compiling import status
 
 
 @dataclass(frozen=True)
@@ -63,10 +62,10 @@ def run(given: SizeArguments, notes: Console) -> None:
     if given.calibrate:
         from episode.sizing.calibrating import calibrated
 
-        with status(notes, "Measuring this machine"):
+        with notes.status("Measuring this machine"):
             constants = calibrated(constants)
     measuring = given.sample is not None or given.columns is not None
-    with status(notes, "Measuring the query") if measuring else nullcontext():
+    with notes.status("Measuring the query") if measuring else nullcontext():
         profile = asked.profile(demand, constants)
     answer = size(demand, profile, constants)
     typer.echo(as_json(answer) if given.json else as_text(answer), nl=False)

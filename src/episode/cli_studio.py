@@ -11,7 +11,6 @@ from rich.text import Text
 
 from episode import cli_session, cli_tables
 from episode.studio import serve
-from episode.terminal.compiling import status
 from episode.terminal.quiet import quiet_spark
 
 CONFINED = {"spark.sql.runSQLOnFiles": "false"}
@@ -31,7 +30,7 @@ class StudioArguments:
 
 def run(given: StudioArguments, session: cli_session.SessionArguments, notes: Console) -> None:
     """Serve the page until an interrupt or SIGTERM."""
-    with status(notes, "Starting Spark and opening the tables"), quiet_spark():
+    with notes.status("Starting Spark and opening the tables"), quiet_spark():
         cli_session.start(replace(session, settings={**CONFINED, **session.settings}))
         serving = serve(
             cli_tables.opened(dict(given.tables)),
@@ -47,7 +46,7 @@ def run(given: StudioArguments, session: cli_session.SessionArguments, notes: Co
     if given.opens:
         webbrowser.open(serving.address)
     wait_for_signal()
-    with status(notes, "Stopping"):
+    with notes.status("Stopping"):
         serving.stop()
         serving.studio.tables.spark.stop()
     notes.print("stopped")

@@ -17,7 +17,6 @@ from rich.syntax import Syntax
 from rich.text import Text
 
 from episode import samples
-from episode.terminal.compiling import status
 from episode.terminal.quiet import quiet_spark
 from episode.terminal.table import result_table
 
@@ -122,7 +121,7 @@ def _run(console: Console, data: samples.SampleFiles, report: Path | None) -> No
         console.rule(Text(f"{number}. {scene.title}"), align="left")
         console.print(Padding(Syntax(scene.query.rstrip(), "sql", background_color="default"), (1, 0)))
         started = perf_counter()
-        with status(console, "Starting Spark" if number == 1 else "Running"):
+        with console.status("Starting Spark" if number == 1 else "Running"):
             result = matches(scene, data)
         seconds = perf_counter() - started
         head = result.slice(0, FIRST_ROWS)
@@ -138,7 +137,7 @@ def _run(console: Console, data: samples.SampleFiles, report: Path | None) -> No
     console.rule()
     console.print(Text(f"Seven queries in {perf_counter() - began:.0f} seconds. Next: docs/tutorial.md"))
     if report is not None:
-        with status(console, "Writing a report"):
+        with console.status("Writing a report"):
             written = write_report(data, report)
         words = f"A report on the V-shapes, one file for a browser and for colleagues: {written}"
         console.print(Text(words), soft_wrap=True)

@@ -1,8 +1,7 @@
 """Ctrl-C while libraries are loaded: it waits until they are whole.
 
-An interrupted import leaves parts of a library behind, and numpy and numba then fail for as long as the process lives;
-so does a compiler that is interrupted. While one of these libraries is loaded, or numba loads or compiles a kernel, an
-interrupt is kept, and raised right after.
+An interrupted import leaves parts of a library behind, and numpy then fails for as long as the process lives. While one
+of these libraries is loaded, an interrupt is kept, and raised right after.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from time import sleep
 from types import FrameType, ModuleType
 from typing import Any
 
-WHOLE = frozenset({"llvmlite", "numba", "numpy", "pandas", "py4j", "pyarrow", "pyspark", "sqlglot"})
+WHOLE = frozenset({"llvmlite", "numpy", "pandas", "py4j", "pyarrow", "pyspark", "sqlglot"})
 """Libraries that episode loads when they are first needed, and whose modules load one another."""
 
 
@@ -74,8 +73,6 @@ class _WholeLoader(Loader):
         _deferral.begin()
         try:
             self.loader.exec_module(module)
-            if module.__name__ == "numba":
-                _defer_while_compiling(module)
         finally:
             if _deferral.end():  # raised here, it would undo the import
                 Thread(target=_interrupt_after, args=(module.__spec__,), daemon=True).start()
@@ -96,21 +93,6 @@ def _interrupt_after(spec: Any) -> None:
     while getattr(spec, "_initializing", False):
         sleep(0.001)
     interrupt_main()
-
-
-def _defer_while_compiling(numba: Any) -> None:
-    """Numba has its compiler's lock while it loads a kernel and while it compiles one."""
-
-    def on_start(listener: object, event: object) -> None:
-        _deferral.begin()
-
-    def on_end(listener: object, event: object) -> None:
-        if _deferral.end():
-            signal.raise_signal(signal.SIGINT)
-
-    events = numba.core.event
-    deferring = type("Deferring", (events.Listener,), {"on_start": on_start, "on_end": on_end})
-    events.register("numba:compiler_lock", deferring())
 
 
 def load_libraries_whole() -> None:

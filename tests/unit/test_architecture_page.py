@@ -12,7 +12,7 @@ from tests.unit.test_imports import ALLOWED, ALLOWED_LAZILY, SOURCE
 PAGE = (Path(__file__).parents[2] / "docs" / "architecture.md").read_text(encoding="utf-8")
 LANGUAGES = ("rows", "events", "situations")
 ROOM_NAMES = {*LANGUAGES, "correlation"}
-ROOMS = ("lang", "plan", "matchers", "kernels")
+ROOMS = ("lang", "plan", "matchers")
 
 
 def tables() -> list[list[list[str]]]:
@@ -42,7 +42,7 @@ def test_every_language_has_the_same_files(row: list[str]) -> None:
 def test_every_room_has_every_language() -> None:
     for room in ROOMS:
         inside = {path.name for path in (SOURCE / room).iterdir() if (path / "__init__.py").exists()}
-        further = {"kernels": {"slices"}, "matchers": {"rules"}}.get(room, set())
+        further = {"matchers": {"rules"}}.get(room, set())
         assert inside == ROOM_NAMES | further
 
 

@@ -22,8 +22,7 @@ ALLOWED = {
     "lang": {"episode.errors"},
     "plan": {"episode.errors", "episode.lang"},
     "native": set(),
-    "kernels": set(),
-    "matchers": {"episode.errors", "episode.plan", "episode.native", "episode.kernels"},
+    "matchers": {"episode.errors", "episode.plan", "episode.native"},
     "store": {"episode.errors", "episode.plan", "episode.matchers"},
     "live": {"episode.errors", "episode.plan", "episode.matchers", "episode.store"},
     "spark": {"episode.errors", "episode.paths", "episode.plan", "episode.matchers", "episode.store", "episode.live"},
@@ -134,7 +133,6 @@ ALLOWED_LAZILY = {
     "pictures": {"episode.spark"},
     "sizing": {"episode.spark"},
     "api": {"episode.spark.live_query", "episode.reports", "episode.pictures"},
-    "terminal": {"episode.matchers.compile_reports"},
     "cli_errors": {"episode.spark.errors"},
     "cli_report": {"episode.queries.origins", "episode.reports", "episode.spark.statistics"},
     "cli_session": {"episode.spark.class_archive", "episode.spark.launching"},
@@ -143,10 +141,10 @@ ALLOWED_LAZILY = {
 }
 
 # In these packages what languages share stands at the root, and a folder holds what is one language's own.
-SHARED = ("lang", "plan", "kernels", "matchers")
+SHARED = ("lang", "plan", "matchers")
 LANGUAGES = ("rows", "events", "situations", "correlation")
 # Rooms of no language, which know languages by the protocols alone.
-FURTHER_ROOMS = {"kernels": {"slices"}, "matchers": {"rules"}}
+FURTHER_ROOMS = {"matchers": {"rules"}}
 # Root modules that know all languages, because someone has to: (module, why).
 COMPOSED = {
     "lang/statement.py": "finds MATCH_RECOGNIZE in a statement",
@@ -284,13 +282,11 @@ def test_heavy_libraries_stay_in_their_rooms(path: Path) -> None:
     for imported in imports_of(path):
         library = imported.module.split(".")[0]
         where = f"{path.name}:{imported.line} imports {imported.module}"
-        if library == "numba":
-            assert room == "kernels", where
         if library == "llvmlite":
-            assert room == "kernels" or path.relative_to(SOURCE).as_posix() == "native/llvm.py", where
+            assert path.relative_to(SOURCE).as_posix() == "native/llvm.py", where
         if library in {"pyspark", "py4j"}:
             assert room == "spark" or (room in LAZY_SPARK and not imported.eager), where
-        if room == "kernels":
+        if room == "native":
             assert library not in {"pyarrow", "pandas"}, where
 
 
@@ -303,7 +299,7 @@ def test_nothing_is_evaluated_as_python(path: Path) -> None:
 
 def test_help_is_quick() -> None:
     """The command line is there without Spark, and without the compiler."""
-    heavy = ("pyspark", "numba", "pandas")
+    heavy = ("pyspark", "llvmlite", "pandas")
     code = f"import sys, episode.cli; print([name for name in {heavy!r} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
@@ -311,7 +307,7 @@ def test_help_is_quick() -> None:
 
 def test_the_process_that_hears_of_the_state_of_a_stream_loads_no_matcher() -> None:
     """Spark starts one for each pattern of a stream, and the first micro-batch waits for it."""
-    heavy = ("numba", "pandas", "sqlglot", "episode.matchers")
+    heavy = ("llvmlite", "pandas", "sqlglot", "episode.matchers")
     code = f"import sys, episode.spark.packed_processor; print([name for name in {heavy!r} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -1,6 +1,6 @@
 """How events come to the matching loop (Lau's thesis, chapters 3 and 4).
 
-*pull*: the loop reads when it has nothing. *push*: an input thread reads while the kernels run; it waits where
+*pull*: the loop reads when it has nothing. *push*: an input thread reads while the matchers run; it waits where
 `max_unprocessed` events are held, so that the store keeps the rest. *adaptive*: the thread pushes while no more than
 R_bound slices wait (`switch`), is suspended above it, and resumed when at most one is left.
 

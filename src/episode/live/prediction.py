@@ -1,4 +1,4 @@
-"""What is predicted of a matcher at work: R_bound, by what its kernel counts (thesis, sections 4.4.1 and 4.4.2).
+"""What is predicted of a matcher at work: R_bound, by what its search counts (thesis, sections 4.4.1 and 4.4.2).
 
 One holder serves all keys of a task, as all of them are matched in one step; the key with the most events of late is
 the one whose state decides, as in the thesis the busiest holder. Selectivities are those of all keys together.

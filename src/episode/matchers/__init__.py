@@ -1,1 +1,1 @@
-"""The matchers: state, feeding, snapshots and output assembly on top of the kernels."""
+"""The matchers: state, feeding, snapshots and output assembly around compiled code."""

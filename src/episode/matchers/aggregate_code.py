@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from episode.kernels import opcodes as oc
+from episode.matchers import opcodes as oc
 from episode.matchers.expression_code import (
     COMPARE,
     MOST_WIDE,
@@ -69,7 +69,7 @@ class UserFunctions(Protocol):
 class Aggregate:
     """A function with the lane of its values.
 
-    function: COUNT … of `kernels.opcodes`; floating: are values in the float lane? wide: does it come to a value of two
+    function: COUNT … of `opcodes`; floating: are values in the float lane? wide: does it come to a value of two
     words (I128)? user: what emits a user's aggregate; the function does not matter then.
     """
 

@@ -6,6 +6,8 @@ An order is -1, 0 or 1: less, equal, greater. A comparison accepts some orders.
 from __future__ import annotations
 
 EQUAL, UNEQUAL, LESS, AT_MOST, GREATER, AT_LEAST = range(6)
+BY_OPERATION = {"eq": EQUAL, "ne": UNEQUAL, "lt": LESS, "le": AT_MOST, "gt": GREATER, "ge": AT_LEAST}
+"""By the name of the operation in an expression."""
 
 _ORDERS = (0b010, 0b101, 0b001, 0b011, 0b100, 0b110)
 """By comparison: the orders that it accepts; bit 0 less, bit 1 equal, bit 2 greater."""

@@ -56,6 +56,11 @@ class Lanes:
         return self.float_rows - 1
 
 
+def is_float_lane(type_: str) -> bool:
+    """Are values of a type held in the lane of floats?"""
+    return lane_of(type_) == "float"
+
+
 def encode(
     table: pa.Table,
     columns: dict[str, str],

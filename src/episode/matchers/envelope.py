@@ -15,7 +15,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from episode.matchers.columns import key_hashes, plain, take
-from episode.matchers.compile_reports import PACKING, SLICES
 from episode.matchers.grouping import group, spans_of
 from episode.matchers.hashing import shards_of
 from episode.matchers.ordering import has_lasting_image, order_image
@@ -59,11 +58,6 @@ class Packing:
     flush_bytes: int = FLUSH_BYTES
     screen: Screen | None = None
     sliced: SlicedKeys | None = None
-
-    @property
-    def kernels(self) -> tuple[str, ...]:
-        """Groups of kernels that it needs."""
-        return (PACKING,) if self.sliced is None else (PACKING, SLICES)
 
     @property
     def units(self) -> int:

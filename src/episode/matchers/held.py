@@ -301,7 +301,7 @@ def _known(held: EventBatch, new: EventBatch) -> Known | None:
 
 
 def _owning(events: EventBatch) -> EventBatch:
-    """The events with arrays as kernels take them."""
+    """The events with contiguous arrays that may be written to."""
     key, time = owned(events.key), owned(events.time)
     if key is events.key and time is events.time:
         return events
@@ -315,5 +315,5 @@ def _at(events: EventBatch, rows: np.ndarray) -> EventBatch:
 
 
 def owned(array: np.ndarray) -> np.ndarray:
-    """A writable int64 array: kernels are compiled for those, and read-only ones would be compiled for again."""
+    """The array, or a copy that is contiguous and may be written to."""
     return array if array.flags.writeable and array.flags.c_contiguous else array.copy()

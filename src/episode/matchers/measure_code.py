@@ -13,10 +13,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from episode.kernels import opcodes as oc
-from episode.kernels.outcomes import MATCHED, UNMATCHED
+from episode.matchers import opcodes as oc
 from episode.matchers.aggregate_code import FIELDS, OVERFLOW, Aggregate, State, divide_sum
 from episode.matchers.expression_code import wide_sum
+from episode.matchers.outcomes import MATCHED, UNMATCHED
 from episode.native.builder import Function, Program
 from episode.native.ir import Value
 from episode.native.running import Compiled, compiled_for

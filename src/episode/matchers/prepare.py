@@ -9,12 +9,11 @@ from typing import Any, cast
 import numpy as np
 import pyarrow as pa
 
-from episode.kernels import opcodes as oc
+from episode.matchers import opcodes as oc
 from episode.matchers.aggregate_code import Aggregate, UserFunctions
-from episode.matchers.encoding import Lanes, encode
-from episode.matchers.lowering import is_float_lane
+from episode.matchers.encoding import Lanes, encode, is_float_lane
 from episode.matchers.row_code import compute_lane, set_bits
-from episode.matchers.user_aggregates_for_kernels import code_of
+from episode.plan.compilable import to_float
 from episode.plan.expressions import (
     Constant,
     Current,
@@ -26,7 +25,6 @@ from episode.plan.expressions import (
     parts_of,
 )
 from episode.plan.labels import Labels
-from episode.plan.native import to_float
 from episode.plan.output import (
     Extreme,
     Gathered,
@@ -54,8 +52,6 @@ def running_argument(running: Running) -> Expression | None:
 
 def function_code(running: Running) -> int:
     """The opcode of an aggregate, by what its values are held in."""
-    if running.user is not None:
-        return code_of(running.user.functions)
     if not has_words(running) or running.argument is None:
         return FUNCTIONS[running.function]
     if not is_wide(running.argument):

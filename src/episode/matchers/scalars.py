@@ -17,13 +17,12 @@ from sqlglot import exp
 from episode.matchers import arrow_functions
 from episode.matchers.assembly import arrow_type, decimals, typed
 from episode.matchers.columns import one_chunk
-from episode.matchers.encoding import encode
-from episode.matchers.lowering import is_float_lane, words_of
+from episode.matchers.encoding import encode, is_float_lane
 from episode.matchers.prepare import loads_in
 from episode.matchers.row_code import compute
 from episode.matchers.spark_types import spark_name
+from episode.plan.compilable import NativeCompiler, NotCompilable
 from episode.plan.expressions import Apply, Constant, Current, Expression, Load
-from episode.plan.native import NativeCompiler, NotNative
 from episode.plan.types import VOID
 from episode.plan.wide import is_ranked, is_ranked_constant, is_wide
 
@@ -41,7 +40,7 @@ class NeedsSpark(Exception):
 class Scalars:
     """Evaluates trees over a table (held as Spark would: `spark_types.retyped`).
 
-    utc: see `plan.native`. arguments: the values of parameters.
+    utc: see `plan.compilable`. arguments: the values of parameters.
     """
 
     def __init__(self, table: pa.Table, utc: bool = True, arguments: Mapping[str, object] | None = None) -> None:
@@ -54,10 +53,10 @@ class Scalars:
         }
 
     def evaluate(self, tree: exp.Expression) -> pa.Array:
-        """The value of a tree for every row. Raises NeedsSpark, or what `plan.native` has for mistakes."""
+        """The value of a tree for every row. Raises NeedsSpark, or what `plan.compilable` has for mistakes."""
         try:
             return self.run(self._compiler().compile(tree))
-        except NotNative as error:
+        except NotCompilable as error:
             raise NeedsSpark(error.node) from None
 
     def column(self, name: str) -> pa.Array | None:
@@ -73,7 +72,7 @@ class Scalars:
     def _load(self, name: str) -> Expression:
         own = name if name in self._columns else self._names.get(name.lower())
         if own is None:
-            raise NotNative(exp.column(name), f"there is no column {name}")
+            raise NotCompilable(exp.column(name), f"there is no column {name}")
         return Load(own, Current(0), spark_name(self._columns[own].type))
 
     def _by_arrow(self, node: exp.Expression) -> Expression | None:
@@ -106,7 +105,7 @@ class Scalars:
             return pa.repeat(pa.scalar(constant.value, pa.string()), self.rows)
         if is_wide(constant):
             assert isinstance(constant.value, int)
-            low, high = (np.full(self.rows, word, np.int64) for word in words_of(constant.value))
+            low, high = (np.full(self.rows, word, np.int64) for word in _words_of(constant.value))
             return decimals(low, high, np.ones(self.rows, np.int64), arrow_type(constant.type))
         floating = is_float_lane(constant.type)
         values = np.full(self.rows, constant.value or 0, np.float64 if floating else np.int64)
@@ -147,3 +146,9 @@ def _table(columns: Mapping[str, pa.Array]) -> pa.Table:
 
 def _like(array: pa.Array, other: pa.Array) -> pa.Array:
     return array if array.type == other.type else array.cast(other.type)
+
+
+def _words_of(value: int) -> tuple[int, int]:
+    """The words of a number of 128 bits, with signs."""
+    low = value & (2**64 - 1)
+    return low - 2**64 if low >= 2**63 else low, value >> 64

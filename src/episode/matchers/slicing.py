@@ -159,12 +159,6 @@ class SliceSpec:
     bounds: SliceBounds
 
     @property
-    def kernels(self) -> tuple[str, ...]:
-        """Groups of kernels that it needs."""
-        kernels: tuple[str, ...] = getattr(self.spec, "kernels", ())
-        return kernels
-
-    @property
     def input_order(self) -> InputOrder:
         return self.spec.input_order
 

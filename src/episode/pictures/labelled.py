@@ -16,7 +16,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from episode.lang.spark_expression import Unreadable
-from episode.matchers.compiled import ensure_compiled, groups_of
 from episode.matchers.keys import KeyCoder
 from episode.matchers.ordering import events_of
 from episode.matchers.protocol import END_OF_TIME, EventBatch
@@ -207,7 +206,6 @@ class Labelling:
         bound = self.putting_out(atoms, (PLACE,))
         table = _with_places(rows)
         spec = bound.spec(table.schema)
-        ensure_compiled(groups_of(spec))
         events = EventBatch(table.select(list(spec.input_columns)), rows.key, rows.time)
         matcher = spec.open()
         for found in (matcher.feed(events, END_OF_TIME), matcher.finish()):

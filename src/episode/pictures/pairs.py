@@ -13,7 +13,6 @@ from episode.errors import EpisodeAnalysisError
 from episode.lang.correlation.syntax import Correlation
 from episode.lang.rows.syntax import MatchRecognize
 from episode.lang.situations.syntax import SituationQuery
-from episode.matchers.compiled import ensure_compiled, groups_of
 from episode.matchers.correlation.spec import ARCHIVE_ROW, LIVE_ROW, SIDE_COLUMN
 from episode.matchers.keys import KeyCoder
 from episode.matchers.ordering import events_of
@@ -167,7 +166,6 @@ class PairLabelling(Labelling):
         for name in dict.fromkeys(outer for _, outer in _place_columns(pair.inputs)):
             table = table.append_column(name, pa.array(np.arange(len(rows), dtype=np.int64)))
         spec = pair.spec(table.schema)
-        ensure_compiled(groups_of(spec))
         events = EventBatch(table.select(list(spec.input_columns)), rows.key, rows.time)
         matcher = spec.open()
         for found in (matcher.feed(events, END_OF_TIME), matcher.finish()):

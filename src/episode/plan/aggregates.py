@@ -8,8 +8,8 @@ from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
 from episode.lang.source import Source
 from episode.lang.syntax import Scalar, Span
 from episode.lang.user_aggregates import UserAggregate, user_aggregate
+from episode.plan.compilable import to_float
 from episode.plan.expressions import Expression, Running
-from episode.plan.native import to_float
 from episode.plan.types import WIDEST_DECIMAL, decimal_of, is_float, is_integer, is_numeric, lane_of
 from episode.plan.wide import in_words, is_ranked
 

@@ -35,6 +35,7 @@ from episode.plan.arrays import (
     element_type,
     is_array,
 )
+from episode.plan.compilable import COMPARISONS, Mistake, NativeCompiler, NotCompilable
 from episode.plan.expressions import (
     Apply,
     ArrayExpression,
@@ -47,7 +48,6 @@ from episode.plan.expressions import (
     parts_of,
     walk,
 )
-from episode.plan.native import COMPARISONS, Mistake, NativeCompiler, NotNative
 from episode.plan.places import placeholders_in
 from episode.plan.types import is_integer, lane_of
 from episode.plan.wide import is_wide
@@ -135,8 +135,8 @@ class ArrayFunctions:
             handler = self.HANDLERS[name]  # array_agg(A.x) = array(1, 2)
         if handler is None:
             if any(self.is_collected(each) for each in placeholders_in(node)):
-                raise NotNative(node, "this is Spark's to evaluate, and the array is of several rows", WORKING)
-            raise NotNative(node, OF_SPARK)
+                raise NotCompilable(node, "this is Spark's to evaluate, and the array is of several rows", WORKING)
+            raise NotCompilable(node, OF_SPARK)
         self._inside += 1
         try:
             return _of_one_word(node, handler(self, native, node, arguments))
@@ -202,11 +202,11 @@ class ArrayFunctions:
     def _checked(self, node: exp.Expression, array: Expression) -> Expression:
         """An array of values that the machine holds, made of rows of the match."""
         if not is_array(array.type):
-            raise NotNative(node.parent or node, OF_SPARK)
+            raise NotCompilable(node.parent or node, OF_SPARK)
         if not isinstance(array, (Collected, Listed, Mapped, Rearranged, Joined)):
-            raise NotNative(node, f"{array.type} of one row in a function over arrays of several rows", WORKING)
+            raise NotCompilable(node, f"{array.type} of one row in a function over arrays of several rows", WORKING)
         if lane_of(element_type(array.type)) is None:
-            raise NotNative(node, f"arrays of type {element_type(array.type)} of several rows", ATOMIC)
+            raise NotCompilable(node, f"arrays of type {element_type(array.type)} of several rows", ATOMIC)
         return array
 
     def _keep_origin(self, array: Expression, source: Expression) -> Expression:
@@ -318,7 +318,7 @@ class ArrayFunctions:
             )
         array, start = self._array(native, arguments[0]), native.compile(arguments[1])
         if lane_of(start.type) is None:
-            raise NotNative(node, f"a result of type {start.type}", WORKING)
+            raise NotCompilable(node, f"a result of type {start.type}", WORKING)
         walk, result = self._walk(array), self._variable(start.type)
         step = self._applied(native, arguments[2], [_Bound(result), self._of_element(array, walk)])
         if step.type != start.type:
@@ -369,12 +369,12 @@ class ArrayFunctions:
         name = _call(node)[0]
         arrangement = {"array_distinct": DISTINCT, "reverse": REVERSED, "array_sort": ASCENDING}.get(name)
         if name == "array_sort" and len(arguments) == 2:
-            raise NotNative(node, "array_sort by a function", "Sort by the values themselves: array_sort(xs).")
+            raise NotCompilable(node, "array_sort by a function", "Sort by the values themselves: array_sort(xs).")
         if arrangement is None:
             arrangement = ASCENDING_NULLS_FIRST
             if len(arguments) == 2:
                 if not isinstance(arguments[1], exp.Boolean):
-                    raise NotNative(node, "sort_array in an order that is not written out", "Write true or false.")
+                    raise NotCompilable(node, "sort_array in an order that is not written out", "Write true or false.")
                 arrangement = ASCENDING_NULLS_FIRST if arguments[1].this else DESCENDING
                 arguments = arguments[:1]
         array = self._array(native, _exactly(node, arguments, 1)[0])
@@ -387,7 +387,7 @@ class ArrayFunctions:
         for number in (start, length):
             _require_integer(node, number)
             if not _is_never_null(number):
-                raise NotNative(node, MAY_BE_NULL, "Write numbers, or sizes of arrays.")
+                raise NotCompilable(node, MAY_BE_NULL, "Write numbers, or sizes of arrays.")
         if start == Constant(0, "int") or (isinstance(length, Constant) and int(length.value or 0) < 0):
             raise Mistake(
                 node, "slice takes elements from 1 on, or from the last on with -1, and none or more of them."
@@ -441,7 +441,7 @@ class ArrayFunctions:
         """array_remove leaves out what equals the value; nulls stay."""
         array, value = self._array_and_value(native, node, arguments)
         if not _is_never_null(value):
-            raise NotNative(node, MAY_BE_NULL, "Write filter(xs, x -> x <> y) where y may be null.")
+            raise NotCompilable(node, MAY_BE_NULL, "Write filter(xs, x -> x <> y) where y may be null.")
         walk = self._walk(array)
         equal = native.comparison(node, "eq", walk.element, value)
         keep = Apply("not", (Apply("coalesce", (equal, NO), "boolean"),), "boolean")
@@ -521,7 +521,9 @@ def _of_one_word(node: exp.Expression, result: Expression) -> Expression:
         if isinstance(each, ArrayExpression):
             for value in parts_of(each):
                 if is_wide(value):
-                    raise NotNative(node, f"computed values of type {value.type} in a function over arrays", NARROWER)
+                    raise NotCompilable(
+                        node, f"computed values of type {value.type} in a function over arrays", NARROWER
+                    )
     return result
 
 

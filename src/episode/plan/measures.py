@@ -10,10 +10,10 @@ from episode.lang.source import Source
 from episode.lang.syntax import Aggregate, Atom, ColumnRef, Mode, Scalar, Span
 from episode.lang.user_aggregates import user_aggregate
 from episode.plan.aggregates import require, require_column, user_argument
+from episode.plan.compilable import to_float
 from episode.plan.derived import DerivedColumns
 from episode.plan.expressions import Current, Expression, Load
 from episode.plan.labels import Labels, labels_of_columns, one_label
-from episode.plan.native import to_float
 from episode.plan.output import (
     ATOM_PREFIX,
     ColumnAtPlace,

@@ -16,9 +16,9 @@ from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
 from episode.lang.source import Source
 from episode.lang.spark_expression import Unreadable, changing_call, with_null_for_zero, write_expression
 from episode.lang.syntax import Atom, ColumnRef, Scalar, Span
+from episode.plan.compilable import Mistake, NativeCompiler, NotCompilable
 from episode.plan.derived import DerivedColumns
 from episode.plan.expressions import Current, ElementRow, Expression, Load, RowRef, depth
-from episode.plan.native import Mistake, NativeCompiler, NotNative
 from episode.plan.places import is_placeholder, place_of, placeholders_in, substitute
 from episode.plan.schema import InputSchema, quote
 from episode.plan.wide import is_wide
@@ -79,7 +79,7 @@ class RowLocalScalars:
         compiler = NativeCompiler(resolve, fallback, self.schema.utc, arguments=self.schema.arguments)
         try:
             return self.not_too_deep(compiler.compile(scalar.tree), scalar)
-        except NotNative as error:
+        except NotCompilable as error:
             place = place_of(error.node, scalar, self.source)
             message = f"This cannot be evaluated: {error.reason}."
             raise self.source.error(EpisodeUnsupportedError, message, place, error.hint) from None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, Union
@@ -17,10 +17,7 @@ from episode.plan.schema import InputSchema
 from episode.plan.tables import EventTable
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from episode.matchers.bound import BoundPattern
-    from episode.matchers.protocol import MatcherSpec
     from episode.queries.class_names import Rows
 
 Query = TypeVar("Query")
@@ -83,10 +80,6 @@ class Language(ABC, Generic[Query]):
     @abstractmethod
     def bind(self, query: Query, events: Input, given: Given, run: RunOptions) -> BoundPattern:
         """Bind a query to its input, check it, choose how it is evaluated."""
-
-    @abstractmethod
-    def samples(self) -> Iterator[tuple[MatcherSpec, pa.Table]]:
-        """Small queries that together need every kernel of the language, each with events for it."""
 
     def table(self, query: Query) -> tuple[str, Span] | None:
         """The table of all events that the query itself names, and where it does."""

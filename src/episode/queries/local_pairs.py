@@ -18,13 +18,12 @@ from episode.lang.source import Source
 from episode.lang.spark_expression import Unreadable, read_expression
 from episode.lang.syntax import Span
 from episode.matchers.bound import BoundPattern
-from episode.matchers.compiled import ensure_compiled, groups_of
 from episode.matchers.correlation.spec import ARCHIVE_ROW, LIVE_ROW, SIDE_COLUMN
 from episode.matchers.running import run
 from episode.matchers.scalars import NeedsSpark, Scalars
 from episode.matchers.spark_types import retyped, spark_name
+from episode.plan.compilable import Mistake
 from episode.plan.correlation.plan import ARCHIVE_PREFIX, LIVE_PREFIX
-from episode.plan.native import Mistake
 from episode.plan.output import MATCH_END, MATCH_START
 from episode.queries.class_names import rows_of_table
 from episode.queries.language import Given, Input
@@ -64,7 +63,6 @@ def run_pairs(
     events = _events(bound, tables, arguments)
     spec = bound.spec(events.schema)
     finished_pairs(bound, spec.output_schema.empty_table(), arguments)  # what needs Spark is refused here
-    ensure_compiled(groups_of(spec))
     return finished_pairs(bound, run(spec, events), arguments)
 
 

@@ -21,8 +21,8 @@ from episode.lang.statement import Statement, TablePattern, parse_statement
 from episode.lang.syntax import Span
 from episode.lang.table_patterns import TableQuery, pattern_of
 from episode.matchers.scalars import NeedsSpark, Scalars
+from episode.plan.compilable import Mistake
 from episode.plan.correlation.plan import ARCHIVE_PREFIX, LIVE_PREFIX
-from episode.plan.native import Mistake
 from episode.plan.parameters import check_arguments
 from episode.plan.schema import quote
 from episode.queries.frames import held_table, like

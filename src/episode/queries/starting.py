@@ -16,7 +16,6 @@ from episode.live.inputs import StoreInputs
 from episode.live.kafka_input import KafkaInputs
 from episode.live.kafka_records import TopicReader
 from episode.live.protocol import InputDescription, TaskDescription, TaskOptions
-from episode.matchers.compiled import JSON
 from episode.matchers.fingerprint import fingerprint
 from episode.plan.event_time import EventTime, duration_in_units
 from episode.queries.live import plan_live
@@ -83,7 +82,6 @@ def start_live(
     """Plan a query, and start it."""
     from episode.spark.live_query import LiveQuery, LiveRun, running_tasks
     from episode.spark.live_tasks import slots
-    from episode.spark.readiness import compile_here
     from episode.spark.schema import UTC_NAMES
     from episode.spark.stores import catalog_of
 
@@ -95,7 +93,6 @@ def start_live(
     plan, input_ = with_partitions(plan), input_of(plan, zone)
     tasks = tasks_for(plan, wishes.tasks, tasks_of(checkpoint), slots(spark), running_tasks())
     how = wishes.options(plan)
-    compile_here(spark, plan.spec, *([JSON] if isinstance(input_, KafkaInputs) else []))
     output = output.prepare(catalog)  # all is checked
     descriptions = described(plan, output, input_, checkpoint, tasks, how)
     numeric = plan.time.units_per_millisecond == 1

@@ -10,7 +10,6 @@ import pyarrow as pa
 from episode.errors import EpisodeUnsupportedError
 from episode.lang.statement import TablePattern, parse_statement
 from episode.lang.table_patterns import TableQuery
-from episode.matchers.compiled import PACKING, ensure_compiled, groups_of
 from episode.matchers.protocol import MatcherSpec
 from episode.matchers.scalars import Scalars
 from episode.matchers.spark_types import retyped
@@ -72,7 +71,7 @@ def read_pattern(text: str) -> SizedQuery:
 def bound_to(
     query: SizedQuery, table: pa.Table, given: Given, arguments: Mapping[str, object] | None = None
 ) -> BoundQuery:
-    """Plan the pattern for a table; its kernels are compiled after that."""
+    """Plan the pattern for a table."""
     language = language_of(query.query)
     table = retyped(table)
     values = dict(arguments or {})
@@ -85,7 +84,6 @@ def bound_to(
     for sql, name in bound.derived:
         table = table.append_column(name, Scalars(table, arguments=values).evaluate(tree_of(sql)))
     spec = bound.spec(table.schema)
-    ensure_compiled([PACKING, *groups_of(spec)])
     plan = bound.plan
     types = {**schema.columns, **plan.types}
     times = [one for one in plan.order[:1] if one.ascending and is_event_time(types[one.column])]

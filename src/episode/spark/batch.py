@@ -14,7 +14,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from episode.errors import EpisodeError
-from episode.matchers.compiled import SLICES, groups_of
 from episode.matchers.envelope import FLUSH_BYTES, SCHEMA, Packing, in_groups, pack, unpack
 from episode.matchers.protocol import Analyzes, InputOrder, Matcher, MatcherSpec, Reports, Screens
 from episode.matchers.running import run
@@ -26,7 +25,6 @@ from episode.matchers.stages import StageClock
 from episode.plan.run_options import RunOptions
 from episode.spark import carry, classic
 from episode.spark.packing import Stage, as_events, columns_of, pack_rows
-from episode.spark.readiness import compile_here
 from episode.spark.scan import LEAST_TASK_BYTES, ParquetScan, Split, choose_scan, in_waves
 from episode.spark.sketch import sketch_of_rows, sketch_of_scan, sketch_of_store
 from episode.spark.slices import (
@@ -104,7 +102,6 @@ class Batch:
     def frame(self) -> DataFrame:
         """The matches as a DataFrame; nothing runs before an action."""
         LOGGER.info("pattern over a table: %s", "; ".join(self.reasons))
-        compile_here(self.spark, self.spec)
         await_worker(self.spark)
         schema = carry.travel_schema(self.spec.output_schema)
         if self.slices is not None and self.slices.sliced is not None:
@@ -116,34 +113,30 @@ class Batch:
     def reports(self) -> list[str]:
         """Run it, keep no match, and ask every matcher for its report (as JSON, where it has one). Keys are not sliced:
         what matchers count is of whole keys."""
-        compile_here(self.spark, self.spec)
         reported = self._worked(_reporting(self.spec, self.budget_bytes), "report string")
         return [row.report for row in reported.collect()]
 
     def _worked(self, work: Work, schema: StructType | str) -> DataFrame:
         """What comes of the events of every shard."""
-        groups = groups_of(self.spec)
         if not self.shards.together:
             group_bytes = min(getattr(self.spec, "group_bytes", GROUP_BYTES), self.budget_bytes)
-            return self._by_shard().mapInArrow(_work(groups, work, group_bytes), schema)
+            return self._by_shard().mapInArrow(_work(work, group_bytes), schema)
         if self.scan is None:
             rows = carry.encode(self.input).coalesce(1)
-            return rows.mapInArrow(_work_on_rows(groups, work, self.schema), schema)
+            return rows.mapInArrow(_work_on_rows(work, self.schema), schema)
         number = self.spark.range(0, 1, 1, numPartitions=1)
-        return number.mapInArrow(_scan_and_work(groups, work, self.scan), schema)
+        return number.mapInArrow(_scan_and_work(work, self.scan), schema)
 
     def _sliced(self, plan: SlicePlan, sliced: SlicedKeys, schema: StructType | str) -> DataFrame:
         """The matches of shards and slices; where these depend on each other, in two stages."""
         together = min(GROUP_BYTES, self.budget_bytes)
-        kernels = (*groups_of(self.spec), SLICES)
-        compile_here(self.spark, self.spec, SLICES)
         if plan.reads is None:
-            units = Units(self.spec, sliced, kernels, self.budget_bytes, together)
+            units = Units(self.spec, sliced, self.budget_bytes, together)
             rows = _by_unit(self._envelopes(sliced), plan.tasks)
         else:
             assert self.scan is not None
             scan = replace(self.scan, splits=())
-            units = Units(self.spec, sliced, kernels, self.budget_bytes, together, scan, plan.reads)
+            units = Units(self.spec, sliced, self.budget_bytes, together, scan, plan.reads)
             rows = self.spark.range(0, plan.tasks, 1, numPartitions=plan.tasks)
         if not plan.chained:
             return rows.mapInArrow(match_units(units), schema)
@@ -273,7 +266,7 @@ def _round_up(count: int, unit: int) -> int:
 
 def _scan_and_pack(scan: ParquetScan, tasks: list[tuple], packing: Packing) -> Stage:
     def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        prepare_worker(packing.kernels)
+        prepare_worker()
         for batch in batches:
             for task in batch.column(0).to_pylist():  # numbers of tasks, not rows
                 yield from pack(scan.read(tasks[task]), packing, task)
@@ -281,26 +274,26 @@ def _scan_and_pack(scan: ParquetScan, tasks: list[tuple], packing: Packing) -> S
     return stage
 
 
-def _scan_and_work(groups: tuple[str, ...], work: Work, scan: ParquetScan) -> Stage:
+def _scan_and_work(work: Work, scan: ParquetScan) -> Stage:
     def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        prepare_worker(groups)
+        prepare_worker()
         for _ in batches:  # one, which says that the task is to begin
             yield from work(scan.read(scan.splits))
 
     return stage
 
 
-def _work_on_rows(groups: tuple[str, ...], work: Work, schema: pa.Schema) -> Stage:
+def _work_on_rows(work: Work, schema: pa.Schema) -> Stage:
     def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        prepare_worker(groups)
+        prepare_worker()
         yield from work(as_events(batch, schema) for batch in batches)
 
     return stage
 
 
-def _work(groups: tuple[str, ...], work: Work, group_bytes: int) -> Stage:
+def _work(work: Work, group_bytes: int) -> Stage:
     def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        prepare_worker(groups)
+        prepare_worker()
         for group in in_groups(unpack(batches), group_bytes):
             yield from work(group)
 
@@ -338,8 +331,8 @@ class _Opened:
         return getattr(self.spec, name)
 
     def loaded(self, tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
-        """The tables, after a few rows of the first have been matched once, which loads the kernels of a process that
-        has not run them yet: that is no part of what is measured. An error comes again where it counts."""
+        """The tables, after a few rows of the first have been matched once, which compiles or loads the
+        code of the query: that is no part of what is measured. An error comes again where it counts."""
         for number, table in enumerate(tables):
             if number == 0 and isinstance(self.spec, Analyzes):
                 before = self.clock.enter(None)

@@ -5,7 +5,7 @@ checks them. Java can keep them as they are in memory, in a file that is mapped 
 it runs small queries in a session of its own, whose Java writes it as it ends. Java looks for itself whether the file
 is of its own version and of these jars; where it is not, or is damaged, Java goes on without it, and says nothing.
 
-The file is beside the package, where compiled kernels are, too, or in the user's cache directory. A session that
+The file is beside the package, or in the user's cache directory. A session that
 somebody else starts is not changed.
 """
 

@@ -1,6 +1,6 @@
 """Spark's daemon of Python workers, with episode loaded: workers are forked from it, and find everything there.
 
-A worker that begins with nothing loads numba and episode for seconds before its first row, and a stream needs several
+A worker that begins with nothing loads pyarrow and episode before its first row, and a stream needs several
 workers for each core. Spark takes the daemon by its name: `spark.python.daemon.module`. Where it is not set, all is the
 same, only later.
 

@@ -38,7 +38,7 @@ def translate(error: BaseException) -> EpisodeError | None:
 
 
 _MISSING = re.compile(
-    r"^(?:\w+\.)*ModuleNotFoundError: No module named '(episode|numba|pyarrow|pandas|sqlglot)[.']", re.MULTILINE
+    r"^(?:\w+\.)*ModuleNotFoundError: No module named '(episode|llvmlite|pyarrow|pandas|sqlglot)[.']", re.MULTILINE
 )
 
 

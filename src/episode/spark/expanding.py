@@ -16,7 +16,6 @@ from pyspark.sql.types import ArrayType, StructType
 
 from episode.errors import EpisodeAnalysisError
 from episode.matchers.bound import BoundPattern
-from episode.matchers.compiled import groups_of
 from episode.matchers.expanding import match_partitions
 from episode.matchers.protocol import MatcherSpec
 from episode.plan.pattern import Source
@@ -26,7 +25,6 @@ from episode.plan.tables import CLASS_COLUMN, PARTITION_COLUMN, EventTable
 from episode.spark import carry
 from episode.spark.packing import Stage, as_events, columns_of
 from episode.spark.parsing import expr
-from episode.spark.readiness import compile_here
 from episode.spark.schema import UTC_NAMES
 from episode.spark.worker import prepare_worker
 
@@ -48,7 +46,6 @@ class Expansion:
 
     def frame(self) -> DataFrame:
         """The matches; nothing runs before an action."""
-        compile_here(self.input.sparkSession, self.spec)
         matched = carry.encode(self.input).mapInArrow(
             _stage(self.spec, self.schema), carry.travel_schema(self.spec.output_schema)
         )
@@ -137,7 +134,7 @@ def plan_expansion(frame: DataFrame, pattern: BoundPattern, run: RunOptions) -> 
 
 def _stage(spec: MatcherSpec, schema: pa.Schema) -> Stage:
     def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        prepare_worker(groups_of(spec))
+        prepare_worker()
         for table in match_partitions(spec, (as_events(batch, schema) for batch in batches)):
             yield from table.to_batches()
 

@@ -17,7 +17,6 @@ from pyspark.sql import functions as F
 
 from episode.live.protocol import TaskDescription
 from episode.live.task import LiveTask
-from episode.matchers.compiled import groups_of
 from episode.spark.errors import translate
 from episode.spark.worker import prepare_worker
 
@@ -45,7 +44,7 @@ def run_tasks(spark: SparkSession, descriptions: Sequence[TaskDescription], tag:
 
 def _stage(descriptions: tuple[TaskDescription, ...]) -> Stage:
     def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        prepare_worker(groups_of(descriptions[0].spec))
+        prepare_worker()
         beat = pa.RecordBatch.from_pydict({"beat": [b"\0" * _BEAT_BYTES]})
         for batch in batches:
             for number in batch.column(0).to_pylist():

@@ -2,7 +2,7 @@
 
 Before the first micro-batch of a query Spark starts a Python process of its own for each pattern, only to hear which
 state the processor has. That process begins with nothing. A processor that is unpacked there brings its matcher, and
-with it numba, pandas and parsers: seconds before the first row of every stream. So what is sent says its state with
+with it pyarrow, pandas and parsers: seconds before the first row of every stream. So what is sent says its state with
 what Spark has loaded anyway, and this module must import nothing else. Workers that match have everything loaded.
 """
 

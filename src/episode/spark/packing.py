@@ -33,7 +33,7 @@ def pack_rows(packing: Packing, schema: pa.Schema) -> Stage:
     """Runs in the workers: rows as Spark sends them, packed by shard."""
 
     def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        prepare_worker(packing.kernels)
+        prepare_worker()
         yield from pack((as_events(batch, schema) for batch in batches), packing, TaskContext.get().partitionId())
 
     return stage

@@ -15,7 +15,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 from pyspark.taskcontext import TaskContext
 
-from episode.matchers.compiled import groups_of
 from episode.matchers.envelope import SCHEMA, Packing, in_groups, pack_for_all, unpack
 from episode.matchers.protocol import Reports
 from episode.matchers.rules.matcher import RuleSetMatcher
@@ -25,7 +24,6 @@ from episode.plan.run_options import RunOptions
 from episode.spark import carry, classic
 from episode.spark.batch import ONE_TASK_BYTES, Batch, Shards, one_shard, plan_batch, plan_shards, tasks_of
 from episode.spark.packing import Stage, as_events, columns_of
-from episode.spark.readiness import compile_here
 from episode.spark.scan import ParquetScan, Split, choose_scan
 from episode.spark.versions import by_number
 from episode.spark.warming import await_worker
@@ -86,16 +84,12 @@ class GroupedBatch:
 
     def frame(self) -> DataFrame:
         """The matches of all rules, in the columns of their pool."""
-        for group in self.groups:
-            compile_here(self.spark, group)
         await_worker(self.spark)
         pool = self.groups[0].pool
         return carry.decode(self._worked(_matching(self.budget_bytes), carry.travel_schema(pool)), pool)
 
     def reports(self) -> list[str]:
         """Run it, keep no match, and ask every matcher what was shared (as JSON)."""
-        for group in self.groups:
-            compile_here(self.spark, group)
         return [row.report for row in self._worked(_reporting(self.budget_bytes), "report string").collect()]
 
     def _worked(self, work: Work, schema: StructType | str) -> DataFrame:
@@ -149,7 +143,7 @@ def _scan_and_pack(scan: ParquetScan, tasks: list[tuple[Split, ...]], packings: 
 
 def _work_on_rows(groups: tuple[RuleSetSpec, ...], work: Work, schema: pa.Schema) -> Stage:
     def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        prepare_worker(_kernels(groups))
+        prepare_worker()
         tables = [as_events(batch, schema) for batch in batches]  # few: see ONE_TASK_BYTES
         for group in groups:
             yield from work(group, [table.select(list(group.input_columns)) for table in tables])
@@ -164,16 +158,12 @@ def _work(groups: tuple[RuleSetSpec, ...], first: tuple[int, ...], work: Work, b
         return next(at for at in range(len(groups)) if envelope[0] < first[at + 1])
 
     def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        prepare_worker(_kernels(groups))
+        prepare_worker()
         for at, envelopes in groupby(unpack(batches), group_of):
             for tables in in_groups(envelopes, min(groups[at].group_bytes, budget_bytes)):
                 yield from work(groups[at], tables)
 
     return stage
-
-
-def _kernels(groups: Iterable[RuleSetSpec]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(one for group in groups for one in groups_of(group)))
 
 
 def _matching(budget_bytes: int) -> Work:

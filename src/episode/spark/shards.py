@@ -19,7 +19,6 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 
 from episode.errors import EpisodeDataError
 from episode.matchers.columns import plain, to_bytes
-from episode.matchers.compiled import groups_of
 from episode.matchers.envelope import opened
 from episode.matchers.fingerprint import fingerprint
 from episode.matchers.live import NO_WATERMARK, Counters, LiveRules, LiveShard
@@ -121,7 +120,7 @@ class ShardProcessor(StatefulProcessor):
         return _Head(*known) if known else _Head(shards=self.rules.shards, query=self.fingerprint)
 
     def _step(self, number: int, blobs: list[bytes], times: TimerValues, fired: bool = False) -> Iterator[pd.DataFrame]:
-        prepare_worker(groups_of(self.spec))
+        prepare_worker()
         head = self._head()
         self._check(head)
         shard, chunks = self._shard(number, head)

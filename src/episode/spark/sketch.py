@@ -202,7 +202,7 @@ def sketch_of_rows(frame: DataFrame, schema: pa.Schema, order: InputOrder) -> Sk
 
 def _sampling(schema: pa.Schema) -> Stage:
     def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        prepare_worker(())
+        prepare_worker()
         rows, table = every_so_many(as_events(batch, schema) for batch in batches)
         yield pa.RecordBatch.from_pydict(
             {"rows": pa.array([rows], pa.int64()), "blob": pa.array([to_bytes(table or schema.empty_table())])}

@@ -199,7 +199,6 @@ class Units:
 
     spec: MatcherSpec
     sliced: SlicedKeys
-    kernels: tuple[str, ...]
     budget: int
     together: int
     scan: ParquetScan | None = None
@@ -249,7 +248,7 @@ def match_units(units: Units) -> Stage:
     """Matches of shards and slices."""
 
     def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        prepare_worker(units.kernels)
+        prepare_worker()
         for _, part, tables in units.parted(batches):
             yield from units.matches(part, tables)
 
@@ -263,7 +262,7 @@ def match_alone(units: Units, tasks: int) -> Stage:
     readers = [sorted({unit % tasks for unit in sliced.units_of(key)}) for key in range(len(sliced.keys))]
 
     def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        prepare_worker(units.kernels)
+        prepare_worker()
         for unit, part, tables in units.parted(batches):
             to = unit % tasks
             if part is None:
@@ -294,7 +293,7 @@ def follow_chain(units: Units, tasks: int) -> Stage:
     assert isinstance(spec, Chained)
 
     def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        prepare_worker(units.kernels)
+        prepare_worker()
         ways = _Ways(spec, sliced, tasks)
         for (unit, section), parts in groupby(_parts(batches, ways), key=itemgetter(0)):
             own = (part for _, part in parts)

@@ -127,7 +127,7 @@ class _Reading:
 
         assert self.envelopes is not None
         how = EnvelopeOptions.read(self.envelopes)
-        prepare_worker(how.packing.kernels)
+        prepare_worker()
         schema = self._event_schema(how)
         any_events = False
 

@@ -31,7 +31,6 @@ from episode.spark import carry
 from episode.spark.chain import DELAY, WATERMARK, Clock, chain_of, mark
 from episode.spark.packed_processor import PackedProcessor
 from episode.spark.packing import Stage, columns_of, pack_rows
-from episode.spark.readiness import compile_here
 from episode.spark.schema import TIME
 from episode.spark.session import ROCKSDB, STATE_STORE
 from episode.spark.shards import COUNTERS, OUTPUT, ROLL_CALL, ShardProcessor, StreamRules, open_matches
@@ -85,7 +84,6 @@ class Stream:
     def frame(self) -> DataFrame:
         """The matches; counters of every micro-batch are observed under the name `metrics`."""
         LOGGER.info("pattern over a stream: %s", "; ".join(self.reasons))
-        compile_here(self.spark, self.spec)
         envelopes = self._envelopes()
         if self.delay is not None:
             time = on_the_clock(F.coalesce(F.col("last_time"), F.lit(0)), self.rules.clock.unit)

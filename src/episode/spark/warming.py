@@ -1,6 +1,6 @@
 """While the driver plans the first query of a session, a worker loads what it will need.
 
-A Python worker that begins takes a second or more to load numba and the matchers, and the driver's first plan takes as
+A Python worker that begins takes a second to load pyarrow and the matchers, and the driver's first plan takes as
 long: so both go on at the same time. Spark keeps the worker, and gives it the first task of the query: a query that is
 planned earlier waits for it, rather than have a second worker load the same. This is done where workers are on this
 machine; and whatever goes wrong here is the query's to report.

@@ -1,4 +1,4 @@
-"""The Python worker processes that run episode's stages: their settings, and that they find their kernels compiled."""
+"""The settings of the Python worker processes that run episode's stages."""
 
 from __future__ import annotations
 
@@ -6,9 +6,6 @@ import ctypes
 import gc
 import os
 import sys
-from collections.abc import Sequence
-
-from episode.matchers.compiled import PACKING, ensure_compiled
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
 _KEEP_BYTES = 256 * 2**20
@@ -16,15 +13,14 @@ _LOADING_TASKS = 3
 _state = {"tasks": 0}
 
 
-def prepare_worker(kernels: Sequence[str] = (PACKING,)) -> None:
-    """What a worker process does at the start of a task that needs these groups of kernels."""
-    ensure_compiled(kernels)
+def prepare_worker() -> None:
+    """Set up a worker process, at the start of a task."""
     _state["tasks"] += 1
     if _state["tasks"] == 1 and sys.platform.startswith("linux"):
         _keep_memory()
     if _state["tasks"] <= _LOADING_TASKS:
         # Spark's worker collects garbage after every task. What is loaded by now stays: without this the collector
-        # goes through all of numba's tables each time, for a tenth of a second.
+        # goes through all of that each time.
         gc.freeze()
 
 

@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-from episode.kernels import opcodes as oc
 from episode.kernels.machine import run
-from episode.matchers.encoding import Lanes
 from episode.matchers.lowering import BY_LANE, LIMITED, PLAIN
+
+from episode.matchers import opcodes as oc
+from episode.matchers.encoding import Lanes
 from episode.matchers.row_code import compute
 from episode.plan.expressions import Apply, Constant, Current, Exists, Expression, Load
 

@@ -8,7 +8,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from episode.kernels import opcodes as oc
+from episode.matchers import opcodes as oc
 from episode.matchers.aggregate_code import FIELDS, Aggregate, State, choose_state
 from episode.native.builder import Function, Program
 from episode.native.ir import Value

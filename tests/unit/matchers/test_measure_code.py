@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from episode.kernels import opcodes as oc
-from episode.kernels.outcomes import EMPTY, MATCHED, UNMATCHED
 from episode.matchers import measure_code
+from episode.matchers import opcodes as oc
 from episode.matchers.aggregate_code import Aggregate
 from episode.matchers.measure_code import Chosen, OutputRows
+from episode.matchers.outcomes import EMPTY, MATCHED, UNMATCHED
 from episode.native.running import Interpreted
 from tests.unit.native.runs import run_all_ways
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import episode
-from episode.kernels import opcodes as oc
+from episode.matchers import opcodes as oc
 from episode.matchers.aggregate_code import Aggregate
 from episode.matchers.user_aggregates import TracedAggregate, trace_aggregate
 from tests.property.traced_functions import BOOLEAN, REAL, WHOLE, Draw, Oracle, draw_value

@@ -8,7 +8,6 @@ from functools import cached_property
 import pyarrow as pa
 
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
-from episode.matchers.compiled import groups_of
 from episode.matchers.correlation.history import History
 from episode.matchers.correlation.matcher import ARCHIVE_ROW, LIVE_ROW, ROW_OF_BOTH, CorrelationMatcher
 from episode.matchers.correlation.slices import correlation_slicing
@@ -75,12 +74,6 @@ class CorrelationSpec:
                 f"The correlation cannot be evaluated {plan.strategy.value}: {reason}.",
                 hint="Leave the strategy to episode: correlation='auto'.",
             )
-
-    @property
-    def kernels(self) -> tuple[str, ...]:
-        """Groups of kernels that it needs."""
-        sides = [group for side in (self.live, self.archive) for group in groups_of(side.spec)]
-        return tuple(dict.fromkeys(["correlation", *sides]))
 
     @property
     def time(self) -> str:

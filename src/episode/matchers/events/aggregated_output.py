@@ -7,10 +7,10 @@ import pyarrow as pa
 
 from episode.errors import EpisodeDataError
 from episode.matchers.assembly import arrow_type, gather, typed, with_keys
+from episode.matchers.encoding import is_float_lane
 from episode.matchers.events.aggregated_arrays import ValueLanes, floats_of
 from episode.matchers.events.aggregated_search import Found
 from episode.matchers.events.code.trend_values import NOTHING, Values
-from episode.matchers.lowering import is_float_lane
 from episode.matchers.protocol import EventBatch
 from episode.matchers.times import EVER, NEVER
 from episode.plan.events.aggregated import BUCKET_END, BUCKET_START, DAY, AggregatedPlan, GroupedBy, OverMatches

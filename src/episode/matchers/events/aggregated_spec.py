@@ -29,11 +29,6 @@ class AggregatedSpec:
     few: int = FEW
 
     @property
-    def kernels(self) -> tuple[str, ...]:
-        """Groups of kernels that it needs."""
-        return ("events-aggregated",)
-
-    @property
     def input_columns(self) -> tuple[str, ...]:
         return self.plan.input_columns
 

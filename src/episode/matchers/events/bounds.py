@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from episode.kernels import opcodes as oc
+from episode.matchers import opcodes as oc
+from episode.matchers.encoding import is_float_lane
 from episode.matchers.events.code.bound_terms import BEFORE, FIRST, LAST, OWN, TermShape
 from episode.matchers.events.code.bounds import MOST_MARKS, BoundShape, BoundsShape, SideShape
 from episode.matchers.events.code.checks import Taking
 from episode.matchers.events.prepare import EventArrays
-from episode.matchers.lowering import is_float_lane
 from episode.matchers.prepare import function_code
 from episode.plan.events.bounds import Bound, Side, Term
 from episode.plan.events.plan import EventPlan
@@ -65,8 +65,8 @@ def bounds_shape(
 
 
 def _is_known(bound: Bound) -> bool:
-    terms = [part.of for part in bound.parts if isinstance(part.of, Term)]
-    return all(not isinstance(term.of, Running) or function_code(term.of) in KNOWN for term in terms)
+    of = [part.of.of for part in bound.parts if isinstance(part.of, Term)]
+    return all(not isinstance(one, Running) or (one.user is None and function_code(one) in KNOWN) for one in of)
 
 
 def _by_check(construction: Construction, bounds: list[Bound]) -> tuple[tuple[tuple[int, ...], int], ...]:

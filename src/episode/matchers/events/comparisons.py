@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from episode.matchers.lowering import COMPARE, is_float_lane
+from episode.matchers.comparing import BY_OPERATION
+from episode.matchers.encoding import is_float_lane
 from episode.plan.expressions import Apply, Current, Expression, Load, Navigated, is_comparison, walk
 
 
@@ -37,7 +38,7 @@ def comparison_of(expression: Expression) -> Comparison | None:
         at = next(node.at for node in walk(operand) if isinstance(node, Load))
         sides.append(Operand(_at_row(operand), at if isinstance(at, Navigated) else None, operand))
     floating = is_float_lane(expression.operands[0].type)
-    return Comparison(COMPARE[expression.operation], floating, sides[0], sides[1])
+    return Comparison(BY_OPERATION[expression.operation], floating, sides[0], sides[1])
 
 
 def _at_row(expression: Expression) -> Expression:

@@ -9,10 +9,10 @@ from functools import cached_property, partial
 import numpy as np
 import pyarrow as pa
 
-from episode.kernels.outcomes import MATCHED
 from episode.matchers.assembly import Matches, PathLabels, output_tables
 from episode.matchers.columns import take
 from episode.matchers.events.records import Found
+from episode.matchers.outcomes import MATCHED
 from episode.matchers.prepare import Needs, needs_of, prepare
 from episode.matchers.protocol import EventBatch
 from episode.plan.events.plan import EventPlan

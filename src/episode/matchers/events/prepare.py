@@ -1,4 +1,4 @@
-"""From an event plan and a batch to the arrays that its kernels run on."""
+"""From an event plan and a batch to the arrays that its code runs on."""
 
 from __future__ import annotations
 
@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from episode.matchers.encoding import Lanes, encode
+from episode.matchers.encoding import Lanes, encode, is_float_lane
 from episode.matchers.events.code.conditions import NO_COLUMNS, Columns
 from episode.matchers.events.code.tests import RecordTests
 from episode.matchers.events.comparisons import comparison_of
 from episode.matchers.events.gaps import optional_variables
 from episode.matchers.expression_code import LanePlaces
-from episode.matchers.lowering import is_float_lane
 from episode.matchers.prepare import Known, Needs, loads_in, running_argument
 from episode.matchers.row_code import compute_lane, set_bits
 from episode.plan.events.conditions import JoinTest

@@ -43,13 +43,6 @@ class EventPatternSpec:
     buffer: int = BUFFER
 
     @property
-    def kernels(self) -> tuple[str, ...]:
-        """Groups of kernels that it needs."""
-        if self.plan.times.imprecise is not None:
-            return ("events-imprecise",)
-        return ("events",) if self.plan.collapse is None else ("events-collapsed",)
-
-    @property
     def input_columns(self) -> tuple[str, ...]:
         return self.plan.input_columns
 

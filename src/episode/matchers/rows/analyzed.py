@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 
 from episode.errors import EpisodeError
-from episode.kernels.outcomes import TIMED_OUT, UNMATCHED
 from episode.matchers.held import ranges
+from episode.matchers.outcomes import TIMED_OUT, UNMATCHED
 from episode.matchers.protocol import EventBatch
 from episode.matchers.rows.arrays import ATTEMPTS, Attempts, Partitions, Rows
 from episode.matchers.rows.code.running import Lowered
@@ -67,7 +67,7 @@ class Analyzed(RowPatternMatcher):
         yield from self._clocked(super().finish())
 
     def _clocked(self, tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
-        """Tables as they are made: rows are prepared until the kernel runs; who takes a table is in a stage of his."""
+        """Tables as they are made: rows are prepared until the search runs; who takes a table is in a stage of his."""
         outside, inside = self.clock.enter(PREPARE), PREPARE
         for table in tables:
             inside = self.clock.enter(outside) or PREPARE

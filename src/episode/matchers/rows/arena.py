@@ -20,7 +20,7 @@ _SPARSE = 8
 
 
 class Arena:
-    """The columns. bits uint64, time, key int64, and the lanes of the layout: what the kernel reads. source int64: the
+    """The columns. bits uint64, time, key int64, and the lanes of the layout: what the search reads. source int64: the
     row in the log. chunk int64: the chunk of the state that has the row."""
 
     def __init__(self, layout: Layout, search: Search) -> None:

@@ -32,7 +32,7 @@ def too_many_held(plan: RowPatternPlan, events: EventBatch, count: int, limit: S
 
 
 def matching_failed(plan: RowPatternPlan, events: EventBatch, row: int, status: int, budget: int) -> EpisodeDataError:
-    """The kernel has stopped at a start row, the first of these events."""
+    """The search has stopped at a start row, the first of these events."""
     rules = plan.rules
     names = dict.fromkeys([*plan.keys, *(column.column for column in plan.order)])
     place = events.values_at(0, names) or f"row {row}"

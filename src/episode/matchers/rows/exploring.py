@@ -1,6 +1,6 @@
 """How far the attempts from a start row come: the pattern's program run over a trial, with all that fails noted.
 
-The same search as the kernel's, in its order, for few start rows and with a bound on its steps.
+The same search as the compiled one, in its order, for few start rows and with a bound on its steps.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple, Union
 
-from episode.kernels import opcodes as oc
+from episode.matchers import opcodes as oc
 from episode.matchers.rows.arrays import FIRST, LABEL, OP, SECOND, SLOT
 from episode.matchers.rows.trial import Trial
 from episode.plan.rows.plan import NO_MEMORY

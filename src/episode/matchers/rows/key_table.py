@@ -18,7 +18,7 @@ EXPLORED_TO: see `matchers.rows.arrays.Partitions`, as rows of the arena. NUMBER
 true first row? DEADLINE: the `until` from which on a feed without rows may decide something. UNWRITTEN: how many of the
 last rows no snapshot has written yet."""
 OPENED = 13
-"""From here on: what the kernel keeps of an attempt that waits, marks, and what is sought; see
+"""From here on: what the search keeps of an attempt that waits, marks, and what is sought; see
 `matchers.rows.arrays.Attempts`."""
 MARKS = OPENED + ATTEMPT_FIELDS
 POSITIONS = np.array([LO, HI, NEXT_START, COVERED, EXPLORED_START, EXPLORED_TO])

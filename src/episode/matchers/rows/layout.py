@@ -10,8 +10,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from episode.matchers.encoding import Lanes
-from episode.matchers.lowering import is_float_lane
+from episode.matchers.encoding import Lanes, is_float_lane
 from episode.matchers.prepare import Needs, Prepared, needs_of
 from episode.plan.expressions import Current, Expression, Load, walk
 from episode.plan.rows.plan import RowPatternPlan

@@ -1,4 +1,4 @@
-"""The matches of one partition as the kernel found them, and the start rows that were never tried because of them."""
+"""The matches of one partition as the search found them, and the start rows that were never tried because of them."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def matches_of(spec: RowPatternSpec, events: EventBatch, mode: MatchMode | None 
 
 
 def _joined(found: list[Found]) -> Made:
-    """What the kernel handed out in parts, in order."""
+    """What the search handed out in parts, in order."""
     starts = [one.start.copy() for one in found]
     lengths = [one.length.copy() for one in found]
     used = np.cumsum([0, *(len(one.path) for one in found)])

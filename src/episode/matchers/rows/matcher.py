@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from episode.kernels.outcomes import TIMED_OUT, UNMATCHED
 from episode.matchers.held import owned, ranges
+from episode.matchers.outcomes import TIMED_OUT, UNMATCHED
 from episode.matchers.prepare import Needs, Prepared, needs_of, prepare
 from episode.matchers.protocol import END_OF_TIME, EventBatch, Selectivities, Snapshot, StateChunk
 from episode.matchers.rows import codes
@@ -237,7 +237,7 @@ class RowPatternMatcher:
         yield from self._run(lowered, rows, partitions, None, self._start_over, count, until, final, events.from_row)
 
     def found(self, events: EventBatch) -> Iterator[Found]:
-        """The matches of events that are the whole input, as the kernel gives them."""
+        """The matches of events that are the whole input, as the search gives them."""
         here = self.state.here(events)
         prepared = prepare(self.plan, self.needs, events.table, events.key)
         for work in self._work(events, prepared, here, END_OF_TIME, True):
@@ -270,13 +270,13 @@ class RowPatternMatcher:
         bounds = Bounds(lo, hi, now[NEXT_START], now[EXPLORED_START])
         held.hold(slots, now, self.state.keep_from(bounds, events_at), until)
 
-    # ---- the kernel ------------------------------------------------------------------------------------
+    # ---- the search ------------------------------------------------------------------------------------
 
     def _run(
         self, lowered: Lowered, rows: Rows, partitions: Partitions, search: Search | None, attempts: Attempts,
         count: int, until: int, final: bool, events_at: Callable[[int], EventBatch],
     ) -> Iterator[WorkArrays]:  # fmt: skip
-        """Run the kernel; the matches that it has found are handed out when it is done, and whenever they are many."""
+        """Run the search; the matches that it has found are handed out when it is done, and whenever they are many."""
         code = lowered.code(self.program, self.rules, self.frames, search is not None, final)
         longest = int((partitions.hi - partitions.lo).max(initial=0))
         work = WorkArrays.sized(longest, count, code.values, self._counts)
@@ -318,7 +318,7 @@ class RowPatternMatcher:
 
 
 def lower_rules(plan: RowPatternPlan, step_budget: int) -> Rules:
-    """What a query says of its matches, for the kernel."""
+    """What a query says of its matches, for the search."""
     return Rules(
         mode=MODES[plan.rules.mode],
         skip=SKIPS[plan.rules.skip_to],

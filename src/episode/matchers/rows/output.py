@@ -1,4 +1,4 @@
-"""From matches as the kernel found them to tables of output columns."""
+"""From matches as the search found them to tables of output columns."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ class Output:
         self.keyed = False
 
     def tables(self, events: EventBatch, prepared: Prepared, work: WorkArrays, here: Here) -> Iterator[pa.Table]:
-        """What the kernel has found in the rows of a feed, as rows, in tables of bounded size."""
+        """What the search has found in the rows of a feed, as rows, in tables of bounded size."""
         matches, _ = self.wanted(*self._in_order(work, here.lo, here.hi), events.time)
         if self.keyed:
             matches = replace(matches, key=events.key[matches.part_lo])
         yield from output_tables(self.plan, self.schema, self.path, events.table, prepared, matches)
 
     def tables_of_arena(self, held: OpenRows, work: WorkArrays, lo: np.ndarray, hi: np.ndarray) -> Iterator[pa.Table]:
-        """What the kernel has found in the rows of an arena: of these, only what the matches may read is looked at."""
+        """What the search has found in the rows of an arena: of these, only what the matches may read is looked at."""
         matches, part = self.wanted(*self._in_order(work, lo, hi), held.arena.time)
         if len(part) == 0:
             return

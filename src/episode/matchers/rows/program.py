@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 import numpy as np
 
-from episode.kernels import opcodes as oc
+from episode.matchers import opcodes as oc
 from episode.matchers.rows.arrays import BIT, ENTRY, FIRST, LABEL, LOOP, OP, SECOND, SLOT, Program
 from episode.plan.rows.program import ACCEPT, CHECK, END, ENTER, JUMP, MATCH, SPLIT, START, PatternProgram
 

@@ -1,6 +1,6 @@
 """Attempts that wait for rows, as far as they have come: their arrays by row of an arena, and their stacks.
 
-The kernel works in these arrays in place, so that an attempt that waits costs nothing until rows come. Rows in them are
+The search works in these arrays in place, so that an attempt that waits costs nothing until rows come. Rows in them are
 rows of the arena; when the rows of a key move, they follow. INCREMENTAL MATCH has ways instead of an attempt (see
 `code.ways`), and no arrays by row.
 """
@@ -194,7 +194,7 @@ class Search:
         return attempts._replace(ways=self._ways, way_values=self._way_values, turns=self._turns)
 
     def begin(self, work: WorkArrays) -> None:
-        """Let the kernel work in these arrays."""
+        """Let the search work in these arrays."""
         for name in (GENERATION, ATTEMPTS, STACK_END, TURNS_END):
             work.cursor[name] = self._cursor[name]
         self._lend(work)
@@ -208,7 +208,7 @@ class Search:
             )  # fmt: skip
 
     def enlarge(self, status: int, work: WorkArrays) -> bool:
-        """Make room for what the kernel ran out of, if that is kept here."""
+        """Make room for what the search ran out of, if that is kept here."""
         if status in (codes.WAYS_FULL, codes.TURNS_FULL):
             if not self._enlarge_ways(status):
                 work.cursor[CRAMPED] = 1
@@ -238,7 +238,7 @@ class Search:
         return few
 
     def end(self, work: WorkArrays) -> None:
-        """The kernel is done."""
+        """The search is done."""
         self._cursor = work.cursor
 
 

@@ -1,4 +1,4 @@
-"""The states of a row pattern (Lau, 4.3.1), and what the kernel counts by instruction, by state.
+"""The states of a row pattern (Lau, 4.3.1), and what the search counts by instruction, by state.
 
 A state is an instruction that takes rows. `B+`, an instruction that is repeated, is two: the row that is there, and the
 star that holds the others.
@@ -56,7 +56,7 @@ class States:
         )  # fmt: skip
 
     def selectivities(self, counts: np.ndarray, windows: int, matches: int) -> Selectivities:
-        """counts: those of the kernel, see `matchers.rows.arrays.Work`."""
+        """counts: those of the search, see `matchers.rows.arrays.Work`."""
         counts = counts[self.instruction]
         both = counts[:, 0] * self.first[:, np.newaxis] + counts[:, 1] * self.repeated[:, np.newaxis]
         entered, refused = both[:, 0], both[:, 1]

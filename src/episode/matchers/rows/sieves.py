@@ -6,13 +6,12 @@ one that could be C, which costs much less than to try them all.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from episode.matchers.comparing import orders_of, turned
-from episode.matchers.lowering import COMPARE, is_float_lane
+from episode.matchers.comparing import BY_OPERATION, orders_of, turned
+from episode.matchers.encoding import is_float_lane
 from episode.matchers.prepare import Needs, Prepared
 from episode.matchers.rows.arrays import BIT, Partitions, Program, Rows
 from episode.matchers.rows.code.hopeless import hopeless_starts
@@ -71,23 +70,17 @@ def _label_of_start(program: PatternProgram) -> str | None:
 
 def _sieve(label: str, first: str, part: Expression) -> Sieve | None:
     """Of one condition of the label."""
-    if not isinstance(part, Apply) or part.operation not in COMPARE:
+    if not isinstance(part, Apply) or part.operation not in BY_OPERATION:
         return None
     left, right = part.operands
     if left.type != right.type or lane_of(left.type) not in ("int", "float"):
         return None
-    compare = COMPARE[part.operation]
-    for own, other, code in ((left, right, compare), (right, left, _in_python(turned)(compare))):
+    compare = BY_OPERATION[part.operation]
+    for own, other, code in ((left, right, compare), (right, left, turned(compare))):
         at_start = _moved(other, first)
         if at_start is not None and _reads_own_row(own):
-            return Sieve(label, own, at_start, _in_python(orders_of)(code))
+            return Sieve(label, own, at_start, orders_of(code))
     return None
-
-
-def _in_python(kernel: Callable[[int], int]) -> Callable[[int], int]:
-    """A small kernel as it is written: there is nothing to compile for one call."""
-    plain: Callable[[int], int] = getattr(kernel, "py_func", kernel)
-    return plain
 
 
 def _reads_own_row(expression: Expression) -> bool:

@@ -35,11 +35,6 @@ class RowPatternSpec:
     limit: StateLimit | None = None
 
     @property
-    def kernels(self) -> tuple[str, ...]:
-        """Groups of kernels that it needs."""
-        return ("rows",)
-
-    @property
     def input_columns(self) -> tuple[str, ...]:
         return self.plan.input_columns
 

@@ -1,6 +1,6 @@
 """Row patterns in windows: every row of a shard comes out, with the values of the match that it has.
 
-The kernel goes from row to row as for MATCH_RECOGNIZE, within the frames of the rows, and says of each match which row
+The search goes from row to row as for MATCH_RECOGNIZE, within the frames of the rows, and says of each match which row
 has it. A match may depend on all rows of its partition, so that rows are held until the input has ended: in a batch,
 partitions that do not fit the memory come in pieces.
 """
@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from episode.kernels.outcomes import EMPTY, MATCHED
 from episode.matchers.assembly import Matches, OutputAssembler, slices_of, with_keys
 from episode.matchers.columns import one_chunk
+from episode.matchers.outcomes import EMPTY, MATCHED
 from episode.matchers.prepare import Prepared, prepare
 from episode.matchers.protocol import END_OF_TIME, EventBatch
 from episode.matchers.rows.arrays import AT_PARTITION, OUTS, Frames, Partitions, Rows
@@ -34,11 +34,6 @@ class WindowSpec(RowPatternSpec):
     """A planned window with a row pattern over rows of a known Arrow schema."""
 
     plan: WindowPlan
-
-    @property
-    def kernels(self) -> tuple[str, ...]:
-        """Groups of kernels that it needs: the search is compiled once more, for frames."""
-        return ("rows-windows",)
 
     @property
     def slicing(self) -> Slicing | Unsliced:
@@ -141,7 +136,7 @@ class WindowMatcher(RowPatternMatcher):
 
 
 def lower_frames(plan: WindowPlan) -> Frames:
-    """What a window says of its frames, for the kernel."""
+    """What a window says of its frames, for the search."""
     following = plan.frame.following
     reach = ALL_ROWS if following is None else min(following + 1, ALL_ROWS - 1)
     return Frames(plan.frame.seek, reach, plan.lookback)

@@ -1,4 +1,4 @@
-"""Output and work arrays of the row pattern kernel, enlarged between calls when the kernel asks for it."""
+"""Output and work arrays of the row pattern search, enlarged between calls when the search asks for it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from episode.matchers.rows.arrays import CURSOR, OUTS, PATHS, Found, Work
 from episode.matchers.rows.code.values import RunningValues
 
 MOST_MATCHES, MOST_ROWS = 1 << 20, 1 << 23
-"""Matches, and rows of matches, from which on they are handed out while the kernel still has work to do."""
+"""Matches, and rows of matches, from which on they are handed out while the search still has work to do."""
 
 
 @dataclass
@@ -61,7 +61,7 @@ class WorkArrays:
         return self.work.cursor
 
     def enlarge(self, status: int, slots: int) -> bool:
-        """Make room for what the kernel ran out of; False if it did not run out of anything."""
+        """Make room for what the search ran out of; False if it did not run out of anything."""
         found, work = self.found, self.work
         if status == codes.OUTPUT_FULL:
             self.found = found._replace(
@@ -94,7 +94,7 @@ class WorkArrays:
         return status == codes.PATHS_FULL and len(self.found.path) >= MOST_ROWS
 
     def forget_found(self) -> None:
-        """The matches found so far have been handed out; the kernel goes on after them."""
+        """The matches found so far have been handed out; the search goes on after them."""
         self.cursor[OUTS] = self.cursor[PATHS] = 0
 
     def matches(self) -> Found:

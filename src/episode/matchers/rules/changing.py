@@ -50,7 +50,6 @@ class ChangingSpec:
     planner: RulePlanner
     input_schema: pa.Schema
     input_order: InputOrder
-    kernels: tuple[str, ...] = ()
 
     @property
     def input_columns(self) -> tuple[str, ...]:

@@ -13,7 +13,6 @@ import numpy as np
 import pyarrow as pa
 
 from episode.errors import EpisodeDataError
-from episode.matchers.compiled import groups_of
 from episode.matchers.protocol import (
     EventBatch,
     Forgets,
@@ -44,10 +43,6 @@ class RuleSpec:
     finish: Computing
     output_schema: pa.Schema
     result_schema: pa.Schema
-
-    @property
-    def kernels(self) -> tuple[str, ...]:
-        return groups_of(self.inner)
 
     @property
     def input_order(self) -> InputOrder:

@@ -8,7 +8,6 @@ from functools import cached_property
 
 import pyarrow as pa
 
-from episode.matchers.compiled import RULES, groups_of
 from episode.matchers.fingerprint import fingerprint
 from episode.matchers.protocol import InputOrder, MatcherSpec, Screens, Traits
 from episode.matchers.rules.matcher import RuleSetMatcher
@@ -40,11 +39,6 @@ class RuleSetSpec:
     members: tuple[Member, ...]
     input_schema: pa.Schema
     pool: pa.Schema
-
-    @property
-    def kernels(self) -> tuple[str, ...]:
-        """Groups of kernels that they need."""
-        return (*dict.fromkeys(group for member in self.members for group in groups_of(member.spec)), RULES)
 
     @property
     def keeps_dictionaries(self) -> bool:

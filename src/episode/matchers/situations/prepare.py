@@ -1,4 +1,4 @@
-"""From a situation plan and a batch to the arrays that its kernel runs on."""
+"""From a situation plan and a batch to the arrays that its code runs on."""
 
 from __future__ import annotations
 

@@ -31,11 +31,6 @@ class SituationPatternSpec:
     forced: tuple[tuple[int, ...], ...] | None = None
 
     @property
-    def kernels(self) -> tuple[str, ...]:
-        """Groups of kernels that it needs."""
-        return ("situations",)
-
-    @property
     def input_columns(self) -> tuple[str, ...]:
         return self.plan.input_columns
 

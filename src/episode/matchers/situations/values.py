@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from episode.kernels import opcodes as oc
+from episode.matchers import opcodes as oc
 from episode.matchers.aggregate_code import Aggregate
 from episode.matchers.assembly import arrow_type, average_type, decimals, gather, typed
 from episode.matchers.columns import one_chunk, raw_values, valid_mask

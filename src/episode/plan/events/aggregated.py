@@ -25,6 +25,7 @@ from episode.lang.events.syntax import (
     nodes_of,
 )
 from episode.lang.syntax import ReturnItem, Span
+from episode.plan.compilable import to_float
 from episode.plan.event_time import in_units_of_time
 from episode.plan.events.aggregated_conditions import FirstTest, Link, LinkTest, Place, Tested, related_tests
 from episode.plan.events.binding import BoundQuery
@@ -39,7 +40,6 @@ from episode.plan.events.returns import EventTimes
 from episode.plan.events.same import same_attributes
 from episode.plan.events.tree import simplify
 from episode.plan.expressions import Condition, Expression, Load, walk
-from episode.plan.native import to_float
 from episode.plan.output import ATOM_PREFIX, MeasurePlan, Output, OutputAtom, PlannedMeasure
 from episode.plan.parameters import bound_duration
 from episode.plan.pattern import OrderColumn, PatternPlan

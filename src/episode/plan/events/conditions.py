@@ -10,6 +10,7 @@ from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
 from episode.lang.events.syntax import EventAggregate, EventAtom, EventColumn, Index, Reach, WholeEvent
 from episode.lang.syntax import ColumnRef, Scalar
 from episode.plan.aggregates import running_aggregate
+from episode.plan.compilable import Mistake, NativeCompiler, NotCompilable
 from episode.plan.events.classes import EventClasses
 from episode.plan.expressions import (
     Apply,
@@ -24,7 +25,6 @@ from episode.plan.expressions import (
     conjuncts,
     walk,
 )
-from episode.plan.native import Mistake, NativeCompiler, NotNative
 from episode.plan.places import is_placeholder, place_of, placeholders_in
 from episode.plan.scalars import ACROSS_ROWS, RowLocalScalars
 from episode.plan.types import VOID
@@ -170,7 +170,7 @@ class EventScalars:
             expression = self.rows.not_too_deep(compiler.compile(scalar.tree), scalar)
         except Mistake as error:
             raise self.rows.mistaken(error, scalar) from None
-        except NotNative:
+        except NotCompilable:
             return None
         if expression.type == VOID:
             expression = Constant(None, "boolean")
@@ -214,7 +214,7 @@ class EventScalars:
             atoms = tuple((name, self.column(inner)) for name, inner in scalar.atoms if isinstance(inner, EventColumn))
             return self.rows.compile(replace(scalar, atoms=atoms), at)
         if atom.function in ("collect_list", "collect_set", "max_by", "min_by"):
-            raise NotNative(exp.Null(), f"{atom.function} is evaluated on finished matches only")
+            raise NotCompilable(exp.Null(), f"{atom.function} is evaluated on finished matches only")
         value = running_aggregate(self.rows.source, atom.function, members, self.argument(atom.arguments[0]), atom.span)
         return _reaching(value, atom.reach)
 

@@ -1,7 +1,7 @@
 """Collapsed results: how the final matches of an intermediate match are counted.
 
 An intermediate match has the single events, and of each closure all events that a choice may have. What is left to test
-decides how its choices are counted. These conditions are counted with, by dynamic programming (kernels/events/counts):
+decides how its choices are counted. These conditions are counted with, by dynamic programming:
 
 * bounds of count(b[]),
 * max(b[].x) or min(b[].x) compared with single events: it holds for all events of a choice (true-value consistent), or

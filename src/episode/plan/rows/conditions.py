@@ -13,6 +13,7 @@ from episode.lang.syntax import Aggregate, Atom, ColumnRef, Mode, Scalar
 from episode.plan.aggregates import COLLECTING, require, require_column, running_aggregate
 from episode.plan.array_functions import ArrayFunctions, CollectedFrom
 from episode.plan.arrays import Collected
+from episode.plan.compilable import Mistake, NativeCompiler, NotCompilable
 from episode.plan.derived import DerivedColumns
 from episode.plan.expressions import (
     Apply,
@@ -32,7 +33,6 @@ from episode.plan.expressions import (
     is_row_local,
 )
 from episode.plan.labels import Labels
-from episode.plan.native import Mistake, NativeCompiler, NotNative
 from episode.plan.places import is_placeholder, place_of, placeholders_in
 from episode.plan.rows.frames import possible
 from episode.plan.rows.labels import common_label, known_names
@@ -107,7 +107,7 @@ class LabelCondition:
             expression = self.rows.not_too_deep(compiler.compile(self.condition.tree), self.condition)
         except Mistake as error:
             raise self.rows.mistaken(error, self.condition) from None
-        except NotNative as error:
+        except NotCompilable as error:
             raise self._not_evaluated(error) from None
         if expression.type == VOID:
             expression = Constant(None, "boolean")
@@ -128,7 +128,7 @@ class LabelCondition:
             local += [found for found in map(possible, residual) if found is not None]
         return Condition(self.label, tuple(local), residual)
 
-    def _not_evaluated(self, error: NotNative) -> EpisodeUnsupportedError:
+    def _not_evaluated(self, error: NotCompilable) -> EpisodeUnsupportedError:
         for name in self.atoms:
             self.value_of(name)  # a call that is wrong by itself is the better thing to complain of
         return self.source.error(

@@ -13,9 +13,9 @@ from episode.lang.rows.syntax import MatchRecognize, Navigation
 from episode.lang.rows.window_syntax import FunctionCall, MeasureCall, PatternWindow, Search, WindowCall
 from episode.lang.rows.windows import refuse_match_number
 from episode.lang.syntax import Aggregate, ColumnRef, Scalar, Span
+from episode.plan.compilable import Mistake, NativeCompiler, NotCompilable
 from episode.plan.derived import DerivedColumns
 from episode.plan.expressions import Apply, Condition, Constant, Expression
-from episode.plan.native import Mistake, NativeCompiler, NotNative
 from episode.plan.output import MATCHED_COLUMN, MeasurePlan, Output, PlannedMeasure, RowMode
 from episode.plan.reading import columns_read, expressions_of
 from episode.plan.rows.conditions import plan_conditions
@@ -132,12 +132,12 @@ def _constant(scalar: Scalar, schema: InputSchema) -> int | None:
     """The value of an expression without columns; None if it is not a whole number, or needs Spark."""
 
     def resolve(name: str) -> Expression:
-        raise NotNative(exp.column(name), "this is not a constant")
+        raise NotCompilable(exp.column(name), "this is not a constant")
 
     compiler = NativeCompiler(resolve, lambda _node: None, schema.utc, arguments=schema.arguments)
     try:
         return _folded(compiler.compile(scalar.tree))
-    except (NotNative, Mistake):
+    except (NotCompilable, Mistake):
         return None
 
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from episode.errors import EpisodeAnalysisError
 from episode.lang.correlation.syntax import Correlation, Equality, Recency
-from episode.lang.rows.parser import parse_clause
 from episode.lang.source import Source
 from episode.lang.statement import Statement
-from episode.lang.syntax import NOWHERE, Duration
+from episode.lang.syntax import Duration
 from episode.matchers.bound import BoundPattern
 from episode.plan.correlation.conditions import PairColumns, PairTest, named, pair_tests
 from episode.plan.correlation.explain import explain_correlation
@@ -24,7 +23,7 @@ from episode.plan.output import MATCH_END, MATCH_START, ColumnAtPlace
 from episode.plan.parameters import bound_duration
 from episode.plan.pattern import PatternPlan
 from episode.plan.run_options import RunOptions
-from episode.plan.schema import InputSchema, quote
+from episode.plan.schema import quote
 from episode.plan.situations.plan import EARLIEST
 from episode.queries.language import ARCHIVE, LIVE, Given, Input, Language
 
@@ -34,20 +33,8 @@ if TYPE_CHECKING:
     from episode.matchers.correlation.history import History
     from episode.matchers.correlation.spec import CorrelationSpec, SidePlan
     from episode.matchers.limits import StateLimit
-    from episode.matchers.protocol import MatcherSpec
 
 AUTO = "auto"
-LIVE_SAMPLE = """
-    PARTITION BY k ORDER BY ts MEASURES A.v AS a AFTER MATCH SKIP TO NEXT ROW INCREMENTAL MATCH
-    PATTERN (A B+) DEFINE B AS B.v < PREV(B.v)
-"""
-ARCHIVE_SAMPLE = """
-    PARTITION BY k ORDER BY ts MEASURES A.v AS a AFTER MATCH SKIP TO NEXT ROW MAXIMAL MATCH
-    PATTERN (A B+) DEFINE B AS B.v > PREV(B.v)
-"""
-"""Patterns that need every kernel of correlations."""
-
-SAMPLE_TYPES = {"k": "bigint", "ts": "bigint", "v": "double"}
 
 
 class Correlations(Language[Correlation]):
@@ -98,22 +85,6 @@ class Correlations(Language[Correlation]):
         plan = CorrelationPlan(strategy, run.result_cache, run.recent_buffer, query.ordered)
         conditions = tuple(pair_tests(query, (live.pair_columns, archive.pair_columns), equal))
         return CorrelatedPatterns(live, archive, inputs, recency, duration, query.source, plan, conditions)
-
-    def samples(self) -> Iterator[tuple[MatcherSpec, pa.Table]]:
-        import pyarrow as pa
-
-        values = [3.0, 2.0, 3.0, 4.0, 3.0, 2.0, 3.0, 4.0, 3.0, 2.0, 1.0, 2.0]
-        count = len(values)
-        table = pa.table({"k": [1] * count, "ts": list(range(count)), "v": values})
-        equal = (Equality((LIVE, "k"), (ARCHIVE, "k"), NOWHERE),)
-        patterns = parse_clause(LIVE_SAMPLE), parse_clause(ARCHIVE_SAMPLE)
-        query = Correlation(*patterns, Duration(9, None), equalities=equal, names=(LIVE, ARCHIVE))
-        events = Input(InputSchema(SAMPLE_TYPES))
-        for strategy in (AUTO, *(one.value for one in Strategy)):
-            run = RunOptions(correlation=strategy)
-            yield self.bind(query, events, Given(), run).spec(table.schema), table
-        in_order = replace(query, ordered=True)
-        yield self.bind(in_order, events, Given(), RunOptions()).spec(table.schema), table
 
 
 @dataclass(frozen=True)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
-from episode.lang.events.parser import parse_event_query
 from episode.lang.events.syntax import EventQuery, Interval, Strategy, classes_of
 from episode.lang.source import Source
 from episode.lang.syntax import Span
@@ -16,14 +15,13 @@ from episode.plan.event_time import EventTime, time_column
 from episode.plan.events.aggregated import BUCKET_END, BUCKET_START, plan_aggregated
 from episode.plan.events.classes import EventClasses
 from episode.plan.events.collapsing import Collapsed
-from episode.plan.events.cost import PhysicalPlan, default_statistics, search
 from episode.plan.events.delays import event_pattern_delays
 from episode.plan.events.explain import explain_event_pattern, explain_reports
 from episode.plan.events.imprecise import check_aggregated, duration_of, imprecise_times
 from episode.plan.events.plan import EventPlan, plan_event_pattern
-from episode.plan.events.postponed import AUTO, RUNS
+from episode.plan.events.postponed import AUTO
 from episode.plan.events.report import EventReport
-from episode.plan.events.returns import KEEP, MATCH_END, MATCH_START, EventTimes, Imprecision
+from episode.plan.events.returns import KEEP, MATCH_END, MATCH_START, EventTimes
 from episode.plan.events.stream import event_time_of
 from episode.plan.events.tables import declared_time, one_stream_of
 from episode.plan.extent import FIRST, Extent, key_at, measure_named, with_atoms
@@ -40,29 +38,8 @@ if TYPE_CHECKING:
     from episode.matchers.bound import BoundPattern
     from episode.matchers.events.spec import EventPatternSpec
     from episode.matchers.limits import StateLimit
-    from episode.matchers.protocol import MatcherSpec
     from episode.queries.class_names import Rows
 
-SAMPLES = (
-    "PATTERN A; !B; C D; E WHERE A.v < D.v AND A.v + E.v > 0 WITHIN 9",
-    "PATTERN A; B+; C D WHERE A.k = D.k WITHIN 9 RETURN A.v, sum(B.v) AS total",
-    "PATTERN A & B WITHIN 9",
-    "PATTERN !A; B D; E* WHERE A.v > D.v WITHIN 9",
-    "PATTERN (A; B*; C+; D) | E+ WITHIN 9",
-    "PATTERN SEQ(A a, B+ b[], C c) WHERE b[i].v > avg(b[..i-1].v) WITHIN 9",
-    "PATTERN SEQ(A a, B+ b[], C c) WHERE b[i].v > b[i-1].v AND max(b[].v) > a.v WITHIN 9 RETURN COLLAPSED a.v",
-)
-"""Patterns that need every kernel of theirs, over SAMPLE_TYPES; each runs as a tree, if it can."""
-
-AGGREGATED = "AGGREGATE count(*) AS n, sum(b[].v) AS s, min(b[].v) AS least"
-AGGREGATED_SAMPLES = (
-    f"PATTERN SEQ(A a, B+ b[], C c) WITHIN 9 {AGGREGATED}",
-    f"PATTERN SEQ(A a, B+ b[], C c) WHERE b[i].v > b[i-1].v WITHIN 9 {AGGREGATED}",
-)
-"""The same for aggregates over all matches."""
-
-IMPRECISE_SAMPLE = "PATTERN SEQ(A a, B+ b[], C c) WHERE b[i].v >= a.v WITHIN 9"
-SAMPLE_TYPES = {"k": "bigint", "ts": "bigint", "v": "double", "type": "string"}
 SAY_WHICH = "Say time='ts' (in SQL: ORDER BY ts before PATTERN)."
 
 
@@ -230,37 +207,6 @@ class EventPatterns(Language[EventQuery]):
                 hint="Start and end of an event must be of one type: cast one of them.",
             )
         return start
-
-    def samples(self) -> Iterator[tuple[MatcherSpec, pa.Table]]:
-        import pyarrow as pa
-
-        from episode.matchers.events.aggregated_spec import AggregatedSpec
-        from episode.matchers.events.spec import EventPatternSpec
-
-        types = ["A", "B", "C", "E"] * 2
-        count = len(types)
-        values = [float(number) for number in range(count)]
-        table = pa.table({"k": [1] * count, "ts": list(range(count)), "v": values, "type": types})
-        for text in SAMPLES:
-            query = parse_event_query(text)
-            classes = EventClasses(query, InputSchema(SAMPLE_TYPES), "type")
-            plan = plan_event_pattern(query, classes, EventTimes("ts", None, "bigint"))
-            if plan.tree is not None:
-                forced = PhysicalPlan(False, search(plan, default_statistics(plan)).shapes, 0.0)
-                yield EventPatternSpec(plan, table.schema, forced=forced), table
-            if plan.construction is not None:
-                plan = plan_event_pattern(query, classes, EventTimes("ts", None, "bigint"), closure=RUNS)
-            yield EventPatternSpec(plan, table.schema), table
-        for text in AGGREGATED_SAMPLES:
-            query = parse_event_query(text)
-            classes = EventClasses(query, InputSchema(SAMPLE_TYPES), "type")
-            yield AggregatedSpec(plan_aggregated(query, classes, EventTimes("ts", None, "bigint")), table.schema), table
-        query = parse_event_query(IMPRECISE_SAMPLE)
-        classes = EventClasses(query, InputSchema(SAMPLE_TYPES), "type")
-        plan = plan_event_pattern(query, classes, EventTimes("ts", "ts", "bigint", Imprecision(1, "p")))
-        even = pa.array([[1.0]] * count, pa.list_(pa.float64()))
-        with_times = table.append_column("p", even)
-        yield EventPatternSpec(plan, with_times.schema), with_times
 
 
 @dataclass(frozen=True)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from episode.errors import EpisodeAnalysisError
-from episode.lang.rows.parser import parse_clause
 from episode.lang.rows.syntax import MatchMode, MatchRecognize, RowsPerMatch
 from episode.lang.source import Source
 from episode.lang.syntax import NOWHERE
@@ -36,17 +34,7 @@ if TYPE_CHECKING:
 
     from episode.matchers.bound import BoundPattern
     from episode.matchers.limits import StateLimit
-    from episode.matchers.protocol import MatcherSpec
     from episode.matchers.rows.spec import RowPatternSpec
-
-SAMPLE = """
-    PARTITION BY k ORDER BY ts
-    MEASURES A.v AS a, LAST(B.v) AS b, sum(v * 2) AS total, array_agg(B.v) AS collected, max(A.v) AS most
-    PATTERN (A B+) DEFINE B AS B.v < PREV(B.v) AND B.v < A.v AND avg(B.v) < 100
-"""
-"""A query that needs every kernel but those of slices."""
-CHAIN = "ORDER BY ts MEASURES A.v AS a PATTERN (A B) DEFINE B AS B.v < A.v"
-"""A query whose matches are a chain, in slices of time."""
 
 MODES = {LIVE: MatchMode.INCREMENTAL, ARCHIVE: MatchMode.MAXIMAL}
 UNIQUE = {
@@ -54,8 +42,6 @@ UNIQUE = {
     ARCHIVE: "reports the longest match that begins at each row, so that starts are unique",
 }
 """The match mode of either of two correlated row patterns, and what it is for."""
-
-SAMPLE_TYPES = {"k": "bigint", "ts": "bigint", "v": "double"}
 
 
 class RowPatterns(Language[MatchRecognize]):
@@ -110,15 +96,6 @@ class RowPatterns(Language[MatchRecognize]):
                 query.rows_span,
                 "Write ONE ROW PER MATCH; array_agg in MEASURES collects values of the rows.",
             )
-
-    def samples(self) -> Iterator[tuple[MatcherSpec, pa.Table]]:
-        import pyarrow as pa
-
-        few = pa.table({"k": [1, 2, 1, 2], "ts": [1, 1, 2, 2], "v": [3.0, 2.0, 2.0, 1.0]})
-        falling = pa.table({"k": [1] * 48, "ts": list(range(48)), "v": [48.0 - ts for ts in range(48)]})
-        events = Input(InputSchema(SAMPLE_TYPES))
-        for text, table in ((SAMPLE, few), (CHAIN, falling)):
-            yield self.bind(parse_clause(text), events, Given(), RunOptions()).spec(table.schema), table
 
 
 @dataclass(frozen=True)

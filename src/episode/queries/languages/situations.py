@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from episode.lang.situations.parser import parse_situation_query
 from episode.lang.situations.syntax import SituationQuery
 from episode.lang.source import Source
 from episode.lang.syntax import Span
@@ -16,7 +14,7 @@ from episode.plan.extent import Extent, key_at, measure_named, with_atoms
 from episode.plan.output import Place
 from episode.plan.result import Result
 from episode.plan.run_options import RunOptions
-from episode.plan.schema import InputSchema, key_columns
+from episode.plan.schema import key_columns
 from episode.plan.situations.delays import situation_pattern_delays
 from episode.plan.situations.explain import explain_searches, explain_situation_pattern
 from episode.plan.situations.plan import SituationPlan, plan_situation_pattern
@@ -30,17 +28,8 @@ if TYPE_CHECKING:
 
     from episode.matchers.bound import BoundPattern
     from episode.matchers.limits import StateLimit
-    from episode.matchers.protocol import MatcherSpec
     from episode.matchers.situations.spec import SituationPatternSpec
 
-SAMPLE = """
-    DEFINE A AS v > 2, B AS v < 3 AT LEAST 1 PATTERN A overlaps B; A before B WITHIN 9
-    RETURN count(A.v) AS n, sum(A.v) AS total, avg(B.v) AS mean, stddev(B.v) AS deviation, max(A.v) AS most,
-        sum(A.ts) AS whole
-"""
-"""A pattern that needs every kernel of its language."""
-
-SAMPLE_TYPES = {"k": "bigint", "ts": "bigint", "v": "double"}
 SAY_WHICH = "Say time='ts' (in SQL: ORDER BY ts before DEFINE)."
 
 
@@ -70,16 +59,6 @@ class SituationPatterns(Language[SituationQuery]):
         plan, places = with_atoms(bound.plan, key_at(bound.plan, some))
         start, end = (measure_named(plan, name) for name in (MATCH_START, DETECTED_AT))
         return replace(bound, plan=plan), Extent(places, start, end, plan.time_type)
-
-    def samples(self) -> Iterator[tuple[MatcherSpec, pa.Table]]:
-        import pyarrow as pa
-
-        values = [3.0, 2.5, 2.0, 3.0, 3.0, 1.0, 3.0, 1.0]
-        count = len(values)
-        table = pa.table({"k": [1] * count, "ts": list(range(count)), "v": values})
-        given = Given(time="ts", key=("k",))
-        bound = self.bind(parse_situation_query(SAMPLE), Input(InputSchema(SAMPLE_TYPES)), given, RunOptions())
-        yield bound.spec(table.schema), table
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,6 @@ from episode.errors import EpisodeDataError, EpisodeUnsupportedError
 from episode.lang.events import syntax
 from episode.lang.events.syntax import EventClass, EventQuery, Negation, classes_of
 from episode.lang.spark_expression import Unreadable
-from episode.matchers.compiled import ensure_compiled, groups_of
 from episode.matchers.events.matcher import EventPatternMatcher
 from episode.matchers.events.output import FoundMatches, given_lists
 from episode.matchers.events.search import MOST_RECORDS
@@ -22,11 +21,11 @@ from episode.matchers.events.spec import EventPatternSpec
 from episode.matchers.protocol import END_OF_TIME, EventBatch
 from episode.matchers.scalars import NeedsSpark, Scalars
 from episode.matchers.spark_types import retyped
+from episode.plan.compilable import Mistake
 from episode.plan.events.names import MARK
 from episode.plan.events.plan import EventPlan
 from episode.plan.events.returns import MATCH_END, MATCH_START
 from episode.plan.expressions import Current, Load
-from episode.plan.native import Mistake
 from episode.plan.output import PlannedMeasure
 from episode.plan.result import Result
 from episode.queries.languages.events import BoundEventPattern
@@ -143,7 +142,6 @@ class Trials:
         plan, table = self._restricted(bound.plan, query, rows)
         records = MOST_RECORDS if exact else ROUND_RECORDS
         spec = EventPatternSpec(plan.for_workers(), table.schema, bound.step_budget, most_records=records)
-        ensure_compiled(groups_of(spec))
         batch = EventBatch(
             table.select(list(plan.input_columns)).combine_chunks(),
             np.zeros(table.num_rows, np.int64),

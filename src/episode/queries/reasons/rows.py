@@ -14,7 +14,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from episode.lang.rows.syntax import MatchRecognize
-from episode.matchers.compiled import ensure_compiled, groups_of
 from episode.matchers.keys import KeyCoder
 from episode.matchers.ordering import events_of
 from episode.matchers.protocol import EventBatch
@@ -77,7 +76,6 @@ def reasons_over(
     """The findings over the rows of one key. zone: the time zone that times are shown in. live: may further rows come?
     At most so many start rows are tried, in at most so many steps; if that is not enough, the answer says so."""
     spec = bound.spec(table.schema)
-    ensure_compiled(groups_of(spec))
     events = events_of(table, spec.input_order, KeyCoder(spec.input_order.keys))
     words = RowWords(clause, bound.plan, events, asked, zone, live)
     if len(events) == 0:

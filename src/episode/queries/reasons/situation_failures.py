@@ -12,7 +12,7 @@ from episode.errors import EpisodeError
 from episode.lang.situations import allen
 from episode.lang.situations.syntax import Constraint, SituationColumn, SituationDefinition, SituationQuery
 from episode.matchers.scalars import NeedsSpark, Scalars
-from episode.plan.native import Mistake
+from episode.plan.compilable import Mistake
 from episode.plan.situations.plan import SituationPlan
 from episode.queries.reasons.finding import Finding
 from episode.queries.reasons.situation_relations import distances, miss_of

@@ -10,7 +10,6 @@ import pyarrow as pa
 
 from episode.errors import EpisodeDataError
 from episode.lang.situations.syntax import SituationQuery
-from episode.matchers.compiled import ensure_compiled, groups_of
 from episode.matchers.protocol import END_OF_TIME, EventBatch
 from episode.queries.languages.situations import BoundSituationPattern
 from episode.queries.reasons.situation_runs import Runs
@@ -97,7 +96,6 @@ class Trials:
         for sql, name in plan.derived:
             table = table.append_column(name, self.derived[sql].slice(rows.start, rows.stop - rows.start))
         spec = bound.spec(table.schema)
-        ensure_compiled(groups_of(spec))
         chosen = table.select(list(plan.input_columns)).combine_chunks()
         batch = EventBatch(chosen, np.zeros(table.num_rows, np.int64), np.ascontiguousarray(self.events.time[rows]))
         found: list[list[np.ndarray]] = []

@@ -17,7 +17,6 @@ from episode.lang.source import Source
 from episode.live.checkpoint import tasks_of
 from episode.live.computing import Copied, Finishing
 from episode.live.rule_changes import agree
-from episode.matchers.compiled import RULES
 from episode.matchers.fingerprint import fingerprint
 from episode.matchers.limits import StateLimit
 from episode.matchers.live import LiveRules
@@ -87,10 +86,8 @@ def start_rules(
     look_every: float | str | None,
 ) -> LiveQuery:
     """Plan rules over a stream, and start them."""
-    from episode.spark.classic import is_local
     from episode.spark.live_query import LiveQuery, LiveRun, running_tasks
     from episode.spark.live_tasks import slots
-    from episode.spark.readiness import compile_here
     from episode.spark.schema import UTC_NAMES
     from episode.spark.stores import catalog_of
 
@@ -106,10 +103,9 @@ def start_rules(
     tasks = tasks_for(plan, wishes.tasks, tasks_of(checkpoint), slots(spark), running_tasks())
     how = wishes.options(plan)
     log = RuleLog(f"{checkpoint}/rules")
-    watcher = RuleWatcher(reader_of(given_rules, spark), planned.rules, log, is_local(spark))
+    watcher = RuleWatcher(reader_of(given_rules, spark), planned.rules, log)
     watcher.look()
     warn_of_problems(log)
-    compile_here(spark, plan.spec)
     output = output.prepare(catalog)  # all is checked
     descriptions = described(plan, output, input_, checkpoint, tasks, how, str(log.place))
     driven = DriverRules(watcher, descriptions[0].query, tasks, every)
@@ -153,7 +149,7 @@ def plan_rules(
     said = replace(given, time=declaration.time, key=keys)
     rules = StreamPlanner(schema, declaration.time, keys, said, run, limit, utc)
     order = InputOrder(keys, (OrderKey(declaration.time),), needs_time=True, start=given.start)
-    spec = ChangingSpec(rules, schema, order, (RULES,))
+    spec = ChangingSpec(rules, schema, order)
     own = {name: name for name in schema.names}
     reading = Read(declaration, tuple((name, Copied(name)) for name in own), own)
     matched = Matched(None, (reading,), schema, (), source, source.span)  # type: ignore[arg-type]

@@ -12,7 +12,6 @@ import pyarrow.compute as pc
 
 from episode.errors import EpisodeAnalysisError
 from episode.lang.cursor import closest
-from episode.matchers.compiled import ensure_compiled, groups_of
 from episode.matchers.json_text import json_objects
 from episode.matchers.protocol import END_OF_TIME, MatcherSpec
 from episode.matchers.rules.matcher import RuleSetMatcher
@@ -148,7 +147,6 @@ class LocalRules:
         found: dict[str, list[pa.Table]] = {name: [spec.output_schema.empty_table()] for name, spec in self.specs}
         reports = []
         for group in self.groups:
-            ensure_compiled(groups_of(group))
             running = LocalRun(group)
             matcher = running.matcher
             assert isinstance(matcher, RuleSetMatcher)

@@ -12,7 +12,6 @@ import pyarrow as pa
 
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError, warn
 from episode.lang.source import Source
-from episode.matchers.compiled import RULES, groups_of
 from episode.matchers.json_text import JsonForm
 from episode.matchers.limits import StateLimit
 from episode.matchers.protocol import InputOrder, OrderKey
@@ -210,7 +209,6 @@ class StreamQuery:
 
     def matches(self) -> RuleMatches:
         """The stream of matches, with the rules as they are now in its log."""
-        from episode.spark.classic import is_local
         from episode.spark.rule_streams import plan_rule_stream, with_variants
 
         if self.log is None:
@@ -220,14 +218,13 @@ class StreamQuery:
             )
         log = RuleLog(self.log)
         rules, frame = self._rules()
-        watcher = RuleWatcher(self.read, rules, log, is_local(self.spark))
+        watcher = RuleWatcher(self.read, rules, log)
         watcher.look()
         warn_of_problems(log)
         texts = active_of(log.changes())
         self.options.check_use([rules.bound(*one).parsed.language for one in texts.items()])
-        kernels = dict.fromkeys(group for text in texts.values() for group in groups_of(rules.check(text)[0]))
         order = InputOrder(rules.keys, (OrderKey(rules.time),), needs_time=True, start=rules.given.start)
-        spec = ChangingSpec(rules, rules.schema, order, (*kernels, RULES))
+        spec = ChangingSpec(rules, rules.schema, order)
         time = EventTime(rules.time, self.frame.schema[rules.time].dataType.simpleString())
         planned = plan_rule_stream(self.spark, frame, spec, time, self._run, str(log.place))
         self.options.check_streams([PlannedRules(planned)])

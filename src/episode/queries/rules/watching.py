@@ -15,7 +15,6 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from episode.errors import EpisodeError
-from episode.matchers.compiled import ensure_compiled, groups_of
 from episode.matchers.rules.changes import RuleChange
 from episode.paths import first_file
 from episode.queries.rules.planning import StreamPlanner
@@ -61,13 +60,11 @@ def _is_empty(rules: Any) -> bool:
 
 @dataclass
 class RuleWatcher:
-    """read: the texts of all rules, by name. compiles: are the workers on this machine, so that kernels that a rule
-    needs are best compiled before they all ask for them?"""
+    """read: the texts of all rules, by name."""
 
     read: Callable[[], Mapping[str, str]]
     rules: StreamPlanner
     log: RuleLog
-    compiles: bool = False
     _refused: dict[str, str] = field(default_factory=dict)
     """Texts that are no rules, and why."""
 
@@ -101,14 +98,12 @@ class RuleWatcher:
         if text in self._refused:
             return self._refused[text]
         try:
-            spec, said = self.rules.check(text)
+            _, said = self.rules.check(text)
         except EpisodeError as error:
             self._refused[text] = str(error)
             return str(error)
         for one in said:
             LOGGER.warning("rule %s: %s", name, one)
-        if self.compiles:
-            ensure_compiled(groups_of(spec))
         return None
 
     def _report(self, problems: Mapping[str, str]) -> None:

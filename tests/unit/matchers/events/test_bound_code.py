@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from episode.matchers.events.bounds import bounds_shape
 
 from episode.lang.events.syntax import Strategy
+from episode.matchers.events.bounds import bounds_shape
 from episode.matchers.events.code import bounds
 from episode.matchers.events.code.arrays import LEVELS, ROWS, TYPES, settings_of
 from episode.matchers.events.code.bounds import NO_DOOM, BoundCode, bound_room

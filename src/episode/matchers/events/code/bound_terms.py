@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 
-from episode.kernels import opcodes as oc
+from episode.matchers import opcodes as oc
 from episode.matchers.events.code.arrays import LEVELS
 from episode.matchers.events.code.checks import Checks
 from episode.matchers.events.code.conditions import EventConditions

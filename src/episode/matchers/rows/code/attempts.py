@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from episode.kernels import opcodes as oc
+from episode.matchers import opcodes as oc
 from episode.matchers.rows.arrays import (
     BIT,
     ENTRY,

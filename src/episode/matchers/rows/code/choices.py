@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from episode.kernels import opcodes as oc
+from episode.matchers import opcodes as oc
 from episode.matchers.rows.code.shape import Shape, Step
 from episode.matchers.rows.codes import PREFERRED
 from episode.plan.expressions import (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from episode.kernels.outcomes import EMPTY, MATCHED, TIMED_OUT
+from episode.matchers.outcomes import EMPTY, MATCHED, TIMED_OUT
 from episode.matchers.rows.arrays import (
     AT_LABEL,
     ATTEMPT,

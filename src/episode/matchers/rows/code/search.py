@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from episode.kernels.outcomes import UNMATCHED
+from episode.matchers.outcomes import UNMATCHED
 from episode.matchers.rows.arrays import (
     ALL_STEPS,
     AT_LABEL,

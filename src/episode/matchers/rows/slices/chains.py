@@ -11,7 +11,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from episode.kernels.outcomes import TIMED_OUT, UNMATCHED
+from episode.matchers.outcomes import TIMED_OUT, UNMATCHED
 from episode.matchers.rows.arrays import Found
 from episode.matchers.rows.code.numbering import place_of_label
 from episode.native.builder import Program

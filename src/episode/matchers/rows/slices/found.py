@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from episode.kernels.outcomes import TIMED_OUT, UNMATCHED
 from episode.matchers.assembly import Matches, output_tables
 from episode.matchers.keys import KeyCoder
 from episode.matchers.ordering import events_of
+from episode.matchers.outcomes import TIMED_OUT, UNMATCHED
 from episode.matchers.protocol import EventBatch
 from episode.matchers.rows import codes
 from episode.matchers.rows.arrays import Found

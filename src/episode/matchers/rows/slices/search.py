@@ -1,9 +1,9 @@
-"""The kernel of row patterns over the rows of one slice: along the chain of matches, or from every start row.
+"""The search of row patterns over the rows of one slice: along the chain of matches, or from every start row.
 
 A start row may be none that the chain of all slices comes to, and an error of it none of the query's. So errors are
 noted, and the search goes on at the next row.
 
-The kernel tries every start row that offers a first label of the pattern. Where only some are to be tried, these alone
+The search tries every start row that offers a first label of the pattern. Where only some are to be tried, these alone
 offer a label of their own, which is taken for the first one; unless the pattern has 64 labels, or matches no row: then
 others are tried, too, and left out of what comes of it.
 """
@@ -39,7 +39,7 @@ _NOWHERE = -1
 
 
 class Failure(NamedTuple):
-    """A start row at which the kernel stopped, and the status that says why."""
+    """A start row at which the search stopped, and the status that says why."""
 
     row: int
     status: int
@@ -193,7 +193,7 @@ class SliceSearch:
         """The bits of rows, with room for a mark."""
         return self._rows.bits.copy()
 
-    # ---- the kernel ------------------------------------------------------------------------------------
+    # ---- the search ------------------------------------------------------------------------------------
 
     def matches(
         self, start: int, rules: Rules, *, starts: np.ndarray | None = None, lo: int = 0, hi: int | None = None,
@@ -239,7 +239,7 @@ class SliceSearch:
 
 
 def _count_before(work: WorkArrays, row: int) -> None:
-    """Where the kernel stops at a start row, it does not say how many matches of those before it has found."""
+    """Where the search stops at a start row, it does not say how many matches of those before it has found."""
     start = work.found.start
     found = np.flatnonzero((start == _NOWHERE) | (start >= row))
     outs = int(found[0]) if len(found) else len(start)

@@ -13,7 +13,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from episode.kernels import opcodes as oc
+from episode.matchers import opcodes as oc
 from episode.matchers.aggregate_code import FIELDS, Aggregate, State
 from episode.native.builder import Program
 from episode.native.ir import Value, Variable

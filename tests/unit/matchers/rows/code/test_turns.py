@@ -7,7 +7,7 @@ from itertools import groupby
 import numpy as np
 import pytest
 
-from episode.kernels.outcomes import MATCHED
+from episode.matchers.outcomes import MATCHED
 from episode.matchers.rows.arrays import CURSOR, TURNS_END
 from episode.matchers.rows.code.turns import (
     NO_ROOM,

@@ -8,8 +8,8 @@ from episode.lang.cursor import Cursor
 from episode.lang.lexer import tokenize
 from episode.lang.rows.scalar import parse_scalar
 from episode.lang.syntax import ColumnRef
+from episode.plan.compilable import LONGEST_LIST, Mistake, NativeCompiler, NotCompilable
 from episode.plan.expressions import Constant, Current, Expression, Load
-from episode.plan.native import LONGEST_LIST, Mistake, NativeCompiler, NotNative
 from episode.plan.types import as_decimal, decimal_of, is_event_time, lane_of, wider_integer
 
 COLUMNS = {
@@ -101,7 +101,7 @@ def test_types(text: str, type_: str) -> None:
      f"i IN ({', '.join(map(str, range(LONGEST_LIST + 1)))})", f"coalesce({', '.join('i' * (LONGEST_LIST + 1))})"],
 )  # fmt: skip
 def test_left_to_spark(text: str) -> None:
-    with pytest.raises(NotNative):
+    with pytest.raises(NotCompilable):
         compiled(text)
 
 
@@ -117,7 +117,7 @@ def test_days_follow_the_calendar_of_the_session() -> None:
     assert compiled("ts + INTERVAL '1' HOUR", utc=False).type == "timestamp"
     assert compiled("tn + INTERVAL '1' DAY", utc=False).type == "timestamp_ntz"
     for text in ("ts + INTERVAL '1' DAY", "ts - g"):
-        with pytest.raises(NotNative, match="daylight saving"):
+        with pytest.raises(NotCompilable, match="daylight saving"):
             compiled(text, utc=False)
 
 
@@ -162,5 +162,5 @@ def test_small_questions_about_types() -> None:
 
 @pytest.mark.parametrize("text", ["ts - ts", "ts - tn", "timestampdiff(HOUR, ts, ts)", "CAST(ts AS timestamp_ntz)"])
 def test_differences_in_a_zone_with_daylight_saving_need_local_times(text: str) -> None:
-    with pytest.raises(NotNative):
+    with pytest.raises(NotCompilable):
         compiled(text, utc=False)

@@ -1,7 +1,7 @@
 """From a scalar's tree to a machine expression, with Spark's types and nulls; the rest is left to Spark.
 
-`NotNative` says that a subtree must be computed by Spark. The caller hands such subtrees out whole where they read one
-row.
+`NotCompilable` says that a subtree must be computed by Spark. The caller hands such subtrees out whole if they read
+one row.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from episode.plan.types import (
 from episode.plan.wide import CHOICES, in_words, is_ranked, is_wide, magnitude, order_of, with_scale
 
 
-class NotNative(Exception):
+class NotCompilable(Exception):
     """The machine does not evaluate this node. `hint`: what would be evaluated."""
 
     def __init__(self, node: exp.Expression, reason: str, hint: str | None = None) -> None:
@@ -141,7 +141,7 @@ class NativeCompiler:
         self._purely = True
         try:
             return self._native(node)
-        except NotNative:
+        except NotCompilable:
             self._purely = False
             return self.fallback(node) or self._native(node)
         finally:
@@ -154,7 +154,7 @@ class NativeCompiler:
             return self.compile(node.this)
         if isinstance(node, exp.Column):
             if not is_placeholder(node):
-                raise NotNative(node, "this is a field of something that is not the column of one row")
+                raise NotCompilable(node, "this is a field of something that is not the column of one row")
             return self.resolve(node.name)
         if isinstance(node, exp.Literal):
             return self._literal(node)
@@ -181,7 +181,7 @@ class NativeCompiler:
         if handler is None and self.arrays is not None:
             return self.arrays.compile(self, node)
         if handler is None:
-            raise NotNative(node, "this is Spark's to evaluate, and Spark sees one row at a time")
+            raise NotCompilable(node, "this is Spark's to evaluate, and Spark sees one row at a time")
         return handler(self, node)
 
     def boolean(self, node: exp.Expression) -> Expression:
@@ -189,7 +189,7 @@ class NativeCompiler:
         if value.type == VOID:
             return Constant(None, "boolean")
         if is_string(value.type):
-            raise NotNative(node, f"a condition is needed here, not {value.type}", "Cast it to boolean.")
+            raise NotCompilable(node, f"a condition is needed here, not {value.type}", "Cast it to boolean.")
         if value.type != "boolean":
             raise Mistake(node, f"A condition is needed here, but this is of type {value.type}.", "Compare it: x > 0.")
         return value
@@ -199,7 +199,7 @@ class NativeCompiler:
             raise Mistake(node, f"There is no value for the parameter :{node.name}.", "Give it by its name in args.")
         constant = constant_of(self.arguments[node.name])
         if constant is None:
-            raise NotNative(node, "this value is Spark's to evaluate")
+            raise NotCompilable(node, "this value is Spark's to evaluate")
         return constant
 
     def _literal(self, node: exp.Literal) -> Constant:
@@ -213,7 +213,7 @@ class NativeCompiler:
             if value < 2**63:
                 return Constant(value, "bigint")
             if len(text.lstrip("0")) > WIDEST_DECIMAL:
-                raise NotNative(node, "a number of more than 38 digits")
+                raise NotCompilable(node, "a number of more than 38 digits")
             return Constant(value, f"decimal({len(text.lstrip('0'))},0)")
         if "e" in text.lower():
             return Constant(float(text), "double")
@@ -222,19 +222,19 @@ class NativeCompiler:
         scale = -int(exponent)
         precision = max(len(digits), scale)
         if precision > WIDEST_DECIMAL:
-            raise NotNative(node, "a decimal of more than 38 digits")
+            raise NotCompilable(node, "a decimal of more than 38 digits")
         return Constant(int("".join(map(str, digits))), f"decimal({precision},{scale})")
 
     # ---- numbers -------------------------------------------------------------------------------------
 
     def _arithmetic(self, node: exp.Expression, operation: str, left: Expression, right: Expression) -> Expression:
         if VOID in (left.type, right.type):
-            raise NotNative(node, "arithmetic with a bare NULL")
+            raise NotCompilable(node, "arithmetic with a bare NULL")
         temporal = self._temporal_arithmetic(node, operation, left, right)
         if temporal is not None:
             return temporal
         if not (is_numeric(left.type) and is_numeric(right.type)):
-            raise NotNative(node, f"{operation} of {left.type} and {right.type}", ONE_TYPE)
+            raise NotCompilable(node, f"{operation} of {left.type} and {right.type}", ONE_TYPE)
         if is_float(left.type) or is_float(right.type):
             return self._float_arithmetic(node, operation, left, right)
         if decimal_of(left.type) or decimal_of(right.type):
@@ -248,7 +248,7 @@ class NativeCompiler:
         self, node: exp.Expression, operation: str, left: Expression, right: Expression
     ) -> Expression:
         if operation == "int_divide":
-            raise NotNative(node, "div of floating point numbers")
+            raise NotCompilable(node, "div of floating point numbers")
         single = left.type == "float" and right.type == "float" and operation != "divide"
         result = Apply(operation, (self._double(node, left), self._double(node, right)), "double")
         return Apply("round_single", (result,), "float") if single else result
@@ -270,9 +270,9 @@ class NativeCompiler:
         elif operation == "divide":
             return self._quotient(node, (left, first), (right, second))
         else:
-            raise NotNative(node, f"{operation} of decimals")
+            raise NotCompilable(node, f"{operation} of decimals")
         if precision > WIDEST_DECIMAL:
-            raise NotNative(node, f"a decimal of {precision} digits", "Cast an operand to double.")
+            raise NotCompilable(node, f"a decimal of {precision} digits", "Cast an operand to double.")
         type_ = f"decimal({precision},{scale})"
         if precision <= NARROW_DECIMAL:
             return Apply(operation, (rescale(left, s1, scales[0]), rescale(right, s2, scales[1])), type_)
@@ -296,7 +296,7 @@ class NativeCompiler:
             scale = max(WIDEST_DECIMAL - whole, LEAST_QUOTIENT_SCALE)
         precision, digits = min(whole + scale, WIDEST_DECIMAL), scale - s1 + s2
         if digits < 0:
-            raise NotNative(node, f"a quotient of {one.type} and {other.type}", "Cast an operand to double.")
+            raise NotCompilable(node, f"a quotient of {one.type} and {other.type}", "Cast an operand to double.")
         operands = (with_scale(self._number(node, one), s1, s1), with_scale(self._number(node, other), s2, s2))
         numbers = (Constant(digits, "int"), Constant(WIDEST_DECIMAL - scale, "int"))
         wide = Apply("divide", (*operands, *numbers), f"decimal({max(precision, NARROW_DECIMAL + 1)},{scale})")
@@ -306,13 +306,13 @@ class NativeCompiler:
         """A number that can be computed with: a wide decimal in words."""
         words = in_words(value) if is_ranked(value) else value
         if words is None:
-            raise NotNative(node, f"computing with {value.type} here", ONE_TYPE)
+            raise NotCompilable(node, f"computing with {value.type} here", ONE_TYPE)
         return words
 
     def _double(self, node: exp.Expression, value: Expression) -> Expression:
         """A number as a double. Of wide decimals Spark's may be one nearer, so that those of one row are Spark's."""
         if self._purely and lane_of(value.type) == "code":
-            raise NotNative(node, f"{value.type} as a double")
+            raise NotCompilable(node, f"{value.type} as a double")
         return to_float(self._number(node, value))
 
     # ---- time ----------------------------------------------------------------------------------------
@@ -348,7 +348,7 @@ class NativeCompiler:
             and abs(interval.value) < MICROSECONDS_PER_DAY
         )
         if not (short or self.utc or stamp.type == "timestamp_ntz"):
-            raise NotNative(node, "adding days in a time zone with daylight saving")
+            raise NotCompilable(node, "adding days in a time zone with daylight saving")
         return Apply(operation, (stamp, interval), stamp.type)
 
     def _local(self, node: exp.Expression, value: Expression) -> Expression:
@@ -361,7 +361,7 @@ class NativeCompiler:
         if value.type == "timestamp_ntz" or self.utc:
             return value
         if self._purely:
-            raise NotNative(node, IN_A_ZONE)
+            raise NotCompilable(node, IN_A_ZONE)
         while isinstance(node, exp.Paren):
             node = node.this
         local = self.fallback(_as_local(node))
@@ -371,22 +371,22 @@ class NativeCompiler:
             return self.compile(
                 exp.Coalesce(this=_as_local(node.this), expressions=[*map(_as_local, node.expressions)])
             )
-        raise NotNative(node, IN_A_ZONE, "Compute the local times in a subquery: CAST(ts AS TIMESTAMP_NTZ).")
+        raise NotCompilable(node, IN_A_ZONE, "Compute the local times in a subquery: CAST(ts AS TIMESTAMP_NTZ).")
 
     def _interval(self, node: exp.Interval) -> Expression:
         amount, unit = node.this, node.args.get("unit")
         if not isinstance(amount, exp.Literal) or not isinstance(unit, exp.Var):
-            raise NotNative(node, "this form of interval")
+            raise NotCompilable(node, "this form of interval")
         name = unit.name.upper().rstrip("S")
         try:
             value = Decimal(amount.this.strip())
         except ArithmeticError:
-            raise NotNative(node, "this form of interval") from None
+            raise NotCompilable(node, "this form of interval") from None
         if name not in UNIT_MICROSECONDS:
-            raise NotNative(node, f"an interval in {name.lower()}s")
+            raise NotCompilable(node, f"an interval in {name.lower()}s")
         exact = value * UNIT_MICROSECONDS[name]
         if exact != int(exact) or abs(exact) >= 2**63:
-            raise NotNative(node, "an interval finer than a microsecond")
+            raise NotCompilable(node, "an interval finer than a microsecond")
         return Constant(int(exact), DAY_TIME)
 
     def _timestamp_difference(self, node: exp.Expression) -> Expression:
@@ -394,21 +394,21 @@ class NativeCompiler:
         name = unit.name.upper() if unit is not None else ""
         end, start = self.compile(_undated(node.this)), self.compile(_undated(node.expression))
         if name not in UNIT_MICROSECONDS:
-            raise NotNative(node, f"a difference in {name.lower() or 'this unit'}")
+            raise NotCompilable(node, f"a difference in {name.lower() or 'this unit'}")
         if end.type != start.type or end.type not in ("timestamp", "timestamp_ntz"):
-            raise NotNative(node, f"a difference of {end.type} and {start.type}")
+            raise NotCompilable(node, f"a difference of {end.type} and {start.type}")
         moments = (self._local(_undated(node.this), end), self._local(_undated(node.expression), start))
         difference = Apply("subtract", moments, "bigint")
         return Apply("int_divide", (difference, Constant(UNIT_MICROSECONDS[name], "bigint")), "bigint")
 
     def _date_difference(self, node: exp.Expression) -> Expression:
         if node.expression is None:
-            raise NotNative(node, "a difference of one date")
+            raise NotCompilable(node, "a difference of one date")
         if node.args.get("unit") is not None and node.args["unit"].name.upper() != "DAY":
             return self._timestamp_difference(node)
         end, start = self.compile(_undated(node.this)), self.compile(_undated(node.expression))
         if not end.type == start.type == "date":
-            raise NotNative(node, f"datediff of {end.type} and {start.type}")
+            raise NotCompilable(node, f"datediff of {end.type} and {start.type}")
         return Apply("subtract", (end, start), "int")
 
     # ---- comparison ----------------------------------------------------------------------------------
@@ -439,9 +439,9 @@ class NativeCompiler:
         if isinstance(right, Constant) and is_string(right.type) and left.type in MOMENTS:
             return left, self._moment(node, right, left.type)
         if left.type != right.type:
-            raise NotNative(node, f"comparing {left.type} with {right.type}", ONE_TYPE)
+            raise NotCompilable(node, f"comparing {left.type} with {right.type}", ONE_TYPE)
         if lane_of(left.type) is None:
-            raise NotNative(node, f"values of type {left.type} are compared within one row only")
+            raise NotCompilable(node, f"values of type {left.type} are compared within one row only")
         if lane_of(left.type) == "code":
             return self._codes(node, left, right)
         return left, right
@@ -450,7 +450,7 @@ class NativeCompiler:
         for side in (left, right):
             chosen = isinstance(side, Apply) and side.operation in CHOICES
             if not chosen and not isinstance(side, (Load, Constant, LabelAt, Running, Variable, ArrayExpression)):
-                raise NotNative(node, f"comparing computed values of type {side.type}")
+                raise NotCompilable(node, f"comparing computed values of type {side.type}")
         return left, right
 
     def _comparable_numbers(
@@ -470,7 +470,7 @@ class NativeCompiler:
             return rescale(left, first[1], scale), rescale(right, second[1], scale)
         compared = order_of(self._number(node, left), first, self._number(node, right), second)
         if compared is None:
-            raise NotNative(node, f"comparing {left.type} with {right.type}", ONE_TYPE)
+            raise NotCompilable(node, f"comparing {left.type} with {right.type}", ONE_TYPE)
         return compared
 
     # ---- functions -----------------------------------------------------------------------------------
@@ -479,7 +479,7 @@ class NativeCompiler:
         value = self.compile(node.this)
         made = isinstance(value, ArrayExpression) and value.type.startswith("array<")
         if lane_of(value.type) is None and not made:
-            raise NotNative(node, f"a test of {value.type}")
+            raise NotCompilable(node, f"a test of {value.type}")
         negated = isinstance(node.expression, exp.Not)
         target = node.expression.this if negated else node.expression
         if isinstance(target, exp.Null):  # an array that a condition makes is never null
@@ -487,12 +487,12 @@ class NativeCompiler:
         elif isinstance(target, exp.Boolean) and value.type == "boolean":
             result = Apply("same", (value, Constant(int(bool(target.this)), "boolean")), "boolean")
         else:
-            raise NotNative(node, "this form of IS")
+            raise NotCompilable(node, "this form of IS")
         return Apply("not", (result,), "boolean") if negated else result
 
     def _between(self, node: exp.Between) -> Expression:
         if node.args.get("symmetric"):
-            raise NotNative(node, "BETWEEN SYMMETRIC")
+            raise NotCompilable(node, "BETWEEN SYMMETRIC")
         low = self.comparison(node, "ge", self.compile(node.this), self.compile(node.args["low"]))
         high = self.comparison(node, "le", self.compile(node.this), self.compile(node.args["high"]))
         return Apply("and", (low, high), "boolean")
@@ -500,11 +500,11 @@ class NativeCompiler:
     def _in(self, node: exp.In) -> Expression:
         options = node.expressions
         if not options or node.args.get("query") or node.args.get("unnest") or node.args.get("field"):
-            raise NotNative(node, "this form of IN")
+            raise NotCompilable(node, "this form of IN")
         given = [self.arguments.get(option.name) for option in options if isinstance(option, exp.Placeholder)]
         if any(isinstance(value, SubqueryRows) and value.is_list for value in given):
             hint = "Write values of one row: A.x IN (SELECT …)."
-            raise NotNative(node, "IN (SELECT …) of values of several rows", hint)
+            raise NotCompilable(node, "IN (SELECT …) of values of several rows", hint)
         _check_length(node, len(options))
         value = self.compile(node.this)
         tests = [self.comparison(node, "eq", value, self.compile(option)) for option in options]
@@ -555,10 +555,10 @@ class NativeCompiler:
     def _extreme(self, node: exp.Expression) -> Expression:
         operation = "greatest" if isinstance(node, exp.Greatest) else "least"
         if node.args.get("ignore_nulls") is False:
-            raise NotNative(node, operation)
+            raise NotCompilable(node, operation)
         values = self.unify(node, [self.compile(part) for part in [node.this, *node.expressions]])
         if any(is_wide(value) for value in values):
-            raise NotNative(node, f"{operation} of {values[0].type}")
+            raise NotCompilable(node, f"{operation} of {values[0].type}")
         result = values[0]
         for value in values[1:]:
             result = Apply(operation, (result, value), value.type)
@@ -578,9 +578,9 @@ class NativeCompiler:
         elif all(is_numeric(type_) and lane_of(type_) != "code" for type_ in types) and "double" in types:
             return [retype_null(value, "double") if value.type == VOID else to_float(value) for value in values]
         else:
-            raise NotNative(node, f"values of types {', '.join(sorted(types))}")
+            raise NotCompilable(node, f"values of types {', '.join(sorted(types))}")
         if lane_of(type_) is None:
-            raise NotNative(node, f"a choice between values of type {type_}")
+            raise NotCompilable(node, f"a choice between values of type {type_}")
         values = [retype_null(value, type_) for value in values]
         return [self._number(node, value) for value in values] if any(map(is_wide, values)) else values
 
@@ -589,13 +589,13 @@ class NativeCompiler:
         if isinstance(value, Constant) and isinstance(value.value, (int, float)) and is_numeric(value.type):
             return Constant(-value.value, value.type)
         if not is_numeric(value.type) and not is_day_time_interval(value.type):
-            raise NotNative(node, f"minus of {value.type}")
+            raise NotCompilable(node, f"minus of {value.type}")
         return Apply("negate", (self._number(node, value),), value.type)
 
     def _absolute(self, node: exp.Abs) -> Expression:
         value = self.compile(node.this)
         if not is_numeric(value.type):
-            raise NotNative(node, f"abs of {value.type}")
+            raise NotCompilable(node, f"abs of {value.type}")
         value = self._number(node, value)
         if is_wide(value):
             return magnitude(value)
@@ -604,19 +604,19 @@ class NativeCompiler:
     def _double_function(self, node: exp.Expression) -> Expression:
         value = self.compile(node.this)
         if not is_numeric(value.type):
-            raise NotNative(node, f"{node.key} of {value.type}")
+            raise NotCompilable(node, f"{node.key} of {value.type}")
         return Apply(DOUBLE_FUNCTIONS[type(node)], (self._double(node, value),), "double")
 
     def _power(self, node: exp.Pow) -> Expression:
         base, exponent = self.compile(node.this), self.compile(node.expression)
         if not (is_numeric(base.type) and is_numeric(exponent.type)):
-            raise NotNative(node, "power")
+            raise NotCompilable(node, "power")
         return Apply("power", (self._double(node, base), self._double(node, exponent)), "double")
 
     def _is_nan(self, node: exp.IsNan) -> Expression:
         value = self.compile(node.this)
         if not is_float(value.type):
-            raise NotNative(node, f"isnan of {value.type}")
+            raise NotCompilable(node, f"isnan of {value.type}")
         return Apply("is_nan", (value,), "boolean")
 
     def _cast(self, node: exp.Cast) -> Expression:
@@ -640,24 +640,24 @@ class NativeCompiler:
             return Apply("copy", (self._local(node.this, value),), "timestamp_ntz")
         if target == "bigint" and value.type == "timestamp":
             return Apply("floor_divide", (value, Constant(1_000_000, "bigint")), "bigint")
-        raise NotNative(node, f"cast of {value.type} to {target}")
+        raise NotCompilable(node, f"cast of {value.type} to {target}")
 
     def _moment(self, node: exp.Expression, text: Constant, type_: str) -> Constant:
         """A date or timestamp that is written out. Timestamps are of the session's zone."""
         value = moment_of(str(text.value), type_) if self.utc or type_ != "timestamp" else None
         if value is None:
-            raise NotNative(node, f"the text {text.value!r} as {type_}")
+            raise NotCompilable(node, f"the text {text.value!r} as {type_}")
         return Constant(value, type_)
 
     def _unix(self, node: exp.Expression, unit: int) -> Expression:
         value = self.compile(node.this)
         if value.type != "timestamp":
-            raise NotNative(node, f"unix time of {value.type}")
+            raise NotCompilable(node, f"unix time of {value.type}")
         return Apply("floor_divide", (value, Constant(unit, "bigint")), "bigint")
 
     def _unix_timestamp(self, node: exp.Expression) -> Expression:
         if node.args.get("format") is not None:
-            raise NotNative(node, "unix_timestamp with a format")
+            raise NotCompilable(node, "unix_timestamp with a format")
         return self._unix(node, 1_000_000)
 
     def _unix_seconds(self, node: exp.Expression) -> Expression:
@@ -673,7 +673,7 @@ class NativeCompiler:
 def _check_length(node: exp.Expression, length: int) -> None:
     """Long lists are Spark's: they would take many registers, and a choice among n values is n levels deep."""
     if length > LONGEST_LIST:
-        raise NotNative(
+        raise NotCompilable(
             node, f"a list of more than {LONGEST_LIST} values", "Such lists must stand on one row's columns."
         )
 

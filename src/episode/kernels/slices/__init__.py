@@ -1,1 +1,0 @@
-"""Rows of large keys on their way to slices of time."""
