@@ -1,8 +1,8 @@
 """The seconds before the first row: loading, the first and the second small query of a process.
 
 Every run is a process of its own, with a session that episode starts (its workers are forked from a daemon that has
-everything loaded; with and without the archive of Java classes that `episode archive-classes` makes), and in a session of one's
-own (Spark's defaults). Python keeps bytecode, as `pip install` writes it, even where this process does not. The least
+everything loaded; with and without the archive of `episode archive-classes`), and in a session of one's own (Spark's
+defaults). Python keeps bytecode, as `pip install` writes it, even where this process does not. The least
 of several runs is reported: all others were disturbed by something.
 """
 
@@ -165,7 +165,7 @@ def main() -> None:
     load = os.getloadavg()[0]
     page.text(
         f"The least of {given.runs} runs, each in a process of its own; the load of the machine was {load:.1f} at the "
-        f"beginning. Queries over a Parquet file of {ROWS:,} rows; Python with bytecode, and code of queries kept on disk. The "
+        f"beginning. Queries over a Parquet file of {ROWS:,} rows; Python with bytecode, code of queries kept. The "
         f"archive of Java classes has {archive.stat().st_size / 2**20:.0f} MiB."
     )
     with tempfile.TemporaryDirectory(prefix="episode-startup-") as directory:
