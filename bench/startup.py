@@ -1,13 +1,8 @@
 """The seconds before the first row: loading, the first and the second small query of a process.
 
 Every run is a process of its own, with a session that episode starts (its workers are forked from a daemon that has
-<<<<<<< HEAD
-everything loaded; with and without the archive of Java classes that `episode archive-classes` makes), and in a session
-of one's own (Spark's defaults). Python keeps bytecode, as `pip install` writes it, even where this process does not. The least
-=======
 everything loaded; with and without the archive of `episode archive-classes`), and in a session of one's own (Spark's
 defaults). Python keeps bytecode, as `pip install` writes it, even where this process does not. The least
->>>>>>> b05a39d03549dbb41e7dbbc7bed9fc888704b45f
 of several runs is reported: all others were disturbed by something.
 """
 
@@ -170,13 +165,8 @@ def main() -> None:
     load = os.getloadavg()[0]
     page.text(
         f"The least of {given.runs} runs, each in a process of its own; the load of the machine was {load:.1f} at the "
-<<<<<<< HEAD
-        f"beginning. Queries over a Parquet file of {ROWS:,} rows; Python with bytecode, and code of queries kept on "
-        f"disk. The archive of Java classes has {archive.stat().st_size / 2**20:.0f} MiB."
-=======
         f"beginning. Queries over a Parquet file of {ROWS:,} rows; Python with bytecode, code of queries kept. The "
         f"archive of Java classes has {archive.stat().st_size / 2**20:.0f} MiB."
->>>>>>> b05a39d03549dbb41e7dbbc7bed9fc888704b45f
     )
     with tempfile.TemporaryDirectory(prefix="episode-startup-") as directory:
         path = Path(directory) / "events.parquet"
