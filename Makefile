@@ -3,7 +3,7 @@
 
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: bench-live bench-live-input bench-pcq bench-pcq-buffer bench-pcq-recency bench-pcq-cache bench-pcq-order bench-pcq-ticks bench-pcq-spark bench-pcq-stream help setup demo demo-live test test-live test-see coverage test-long test-kafka test-s3 docs lint types unit bench-rows bench-slices bench-scans bench-kernel bench-local bench-plots bench-startup bench-flink bench-trino bench-esper bench-crimes bench-pandas bench-growth bench-stream bench-zstream bench-zstream-selectivity bench-zstream-rates bench-zstream-plans bench-zstream-adaptation bench-zstream-negation bench-zstream-web bench-zstream-speed bench-sase bench-sase-selectivity bench-sase-window bench-sase-classes bench-sase-breakdown bench-sase-collapsed bench-sase-aggregates bench-sase-imprecise bench-sase-confidence bench-sase-study bench-sase-spark bench-tpstream bench-tpstream-drivers bench-tpstream-window bench-tpstream-patterns bench-tpstream-latency bench-tpstream-plans bench-tpstream-adaptation bench-tpstream-speed bench-tpstream-spark bench-store bench-store-spark test-sparks test-lakehouse test-kill test-live-kills fuzz-native clean bench-rules-stream bench-sizing bench-rules
+.PHONY: bench-live bench-live-input bench-pcq bench-pcq-buffer bench-pcq-recency bench-pcq-cache bench-pcq-order bench-pcq-ticks bench-pcq-spark bench-pcq-stream help setup demo demo-live test test-live test-see coverage test-long test-kafka test-s3 docs lint types unit bench-rows bench-slices bench-scans bench-kernel bench-local bench-plots bench-startup bench-flink bench-trino bench-esper bench-crimes bench-pandas bench-growth bench-stream bench-zstream bench-zstream-selectivity bench-zstream-rates bench-zstream-plans bench-zstream-adaptation bench-zstream-negation bench-zstream-web bench-zstream-speed bench-sase bench-sase-selectivity bench-sase-window bench-sase-classes bench-sase-breakdown bench-sase-collapsed bench-sase-aggregates bench-sase-imprecise bench-sase-confidence bench-sase-study bench-sase-spark bench-tpstream bench-tpstream-drivers bench-tpstream-window bench-tpstream-patterns bench-tpstream-latency bench-tpstream-plans bench-tpstream-adaptation bench-tpstream-speed bench-tpstream-spark bench-store bench-store-spark test-sparks test-lakehouse test-kill test-live-kills fuzz-native test-checked clean bench-rules-stream bench-sizing bench-rules
 
 BIN := .venv/bin
 # Spark's workers use the interpreter of .venv, and Java is found where it usually lives.
@@ -58,6 +58,9 @@ test-long: setup  ## fuzzing, the laws, and the cases as streams, at full size
 
 fuzz-native: setup  ## 100,000 random programs of the compiler: compiled against interpreted
 	$(RUN) EPISODE_NATIVE_PROGRAMS=100000 $(BIN)/pytest tests/property/test_native_programs.py -n 2 $(PYTEST_ARGS)
+
+test-checked: setup  ## random tests of patterns, with every index, divisor and conversion of compiled code checked
+	$(RUN) EPISODE_CHECKED=1 $(BIN)/pytest -m "not slow and not live" -n 2 tests/property/test_row_pattern_laws.py tests/property/test_row_pattern_slices.py tests/property/test_held_rows_of_row_patterns.py tests/property/test_overlapping_labels.py tests/property/test_permutations.py tests/property/test_event_pattern_laws.py tests/property/test_closure_engines.py tests/property/test_situation_laws.py tests/property/test_number_laws.py $(PYTEST_ARGS)
 
 test-kafka: setup  ## streams from and to a Kafka broker of its own (needs Maven)
 	@scripts/kafka-jars
