@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from episode.kernels import opcodes as oc
+from episode.matchers import opcodes as oc
 from episode.matchers.aggregate_code import Aggregate
 from episode.matchers.situations.code.values import FIND, FOLD, SUM_WORDS, Shape, accumulation_program
 from tests.unit.native.runs import run_all_ways
