@@ -1,4 +1,4 @@
-"""Random row-local expressions as machine code, in all ways, against the expression machine row by row."""
+"""Random row-local expressions as machine code, in all ways, against plain Python row by row."""
 
 from __future__ import annotations
 
@@ -10,15 +10,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from episode.kernels import machine
 from episode.matchers.encoding import Lanes, encode
 from episode.matchers.expression_code import LanePlaces
-from episode.matchers.lowering import Assembler
 from episode.matchers.prepare import loads_in
 from episode.matchers.row_code import program_of
 from episode.plan.expressions import Apply, Constant, Current, Exists, Expression, Load
 from episode.plan.types import lane_of
 from episode.plan.wide import is_ranked_constant, is_wide
+from tests.reference.expressions import value_of
 from tests.unit.native.runs import run_all_ways
 
 LEAST, MOST = -(2**63), 2**63 - 1
@@ -133,26 +132,16 @@ def lanes_of(table: pa.Table, expression: Expression) -> Lanes:
     return encode(table, columns, (), constants, (0, 0), words)
 
 
-def by_machine(lanes: Lanes, key: np.ndarray, expression: Expression) -> list[object]:
-    """The expression of each row by the machine."""
-    assembler = Assembler(lanes)
-    start, stop, result = assembler.program(expression)
-    code, ints, floats = assembler.arrays()
-    none_i, none_f, none_n = np.zeros(0, np.int64), np.zeros(0), np.zeros(0, np.uint8)
-    found: list[object] = []
-    for row in range(len(key)):
-        ri, rf = np.zeros((assembler.registers + 1, 1), np.int64), np.zeros((assembler.registers + 1, 1))
-        rn = np.zeros((assembler.registers + 1, 1), np.uint8)
-        machine.run(code, start, stop, ri, rf, rn, 1, row, key, lanes.ints, lanes.floats, lanes.valid, ints, floats,
-                    none_i, none_i, none_i, none_f, none_n, machine.NO_NUMBER)  # fmt: skip
-        if rn[result, 0]:
-            found.append(None)
-        elif lane_of(expression.type) == "float":
-            found.append(float(rf[result, 0]))
-        else:
-            high = int(ri[result + 1, 0]) << 64 if is_wide(expression) else 0
-            found.append(high + int(ri[result, 0]) % 2**64 if is_wide(expression) else int(ri[result, 0]))
-    return found
+def by_python(table: pa.Table, key: np.ndarray, expression: Expression) -> list[object]:
+    """The expression of each row by the reference."""
+    columns = {}
+    for name, type_ in COLUMNS.items():
+        values = table[name].to_pylist()
+        if type_.startswith("decimal"):
+            values = [None if value is None else int(str(value).replace(".", "")) for value in values]
+        columns[name] = values
+    found = [value_of(expression, columns, key.tolist(), row) for row in range(len(key))]
+    return [int(value) if isinstance(value, bool) else value for value in found]
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -178,5 +167,5 @@ def test_values(seed: int) -> None:
         None if not ok else (upper << 64) + value % 2**64 if is_wide(expression) else value
         for value, upper, ok in zip(values.tolist(), high.tolist(), valid.tolist())
     ]
-    expected = by_machine(lanes, key, expression)
+    expected = by_python(table, key, expression)
     assert [str(one) for one in made] == [str(one) for one in expected]
