@@ -17,6 +17,7 @@ from examples import cluster_monitoring
 
 import episode
 from bench.closures import SCHEMA, Rates, Result, Task, agree, run, shown_rate, side_by_side, stream
+from bench.confidence_cost import ConfidenceClock
 from bench.data_sets import DATA, made_once
 from bench.evaluation import Experiments, run_experiments
 from bench.figures import new_figure, put_figure
@@ -274,6 +275,54 @@ def imprecise(options: argparse.Namespace) -> None:
     page.write(packages=PACKAGES)
 
 
+def confidence(options: argparse.Namespace) -> None:
+    """Figure 5 (b): what computing confidence costs."""
+    where = "b[i].val < 0.02 AND c.val < 0.5"
+    page = _page(options, "confidence", "The cost of confidence (Figure 5 b)", where)
+    page.text(
+        "The streams and queries of Figure 5 (a). Milliseconds of one core inside the functions that compute "
+        "confidence, read from the processor's counter before and after each of their calls; in brackets their share "
+        "of the whole query. DP 0: no threshold, so that every possible match is weighed."
+    )
+    given = Given(interval=("lo", "hi"), type_column="type")
+    clock = ConfidenceClock()
+    names = {threshold: f"DP {threshold:g}" for threshold in (0.0, 0.3, 0.5, 0.7, 0.9)}
+    lines, curves = [], []
+    windows = (1_000, 3_000, 10_000, 30_000)
+    for within in windows:
+        rates = Rates(5 / within, 200 / within, 5 / within)
+        table = stream(int(max(200_000, 20 * within) * options.scale), rates, 10)
+        found = {}
+        for threshold, name in names.items():
+            wanted = f"CONFIDENCE >= {threshold}" if threshold else ""
+            task = Task(f"{PATTERN} WHERE {where} WITHIN {within} units {wanted} RETURN a.ts AS at", given=given)
+            found[name] = _confidence_of(task, table, clock, options.runs)
+        curves.append(found)
+        lines.append([f"{within:,}", *(f"{1e3 * own:.1f} ({own / whole:.0%})" for own, whole in found.values())])
+    page.table(["W", *names.values()], lines)
+    figure, (ax,) = new_figure(1)
+    for name in names.values():
+        ax.plot(range(len(curves)), [1e3 * found[name][0] for found in curves], "o-", label=name)
+    ax.set(xlabel="W", ylabel="ms for confidence", yscale="log")
+    ax.set_xticks(range(len(curves)), [f"{within:,}" for within in windows], fontsize=8)
+    ax.legend(fontsize=8)
+    put_figure(page, figure, "Time to compute confidence")
+    page.write(packages=PACKAGES)
+
+
+def _confidence_of(task: Task, table: pa.Table, clock: ConfidenceClock, runs: int) -> tuple[float, float]:
+    """Medians of the seconds for confidence and of the query's, after a run that does not count."""
+    several = []
+    for _ in range(runs + 1):
+        clock.reset()
+        with clock.watching():
+            found = run(task, table)
+        assert found is not None
+        several.append((clock.seconds, found.seconds))
+    own, whole = zip(*several[1:], strict=True)
+    return median(own), median(whole)
+
+
 def study(options: argparse.Namespace) -> None:
     """Figure 5 (h): the queries of the case study."""
     page = Report(f"{options.name}-study", "The case study: watching a compute cluster (Figure 5 h)")
@@ -423,6 +472,7 @@ EXPERIMENTS: Experiments = {
     "collapsed": collapsed,
     "aggregates": aggregates,
     "imprecise": imprecise,
+    "confidence": confidence,
     "study": study,
     "spark": spark,
 }
