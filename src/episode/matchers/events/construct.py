@@ -21,7 +21,7 @@ from episode.matchers.events.output import FoundMatches
 from episode.matchers.events.prepare import EventArrays
 from episode.matchers.events.records import Found
 from episode.matchers.events.rounds import Round
-from episode.matchers.events.taking import path_arrays, taking_of
+from episode.matchers.events.taking import path_arrays
 from episode.plan.events.plan import EventPlan
 
 BUFFER = 1 << 19
@@ -73,11 +73,11 @@ class Constructing:
         self.round = round_
         self.buffer = buffer
         self.settings = {ROWS: arrays.lanes.ints.shape[1], WINDOW: window, BUDGET: budget}
-        self.taking = taking_of(plan, plan.construction.automaton, arrays)
+        self.taking = arrays.taking(plan.construction.automaton)
         self.bounds, factors = bounds_shape(plan, plan.construction, arrays, self.taking)
         self.code, constants = subsets_code(Subsets(self.taking, self.bounds, plan.times.start is not None))
         self.arrays = {
-            **lane_arrays(arrays.lanes), **constants.arrays(arrays.lanes), "key": arrays.kernel_lanes.key,
+            **lane_arrays(arrays.lanes), **constants.arrays(arrays.lanes), "key": arrays.key,
             "bits": round_.bits, "start": round_.start, "end": round_.end, "factors": factors,
         }  # fmt: skip
 

@@ -180,7 +180,7 @@ class _Gap:
         sides = [comparison.left, comparison.right]
         if (_of(comparison.left.at) or "").endswith(BEFORE):
             sides.reverse()
-        lanes = self.arrays.kernel_lanes
+        lanes = self.arrays.lanes
         values, nulls = [], []
         for side in sides:
             lane, valid = self.arrays.operand(side.expression)

@@ -1,4 +1,4 @@
-"""From an event plan and a batch to the arrays that its kernels run on."""
+"""From an event plan and a batch to the arrays that its code runs on."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from episode.kernels.events import joins
 from episode.matchers.encoding import Lanes, encode
 from episode.matchers.events.code.checks import Taking, runnings_of
 from episode.matchers.events.code.conditions import NO_COLUMNS, Columns
@@ -17,7 +16,7 @@ from episode.matchers.events.code.tests import RecordTests
 from episode.matchers.events.comparisons import comparison_of
 from episode.matchers.events.gaps import optional_variables
 from episode.matchers.expression_code import LanePlaces
-from episode.matchers.lowering import Assembler, is_float_lane
+from episode.matchers.lowering import is_float_lane
 from episode.matchers.prepare import Known, Needs, aggregate_of, loads_in, running_argument
 from episode.matchers.row_code import compute_lane, set_bits
 from episode.plan.events.automaton import AutomatonPlan
@@ -81,16 +80,13 @@ def conditions_of(plan: EventPlan) -> list[Expression]:
 
 @dataclass
 class EventArrays:
-    """A batch in the kernels' terms. bits: which variables a row qualifies for."""
+    """A batch as arrays. bits: which variables a row qualifies for; key: its partition."""
 
     plan: EventPlan
     lanes: Lanes
     bits: np.ndarray
-    kernel_lanes: joins.Lanes
-    assembler: Assembler
+    key: np.ndarray
     places: dict[Expression, tuple[bool, int, int]]
-    programs: dict[Expression, tuple[int, int, int]] = field(default_factory=dict)
-    code: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
     _pairs: dict[tuple, RecordTests] = field(default_factory=dict)
 
     def operand(self, expression: Expression) -> tuple[int, int]:
@@ -144,7 +140,7 @@ class EventArrays:
         return Taking(
             automaton,
             self.plan.variables,
-            self.columns,
+            self.columns if automaton.checks else NO_COLUMNS,
             runnings,
             tuple(map(aggregate_of, runnings)),
             tuple((bool(is_float), row, check) for row, check, is_float in columns),
@@ -154,26 +150,15 @@ class EventArrays:
 def prepare_events(
     plan: EventPlan, needs: Needs, table: pa.Table, key: np.ndarray, known: Known | None = None
 ) -> EventArrays:  # fmt: skip
-    """Encode the columns, evaluate what concerns single rows and is not known, and lower the rest."""
+    """Encode the columns, evaluate what concerns single rows and is not known."""
     lanes = encode(table, needs.columns, needs.null_tests, needs.constants, needs.room, needs.words)
-    assembler = Assembler(lanes)
-    assembler.number_runnings(conditions_of(plan))
-    programs = {
-        expression: assembler.program(expression)
-        for expression in dict.fromkeys(conditions_of(plan))
-        if comparison_of(expression) is None
-    }
-    code = assembler.arrays()
     all_bits = np.uint64(2 ** len(plan.variables) - 1)
     arrays = EventArrays(
         plan,
         lanes,
         np.full(len(key), all_bits, np.uint64) if known is None else known.bits & all_bits,
-        joins.Lanes(lanes.ints, lanes.floats, lanes.valid, key),
-        assembler,
+        key,
         {},
-        programs,
-        code,
     )
     for expression in needs.computed:
         arrays.places[expression] = compute_lane(lanes, key, expression)
