@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from episode.matchers.events.bound_shapes import bounds_shape
+from episode.matchers.events.bounds import bounds_shape
 from episode.matchers.events.code.arrays import BUDGET, LEVELS, ROWS, WINDOW, run, settings_of
 from episode.matchers.events.code.bounds import bound_room
 from episode.matchers.events.code.flow import FULL
@@ -21,7 +21,7 @@ from episode.matchers.events.output import FoundMatches
 from episode.matchers.events.prepare import EventArrays
 from episode.matchers.events.records import Found
 from episode.matchers.events.rounds import Round
-from episode.matchers.events.taking import path_arrays
+from episode.matchers.events.taking import path_arrays, taking_of
 from episode.plan.events.plan import EventPlan
 
 BUFFER = 1 << 19
@@ -73,11 +73,11 @@ class Constructing:
         self.round = round_
         self.buffer = buffer
         self.settings = {ROWS: arrays.lanes.ints.shape[1], WINDOW: window, BUDGET: budget}
-        self.taking = arrays.taking(plan.construction.automaton)
+        self.taking = taking_of(plan, plan.construction.automaton, arrays)
         self.bounds, factors = bounds_shape(plan, plan.construction, arrays, self.taking)
         self.code, constants = subsets_code(Subsets(self.taking, self.bounds, plan.times.start is not None))
         self.arrays = {
-            **lane_arrays(arrays.lanes), **constants.arrays(arrays.lanes), "key": arrays.key,
+            **lane_arrays(arrays.lanes), **constants.arrays(arrays.lanes),
             "bits": round_.bits, "start": round_.start, "end": round_.end, "factors": factors,
         }  # fmt: skip
 

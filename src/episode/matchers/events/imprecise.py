@@ -33,7 +33,7 @@ from episode.matchers.events.joining import lane_arrays
 from episode.matchers.events.output import FoundMatches, given_lists
 from episode.matchers.events.prepare import EventArrays
 from episode.matchers.events.rounds import Horizon, Round, Rounds
-from episode.matchers.events.taking import no_events, path_arrays
+from episode.matchers.events.taking import no_events, path_arrays, taking_of
 from episode.matchers.protocol import EventBatch
 from episode.plan.events.names import MARK
 from episode.plan.events.plan import EventPlan
@@ -85,7 +85,7 @@ class ImpreciseSearch:
         """All matches of a round."""
         assert self.plan.automaton is not None
         assert self.clock is not None
-        taking = arrays.taking(self.plan.automaton)
+        taking = taking_of(self.plan, self.plan.automaton, arrays)
         given, windowed = len(self.clock.from_) > 0, self.horizon.window < EVER
         code, constants = imprecise_code(Imprecise(taking, self.sets, given, windowed))
         work = {**constants.arrays(arrays.lanes), **self._arrays(arrays, round_, taking)}
@@ -122,7 +122,7 @@ class ImpreciseSearch:
         resume = np.zeros(RESUME, np.int64)
         resume[OPTION] = -1
         return {
-            **lane_arrays(arrays.lanes), **self.clock.arrays, **path, "key": arrays.key,
+            **lane_arrays(arrays.lanes), **self.clock.arrays, **path,
             "bits": round_.bits, "start": round_.start, "end": round_.end, "done": round_.done, "from_": from_,
             "order": order, "ahead": _next_places(path["state_mask"], round_.bits[order], from_),
             "facts": np.zeros(FACTS * (longest + 2), np.int64), "again": np.zeros(4 * (longest + 2), np.int64),

@@ -1,4 +1,4 @@
-"""From an event plan and a batch to the arrays that its code runs on."""
+"""From an event plan and a batch to the lanes that its code reads."""
 
 from __future__ import annotations
 
@@ -10,16 +10,14 @@ import numpy as np
 import pyarrow as pa
 
 from episode.matchers.encoding import Lanes, encode
-from episode.matchers.events.code.checks import Taking, runnings_of
 from episode.matchers.events.code.conditions import NO_COLUMNS, Columns
 from episode.matchers.events.code.tests import RecordTests
 from episode.matchers.events.comparisons import comparison_of
 from episode.matchers.events.gaps import optional_variables
 from episode.matchers.expression_code import LanePlaces
 from episode.matchers.lowering import is_float_lane
-from episode.matchers.prepare import Known, Needs, aggregate_of, loads_in, running_argument
+from episode.matchers.prepare import Known, Needs, loads_in, running_argument
 from episode.matchers.row_code import compute_lane, set_bits
-from episode.plan.events.automaton import AutomatonPlan
 from episode.plan.events.conditions import JoinTest
 from episode.plan.events.plan import EventPlan
 from episode.plan.expressions import Constant, Current, Expression, Load, Running, parts_of
@@ -80,13 +78,12 @@ def conditions_of(plan: EventPlan) -> list[Expression]:
 
 @dataclass
 class EventArrays:
-    """A batch as arrays. bits: which variables a row qualifies for; key: its partition."""
+    """A batch in lanes. bits: which variables a row qualifies for. places: what was computed of single rows."""
 
     plan: EventPlan
     lanes: Lanes
     bits: np.ndarray
-    key: np.ndarray
-    places: dict[Expression, tuple[bool, int, int]]
+    places: dict[Expression, tuple[bool, int, int]] = field(default_factory=dict)
     _pairs: dict[tuple, RecordTests] = field(default_factory=dict)
 
     def operand(self, expression: Expression) -> tuple[int, int]:
@@ -133,33 +130,15 @@ class EventArrays:
             )
         return self._pairs[which]
 
-    def taking(self, automaton: AutomatonPlan) -> Taking:
-        """What is compiled in of an automaton: the plan's own, or that of its construction."""
-        runnings = runnings_of(automaton)
-        columns = [self.argument(running) for running in runnings]
-        return Taking(
-            automaton,
-            self.plan.variables,
-            self.columns if automaton.checks else NO_COLUMNS,
-            runnings,
-            tuple(map(aggregate_of, runnings)),
-            tuple((bool(is_float), row, check) for row, check, is_float in columns),
-        )
-
 
 def prepare_events(
     plan: EventPlan, needs: Needs, table: pa.Table, key: np.ndarray, known: Known | None = None
 ) -> EventArrays:  # fmt: skip
-    """Encode the columns, evaluate what concerns single rows and is not known."""
+    """Encode the columns, and evaluate what concerns single rows and is not known."""
     lanes = encode(table, needs.columns, needs.null_tests, needs.constants, needs.room, needs.words)
     all_bits = np.uint64(2 ** len(plan.variables) - 1)
-    arrays = EventArrays(
-        plan,
-        lanes,
-        np.full(len(key), all_bits, np.uint64) if known is None else known.bits & all_bits,
-        key,
-        {},
-    )
+    bits = np.full(len(key), all_bits, np.uint64) if known is None else known.bits & all_bits
+    arrays = EventArrays(plan, lanes, bits)
     for expression in needs.computed:
         arrays.places[expression] = compute_lane(lanes, key, expression)
     if known is None:

@@ -20,7 +20,7 @@ from episode.matchers.events.output import FoundMatches, flattened
 from episode.matchers.events.prepare import EventArrays
 from episode.matchers.events.records import Found, TooManyRecords
 from episode.matchers.events.rounds import Horizon, Round, Rounds
-from episode.matchers.events.taking import run_automaton
+from episode.matchers.events.taking import run_automaton, taking_of
 from episode.matchers.events.tree import TreeRun
 from episode.matchers.protocol import EventBatch
 from episode.plan.events.plan import EventPlan, Strategy
@@ -114,7 +114,7 @@ class Search:
     def _by_automaton(self, events: EventBatch, arrays: EventArrays, round_: Round, reduced: Round) -> FoundMatches:
         plan, horizon = self.plan, self.horizon
         assert plan.automaton is not None
-        shape = Runs(arrays.taking(plan.automaton), STRATEGIES[plan.strategy], horizon.waits)
+        shape = Runs(taking_of(plan, plan.automaton, arrays), STRATEGIES[plan.strategy], horizon.waits)
         most_events = self.most_records * EVENTS_PER_RECORD
         starts = reduced.bits != 0
         first = _first_bits(plan)

@@ -8,17 +8,33 @@ import numpy as np
 
 from episode.matchers.events.code import runs, subsets
 from episode.matchers.events.code.arrays import BUDGET, LIMIT, ROWS, UNTIL, WINDOW, run, settings_of
-from episode.matchers.events.code.checks import Taking
+from episode.matchers.events.code.checks import Taking, runnings_of
+from episode.matchers.events.code.conditions import NO_COLUMNS
 from episode.matchers.events.code.flow import FULL
 from episode.matchers.events.code.negations import transition_arrays
 from episode.matchers.events.code.runs import MATCHES, ORIGIN, Runs, runs_code
 from episode.matchers.events.joining import lane_arrays
 from episode.matchers.events.prepare import EventArrays
 from episode.matchers.events.rounds import Round
+from episode.matchers.prepare import aggregate_of
+from episode.plan.events.automaton import AutomatonPlan
+from episode.plan.events.plan import EventPlan
 
 FIRST_MATCHES, FIRST_EVENTS = 1 << 10, 1 << 12
 """Room for matches and their events, to begin with."""
 _BY_DEPTH = ("path", "trans", "earlier", "n_state", "n_row", "n_option", *runs.BY_DEPTH, *subsets.BY_DEPTH)
+
+
+def taking_of(plan: EventPlan, automaton: AutomatonPlan, arrays: EventArrays) -> Taking:
+    """What is compiled in of an automaton: the plan's own, or that of its construction."""
+    runnings = runnings_of(automaton)
+    arguments = []
+    for running in runnings:
+        row, check, is_float = arrays.argument(running)
+        arguments.append((bool(is_float), row, check))
+    columns = arrays.columns if automaton.checks else NO_COLUMNS
+    aggregates = tuple(aggregate_of(running) for running in runnings)
+    return Taking(automaton, plan.variables, columns, runnings, aggregates, tuple(arguments))
 
 
 def path_arrays(taking: Taking, deepest: int) -> dict[str, np.ndarray]:
@@ -60,7 +76,7 @@ def run_automaton(
     code, constants = runs_code(shape)
     settings = {ROWS: arrays.lanes.ints.shape[1], WINDOW: window, BUDGET: budget, LIMIT: limit, UNTIL: round_.until}
     work = {
-        **lane_arrays(arrays.lanes), **constants.arrays(arrays.lanes), "key": arrays.key,
+        **lane_arrays(arrays.lanes), **constants.arrays(arrays.lanes),
         "bits": bits, "start": round_.start, "end": round_.end, "starts": starts.view(np.uint8),
         "from_": round_.from_, "done": round_.done, "settings": settings_of(settings), "kept": np.zeros(2, np.int64),
         "offsets": np.zeros(FIRST_MATCHES, np.int64), "out_rows": np.empty(FIRST_EVENTS, np.int32),

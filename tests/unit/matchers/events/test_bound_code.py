@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from episode.lang.events.syntax import Strategy
-from episode.matchers.events.bound_shapes import bounds_shape
+from episode.matchers.events.bounds import bounds_shape
 from episode.matchers.events.code import bounds
 from episode.matchers.events.code.arrays import LEVELS, ROWS, TYPES, settings_of
 from episode.matchers.events.code.bounds import NO_DOOM, BoundCode, bound_room
@@ -22,6 +22,7 @@ from episode.matchers.events.code.checks import Checks
 from episode.matchers.events.code.negations import transition_arrays
 from episode.matchers.events.joining import lane_arrays
 from episode.matchers.events.prepare import EventArrays
+from episode.matchers.events.taking import taking_of
 from episode.native.builder import Program
 from episode.native.scope import Scope
 from episode.native.types import I64
@@ -97,7 +98,7 @@ def batch(draw: random.Random, text: str) -> tuple[EventArrays, list[Row]]:
 def run_bounds(way: str, arrays: EventArrays, rows: list[Row], walk: list[int]) -> dict[str, np.ndarray]:
     plan, construction = arrays.plan, arrays.plan.construction
     assert construction is not None
-    taking = arrays.taking(construction.automaton)
+    taking = taking_of(plan, construction.automaton, arrays)
     shape, factors = bounds_shape(plan, construction, arrays, taking)
     assert len(shape.bounds) == 1
     checks = Checks(taking)

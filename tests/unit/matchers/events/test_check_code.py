@@ -18,6 +18,7 @@ from episode.matchers.events.code.negations import Negations, transition_arrays
 from episode.matchers.events.code.searching import window_end
 from episode.matchers.events.joining import lane_arrays
 from episode.matchers.events.prepare import EventArrays
+from episode.matchers.events.taking import taking_of
 from episode.native.builder import Program
 from episode.native.scope import Scope
 from episode.native.types import I64
@@ -34,7 +35,7 @@ WITHIN = 8
 
 def path_program(arrays: EventArrays, automaton: AutomatonPlan) -> tuple[Program, Checks]:
     """out[0]: is the path given by w_rows and w_trans a match?"""
-    checks = Checks(arrays.taking(automaton))
+    checks = Checks(taking_of(arrays.plan, automaton, arrays))
     negations = Negations(checks)
     types = {**TYPES, "w_rows": (I64, False), "w_trans": (I64, False), "out": (I64, True)}
     program = Program("path")
