@@ -119,7 +119,7 @@ def _report(arguments: argparse.Namespace, found: dict[tuple[int, str], dict[str
     page.text(
         f"pandas-match-recognize {VERSION} with pandas {PANDAS}, and `episode.sql_local`: the same text over the same "
         "pandas frame, to a pandas frame. Each query in a fresh process of each; CPU seconds of that process. "
-        f"*First call*: with kernels that are loaded or code that is generated then; *best*: of {arguments.runs} calls "
+        f"*First call*: with code that is compiled or generated then; *best*: of {arguments.runs} calls "
         "after it.",
     )
     lines = []

@@ -123,7 +123,7 @@ def report(
         "PARTITION BY; the query of `slices.md`, to written Parquet, on local[2]. A slice is matched with an overlap "
         f"of {seconds:g} seconds, about {overlap:,} rows ({_mib(overlap * ROW_BYTES)}). Each task has a worker of its "
         "own. *Peak*: the greatest resident memory of a task, beyond that of a task that matches "
-        f"{FEW_ROWS:,} rows ({_mib(idle.largest)}, most of it libraries and kernels). *Own*: without mapped files, "
+        f"{FEW_ROWS:,} rows ({_mib(idle.largest)}, most of it libraries). *Own*: without mapped files, "
         "which the system takes back when it needs to; sampled every 20 ms. *All*: of all workers at one time, pages "
         "that they share counted for each. Matches are those of one task, by their number and a sum of hashes.",
     )

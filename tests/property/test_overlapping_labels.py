@@ -6,7 +6,6 @@ have is what the same pattern gives with a window that nothing exceeds: there ea
 
 from __future__ import annotations
 
-import os
 import time
 from dataclasses import replace
 from itertools import pairwise
@@ -142,7 +141,6 @@ def test_labels_are_those_of_each_start_alone(
 
 # ---- many rows ------------------------------------------------------------------------------------------
 
-COMPILED = not os.environ.get("NUMBA_DISABLE_JIT")
 EITHER = """
     PARTITION BY symbol ORDER BY ts MEASURES A.price AS init, C.price AS most
     AFTER MATCH SKIP TO NEXT ROW {mode} MATCH PATTERN ((A | B)+ C) DEFINE {define}
@@ -157,7 +155,6 @@ def prices(count: int) -> pa.Table:
     return pa.table({"symbol": ["X"] * count, "ts": np.arange(count), "price": price})
 
 
-@pytest.mark.skipif(not COMPILED, reason="too many rows without the compiler")
 @pytest.mark.parametrize("live", [FALL, EITHER.format(mode="INCREMENTAL", define=ROW_ALONE)], ids=["fall", "either"])
 def test_each_row_is_not_searched_from_every_start(live: str) -> None:
     """It was, which took some minutes with so many rows."""
@@ -168,7 +165,6 @@ def test_each_row_is_not_searched_from_every_start(live: str) -> None:
     assert time.thread_time() - began < MOST_SECONDS
 
 
-@pytest.mark.skipif(not COMPILED, reason="too many steps without the compiler")
 def test_choices_without_end_are_an_error() -> None:
     """Each start stays within its budget; all of them together do not."""
     spec = correlation(FALL, EITHER.format(mode="MAXIMAL", define=BY_LABEL), recency=50)

@@ -1,4 +1,4 @@
-"""From an event plan and a batch to the arrays that its code runs on."""
+"""From an event plan and a batch to the lanes that its code reads."""
 
 from __future__ import annotations
 

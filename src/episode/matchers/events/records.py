@@ -22,7 +22,7 @@ class TooManyRecords(Exception):
 
 @dataclass(frozen=True)
 class Buffer:
-    """Records of a node, sorted by (partition, end): see matchers/events/code/joins.py.
+    """Records of a node, sorted by (partition, end): see `code.joins`.
 
     variables: what the columns of rows hold.
     start, end: empty for matches of whose times nobody asks."""
