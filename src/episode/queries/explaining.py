@@ -8,9 +8,9 @@ from typing import Any
 
 from episode.errors import EpisodeAnalysisError
 from episode.matchers.bound import Bound
+from episode.matchers.native_code import code_lines
 from episode.queries.language import Language
 from episode.queries.languages import language_of
-from episode.queries.native_code import code_lines
 from episode.queries.origins import PlacedPattern
 
 TEXT, HTML, SVG, NATIVE = "text", "html", "svg", "native"
