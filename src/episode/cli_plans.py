@@ -14,6 +14,7 @@ class PlanFormat(str, Enum):
     text = "text"
     html = "html"
     svg = "svg"
+    native = "native"
 
 
 def chosen_format(format: PlanFormat | None, output: Path | None) -> PlanFormat:

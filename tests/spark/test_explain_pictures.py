@@ -86,6 +86,21 @@ def test_all_languages_as_pictures(spark: SparkSession, analyze: bool) -> None:
             assert word in picture
 
 
+def test_the_code_of_all_languages(spark: SparkSession) -> None:
+    event = "PATTERN A; B WHERE A.v < B.v WITHIN 300"
+    situation = "DEFINE A AS v > 50, B AS v < 40 PATTERN A before B WITHIN 30"
+    given = {"time": "ts", "key": "k", "spark": spark, "analyze": True, "format": "native"}
+    live, archive = (episode.pattern(EVENTS, text, spark=spark) for text in (LIVE, ARCHIVE))
+    for text in (
+        episode.explain(ROWS, spark=spark, t=EVENTS, analyze=True, format="native"),
+        episode.explain_match(EVENTS, event, type_column="kind", **given),
+        episode.explain_match(EVENTS, situation, **given),
+        episode.explain_correlate(live, archive, recency=9, on="k", analyze=True, format="native"),
+    ):
+        assert "function run(" in text
+        assert " ms to " in text
+
+
 def test_a_page_of_a_statement(spark: SparkSession) -> None:
     page = episode.explain(f"SELECT * FROM ({ROWS}) UNION ALL ({ROWS})", spark=spark, t=EVENTS, format="html")
     assert page.count("<svg") == 2

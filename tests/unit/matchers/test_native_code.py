@@ -23,7 +23,7 @@ def lines(define: str, analyze: bool = False) -> list[str]:
 
 def test_the_search_and_its_conditions_are_listed() -> None:
     found = lines("B AS price > A.price")
-    assert any(line.startswith("  program rows: ") for line in found)
+    assert any(line.startswith("  program search: ") for line in found)
     assert any(": bool = gt " in line for line in found)
     assert not any("compiled in" in line for line in found)
 

@@ -78,7 +78,7 @@ class Frame:
 
     def __init__(self, shape: Shape, choices: Choices, conditions: Callable[[Scope, Match], RowConditions]) -> None:
         self.shape, self.choices = shape, choices
-        self.program = Program("rows")
+        self.program = Program("search")
         self.f = self.program.function("run")
         self.s = Scope(self.f, TYPES)
         f, s = self.f, self.s
