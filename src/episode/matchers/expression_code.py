@@ -100,11 +100,11 @@ class Emitter:
 
     def find_row(self, at: RowRef) -> tuple[Value, Value | None]:
         """A row that can be read, and whether it exists (None: it does). It is asked for once for each row tried."""
-        raise NotImplementedError(at)
+        raise NotImplementedError(at)  # asked only of emitters of matches
 
     def emit_value(self, expression: Expression) -> Emitted:
         """Labels, running aggregates, arrays and the like."""
-        raise NotImplementedError(expression)
+        raise NotImplementedError(expression)  # asked only of emitters of matches
 
     # ---- rows and constants ----------------------------------------------------------------------------------
 

@@ -41,6 +41,7 @@ def _sample(schema: pa.Schema) -> pa.Table:
 
 
 def _column(type_: pa.DataType) -> pa.Array:
+    """Two values of the type: the first that it can hold; nulls if it holds none of them."""
     for value in _VALUES:
         try:
             return pa.array([value, value], type_)

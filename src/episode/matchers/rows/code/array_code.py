@@ -248,7 +248,7 @@ class ArrayEmitter(Emitter):
 
     def mask_of(self, labels: frozenset[str]) -> int:
         """A set of labels as bits."""
-        raise NotImplementedError
+        raise NotImplementedError  # conditions, which know the labels, have it
 
     def _map(self, expression: plan.Mapped, begin: Value, floating: bool) -> Elements:
         f = self.f

@@ -79,29 +79,17 @@ def _is_certain(shape: Shape, step: Step, excluded: _Exclusion) -> bool:
 
 def _surely_accepts(steps: Sequence[Step], begin: int) -> bool:
     """Can ACCEPT be reached by choices alone?"""
-    seen: set[int] = set()
-    pending = [begin]
-    while pending:
-        at = pending.pop()
-        if at in seen:
-            continue
-        seen.add(at)
-        step = steps[at]
-        if step.op == oc.ACCEPT:
-            return True
-        if step.op == oc.SPLIT:
-            pending += [step.first, step.second]
-        elif step.op == oc.JUMP:
-            pending.append(step.first)
-        elif step.op == oc.ENTER:
-            pending.append(at + 1)
-    return False
+    return any(step.op == oc.ACCEPT for step in _reach(steps, begin, (oc.SPLIT, oc.JUMP, oc.ENTER)))
 
 
 def _openings(steps: Sequence[Step], begin: int) -> tuple[set[int], bool]:
     """Labels that may take the next row from here on, and whether a match may end without one."""
-    labels: set[int] = set()
-    accepts = False
+    found = _reach(steps, begin, (oc.SPLIT, oc.JUMP, oc.ENTER, oc.CHECK, oc.START, oc.END))
+    return {step.label for step in found if step.op == oc.MATCH}, any(step.op == oc.ACCEPT for step in found)
+
+
+def _reach(steps: Sequence[Step], begin: int, through: tuple[int, ...]) -> list[Step]:
+    """Instructions that are reached before a row is taken. through: those that are passed."""
     seen: set[int] = set()
     pending = [begin]
     while pending:
@@ -110,19 +98,15 @@ def _openings(steps: Sequence[Step], begin: int) -> tuple[set[int], bool]:
             continue
         seen.add(at)
         step = steps[at]
-        if step.op == oc.MATCH:
-            labels.add(step.label)
-        elif step.op == oc.ACCEPT:
-            accepts = True
-        elif step.op == oc.SPLIT:
-            pending += [step.first, step.second]
-        elif step.op == oc.JUMP:
+        if step.op not in through:
+            continue
+        if step.op in (oc.SPLIT, oc.JUMP):
             pending.append(step.first)
-        elif step.op == oc.CHECK:
-            pending += [at + 1, step.second]
         else:
             pending.append(at + 1)
-    return labels, accepts
+        if step.op in (oc.SPLIT, oc.CHECK):
+            pending.append(step.second)
+    return [steps[at] for at in seen]
 
 
 # ---- conditions that exclude each other --------------------------------------------------------------------------
