@@ -14,10 +14,10 @@ from episode.lang.events.syntax import Strategy
 from episode.matchers.events.code.arrays import BUDGET, ROWS, TYPES, WINDOW, settings_of
 from episode.matchers.events.code.checks import Checks
 from episode.matchers.events.code.negations import Negations, transition_arrays
-from episode.matchers.events.code.searching import window_end
 from episode.matchers.events.joining import lane_arrays
 from episode.matchers.events.prepare import EventArrays
 from episode.matchers.events.taking import taking_of
+from episode.matchers.time_code import window_end
 from episode.matchers.times import EVER
 from episode.native.builder import Program
 from episode.native.scope import Scope

@@ -9,8 +9,8 @@ from functools import lru_cache
 from episode.matchers.events.code.arrays import LIMIT, MOST, NTH, TYPES, WINDOW
 from episode.matchers.events.code.conditions import Constants
 from episode.matchers.events.code.flow import FINE, FULL, TOO_MANY, Kept, scanning
-from episode.matchers.events.code.searching import EVER, NEVER, first_at_least, window_end, window_start
 from episode.matchers.events.code.tests import PairTests, RecordTests
+from episode.matchers.time_code import EVER, NEVER, first_at_least, window_end, window_start
 from episode.native.builder import Program
 from episode.native.ir import Block, Operand, Value
 from episode.native.running import Compiled, compiled

@@ -20,7 +20,7 @@ from functools import lru_cache, partial
 import numpy as np
 
 from episode.matchers.comparing import AT_LEAST, AT_MOST, EQUAL, GREATER, LESS
-from episode.matchers.events.code.searching import first_at_least
+from episode.matchers.time_code import first_at_least
 from episode.native.builder import Function, Program
 from episode.native.ir import Operand, Value
 from episode.native.running import Compiled, compiled

@@ -19,8 +19,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from episode.matchers.events.code.searching import EVER, window_end
 from episode.matchers.events.code.sorting import sort
+from episode.matchers.time_code import EVER, window_end
 from episode.native.builder import Program
 from episode.native.ir import Operand, Value, Variable
 from episode.native.running import Compiled, compiled

@@ -22,7 +22,7 @@ from episode.matchers.events.code.conditions import Constants
 from episode.matchers.events.code.confidence import CLOCK, FRONTIERS, Confidence
 from episode.matchers.events.code.flow import FINE, FULL, advance, scanning
 from episode.matchers.events.code.runs import BUDGET_SPENT, put_match
-from episode.matchers.events.code.searching import EVER, NEVER, window_end, window_start
+from episode.matchers.time_code import EVER, NEVER, window_end, window_start
 from episode.native.builder import Program
 from episode.native.ir import Value, Variable
 from episode.native.running import Compiled, compiled

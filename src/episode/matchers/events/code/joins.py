@@ -14,7 +14,6 @@ from functools import lru_cache, partial
 from episode.matchers.events.code.arrays import LIMIT, ROWS, TYPES, WINDOW
 from episode.matchers.events.code.conditions import Constants
 from episode.matchers.events.code.flow import FINE, FULL, TOO_MANY, Kept, advance, scanning
-from episode.matchers.events.code.searching import EVER, NEVER, first_at_least, window_start
 from episode.matchers.events.code.tests import (
     LEFT,
     RIGHT,
@@ -26,6 +25,7 @@ from episode.matchers.events.code.tests import (
     load_event,
 )
 from episode.matchers.expression_code import COMPARE
+from episode.matchers.time_code import EVER, NEVER, first_at_least, window_start
 from episode.native.builder import Function, Program
 from episode.native.ir import Value, Variable
 from episode.native.running import Compiled, compiled

@@ -13,7 +13,7 @@ import numpy as np
 from episode.matchers.events.code.arrays import BUDGET, WINDOW
 from episode.matchers.events.code.checks import Checks, has_bit, is_one_of
 from episode.matchers.events.code.flow import advance, scanning
-from episode.matchers.events.code.searching import EVER, NEVER, first_at_least, window_start
+from episode.matchers.time_code import EVER, NEVER, first_at_least, window_start
 from episode.native.ir import Operand, Value, Variable
 from episode.native.scope import Scope
 from episode.native.types import BOOL, U64

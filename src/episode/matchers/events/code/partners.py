@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from episode.matchers.events.code.arrays import WINDOW
-from episode.matchers.events.code.searching import EVER, first_at_least, window_end, window_start
+from episode.matchers.time_code import EVER, first_at_least, window_end, window_start
 from episode.native.builder import Program
 from episode.native.ir import Value
 from episode.native.running import Compiled, compiled

@@ -18,7 +18,7 @@ from episode.matchers.events.code.checks import Checks, Taking, has_bit, is_one_
 from episode.matchers.events.code.conditions import Constants
 from episode.matchers.events.code.flow import FINE, FULL, TOO_MANY, Kept, advance, scanning
 from episode.matchers.events.code.negations import DROPPED, REFUSED, Negations
-from episode.matchers.events.code.searching import NEVER, window_end
+from episode.matchers.time_code import NEVER, window_end
 from episode.native.builder import Program
 from episode.native.ir import Value
 from episode.native.running import Compiled, compiled

@@ -20,7 +20,7 @@ from episode.matchers.events.code.conditions import Constants
 from episode.matchers.events.code.flow import FINE, FULL, Kept, scanning
 from episode.matchers.events.code.negations import NOT_THERE, Negations
 from episode.matchers.events.code.runs import BUDGET_SPENT, put_match
-from episode.matchers.events.code.searching import NEVER, window_end
+from episode.matchers.time_code import NEVER, window_end
 from episode.native.builder import Program
 from episode.native.ir import Value, Variable
 from episode.native.running import Compiled, compiled

@@ -17,7 +17,6 @@ from functools import cache, lru_cache, partial
 
 import numpy as np
 
-from episode.matchers.events.code.searching import EVER, window_start
 from episode.matchers.events.code.trend_values import (
     EVENTS,
     WEIGHTS,
@@ -31,6 +30,7 @@ from episode.matchers.events.code.trend_values import (
     copy,
     zeros,
 )
+from episode.matchers.time_code import EVER, window_start
 from episode.native.builder import Program
 from episode.native.ir import Value, Variable
 from episode.native.running import Compiled, compiled

@@ -21,7 +21,7 @@ from functools import lru_cache, partial
 
 import numpy as np
 
-from episode.matchers.events.code.searching import first_after, first_at_least, window_end
+from episode.matchers.events.code.searching import first_after
 from episode.matchers.events.code.sorting import sort
 from episode.matchers.events.code.trend_short import PAIRS, add_short, holds_along, holds_with_first, short_partitions
 from episode.matchers.events.code.trend_values import (
@@ -36,6 +36,7 @@ from episode.matchers.events.code.trend_values import (
     times,
     zeros,
 )
+from episode.matchers.time_code import first_at_least, window_end
 from episode.native.builder import Function, Program
 from episode.native.ir import Operand, Value
 from episode.native.running import Compiled, compiled
