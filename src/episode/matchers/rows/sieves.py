@@ -14,9 +14,10 @@ from episode.matchers.comparing import BY_OPERATION, orders_of, turned
 from episode.matchers.encoding import is_float_lane
 from episode.matchers.prepare import Needs, Prepared
 from episode.matchers.rows.arrays import BIT, Partitions, Program, Rows
-from episode.matchers.rows.code.hopeless import hopeless_starts
+from episode.matchers.rows.code.hopeless import EQUAL, GREATER, LESS, hopeless_starts
 from episode.matchers.rows.code.sifting import (
     ACCEPTED,
+    FIRST_DECIDES,
     IN_FLOAT_LANE,
     OWN_CHECK,
     OWN_COLUMN,
@@ -26,6 +27,7 @@ from episode.matchers.rows.code.sifting import (
 )
 from episode.matchers.rows.program import required_labels
 from episode.plan.expressions import Apply, Constant, Current, Expression, Load, Navigated, walk
+from episode.plan.pattern import OrderColumn
 from episode.plan.rows.plan import RowPatternPlan
 from episode.plan.rows.program import CHECK, JUMP, MATCH, SPLIT, PatternProgram
 from episode.plan.types import lane_of
@@ -34,12 +36,17 @@ from episode.plan.types import lane_of
 @dataclass(frozen=True)
 class Sieve:
     """A row with this label has a value `own` that compares so (`orders`) with the start row's value `start`; both are
-    row-local."""
+    row-local. first_decides: if the first row that could have the label fails, all later ones do."""
 
     label: str
     own: Expression
     start: Expression
     orders: int
+    first_decides: bool
+
+
+_FROM_FIRST = {True: (LESS, LESS | EQUAL), False: (GREATER, GREATER | EQUAL)}
+"""By the direction of an order: comparisons that fail from some row on."""
 
 
 def sieves_of(plan: RowPatternPlan) -> tuple[Sieve, ...]:
@@ -50,7 +57,7 @@ def sieves_of(plan: RowPatternPlan) -> tuple[Sieve, ...]:
     found = []
     for label in sorted(required_labels(plan.program) - {first}):
         for part in plan.conditions[label].residual if label in plan.conditions else ():
-            sieve = _sieve(label, first, part)
+            sieve = _sieve(label, first, part, plan.order[0] if plan.order else None)
             if sieve is not None:
                 found.append(sieve)
     return tuple(found[:1])
@@ -68,8 +75,8 @@ def _label_of_start(program: PatternProgram) -> str | None:
     return None if comes_back else first.label
 
 
-def _sieve(label: str, first: str, part: Expression) -> Sieve | None:
-    """Of one condition of the label."""
+def _sieve(label: str, first: str, part: Expression, order: OrderColumn | None) -> Sieve | None:
+    """Of one condition of the label. order: the first column of the order of rows."""
     if not isinstance(part, Apply) or part.operation not in BY_OPERATION:
         return None
     left, right = part.operands
@@ -79,8 +86,14 @@ def _sieve(label: str, first: str, part: Expression) -> Sieve | None:
     for own, other, code in ((left, right, compare), (right, left, turned(compare))):
         at_start = _moved(other, first)
         if at_start is not None and _reads_own_row(own):
-            return Sieve(label, own, at_start, orders_of(code))
+            orders = orders_of(code)
+            decides = order is not None and _is_column(own, order.column) and orders in _FROM_FIRST[order.ascending]
+            return Sieve(label, own, at_start, orders, decides)
     return None
+
+
+def _is_column(expression: Expression, column: str) -> bool:
+    return isinstance(expression, Load) and expression.column == column
 
 
 def _reads_own_row(expression: Expression) -> bool:
@@ -117,15 +130,16 @@ def with_sieves(needs: Needs, sieves: tuple[Sieve, ...]) -> Needs:
 
 
 def lower_sieves(sieves: tuple[Sieve, ...], labels: tuple[str, ...], prepared: Prepared) -> np.ndarray:
-    """int64[sieves, 7]: in the columns of `code.sifting`."""
+    """int64[sieves, 8]: in the columns of `code.sifting`."""
     rows = []
     for sieve in sieves:
         _, own, own_valid = prepared.column(sieve.own)
         floating, start, start_valid = prepared.column(sieve.start)
         assert floating == is_float_lane(sieve.own.type)
-        rows.append((1 << labels.index(sieve.label), floating, own, own_valid, start, start_valid, sieve.orders))
+        columns = floating, own, own_valid, start, start_valid, sieve.orders, sieve.first_decides
+        rows.append((1 << labels.index(sieve.label), *columns))
     bits = np.array([row[0] for row in rows], np.uint64).view(np.int64)
-    table = np.array([(0, *row[1:]) for row in rows], np.int64).reshape(-1, 7)
+    table = np.array([(0, *row[1:]) for row in rows], np.int64).reshape(-1, FIRST_DECIDES + 1)
     table[:, 0] = bits
     return table
 
@@ -141,8 +155,11 @@ def without_hopeless_starts(
         if check >= 0:
             offered &= rows.valid[check] != 0
     lane = rows.floats if sieve[IN_FLOAT_LANE] else rows.ints
-    values = np.concatenate([lane[sieve[OWN_COLUMN]], lane[sieve[START_COLUMN]]])
-    own, wanted = np.split(np.unique(values, return_inverse=True)[1].astype(np.int64), 2)
+    values = np.concatenate([lane[sieve[OWN_COLUMN]][is_candidate], lane[sieve[START_COLUMN]][is_start]])
+    own, wanted = np.zeros((2, len(rows.bits)), np.int64)
+    own[is_candidate], wanted[is_start] = np.split(
+        np.unique(values, return_inverse=True)[1], [np.count_nonzero(is_candidate)]
+    )
     hopeless = hopeless_starts(
         partitions.lo, partitions.hi, within, rows.time, is_start, is_candidate, own, wanted, int(sieve[ACCEPTED])
     )

@@ -35,6 +35,22 @@ def test_which_conditions_are_sieves(pattern: str, define: str, expected: bool) 
     assert not sieves_of(spec_of(emitting).plan)
 
 
+@pytest.mark.parametrize(
+    ("order", "define", "expected"),
+    [
+        ("ts", "C.ts <= A.ts + 9", True),
+        ("ts", "A.ts + 9 > C.ts", True),
+        ("ts", "C.ts >= A.ts + 9", False),
+        ("ts", "C.v <= A.v", False),
+        ("v DESC, ts", "C.v > A.v - 9", True),
+        ("v DESC, ts", "C.v < A.v - 9", False),
+    ],
+)
+def test_conditions_on_the_order_are_decided_by_the_first_candidate(order: str, define: str, expected: bool) -> None:
+    (sieve,) = sieves_of(spec_of(f"ORDER BY {order} MEASURES A.v AS a PATTERN (A B*? C) DEFINE C AS {define}").plan)
+    assert sieve.first_decides == expected
+
+
 @pytest.mark.parametrize("mode", ["", "MAXIMAL MATCH ", "INCREMENTAL MATCH ", "ALL MATCHES "])
 @pytest.mark.parametrize("within", ["", " WITHIN 2000"])
 def test_starts_that_cannot_match_are_found_together(mode: str, within: str, monkeypatch: pytest.MonkeyPatch) -> None:

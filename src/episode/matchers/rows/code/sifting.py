@@ -19,9 +19,10 @@ from episode.native.ir import Operand, Value, Variable
 from episode.native.scope import Scope
 from episode.native.types import U64
 
-SIEVE_BIT, IN_FLOAT_LANE, OWN_COLUMN, OWN_CHECK, START_COLUMN, START_CHECK, ACCEPTED = range(7)
+SIEVE_BIT, IN_FLOAT_LANE, OWN_COLUMN, OWN_CHECK, START_COLUMN, START_CHECK, ACCEPTED, FIRST_DECIDES = range(8)
 """Columns of a sieve: the label's bit; which lane the values are in; the row's value and its validity (-1: no nulls);
-the same of the start row; the orders that are accepted: bit 0 less, bit 1 equal, bit 2 greater."""
+the same of the start row; the orders that are accepted: bit 0 less, bit 1 equal, bit 2 greater; whether all rows fail
+that follow one that fails."""
 PASSES, FAILS, UNDECIDED = range(3)
 STRIDE = 64
 _COMPARISONS = {0b001: "lt", 0b011: "le", 0b010: "eq", 0b100: "gt", 0b110: "ge", 0b101: "ne"}
@@ -40,12 +41,14 @@ class SieveColumns(NamedTuple):
     start: int
     start_check: int
     accepted: int
+    first_decides: bool
 
     @staticmethod
     def of(row: np.ndarray) -> SieveColumns:
         """Of a row of `lower_sieves`."""
-        bit, is_float, *others = row.tolist()
-        return SieveColumns(bit % 2**64, bool(is_float), *others)
+        bit, is_float, own, own_check, start, start_check, accepted, first_decides = row.tolist()
+        columns = own, own_check, start, start_check
+        return SieveColumns(bit % 2**64, bool(is_float), *columns, accepted, bool(first_decides))
 
 
 # ---- windows ---------------------------------------------------------------------------------------------------------
@@ -194,6 +197,9 @@ class _Sifting:
                     extreme.set(-1)
                 else:
                     f.give(PASSES)
+            if self.sieve.first_decides:
+                with f.when(extreme >= 0):
+                    f.give(FAILS)
             otherwise()
             extreme.set(-1)
 
@@ -216,6 +222,8 @@ class _Sifting:
             # Whether it is in the window or not, no row before it passes.
             self.fail_beyond(at, extreme, at + 1)
             self.give(PASSES, extreme, at + 1)
+        if self.sieve.first_decides:
+            self.give(FAILS, extreme, at + 1)
 
     def fail_beyond(self, row: Variable, extreme: Variable, to: Operand) -> None:
         if self.windowed:
