@@ -5,6 +5,9 @@ SHELL := bash
 .DEFAULT_GOAL := help
 .PHONY: bench-live bench-live-input bench-pcq bench-pcq-buffer bench-pcq-recency bench-pcq-cache bench-pcq-order bench-pcq-ticks bench-pcq-spark bench-pcq-stream help setup demo demo-live test test-live test-see coverage test-long test-kafka test-s3 docs lint types unit bench-rows bench-slices bench-scans bench-kernel bench-local bench-plots bench-startup bench-flink bench-trino bench-esper bench-crimes bench-pandas bench-growth bench-stream bench-zstream bench-zstream-selectivity bench-zstream-rates bench-zstream-plans bench-zstream-adaptation bench-zstream-negation bench-zstream-web bench-zstream-speed bench-sase bench-sase-selectivity bench-sase-window bench-sase-classes bench-sase-breakdown bench-sase-collapsed bench-sase-aggregates bench-sase-imprecise bench-sase-confidence bench-sase-study bench-sase-spark bench-tpstream bench-tpstream-drivers bench-tpstream-window bench-tpstream-patterns bench-tpstream-latency bench-tpstream-plans bench-tpstream-adaptation bench-tpstream-speed bench-tpstream-spark bench-store bench-store-spark test-sparks test-lakehouse test-kill test-live-kills fuzz-native test-checked clean bench-rules-stream bench-sizing bench-rules
 
+# Without bytecode on disk, every process (each of Spark's workers too) compiles all modules anew, for two seconds.
+unexport PYTHONDONTWRITEBYTECODE
+
 BIN := .venv/bin
 # Spark's workers use the interpreter of .venv, and Java is found where it usually lives.
 RUN = JAVA_HOME="$$(scripts/java-home)" PYSPARK_PYTHON="$(CURDIR)/$(BIN)/python" PYSPARK_DRIVER_PYTHON="$(CURDIR)/$(BIN)/python" \

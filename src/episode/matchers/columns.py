@@ -6,6 +6,7 @@ grouped and gathered in place of the strings. `plain` ends that; most matchers s
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,7 +21,7 @@ ALL_VALID = np.empty(0, np.bool_)
 
 _INT32_LIMIT = 2**31 - 1
 _SMALL = 1 << 15
-_FEW = 1 << 12
+FEW = 1 << 12
 """So many rows are gathered by one call for all columns: what a call costs is more than what their values cost."""
 _COMPRESSED = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
 _PLAIN = pa.ipc.IpcWriteOptions(use_threads=False)
@@ -50,10 +51,10 @@ def one_chunk_each(table: pa.Table) -> pa.Table:
     """The table with every column in one chunk."""
     if all(column.num_chunks == 1 for column in table.columns):
         return table
-    return _like(table, [one_chunk(column) for column in table.columns])
+    return like(table, [one_chunk(column) for column in table.columns])
 
 
-def _like(table: pa.Table, arrays: list[pa.Array]) -> pa.Table:
+def like(table: pa.Table, arrays: Sequence[pa.Array | pa.ChunkedArray]) -> pa.Table:
     """A table of other rows with the same fields; only a type may have become large."""
     fields = [field.with_type(array.type) for field, array in zip(table.schema, arrays, strict=True)]
     return pa.Table.from_arrays(arrays, schema=pa.schema(fields, metadata=table.schema.metadata))
@@ -234,12 +235,26 @@ def _string_buffers(array: pa.Array) -> tuple[np.ndarray, np.ndarray]:
 def take(table: pa.Table, order: np.ndarray) -> pa.Table:
     """The rows of the table in the given order, one chunk for each column."""
     coded = any(pa.types.is_dictionary(kind) for kind in table.schema.types)
-    if len(order) <= _FEW and table.num_columns and not coded:
+    if len(order) <= FEW and table.num_columns and not coded:
         try:
             return one_chunk_each(table.take(pa.array(order)))
         except pa.ArrowInvalid:  # strings past 2 GB
             pass
-    return _like(table, [take_array(one_chunk(column), order) for column in table.columns])
+    return like(table, [take_array(one_chunk(column), order) for column in table.columns])
+
+
+def fixed_values(array: pa.Array) -> np.ndarray | None:
+    """The values as integers of the same width; None if some are null, or have no or another width."""
+    kind = array.type
+    fixed = pa.types.is_primitive(kind) and kind.bit_width in (8, 16, 32, 64)
+    if not fixed or array.null_count or not len(array):
+        return None
+    return raw_values(array, np.dtype(f"int{kind.bit_width}").type)
+
+
+def from_values(kind: pa.DataType, values: np.ndarray) -> pa.Array:
+    """The array with these values, which are not null and of the width of its type."""
+    return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(values)], 0)
 
 
 def take_array(array: pa.Array, order: np.ndarray) -> pa.Array:
@@ -247,10 +262,9 @@ def take_array(array: pa.Array, order: np.ndarray) -> pa.Array:
     kind = array.type
     if pa.types.is_dictionary(kind):
         return pa.DictionaryArray.from_arrays(take_array(array.indices, order), array.dictionary, safe=False)
-    fixed = pa.types.is_primitive(kind) and kind.bit_width in (8, 16, 32, 64)
-    if fixed and array.null_count == 0 and len(array):
-        values = raw_values(array, np.dtype(f"int{kind.bit_width}").type)
-        return pa.Array.from_buffers(kind, len(order), [None, pa.py_buffer(values.take(order))], 0)
+    values = fixed_values(array)
+    if values is not None:
+        return from_values(kind, values.take(order))
     if kind in _LARGE and array.nbytes * max(1.0, len(order) / max(1, len(array))) > _INT32_LIMIT:
         array = array.cast(_LARGE[kind])
     return pc.take(array, pa.array(order), boundscheck=False)

@@ -7,6 +7,8 @@ each key's rows begin in the permutation.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from episode.native.builder import Program
@@ -20,6 +22,8 @@ SMALL = 32
 WIDE = 1 << 16
 """Rows of a key from which on digits have 11 bits, and not 8."""
 _DIGITS = 1 << 11
+WIDTHS = {1: U8, 4: I32, 8: I64}
+"""Types by their bytes: values that can be spread."""
 
 _TYPES: ArrayTypes = {
     "codes": (I32, False), "images": (I64, False), "starts": (I64, True), "place": (I64, True), "order": (I64, True),
@@ -34,17 +38,32 @@ def group(codes: np.ndarray, n_keys: int) -> tuple[np.ndarray, np.ndarray]:
     return order, starts
 
 
-def order_rows(codes: np.ndarray, n_keys: int, images: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-    """Rows by code, those of a key by their images, equal ones as they came: (order, starts); None: they are in this
-    order already."""
+class Grouped(NamedTuple):
+    """Rows by code, those of a key in order. as_arrived: are the rows of every key in their order of arrival?"""
+
+    order: np.ndarray
+    starts: np.ndarray
+    as_arrived: bool
+
+
+def order_rows(codes: np.ndarray, n_keys: int, images: np.ndarray) -> Grouped | None:
+    """Rows by code, those of a key by their images, equal ones as they came; None: they are in this order already."""
     n, flat = len(codes), images.reshape(-1)
     if compiled_for(checking_program, len(images))([codes, flat]):
         return None
     starts, order = np.zeros(n_keys + 1, np.int64), np.empty(n, np.int64)
     room = (np.empty(2 * n, np.uint64), np.empty(2 * n, np.int64), np.empty(_DIGITS + 1, np.int64))
     given = [codes, flat, starts, np.empty(n_keys, np.int64), order, np.zeros(n_keys, np.uint8), *room]
-    compiled_for(ordering_program, len(images))(given)
-    return order, starts
+    sorted_keys = compiled_for(ordering_program, len(images))(given)
+    return Grouped(order, starts, sorted_keys == 0)
+
+
+def spread(codes: np.ndarray, starts: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """The values by code, those of a key as they came: rows are read one after the other, which is faster than to look
+    up each in its order. values: integers of 8, 32 or 64 bits."""
+    out = np.empty_like(values)
+    compiled_for(spreading_program, values.dtype.itemsize)([codes, starts[:-1].copy(), values, out])
+    return out
 
 
 def spans_of(times: np.ndarray, groups: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
@@ -97,14 +116,30 @@ def ordering_program(columns: int) -> Program:
         with f.when(at > s.starts[key]):
             before = s.order[at - 1]
             s.disordered[key] = s.disordered[key] | _is_after(s, before, row, columns).to(U8)
+    sorted_keys = f.variable("sorted_keys", 0)
     with f.loop(0, s.disordered.length) as key:
         with f.when(s.disordered[key].differs(0)):
+            sorted_keys.set(sorted_keys + 1)
             low, high = s.starts[key], s.starts[key + 1]
             for column in reversed(range(columns)):
                 with f.either(high - low <= SMALL) as otherwise:
                     s.call("insertion_sort", _emit_insertion_sort, low, high, n * column)
                     otherwise()
                     s.call("radix_sort", _emit_radix_sort, low, high, n * column)
+    f.give(sorted_keys)
+    return program
+
+
+def spreading_program(width: int) -> Program:
+    program = Program("spread")
+    f = program.function("run")
+    codes, place = f.array("codes", I32), f.array("place", I64, writable=True)
+    values, out = f.array("values", WIDTHS[width]), f.array("out", WIDTHS[width], writable=True)
+    with f.loop(0, codes.length) as row:
+        key = codes[row].to(I64)
+        at = place[key]
+        out[at] = values[row]
+        place[key] = at + 1
     f.give(0)
     return program
 

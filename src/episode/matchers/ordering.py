@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,21 +12,27 @@ import pyarrow.compute as pc
 from episode.errors import EpisodeDataError, EpisodeUnsupportedError
 from episode.matchers.columns import (
     ALL_VALID,
+    FEW,
     decimal_low_words,
+    fixed_values,
     float_bits,
+    from_values,
     int64_values,
     is_integral,
     is_narrow_decimal,
+    like,
     one_chunk,
     one_chunk_each,
     plain,
     take,
     valid_mask,
 )
-from episode.matchers.grouping import order_rows
+from episode.matchers.grouping import WIDTHS, Grouped, order_rows, spread
 from episode.matchers.keys import KeyCoder
 from episode.matchers.protocol import EventBatch, InputOrder, OrderKey
 
+BATCH_ROWS = 1 << 19
+"""Rows of a batch, unless a single key has more."""
 _FIRST = np.iinfo(np.int64).min
 _LAST = np.iinfo(np.int64).max
 _DAY = 86_400_000_000
@@ -128,23 +135,73 @@ def events_of(
 
     Time never decreases within a key: under DESC it is the complement (~value) of the column's image.
     """
+    (events,) = event_batches(table, input_order, coder, dictionaries, max(1, table.num_rows))
+    return events
+
+
+def event_batches(
+    table: pa.Table, input_order: InputOrder, coder: KeyCoder, dictionaries: bool = False, rows: int = BATCH_ROWS
+) -> Iterator[EventBatch]:  # fmt: skip
+    """Group and order rows as `events_of` does, in batches of whole keys: about so many rows each, at least one batch.
+
+    The arrays of a small batch stay in the processor's caches, and their memory is used again for the next one.
+    """
+    table = one_chunk_each(table)
     images = [order_image(table, key) for key in input_order.order]
     time = _times(images[0], input_order) if images else np.zeros(table.num_rows, np.int64)
     if input_order.start is not None:
         _check_starts(table, time, input_order)
-    rows = [row for image in images for row in image.rows()]
-    stacked = _stack(rows, table.num_rows)
+    stacked = _stack([row for image in images for row in image.rows()], table.num_rows)
     keys = coder.encode(table)
     grouped = order_rows(keys.local, keys.count, stacked)
-    if grouped is None:
-        return EventBatch(one_chunk_each(plain(table, only_with_nulls=dictionaries)), keys.code[keys.local], time)
-    order, starts = grouped
-    ordered = take(table, order)
-    if images and images[0].is_column:
-        time = order_image(ordered, input_order.order[0]).values
-    else:
-        time = time.take(order)
-    return EventBatch(plain(ordered, only_with_nulls=dictionaries), np.repeat(keys.code, np.diff(starts)), time)
+    starts = np.searchsorted(keys.local, np.arange(keys.count + 1)) if grouped is None else grouped.starts
+    batch_of = table.slice if grouped is None else _Gathering(table, keys.local, grouped).slice
+    for first, last in _ranges_of_keys(starts, rows):
+        begin, end = starts[first], starts[last]
+        batch = batch_of(begin, end - begin)
+        if grouped is None:
+            its_time = time[begin:end]
+        elif images and images[0].is_column:
+            its_time = order_image(batch, input_order.order[0]).values
+        else:
+            its_time = time.take(grouped.order[begin:end])
+        key = np.repeat(keys.code[first:last], np.diff(starts[first : last + 1]))
+        yield EventBatch(plain(batch, only_with_nulls=dictionaries), key, its_time)
+
+
+class _Gathering:
+    """Rows of a table by key: columns that can be spread at once, others as they are asked for."""
+
+    def __init__(self, table: pa.Table, codes: np.ndarray, grouped: Grouped) -> None:
+        self.table, self.order = table, grouped.order
+        self.spread: dict[str, pa.Array] = {}
+        if grouped.as_arrived and table.num_rows > FEW:
+            for field, column in zip(table.schema, table.columns):
+                values = fixed_values(column.chunk(0))
+                if values is not None and values.dtype.itemsize in WIDTHS:
+                    self.spread[field.name] = from_values(field.type, spread(codes, grouped.starts, values))
+        self.others = table.drop_columns(list(self.spread))
+
+    def slice(self, begin: int, length: int) -> pa.Table:
+        others = take(self.others, self.order[begin : begin + length])
+        if not self.spread:
+            return others
+        columns = [
+            self.spread[name].slice(begin, length) if name in self.spread else others.column(name)
+            for name in self.table.column_names
+        ]
+        return like(self.table, columns)
+
+
+def _ranges_of_keys(starts: np.ndarray, rows: int) -> Iterator[tuple[int, int]]:
+    """Ranges of keys with about so many rows each; at least one range."""
+    first, keys = 0, len(starts) - 1
+    while True:
+        last = max(first + 1, int(np.searchsorted(starts, starts[first] + rows, "right")) - 1)
+        yield first, min(last, keys)
+        if last >= keys:
+            return
+        first = last
 
 
 def _stack(rows: list[np.ndarray], n: int) -> np.ndarray:

@@ -5,13 +5,13 @@ Memory is the caller's: all matches of a feed are in it at once. `shard` runs wh
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
 
 from episode.matchers.keys import KeyCoder
-from episode.matchers.ordering import events_of
+from episode.matchers.ordering import event_batches, events_of
 from episode.matchers.protocol import END_OF_TIME, EventBatch, Matcher, MatcherSpec, StateChunk, keeps_dictionaries
 
 BEFORE_ALL_TIME = np.iinfo(np.int64).min
@@ -28,8 +28,8 @@ class LocalRun:
 
     def events(self, table: pa.Table) -> EventBatch:
         """The rows of a table (in order of arrival) as the matcher takes them: by key, and in the query's order."""
-        columns = list(self.spec.input_columns) or table.column_names[:1]  # a table without columns has no rows
-        return events_of(table.select(columns), self.spec.input_order, self._coder, keeps_dictionaries(self.spec))
+        read = columns_read(self.spec, table)
+        return events_of(read, self.spec.input_order, self._coder, keeps_dictionaries(self.spec))
 
     def feed(self, table: pa.Table, until: int = END_OF_TIME) -> pa.Table:
         """Matches that are certain with these rows; all rows with time <= until are in."""
@@ -50,6 +50,20 @@ class LocalRun:
         self.matcher.restore(list(self._state.values()))
 
 
+def matches_of(spec: MatcherSpec, table: pa.Table) -> Iterator[pa.Table]:
+    """All matches of a table (in order of arrival), some keys after the others."""
+    coder = KeyCoder(spec.input_order.keys)
+    for events in event_batches(columns_read(spec, table), spec.input_order, coder, keeps_dictionaries(spec)):
+        matcher = spec.open()
+        yield from matcher.feed(events, END_OF_TIME)
+        yield from matcher.finish()
+
+
+def columns_read(spec: MatcherSpec, table: pa.Table) -> pa.Table:
+    """The columns that a matcher reads; one if it reads none, because a table without columns has no rows."""
+    return table.select(list(spec.input_columns) or table.column_names[:1])
+
+
 def run(
     spec: MatcherSpec,
     tables: pa.Table | Sequence[pa.Table],
@@ -62,6 +76,8 @@ def run(
     until: for each piece, the time up to which the input is complete with it (else, that of its last row).
     restore: the state is written and read before every piece, as if each went to a process of its own.
     """
+    if isinstance(tables, pa.Table) and until is None:
+        return pa.concat_tables([spec.output_schema.empty_table(), *matches_of(spec, tables)])
     pieces = [tables] if isinstance(tables, pa.Table) else tables
     running = LocalRun(spec)
     outputs: list[pa.Table] = []

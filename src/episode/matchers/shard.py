@@ -18,7 +18,8 @@ import pyarrow as pa
 from episode.matchers.columns import concat
 from episode.matchers.keys import KeyCoder
 from episode.matchers.ordering import events_of, has_lasting_image, times_of
-from episode.matchers.protocol import END_OF_TIME, MatcherSpec, keeps_dictionaries
+from episode.matchers.protocol import MatcherSpec
+from episode.matchers.running import matches_of
 from episode.matchers.spill import SortedRun, Spool, cuts_of, drained, gathered, rechunk, split_by_key
 
 DEFAULT_BUDGET = 256 * 2**20
@@ -49,18 +50,12 @@ def run_shard(
 
 
 def _run_whole(spec: MatcherSpec, tables: list[pa.Table]) -> Iterator[pa.RecordBatch]:
-    """Order all rows in memory and feed them at once."""
+    """Order all rows in memory and feed them."""
     table = concat(tables) if tables else None
     if table is None or table.num_rows == 0:
         return
     tables.clear()
-    events = events_of(table, spec.input_order, KeyCoder(spec.input_order.keys), keeps_dictionaries(spec))
-    del table
-    matcher = spec.open()
-    for matches in matcher.feed(events, END_OF_TIME):
-        yield from _batches(matches, spec.output_schema)
-    del events
-    for matches in matcher.finish():
+    for matches in matches_of(spec, table):
         yield from _batches(matches, spec.output_schema)
 
 

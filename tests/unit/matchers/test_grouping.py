@@ -44,7 +44,9 @@ def test_order_within_groups_equals_a_stable_lexicographic_sort(case):
     assert np.diff(starts).tolist() == np.bincount(codes, minlength=n_keys).tolist()
     assert in_order(case).tolist() == expected_order(codes, images).tolist()
     found = grouping.order_rows(codes, n_keys, images)
-    assert found is None or found[1].tolist() == starts.tolist()
+    if found is not None:
+        assert found.starts.tolist() == starts.tolist()
+        assert found.as_arrived == (found.order.tolist() == order.tolist())
 
 
 @settings(max_examples=100, deadline=None)
@@ -99,6 +101,11 @@ def test_the_code_does_the_same_in_all_ways(n, columns, few, seed):
     _, (_, _, found_starts, _, found, *_) = run_all_ways(grouping.ordering_program(columns), given_)
     assert found.tolist() == order.tolist()
     assert found_starts.tolist() == starts.tolist()
+    for width, type_ in grouping.WIDTHS.items():
+        values = rng.integers(0, 2**7, n).astype(type_.dtype)
+        spread_ = [codes, starts[:-1].copy(), values, np.zeros_like(values)]
+        _, (*_, out) = run_all_ways(grouping.spreading_program(width), spread_)
+        assert out.tolist() == values[np.argsort(codes, kind="stable")].tolist()
 
 
 @settings(max_examples=30, deadline=None)

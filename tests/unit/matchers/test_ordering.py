@@ -1,6 +1,7 @@
 """Order images against Python's comparison under Spark's rules; events grouped and ordered."""
 
 import datetime
+import itertools
 from decimal import Decimal
 
 import numpy as np
@@ -10,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from episode.errors import EpisodeDataError, EpisodeUnsupportedError
+from episode.matchers import ordering
 from episode.matchers.keys import KeyCoder
-from episode.matchers.ordering import events_of, has_lasting_image, order_image
+from episode.matchers.ordering import event_batches, events_of, has_lasting_image, order_image
 from episode.matchers.protocol import InputOrder, OrderKey
 
 UTC = datetime.timezone.utc
@@ -179,3 +181,37 @@ def test_ranks_do_not_last():
     assert has_lasting_image(pa.timestamp("us"))
     assert not has_lasting_image(pa.string())
     assert not has_lasting_image(pa.decimal128(38, 0))
+
+
+@pytest.mark.parametrize("arrival", ["any", "by time", "by key and time"])
+@pytest.mark.parametrize("rows", [1, 40, 1000])
+def test_batches_of_whole_keys_are_the_events_in_pieces(rows, arrival, monkeypatch):
+    monkeypatch.setattr(ordering, "FEW", 0)
+    draw = np.random.default_rng(rows)
+    n = 300
+    key, ts = draw.integers(0, 12, n), draw.permutation(n)
+    if arrival != "any":
+        order = np.lexsort([ts] if arrival == "by time" else [ts, key])
+        key, ts = key[order], ts[order]
+    table = pa.table(
+        {
+            "key": key.astype(np.int32),
+            "ts": ts,
+            "value": draw.random(n),
+            "small": pa.array(draw.integers(0, 99, n), pa.int16()),
+            "name": pa.array([str(one) for one in ts]),
+            "missing": pa.array([None if one % 3 else int(one) for one in ts], pa.int64()),
+        }
+    )
+    table = pa.concat_tables([table.slice(0, 100), table.slice(100)])
+    given = InputOrder(("key",), (OrderKey("ts"),))
+    whole = events_of(table, given, KeyCoder(given.keys))
+    pieces = list(event_batches(table, given, KeyCoder(given.keys), rows=rows))
+    assert pa.concat_tables([piece.table for piece in pieces]).equals(whole.table)
+    assert whole.table.equals(table.sort_by([("key", "ascending"), ("ts", "ascending")]))
+    for name in ("key", "time"):
+        assert np.concatenate([getattr(piece, name) for piece in pieces]).tolist() == getattr(whole, name).tolist()
+    sizes = [len(piece) for piece in pieces]
+    assert all(len(set(piece.key)) == 1 or len(piece) <= rows for piece in pieces)
+    assert all(one + other > rows for one, other in itertools.pairwise(sizes))
+    assert all(set(one.key).isdisjoint(other.key) for one, other in itertools.pairwise(pieces))
