@@ -51,9 +51,9 @@ class LocalRun:
 
 
 def matches_of(spec: MatcherSpec, table: pa.Table) -> Iterator[pa.Table]:
-    """All matches of a table (in order of arrival), some keys after the others."""
+    """All matches of the columns that a matcher reads (rows in order of arrival), some keys after the others."""
     coder = KeyCoder(spec.input_order.keys)
-    for events in event_batches(columns_read(spec, table), spec.input_order, coder, keeps_dictionaries(spec)):
+    for events in event_batches(table, spec.input_order, coder, keeps_dictionaries(spec)):
         matcher = spec.open()
         yield from matcher.feed(events, END_OF_TIME)
         yield from matcher.finish()
@@ -77,7 +77,7 @@ def run(
     restore: the state is written and read before every piece, as if each went to a process of its own.
     """
     if isinstance(tables, pa.Table) and until is None:
-        return pa.concat_tables([spec.output_schema.empty_table(), *matches_of(spec, tables)])
+        return pa.concat_tables([spec.output_schema.empty_table(), *matches_of(spec, columns_read(spec, tables))])
     pieces = [tables] if isinstance(tables, pa.Table) else tables
     running = LocalRun(spec)
     outputs: list[pa.Table] = []
