@@ -122,7 +122,8 @@ def atom_field(atom: OutputAtom, input_schema: pa.Schema) -> pa.Field:
 class Matches:
     """The matches that were found, in output order; see `measure_code`. part_lo, part_hi: partition bounds by match.
     final: of collapsed matches, how many matches each stands for. confidence: how probable each match is, where time is
-    imprecise. key: codes of their keys, where the output is keyed."""
+    imprecise. key: codes of their keys, where the output is keyed. member: the rows of matches whose rows do not
+    follow each other. alike: have all matches the same path, and one output row each?"""
 
     kind: np.ndarray
     start: np.ndarray
@@ -135,6 +136,8 @@ class Matches:
     final: pa.Array | None = None
     confidence: np.ndarray | None = None
     key: np.ndarray | None = None
+    member: np.ndarray | None = None
+    alike: bool = False
 
 
 def output_tables(
@@ -203,8 +206,9 @@ class OutputAssembler:
         self.out_match, self.out_position = out_match, out_position
         m = matches
         self.output = OutputRows(
-            out_match, out_position, m.start, m.length, m.path_from, m.path, program.label_of, m.part_lo, m.part_hi
-        )
+            out_match, out_position, m.start, m.length, m.path_from, m.path, program.label_of, m.part_lo, m.part_hi,
+            m.member, m.alike,
+        )  # fmt: skip
         self.unmatched = matches.kind[out_match] == UNMATCHED
         self.timed_out = matches.number[out_match] == TIMED_OUT
         self._places: dict[Place, np.ndarray] = {}
@@ -212,8 +216,9 @@ class OutputAssembler:
 
     def table_of_matches(self) -> pa.Table:
         one_row = self.plan.output.rows is RowMode.ONE_ROW
-        base = self.matches.start[self.out_match]
-        rows = base if one_row else base + np.maximum(self.out_position, 0)
+        m, at = self.matches, self.out_match
+        shown = 0 if one_row else np.maximum(self.out_position, 0)
+        rows = m.start[at] + shown if m.member is None else m.member[m.path_from[at] + shown]
         columns = [gather(self.table.column(name), rows) for name in self.plan.output.columns]
         return self.table_with(columns, ~self.unmatched)
 

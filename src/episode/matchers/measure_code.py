@@ -3,6 +3,8 @@
 A match m covers rows start[m] .. start[m] + length[m] - 1; path[path_from[m] + i] is the instruction that took its
 i-th row, label_of[instruction] its label. Output row j is at position out_position[j] of match out_match[j]; output
 rows of a match are consecutive and in order. Position -1: the row has no match (empty match, unmatched row).
+
+Rows of a match that do not follow each other: its i-th row is member[path_from[m] + i].
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -28,13 +31,14 @@ _TYPES: ArrayTypes = {
     "path_from": (I64, False), "path": (I32, False), "label_of": (I64, False), "members": (U8, False),
     "valid": (U8, False), "places": (I64, True), "found": (I64, True), "words": (I64, False), "low": (U64, True),
     "high": (I64, True), "counts": (I64, True), "offsets": (I64, False), "rows": (I64, True), "labels": (I32, True),
-    "null": (U8, True),
+    "null": (U8, True), "member": (I32, False),
 }  # fmt: skip
 
 
 @dataclass(frozen=True)
 class OutputRows:
-    """The output rows of some matches: see above for the arrays. part_lo, part_hi: partition bounds by match."""
+    """The output rows of some matches: see above for the arrays. part_lo, part_hi: partition bounds by match. member:
+    None if the rows of a match follow each other. alike: have all matches the same path, and one output row each?"""
 
     out_match: np.ndarray
     out_position: np.ndarray
@@ -45,11 +49,22 @@ class OutputRows:
     label_of: np.ndarray
     part_lo: np.ndarray
     part_hi: np.ndarray
+    member: np.ndarray | None = None
+    alike: bool = False
 
     def run(self, program: Compiled, more: dict[str, np.ndarray], *scalars: int) -> int:
         """Call a program with those of the arrays that it takes."""
         given = vars(self) | more
         return program([given[name] for name, _, _ in program.arrays], *scalars)
+
+
+class Shape(NamedTuple):
+    """What code depends on: final, and whether labels, nulls and members are looked at; see `Chosen`."""
+
+    final: bool
+    of_labels: bool
+    masked: bool
+    with_members: bool
 
 
 @dataclass(frozen=True)
@@ -61,9 +76,8 @@ class Chosen:
     members: np.ndarray | None
     valid: np.ndarray | None = None
 
-    @property
-    def shape(self) -> tuple[bool, bool, bool]:
-        return self.final, self.members is not None, self.valid is not None
+    def shape(self, output: OutputRows) -> Shape:
+        return Shape(self.final, self.members is not None, self.valid is not None, output.member is not None)
 
     @property
     def arrays(self) -> dict[str, np.ndarray]:
@@ -107,13 +121,21 @@ def navigate(output: OutputRows, first: bool, offset: int, shift: int, chosen: C
     if chosen.members is None:
         limit = np.where(position < 0, -1, output.length[match] - 1) if chosen.final else position
         places = np.where(offset <= limit, offset if first else limit - offset, -1)
+    elif output.alike:
+        labels = output.label_of[output.path[: output.length.max(initial=0)]]
+        (inside,) = np.nonzero(chosen.members[labels][:: 1 if first else -1])
+        place = -1 if offset >= len(inside) else inside[offset] if first else len(labels) - 1 - inside[offset]
+        places = np.full(len(match), place, np.int64)
     else:
         places = np.full(len(match), -1, np.int64)
         program = compiled_for(places_program, first, chosen.final)
         room = np.empty(output.length.max(initial=0), np.int64)
         output.run(program, {**chosen.arrays, "places": places, "found": room}, offset)
-    rows = output.start[match] + places + shift
     exists = places >= 0
+    if output.member is not None:
+        assert shift == 0
+        return np.where(exists, output.member.take(output.path_from[match] + places, mode="clip"), -1)
+    rows = output.start[match] + places + shift
     if shift != 0:
         exists &= (rows >= output.part_lo[match]) & (rows < output.part_hi[match])
     return np.where(exists, rows, -1)
@@ -121,6 +143,7 @@ def navigate(output: OutputRows, first: bool, offset: int, shift: int, chosen: C
 
 def labels_at(output: OutputRows, rows: np.ndarray) -> np.ndarray:
     """The label of a row for every output row (int64); -1 if it is not a row of the match."""
+    assert output.member is None
     match = output.out_match
     inside = rows - output.start[match]
     is_inside = (rows >= 0) & (inside >= 0) & (inside < output.length[match]) & (output.out_position >= 0)
@@ -142,7 +165,7 @@ def places_program(first: bool, final: bool) -> Program:
 
     if not final:
         # All places so far, because output rows follow.
-        with _each_place(s, (False, True, False), begin=lambda: count.set(0), write=write) as (place, _):
+        with _each_place(s, Shape(False, True, False, False), begin=lambda: count.set(0), write=write) as (place, _):
             s.found[count] = place
             count.set(count + 1)
     else:
@@ -173,12 +196,12 @@ def aggregate(
     """
     out = np.zeros(len(output.out_match), np.float64 if real else np.int64)
     null = np.ones(len(output.out_match), np.uint8)
-    program = compiled_for(aggregate_program, function, real, chosen.shape)
+    program = compiled_for(aggregate_program, function, real, chosen.shape(output))
     output.run(program, {**chosen.arrays, "values": values, "out": out, "null": null})
     return out, null.view(np.bool_)
 
 
-def aggregate_program(function: Aggregate, real: bool, shape: tuple[bool, bool, bool]) -> Program:
+def aggregate_program(function: Aggregate, real: bool, shape: Shape) -> Program:
     types = {"values": (F64 if function.floating else I64, False), "out": (F64 if real else I64, True)}
     s = _scope("aggregate", types)
     f = s.f
@@ -209,12 +232,12 @@ def sum_decimals(output: OutputRows, words: np.ndarray, chosen: Chosen) -> tuple
     """(low words, high words, counts) of sums of decimals for every output row. words: int64[2 * rows]."""
     total = len(output.out_match)
     low, high, counts = np.zeros(total, np.uint64), np.zeros(total, np.int64), np.zeros(total, np.int64)
-    program = compiled_for(decimals_program, chosen.shape)
+    program = compiled_for(decimals_program, chosen.shape(output))
     output.run(program, {**chosen.arrays, "words": words, "low": low, "high": high, "counts": counts})
     return low, high, counts
 
 
-def decimals_program(shape: tuple[bool, bool, bool]) -> Program:
+def decimals_program(shape: Shape) -> Program:
     s = _scope("sum_decimals")
     f = s.f
     count, total = f.variable("count", 0), f.variable("total", f.constant(0, I128))
@@ -280,16 +303,16 @@ def _write_words(s: Scope, at: Value, number: Value) -> None:
 def collect(output: OutputRows, chosen: Chosen) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(offsets, rows, labels): the rows that an array aggregate gathers for every output row."""
     counts = np.zeros(len(output.out_match), np.int64)
-    output.run(compiled_for(counts_program, chosen.shape), {**chosen.arrays, "counts": counts})
+    output.run(compiled_for(counts_program, chosen.shape(output)), {**chosen.arrays, "counts": counts})
     offsets = np.zeros(len(counts) + 1, np.int64)
     np.cumsum(counts, out=offsets[1:])
     rows, labels = np.empty(offsets[-1], np.int64), np.empty(offsets[-1], np.int32)
-    program = compiled_for(gathering_program, chosen.shape)
+    program = compiled_for(gathering_program, chosen.shape(output))
     output.run(program, {**chosen.arrays, "offsets": offsets, "rows": rows, "labels": labels})
     return offsets, rows, labels
 
 
-def counts_program(shape: tuple[bool, bool, bool]) -> Program:
+def counts_program(shape: Shape) -> Program:
     s = _scope("count_rows")
     count = s.f.variable("count", 0)
 
@@ -302,15 +325,15 @@ def counts_program(shape: tuple[bool, bool, bool]) -> Program:
     return s.f.program
 
 
-def gathering_program(shape: tuple[bool, bool, bool]) -> Program:
+def gathering_program(shape: Shape) -> Program:
     s = _scope("gather_rows")
     f = s.f
-    final = shape[0]
     with _each_match(s) as (at, match, position, _):
         to = f.variable("to", s.offsets[at])
-        limit = s.length[match] - 1 if final else position
+        limit = s.length[match] - 1 if shape.final else position
         with f.loop(0, limit + 1) as place:
-            row, taken = s.start[match] + place, s.path_from[match] + place
+            taken = s.path_from[match] + place
+            row = _member(s, taken) if shape.with_members else s.start[match] + place
             with f.when(_counts(s, shape, taken, row)):
                 s.rows[to] = row
                 s.labels[to] = s.label_of[s.path[taken].to(I64)].to(I32)
@@ -341,7 +364,7 @@ def _each_match(s: Scope) -> Iterator[tuple[Value, Value, Value, Value]]:
 
 @contextmanager
 def _each_place(
-    s: Scope, shape: tuple[bool, bool, bool], begin: Callable[[], None], write: Callable[[Value], None]
+    s: Scope, shape: Shape, begin: Callable[[], None], write: Callable[[Value], None]
 ) -> Iterator[tuple[Value, Value]]:
     """Every row of a match that counts, once: (place in the match, row). begin: with each match. write: once all rows
     of an output row were taken, which is also one of the match's earlier ones."""
@@ -351,28 +374,34 @@ def _each_place(
         with f.when(is_new):
             upto.set(0)
             begin()
-        limit, start = (s.length[match] - 1 if shape[0] else position), s.start[match]
-        origin = s.path_from[match] if shape[1] else None
+        limit = s.length[match] - 1 if shape.final else position
+        start = None if shape.with_members else s.start[match]
+        origin = s.path_from[match] if shape.of_labels or start is None else None
         with f.during(lambda: upto <= limit):
             place = upto.value
-            row = start + place
-            with f.when(_counts(s, shape, None if origin is None else origin + place, row)):
+            taken = None if origin is None else origin + place
+            row = _member(s, taken) if start is None else start + place
+            with f.when(_counts(s, shape, taken, row)):
                 yield place, row
             upto.set(place + 1)
         write(at)
 
 
-def _counts(s: Scope, shape: tuple[bool, bool, bool], taken: Value | None, row: Value) -> Value | bool:
+def _counts(s: Scope, shape: Shape, taken: Value | None, row: Value) -> Value | bool:
     """Does a row count? taken: where its instruction is in `path`."""
-    _, of_labels, masked = shape
     chosen: Value | bool = True
-    if of_labels:
+    if shape.of_labels:
         assert taken is not None
         chosen = _is_member(s, taken)
-    if masked:
+    if shape.masked:
         is_valid = s.valid[row].differs(0)
         chosen = is_valid if chosen is True else is_valid & chosen
     return chosen
+
+
+def _member(s: Scope, taken: Value | None) -> Value:
+    assert taken is not None
+    return s.member[taken].to(I64)
 
 
 def _is_member(s: Scope, taken: Value) -> Value:

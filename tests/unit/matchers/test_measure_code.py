@@ -84,6 +84,16 @@ class Case:
         return OutputRows(match, position, starts, length, path_from, path, label_of, starts, ends)
 
     @property
+    def is_alike(self) -> bool:
+        return self.one_row and set(self.kinds) == {MATCHED} and all(path == self.paths[0] for path in self.paths)
+
+    @property
+    def scattered(self) -> OutputRows:
+        """The same matches, of which row r is now row 2 r + 1."""
+        starts = [start + place for start, path in zip(self.starts, self.paths) for place in range(len(path))]
+        return dataclasses.replace(self.arrays, member=2 * np.array(starts, np.int32) + 1)
+
+    @property
     def chosen(self) -> Chosen:
         members, valid = (None if one is None else np.array(one, np.uint8) for one in (self.members, self.valid))
         return Chosen(self.final, members, valid)
@@ -145,6 +155,12 @@ def test_navigation(case: Case, first: bool, offset: int, shift: int) -> None:
         labels.append(LABEL_OF[path[here]] if here is not None and here < len(path) else -1)
     found = measure_code.navigate(case.arrays, first, offset, shift, case.chosen)
     assert found.tolist() == rows
+    if case.is_alike:
+        alike = dataclasses.replace(case.arrays, alike=True)
+        assert measure_code.navigate(alike, first, offset, shift, case.chosen).tolist() == rows
+    if shift == 0:
+        moved = measure_code.navigate(case.scattered, first, offset, 0, case.chosen)
+        assert moved.tolist() == [row if row < 0 else 2 * row + 1 for row in rows]
     assert measure_code.labels_at(case.arrays, found).tolist() == labels
 
 
@@ -161,6 +177,11 @@ def test_aggregates(case: Case, data: st.DataObject) -> None:
         aggregate = Aggregate(function, values.dtype == np.float64)
         found, null = measure_code.aggregate(case.arrays, aggregate, values, is_real, case.chosen)
         assert [None if gone else value for value, gone in zip(found.tolist(), null, strict=True)] == expected
+        if function not in (oc.MIN_BY, oc.MAX_BY):
+            valid = case.chosen.valid
+            chosen = dataclasses.replace(case.chosen, valid=None if valid is None else np.repeat(valid, 2))
+            again = measure_code.aggregate(case.scattered, aggregate, np.repeat(values, 2), is_real, chosen)
+            assert repr(again) == repr((found, null))
 
     check(oc.COUNT, whole, False, [len(one) if ok else None for one, ok in zip(groups, has_match, strict=True)])
     check(oc.SUM, whole, False, [sum(one) if one else None for one in groups])

@@ -13,7 +13,7 @@ from episode.matchers.assembly import Matches, PathLabels, output_tables
 from episode.matchers.columns import take
 from episode.matchers.events.records import Found
 from episode.matchers.outcomes import MATCHED
-from episode.matchers.prepare import Needs, needs_of, prepare
+from episode.matchers.prepare import Needs, Prepared, needs_of, prepare
 from episode.matchers.protocol import EventBatch
 from episode.plan.events.plan import EventPlan
 
@@ -111,15 +111,21 @@ class Output:
 
     def tables(self, events: EventBatch, found: FoundMatches) -> Iterator[pa.Table]:
         """Matches as rows, in tables of bounded size."""
+        prepared = None
         for part in found.parts(MOST_EVENTS):
-            yield from self._tables(events, part)
+            if prepared is None and len(part.rows) > len(events):
+                prepared = prepare(self.plan, self.needs, events.table, events.key)
+            yield from self._tables(events, part, prepared)
 
-    def _tables(self, events: EventBatch, found: FoundMatches) -> Iterator[pa.Table]:
-        """The events of matches, one after the other, are a table in which a match is a run of rows."""
+    def _tables(self, events: EventBatch, found: FoundMatches, prepared: Prepared | None) -> Iterator[pa.Table]:
+        """prepared: of all events, of which matches have many times as many; else the events of matches, one after the
+        other, are a table in which a match is a run of rows."""
         count = len(found)
         offsets, rows, variables = found.lists
-        table = take(events.table, rows)
-        prepared = prepare(self.plan, self.needs, table, np.zeros(len(rows), np.int64))
+        table, member = events.table, rows.astype(np.int32, copy=False) if prepared is not None else None
+        if prepared is None:
+            table = take(table, rows)
+            prepared = prepare(self.plan, self.needs, table, np.zeros(len(rows), np.int64))
         matches = Matches(
             np.full(count, MATCHED, np.uint8),
             offsets[:-1],
@@ -132,5 +138,16 @@ class Output:
             found.final,
             found.confidence,
             events.key[rows[offsets[:-1]]] if self.keyed else None,
+            member,
+            _are_alike(offsets, variables),
         )
         yield from output_tables(self.plan, self.schema, self.path, table, prepared, matches)
+
+
+def _are_alike(offsets: np.ndarray, variables: np.ndarray) -> bool:
+    """Have all matches the same variables, in the same order?"""
+    lengths = np.diff(offsets)
+    if not len(lengths) or lengths.min() != lengths.max():
+        return False
+    by_match = variables.reshape(len(lengths), -1)
+    return bool((by_match == by_match[0]).all())
