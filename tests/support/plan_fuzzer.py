@@ -2,7 +2,7 @@
 
 If EPISODE_ALL_WAYS names a directory, every call of compiled code over a few rows is also made with checks and
 interpreted, and must leave the same result and the same arrays, to the bit. The names of the programs that were called
-are kept as files in the directory. `python -m tests.support.plan_fuzzer DIRECTORY` fails if an emitter was never called.
+are kept as files there. `python -m tests.support.plan_fuzzer DIRECTORY` fails if an emitter was never called.
 """
 
 from __future__ import annotations
