@@ -8,8 +8,6 @@ Without EVERY all is decided at the end of the input.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
-from json import dumps, loads
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,25 +23,10 @@ from episode.matchers.protocol import END_OF_TIME, EventBatch, Snapshot, StateCh
 from episode.matchers.slicing import ALL_TIMES, SliceBounds
 from episode.matchers.times import NEVER
 from episode.plan.events.aggregated import AggregatedPlan
+from episode.plan.events.report import AggregatedReport
 
 if TYPE_CHECKING:
     from episode.matchers.events.aggregated_spec import AggregatedSpec
-
-
-@dataclass
-class AggregatedReport:
-    """What a matcher has done: passes over events, the events in them (of windows before, too), rows that came out."""
-
-    passes: int = 0
-    events: int = 0
-    rows: int = 0
-
-    def to_json(self) -> str:
-        return dumps(asdict(self))
-
-    @staticmethod
-    def from_json(text: str) -> AggregatedReport:
-        return AggregatedReport(**loads(text))
 
 
 class AggregatedMatcher:

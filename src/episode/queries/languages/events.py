@@ -250,7 +250,7 @@ class BoundEventPattern:
         return explain_event_pattern(self.plan)
 
     def explain_reports(self, reports: list[str]) -> list[str]:
-        return explain_reports(self.plan, [EventReport.from_json(one, self.plan.tree) for one in reports])
+        return explain_reports(self.plan, [EventReport.from_json(one) for one in reports])
 
 
 def strategy_of(name: str | None) -> Strategy | None:
