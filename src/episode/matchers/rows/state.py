@@ -96,6 +96,13 @@ class RowState:
         self.given_up = 0
         self.counts = uses_match_number(plan) or any(i.operation == START for i in plan.program.instructions)
 
+    def __len__(self) -> int:
+        return len(self.held)
+
+    @property
+    def live_keys(self) -> np.ndarray:
+        return self.partitions.key
+
     def here(self, events: EventBatch) -> Here:
         """How far the keys of a feed have come."""
         lo, hi = events.bounds[:-1], events.bounds[1:]
