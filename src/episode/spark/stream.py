@@ -17,7 +17,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from episode.errors import EpisodeAnalysisError
+from episode.errors import EpisodeAnalysisError, warn
 from episode.matchers.aside import check_skips_keys
 from episode.matchers.envelope import SCHEMA, Packing, call
 from episode.matchers.live import LiveRules
@@ -29,12 +29,12 @@ from episode.plan.run_options import LiveOptions, RunOptions
 from episode.plan.types import is_integer
 from episode.spark import carry
 from episode.spark.chain import DELAY, WATERMARK, Clock, chain_of, mark
+from episode.spark.classic import parallelism
 from episode.spark.packed_processor import PackedProcessor
 from episode.spark.packing import Stage, columns_of, pack_rows
 from episode.spark.schema import TIME
-from episode.spark.session import ROCKSDB, STATE_STORE
+from episode.spark.session import PARTITIONS, ROCKSDB, STATE_STORE
 from episode.spark.shards import COUNTERS, OUTPUT, ROLL_CALL, ShardProcessor, StreamRules, open_matches
-from episode.spark.state_partitions import warn_of_many_partitions
 from episode.spark.stores import StoreScan, scan_of
 from episode.spark.versions import check_streams
 from episode.spark.watermarks import declared_delay, on_the_clock
@@ -42,6 +42,10 @@ from episode.spark.watermarks import declared_delay, on_the_clock
 LOGGER = logging.getLogger("episode.spark")
 STREAM_SHARDS = 32
 """How many shards a stream has unless asked: the same everywhere, because a checkpoint keeps its state by shard."""
+
+
+FEW_PARTITIONS = 16
+"""So many state partitions are never too many."""
 
 
 @dataclass(frozen=True)
@@ -205,6 +209,27 @@ def _watermark(frame: DataFrame, time: EventTime, options: LiveOptions) -> tuple
         )
     delay = watermark_delay(options.watermark, time)
     return delay, f"{options.watermark} behind {time.column}"
+
+
+def warn_of_many_partitions(spark: SparkSession, shards: int) -> None:
+    """Every micro-batch opens and commits the state of every partition, also of those that no shard is in."""
+    partitions, slots = int(spark.conf.get(PARTITIONS) or 0), parallelism(spark)
+    message = many_partitions(partitions, shards, slots)
+    if message is not None:
+        warn(message)
+
+
+def many_partitions(partitions: int, shards: int, slots: int | None) -> str | None:
+    """What is wrong with so many partitions, where they are far more than shards and slots (None: not known)."""
+    if partitions <= 2 * max(shards, slots or 1, FEW_PARTITIONS):
+        return None
+    wanted = min(shards, max(2, slots or shards))
+    return (
+        f"Spark keeps the state of this stream in {partitions} partitions, and its events are in {shards} "
+        f"{'shard' if shards == 1 else 'shards'}: every micro-batch waits for the upkeep of empty partitions. "
+        f'spark.conf.set("{PARTITIONS}", "{wanted}") before the query is made; '
+        "a checkpoint keeps the number that it was begun with."
+    )
 
 
 def _check_state_store(spark: SparkSession) -> None:

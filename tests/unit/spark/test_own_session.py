@@ -10,7 +10,7 @@ from episode.errors import EpisodeError
 from episode.spark.errors import missing_on_workers, translate
 from episode.spark.java import check_java, not_started
 from episode.spark.session import JAVA_OPTIONS, java_settings
-from episode.spark.state_partitions import many_partitions
+from episode.spark.stream import many_partitions
 
 
 @pytest.fixture
