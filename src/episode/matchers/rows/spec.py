@@ -10,7 +10,7 @@ import pyarrow as pa
 from episode.matchers.assembly import output_schema
 from episode.matchers.demand import Demand, demand_of
 from episode.matchers.fingerprint import column_types, fingerprint
-from episode.matchers.limits import STEP_BUDGET, StateLimit
+from episode.matchers.limits import StateLimit
 from episode.matchers.prepare import Needs, needs_of
 from episode.matchers.protocol import InputOrder, OrderKey, Traits
 from episode.matchers.rows.matcher import RowPatternMatcher
@@ -23,6 +23,7 @@ from episode.matchers.slicing import Entry, SliceBounds, SlicePart, Slicing, Uns
 from episode.matchers.stages import StageClock
 from episode.plan.output import RowMode
 from episode.plan.rows.plan import RowPatternPlan
+from episode.plan.run_options import STEP_BUDGET
 
 
 @dataclass(frozen=True)
