@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import datetime
 from typing import ClassVar
 
 import pyarrow as pa
@@ -23,10 +22,9 @@ from episode.matchers.envelope import SCHEMA, Packing, call
 from episode.matchers.live import LiveRules
 from episode.matchers.protocol import MatcherSpec
 from episode.plan.delays import Delays, widest
-from episode.plan.event_time import EventTime, counted_in, watermark_delay
+from episode.plan.event_time import EventTime, counted_in, end_of_stream, watermark_delay
 from episode.plan.parameters import shown
 from episode.plan.run_options import LiveOptions, RunOptions
-from episode.plan.types import is_integer
 from episode.spark import carry
 from episode.spark.chain import DELAY, WATERMARK, Clock, chain_of, mark
 from episode.spark.classic import parallelism
@@ -44,6 +42,7 @@ STREAM_SHARDS = 32
 """How many shards a stream has unless asked: the same everywhere, because a checkpoint keeps its state by shard."""
 
 
+TIME_ZONE = "spark.sql.session.timeZone"
 FEW_PARTITIONS = 16
 """So many state partitions are never too many."""
 
@@ -177,7 +176,7 @@ def plan_stream(
         clock, words, takes_watermark = chain.clock(selected, time, options.watermark)
     _check_state_store(spark)
     check_streams()
-    end, keep_late = _end_of(spark, time, options.end), options.late_path is not None
+    end, keep_late = end_of_stream(options.end, time, spark.conf.get(TIME_ZONE)), options.late_path is not None
     if options.skips_keys:
         check_skips_keys(spec)
     live = LiveRules(end, options.event_id, keep_late, of_matches=chain is not None, skip_keys=options.skips_keys)
@@ -239,24 +238,6 @@ def _check_state_store(spark: SparkSession) -> None:
             f"Pattern matching over streams needs Spark's RocksDB state store; the session uses {provider}.",
             hint=f'spark.conf.set("{STATE_STORE}", "{ROCKSDB}") before the query is made.',
         )
-
-
-def _end_of(spark: SparkSession, time: EventTime, end: datetime | str | int | None) -> int | None:
-    """The end of the stream in units of event time."""
-    if end is None:
-        return None
-    if is_integer(time.type):
-        if isinstance(end, int) and not isinstance(end, bool):
-            return end
-        raise EpisodeAnalysisError(f"Options(end={end!r}): the event time {time.column} is a whole number.")
-    kind = "timestamp_ntz" if time.type == "timestamp_ntz" else "timestamp"
-    moment = F.lit(end).try_cast(kind).cast("timestamp") if not isinstance(end, int) else F.lit(None)
-    if kind == "timestamp_ntz":
-        moment = F.to_utc_timestamp(moment, spark.conf.get("spark.sql.session.timeZone"))
-    micros = spark.range(1).select(F.unix_micros(moment)).collect()[0][0]
-    if micros is None:
-        raise EpisodeAnalysisError(f"Options(end={end!r}) is no time.", hint="Write for example '2026-11-01 00:00:00'.")
-    return int(micros)
 
 
 def _with_call(stage: Stage) -> Stage:
