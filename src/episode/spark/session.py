@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import shutil
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
@@ -15,7 +16,6 @@ from pyspark.errors import PySparkException, PySparkRuntimeError
 from pyspark.sql import SparkSession
 
 from episode.errors import EpisodeError
-from episode.spark.java import check_java, not_started
 
 LOGGER = logging.getLogger("episode.spark")
 STATE_STORE = "spark.sql.streaming.stateStore.providerClass"
@@ -44,6 +44,15 @@ JAVA_OPTIONS = "spark.driver.defaultJavaOptions"
 _ANYWHERE = {"spark.ui.showConsoleProgress": "false", "spark.log.level": "ERROR", STATE_STORE: ROCKSDB}
 _SETTINGS_ELSEWHERE = ("SPARK_HOME", "SPARK_CONF_DIR", *_ELSEWHERE)
 """With these, another Spark is started than the one that comes with pyspark, or with settings that are not known."""
+
+REMEDY = (
+    "Install Java 17 or 21 (for example the package openjdk-17-jre-headless, or temurin from conda-forge), "
+    "and set JAVA_HOME if it is not on the path."
+)
+_JAVA_ELSEWHERE = ("SPARK_HOME", "SPARK_CONF_DIR", "PYSPARK_GATEWAY_PORT")
+"""With these, settings of Spark's installation may say where Java is, or it runs already."""
+
+_GATEWAY = "JAVA_GATEWAY_EXITED"
 
 _SILENCE = Path(__file__).with_name("log4j2.properties")
 _GIBIBYTE = 2**30
@@ -141,6 +150,27 @@ def java_settings() -> dict[str, str]:
     if " " in str(_SILENCE) or any(name in os.environ for name in _SETTINGS_ELSEWHERE):
         return {"spark.log.level": "OFF"}
     return {JAVA_OPTIONS: f"-Dlog4j2.configurationFile={_SILENCE.as_uri()}"}
+
+
+def check_java() -> None:
+    """Is there a Java that Spark's launcher would find?"""
+    if any(name in os.environ for name in _JAVA_ELSEWHERE):
+        return
+    home = os.environ.get("JAVA_HOME")
+    if home and shutil.which(os.path.join(home, "bin", "java")) is None:
+        raise EpisodeError(f"JAVA_HOME is {home}, where there is no bin/java: Spark cannot start.", hint=REMEDY)
+    if not home and shutil.which("java") is None:
+        raise EpisodeError("There is no Java on this machine, and Spark needs one.", hint=REMEDY)
+
+
+def not_started(error: Exception) -> EpisodeError | None:
+    """The error of a Java process that ended before Spark was there, if that is what pyspark complains of."""
+    if _GATEWAY not in str(error):
+        return None
+    return EpisodeError(
+        "Spark could not start: its Java process ended at once.",
+        hint=f"Java's own message says why. If it is missing or too old: {REMEDY}",
+    )
 
 
 def start_session(settings: Mapping[str, str], master: str | None) -> SparkSession:

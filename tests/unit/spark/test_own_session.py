@@ -8,8 +8,7 @@ import pytest
 
 from episode.errors import EpisodeError
 from episode.spark.errors import missing_on_workers, translate
-from episode.spark.java import check_java, not_started
-from episode.spark.session import JAVA_OPTIONS, java_settings
+from episode.spark.session import JAVA_OPTIONS, check_java, java_settings, not_started
 from episode.spark.stream import many_partitions
 
 
