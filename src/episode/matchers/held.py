@@ -363,6 +363,13 @@ class HeldRows:
         self.rows = EventBatch(take(self.rows.table, order), key[order], self.rows.time[order])
         self.kept.chunk = np.full(len(order), NOT_WRITTEN, np.int64)  # they are to be written under the new codes
 
+    def forget_keys(self, keys: np.ndarray) -> None:
+        """Hold nothing more of these keys."""
+        rows = self.rows
+        if rows is not None and np.isin(rows.key, keys).any():
+            bits = None if rows.known is None else rows.known.bits
+            self.keep(rows, np.flatnonzero(~np.isin(rows.key, keys)), bits)
+
     def forget(self) -> None:
         """Hold nothing."""
         self.kept.select(np.zeros(0, np.int64))

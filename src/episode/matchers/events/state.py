@@ -72,11 +72,7 @@ class HeldEvents:
         return rows[~np.isin(events.key[rows], over)]
 
     def forget_keys(self, keys: np.ndarray) -> None:
-        """Hold nothing more of these keys."""
-        rows = self.held.rows
-        if rows is not None and np.isin(rows.key, keys).any():
-            bits = None if rows.known is None else rows.known.bits
-            self.held.keep(rows, np.flatnonzero(~np.isin(rows.key, keys)), bits)
+        self.held.forget_keys(keys)
 
     def snapshot(self) -> Snapshot:
         if self._saved is not None and all(one is two for one, two in zip(self._saved, self._as_saved, strict=True)):

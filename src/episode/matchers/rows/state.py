@@ -148,9 +148,7 @@ class RowState:
 
     def forget_keys(self, keys: np.ndarray) -> None:
         """Nothing more is wanted of these keys (in order)."""
-        held = self.held.rows
-        if held is not None and np.isin(held.key, keys).any():
-            self.held.keep(held, np.flatnonzero(~np.isin(held.key, keys)))
+        self.held.forget_keys(keys)
         self.partitions = self.partitions.select(np.flatnonzero(~np.isin(self.partitions.key, keys)))
 
     def rename_keys(self, old: np.ndarray, new: np.ndarray) -> None:

@@ -103,9 +103,7 @@ class SituationState:
         for symbol in self.symbols:
             symbol.keep_finished(np.flatnonzero(~np.isin(symbol.finished.key, keys)))
             symbol.lasting = take(symbol.lasting, np.flatnonzero(~np.isin(symbol.lasting_key, keys)))
-        pending = self.pending.rows
-        if pending is not None:
-            self.pending.keep(pending, np.flatnonzero(~np.isin(pending.key, keys)))
+        self.pending.forget_keys(keys)
 
     # ---- snapshots -------------------------------------------------------------------------------------------------
 
