@@ -60,8 +60,8 @@ test-long: setup  ## fuzzing, the laws, and the cases as streams, at full size
 	$(RUN) EPISODE_TEST_PROFILE=long $(BIN)/pytest -m slow $(PYTEST_ARGS)
 	$(RUN) EPISODE_TEST_PROFILE=full $(BIN)/pytest tests/property -m "not slow and not live" $(PYTEST_ARGS)
 
-fuzz-native: setup  ## 100,000 random programs of the compiler: compiled against interpreted
-	$(RUN) EPISODE_NATIVE_PROGRAMS=100000 $(BIN)/pytest tests/property/test_native_programs.py -n 2 $(PYTEST_ARGS)
+fuzz-native: setup  ## 100,000 random programs of the compiler: compiled against interpreted (others: FIRST_PROGRAM=100000)
+	$(RUN) EPISODE_NATIVE_PROGRAMS=100000 EPISODE_NATIVE_FIRST=$(or $(FIRST_PROGRAM),0) $(BIN)/pytest tests/property/test_native_programs.py -n 2 $(PYTEST_ARGS)
 
 test-checked: setup  ## random tests of patterns, with every index, divisor and conversion of compiled code checked
 	$(RUN) EPISODE_CHECKED=1 $(BIN)/pytest -m "not slow and not live" -n 2 tests/property/test_row_pattern_laws.py tests/property/test_row_pattern_slices.py tests/property/test_held_rows_of_row_patterns.py tests/property/test_overlapping_labels.py tests/property/test_permutations.py tests/property/test_event_pattern_laws.py tests/property/test_closure_engines.py tests/property/test_situation_laws.py tests/property/test_number_laws.py $(PYTEST_ARGS)
@@ -89,15 +89,15 @@ test-s3: setup  ## direct scans from an S3 server of its own (needs Maven; takes
 bench: setup  ## an experiment: NAME=sase-window, ARGS="--runs 1"; without a name, the list of names
 	$(RUN) $(BIN)/python -m bench $(NAME) $(ARGS)
 
-test-kill: setup  ## kill a query twenty times, rules that change and all processes of a stream store ten times; nothing is lost or repeated
-	$(RUN) $(BIN)/python -m tests.kill.run
-	$(RUN) $(BIN)/python -m tests.kill.rules
-	$(RUN) $(BIN)/python -m tests.kill.store_and_query
-	$(RUN) $(BIN)/python -m tests.kill.store --seconds 60
+test-kill: setup  ## kill queries, rules that change and processes of a stream store; nothing is lost or repeated (short: KILLS=3)
+	$(RUN) $(BIN)/python -m tests.kill.run --kills $(or $(KILLS),20)
+	$(RUN) $(BIN)/python -m tests.kill.rules --kills $(or $(KILLS),10)
+	$(RUN) $(BIN)/python -m tests.kill.store_and_query --kills $(or $(KILLS),10)
+	$(RUN) $(BIN)/python -m tests.kill.store --seconds $(if $(KILLS),10,60)
 
-test-live-kills: setup  ## kill the tasks of a live query, and its producer, two hundred times; every match is out once
-	$(RUN) $(BIN)/python -m tests.kill.live --kills 200
-	$(RUN) $(BIN)/python -m tests.kill.live_rules --kills 100
+test-live-kills: setup  ## kill the tasks of a live query, and its producer, 200 times; every match is emitted once (short: KILLS=20)
+	$(RUN) $(BIN)/python -m tests.kill.live --kills $(or $(KILLS),200)
+	$(RUN) $(BIN)/python -m tests.kill.live_rules --kills $(or $(KILLS),100)
 
 clean:  ## remove .venv, caches, taken jars, benchmark inputs and what Spark leaves
 	rm -rf .venv .venv-sparks bench/.flink-venv bench/.trino bench/.esper bench/.pandas-venv bench/data build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis tests/kafka/jars tests/lakehouse/jars tests/s3/jars spark-warehouse metastore_db derby.log
