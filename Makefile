@@ -13,6 +13,7 @@ BIN := .venv/bin
 # Spark's workers use the interpreter of .venv, and Java is found where it usually lives.
 RUN = JAVA_HOME="$$(scripts/java-home)" PYSPARK_PYTHON="$(CURDIR)/$(BIN)/python" PYSPARK_DRIVER_PYTHON="$(CURDIR)/$(BIN)/python" \
 	SPARK_LOCAL_IP=127.0.0.1
+PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint requirements-dev.lock
 
 # The tests of `make coverage`: those that need no Spark.
 COVERED = tests/unit tests/golden tests/state tests/conformance/test_conformance.py tests/conformance/test_conformance_locally.py
@@ -49,7 +50,7 @@ test-live: setup  ## streams that are killed, followed, and run every case of th
 
 test-see: setup  ## what people look at: notebooks that are executed, reports and the studio in a browser (needs Chromium)
 	@scripts/chromium >/dev/null
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[see]'
+	@$(PIP) --editable '.[see]'
 	$(RUN) $(BIN)/pytest -m "see and not slow" $(PYTEST_ARGS)
 
 coverage: setup  ## which lines the tests without Spark reach
@@ -68,7 +69,7 @@ test-checked: setup  ## random tests of patterns, with every index, divisor and 
 
 test-kafka: setup  ## streams from and to a Kafka broker of its own (needs Maven)
 	@scripts/kafka-jars
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[kafka]'
+	@$(PIP) --editable '.[kafka]'
 	$(RUN) $(BIN)/pytest tests/kafka $(PYTEST_ARGS)
 
 test-sparks: setup  ## the Spark tests on older Sparks: SPARKS="4.0 4.1 4.2", SPARK_TESTS=tests/spark (or few)
@@ -78,7 +79,7 @@ test-lakehouse: setup  ## Delta and Iceberg tables, in batch and streams, on the
 	@scripts/test-lakehouse
 
 docs: setup  ## the documentation site, in build/site
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	@$(PIP) --editable '.[docs]'
 	$(BIN)/python docs/site/build.py
 
 test-s3: setup  ## direct scans from an S3 server of its own (needs Maven; takes 700 MB)
