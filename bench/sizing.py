@@ -1,4 +1,4 @@
-"""`make bench-sizing`: what `episode size` predicts, against runs; `python -m bench.sizing calibrate`: its constants.
+"""`make bench NAME=sizing`: what `episode size` predicts, against runs. `python -m bench.sizing calibrate`: constants.
 
 Constants come from small runs of other queries than those that are predicted: one without matches, one with very many,
 tasks that do nothing; and from the parts of the work in this process. What is predicted is then run: the tick query and

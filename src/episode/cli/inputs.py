@@ -1,25 +1,29 @@
-"""Arguments of the command line: where the query is, which tables it has, where its result may go."""
+"""Arguments of the command line: the query, its tables, where its result may go, and the Spark that runs it."""
 
 from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qsl, unquote
 
 import typer
 
-from episode.paths import first_file, is_local, is_there, kind_of, local
-from episode.paths import kind_of_files as kind_of_directory
-
-__all__ = ["is_local", "kind_of", "kind_of_directory", "local"]
+from episode.paths import first_file, is_local, is_there, kind_of_files, local
 
 NAME = re.compile(r"[^\W\d]\w*")
 KAFKA = "kafka://"
 KAFKA_FORM = "kafka://HOST:PORT/TOPIC?schema=NAME TYPE, …"
+PACKAGES, JARS = "spark.jars.packages", "spark.jars"
+_DELTA = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+}
+"""What Delta Lake needs besides its package."""
 
 
 def read_query(argument: str) -> str:
@@ -127,8 +131,36 @@ def _wrong_table(message: str) -> typer.BadParameter:
     return typer.BadParameter(message, param_hint="--table")
 
 
+def open_tables(paths: dict[str, str]) -> dict[str, Any]:
+    """Tables as they are now: files by their paths, topics as DataFrames."""
+    return {name: _topic(path, follow=False) if path.startswith(KAFKA) else path for name, path in paths.items()}
+
+
+def follow_tables(paths: dict[str, str]) -> dict[str, Any]:
+    """Tables as streams."""
+    from episode.spark import sources
+    from episode.spark.session import session
+
+    spark = session(None)
+    sources.fit_for_streams(spark)
+    return {
+        name: _topic(path, follow=True)
+        if path.startswith(KAFKA)
+        else sources.followed_files(spark, path, kind_of_files(path))
+        for name, path in paths.items()
+    }
+
+
+def _topic(url: str, *, follow: bool) -> Any:
+    from episode.spark import sources
+    from episode.spark.session import session
+
+    topic = read_topic(url)
+    return sources.topic(session(None), topic.servers, topic.name, topic.schema, topic.options, follow=follow)
+
+
 def check_follow_options(
-    follow: bool, only_then: dict[str, object], never_then: dict[str, object], tables: bool = True
+    follow: bool, only_then: Mapping[str, object], never_then: Mapping[str, object], tables: bool = True
 ) -> None:
     """Refuse options that make no sense with --follow, or without it; those that are not given are None or False.
 
@@ -146,6 +178,16 @@ def check_follow_options(
             "How late may events come? Give --watermark '10 seconds', or a number where event time is one.",
             param_hint="--watermark",
         )
+
+
+def check_live_options(live: bool, only_then: Mapping[str, object], never_then: Mapping[str, object]) -> None:
+    """Refuse options that make no sense with --live, or without it."""
+    for option, value in (never_then if live else only_then).items():
+        if value is not None and value is not False:
+            why = "A live query reads declared streams until it is stopped" if live else "This is for live queries"
+            raise typer.BadParameter(
+                f"{why}: {option} cannot be given {'with' if live else 'without'} --live.", param_hint=option
+            )
 
 
 def check_followed(tables: Iterable[str]) -> None:
@@ -190,3 +232,54 @@ def check_overlap(output: str, tables: Iterable[str]) -> None:
             raise typer.BadParameter(
                 f"{output} overlaps the input {table}: write somewhere else.", param_hint="--output"
             )
+
+
+@dataclass(frozen=True)
+class SessionArguments:
+    """Settings of the Spark of a command; without any, episode's own are taken."""
+
+    master: str | None = None
+    settings: dict[str, str] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return self.master is not None or bool(self.settings)
+
+
+def read_session(
+    master: str | None, conf: Sequence[str], packages: Sequence[str], jars: Sequence[str]
+) -> SessionArguments:
+    """Check the arguments; one may have several packages or jars, with commas."""
+    settings: dict[str, str] = {}
+    for argument in conf:
+        name, equals, value = argument.partition("=")
+        if not equals or not name.startswith("spark."):
+            raise typer.BadParameter(
+                f"{argument!r} is not of the form spark.NAME=VALUE, as in --conf spark.executor.memory=4g.",
+                param_hint="--conf",
+            )
+        settings[name] = value
+    coordinates = _parts(packages)
+    for one in coordinates:
+        if not re.fullmatch(r"[^:\s]+:[^:\s]+:[^:\s]+", one):
+            raise typer.BadParameter(
+                f"{one!r} is not of the form GROUP:ARTIFACT:VERSION, as packages of Maven are named.",
+                param_hint="--package",
+            )
+    for name, values in ((PACKAGES, coordinates), (JARS, _parts(jars))):
+        if values:
+            settings[name] = ",".join([*_parts([settings.get(name, "")]), *values])
+    if any(one.startswith("io.delta:") for one in coordinates):
+        settings = {**_DELTA, **settings}
+    return SessionArguments(master, settings)
+
+
+def _parts(arguments: Sequence[str]) -> list[str]:
+    return [part.strip() for argument in arguments for part in argument.split(",") if part.strip()]
+
+
+def start_session(arguments: SessionArguments) -> None:
+    """Start Spark with these settings; without any, it starts when a query needs it."""
+    if arguments:
+        from episode.spark import launching
+
+        launching.start_session(arguments.settings, arguments.master)

@@ -1,4 +1,4 @@
-"""What the command line does with declared streams: push, tail, archive, streams."""
+"""`episode push`, `tail`, `archive` and `streams`: declared streams on the command line."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -23,14 +23,43 @@ from rich.progress import (
 from rich.table import Table
 from rich.text import Text
 
-from episode import cli_inputs, streams
+from episode import streams
+from episode.cli.options import CatalogOption, EventFormat, NameArgument, SkipCorruptOption, complete_streams
 from episode.errors import EpisodeAnalysisError, EpisodeDataError, EpisodeError
+from episode.paths import kind_of
+from episode.terminal.errors import report_errors
 
 PRINTED = 1_000
 """Rows that are made into lines at once."""
 
 
-def kind_of(path: str, wanted: str | None) -> str:
+def push(
+    name: NameArgument,
+    source: Annotated[
+        str,
+        typer.Option("--from", "-i", metavar="PATH", help="JSON lines, CSV with a header or Parquet; - is the pipe."),
+    ],
+    format: Annotated[
+        EventFormat | None, typer.Option("--format", "-f", help="Default: by the suffix; JSON lines for a pipe.")
+    ] = None,
+    batch: Annotated[
+        int, typer.Option("--batch", min=1, metavar="N", help="Events that are stored at once.")
+    ] = 100_000,
+    producer: Annotated[
+        str | None,
+        typer.Option("--producer", metavar="ID", help="Pushed again under this name, the same file is stored once."),
+    ] = None,
+    catalog: CatalogOption = None,
+) -> None:
+    """Append events to a stream. A batch is stored whole or not at all."""
+    kind = _kind_of(source, None if format is None else format.value)
+    place = _use_catalog(catalog)
+    notes = Console(stderr=True)
+    with report_errors(notes):
+        _push(name, source, kind, batch, producer, place, notes)
+
+
+def _kind_of(path: str, wanted: str | None) -> str:
     """How a file is read: as asked for, or by its suffix; a pipe has JSON lines."""
     if wanted is not None:
         return wanted
@@ -38,10 +67,10 @@ def kind_of(path: str, wanted: str | None) -> str:
         return "json"
     if not Path(path).exists():
         raise typer.BadParameter(f"There is nothing at {path}.", param_hint="--from")
-    return cli_inputs.kind_of(path)
+    return kind_of(path)
 
 
-def push(
+def _push(
     name: str, path: str, kind: str, rows: int, producer: str | None, catalog: Path | None, notes: Console
 ) -> None:
     """Append the events of a file, batch by batch."""
@@ -101,6 +130,23 @@ def _size(path: str) -> int | None:
 
 
 def tail(
+    name: NameArgument,
+    lines: Annotated[int, typer.Option("--lines", "-n", min=0, metavar="N", help="Begin with the last N events.")] = 10,
+    after: Annotated[
+        int | None, typer.Option("--after", min=0, metavar="POSITION", help="Begin after a position; 0 is before all.")
+    ] = None,
+    follow: Annotated[bool, typer.Option("--follow/--no-follow", help="Go on with events that come.")] = True,
+    csv: Annotated[bool, typer.Option("--csv", help="CSV in place of JSON lines.")] = False,
+    skip_corrupt: SkipCorruptOption = False,
+    catalog: CatalogOption = None,
+) -> None:
+    """Print the last events of a stream, and those that come, as JSON lines."""
+    place = _use_catalog(catalog)
+    with report_errors(Console(stderr=True)):
+        _tail(name, lines, after, follow, csv, skip_corrupt, place)
+
+
+def _tail(
     name: str,
     lines: int,
     after: int | None,
@@ -147,6 +193,26 @@ def _text(value: object) -> str:
 
 
 def archive(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[NAME]...", help="Default: all that have one.", autocompletion=complete_streams),
+    ] = None,
+    every: Annotated[
+        str | None, typer.Option("--every", metavar="DURATION", help="Go on, with such pauses: '10 seconds'.")
+    ] = None,
+    compact: Annotated[bool, typer.Option("--compact", help="Join all small files, too.")] = False,
+    skip_corrupt: SkipCorruptOption = False,
+    catalog: CatalogOption = None,
+) -> None:
+    """Move the events of streams into their archives, and let go what RETAIN no longer keeps."""
+    pause = _read_every(every)
+    place = _use_catalog(catalog)
+    notes = Console(stderr=True)
+    with report_errors(notes):
+        _archive(names or [], pause, compact, skip_corrupt, place, notes)
+
+
+def _archive(
     names: Sequence[str], every: float | None, compact: bool, skip_corrupt: bool, catalog: Path | None, notes: Console
 ) -> None:
     """Move events into archives: once, or again and again."""
@@ -184,7 +250,33 @@ def _archive_one(
     )
 
 
-def show(catalog: Path | None, screen: Console) -> None:
+def _read_every(text: str | None) -> float | None:
+    """Seconds between two runs."""
+    if text is None:
+        return None
+    try:
+        return streams.seconds(text)
+    except EpisodeError as error:
+        raise typer.BadParameter(error.message, param_hint="--every") from None
+
+
+def show_streams(
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="[NAME]", help="Describe this one.", autocompletion=complete_streams),
+    ] = None,
+    catalog: CatalogOption = None,
+) -> None:
+    """List the declared streams, or describe one."""
+    place = _use_catalog(catalog)
+    with report_errors(Console(stderr=True)):
+        if name is None:
+            _show(place, Console())
+        else:
+            _describe(name, place, Console())
+
+
+def _show(catalog: Path | None, screen: Console) -> None:
     """A table of the declared streams."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in ("stream", "time", "key", "archive", "events", "archived", "position"):
@@ -200,15 +292,15 @@ def show(catalog: Path | None, screen: Console) -> None:
     screen.print(table)
 
 
-def describe(name: str, catalog: Path | None, screen: Console) -> None:
+def _describe(name: str, catalog: Path | None, screen: Console) -> None:
     """One stream in detail."""
     table = Table(box=None, pad_edge=False, show_header=False)
-    for what, value in details(name, catalog):
+    for what, value in _details(name, catalog):
         table.add_row(Text(what, style="bold"), Text(value, overflow="fold"))
     screen.print(table)
 
 
-def details(name: str, catalog: Path | None) -> list[tuple[str, str]]:
+def _details(name: str, catalog: Path | None) -> list[tuple[str, str]]:
     """What there is to say of a stream."""
     one = streams.describe(name, catalog=catalog)
     found = [
@@ -250,17 +342,7 @@ def _events(count: int) -> str:
     return "1 event" if count == 1 else f"{count:,} events"
 
 
-def read_every(text: str | None) -> float | None:
-    """Seconds between two runs."""
-    if text is None:
-        return None
-    try:
-        return streams.seconds(text)
-    except EpisodeError as error:
-        raise typer.BadParameter(error.message, param_hint="--every") from None
-
-
-def use_catalog(path: Path | None) -> Path | None:
+def _use_catalog(path: Path | None) -> Path | None:
     """The catalog that was asked for, if it is there."""
     if path is not None and not os.path.isdir(path):
         raise typer.BadParameter(f"There is no catalog at {path}.", param_hint="--catalog")

@@ -1,4 +1,4 @@
-"""What becomes of errors on the command line: a message and an exit code, and never a stack trace of ours."""
+"""Errors on the command line: a message and an exit code, and never a stack trace of ours."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ FAILED, WRONG, INTERRUPTED = 1, 2, 130
 
 
 @contextmanager
-def errors_reported(notes: Console) -> Iterator[None]:
-    """Errors become a message and an exit code; EPISODE_TRACEBACK=1 keeps the traceback, for bug reports."""
+def report_errors(notes: Console) -> Iterator[None]:
+    """Turn errors into a message and an exit code; EPISODE_TRACEBACK=1 keeps the traceback, for bug reports."""
     if os.environ.get("EPISODE_TRACEBACK"):
         yield
         return
@@ -34,13 +34,13 @@ def errors_reported(notes: Console) -> Iterator[None]:
         notes.print("interrupted")
         raise typer.Exit(INTERRUPTED) from None
     except Exception as error:  # noqa: BLE001 - the last stop before the user: anything becomes a message
-        message, code = explained(error)
+        message, code = explain_error(error)
         notes.print(Text("error: ", style="bold red").append(message, style="default"), soft_wrap=True)
         raise typer.Exit(code) from None
 
 
-def explained(error: Exception) -> tuple[str, int]:
-    """What to tell the user, and the exit code."""
+def explain_error(error: Exception) -> tuple[str, int]:
+    """Return the message for the user, and the exit code."""
     if not isinstance(error, EpisodeError) and "pyspark" in sys.modules:
         from episode.spark.errors import translate
 
