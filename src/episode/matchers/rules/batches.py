@@ -84,7 +84,7 @@ class RuleBatches:
         self._present: dict[tuple[int, ...], np.ndarray] = {}
         self._groups: np.ndarray | None = None
 
-    @property
+    @cached_property
     def every(self) -> EventBatch:
         """All events, as a pattern that asks for nothing is fed them."""
         return EventBatch(self._columns(self.events.table.column_names), self.events.key, self.events.time)

@@ -150,10 +150,10 @@ class LocalRules:
             running = LocalRun(group)
             matcher = running.matcher
             assert isinstance(matcher, RuleSetMatcher)
-            for member, matches in matcher.matches(running.events(self.input), END_OF_TIME):
-                found[member.name].append(matches)
-            for member, matches in matcher.last_matches():
-                found[member.name].append(matches)
+            for rule, matches in matcher.matches(running.events(self.input), END_OF_TIME):
+                found[rule.name].append(matches)
+            for rule, matches in matcher.last_matches():
+                found[rule.name].append(matches)
             reports.append(matcher.report())
-        results = {rule.name: self.finished(rule, retyped(pa.concat_tables(found[rule.name]))) for rule in self.bound}
+        results = {one.name: self.finished(one, retyped(pa.concat_tables(found[one.name]))) for one in self.bound}
         return LocalMatches(results, RuleSetReport.summed(reports), partial(like, events))
