@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import ClassVar
 
 import pyarrow as pa
@@ -19,7 +20,7 @@ from pyspark.sql import functions as F
 
 from episode.errors import EpisodeAnalysisError
 from episode.matchers.aside import check_skips_keys
-from episode.matchers.envelope import SCHEMA, Packing, call
+from episode.matchers.envelope import SCHEMA, Packing, call, pack
 from episode.matchers.live import LiveRules
 from episode.matchers.protocol import MatcherSpec
 from episode.plan.delays import Delays, widest
@@ -108,7 +109,8 @@ class Stream:
         packing = Packing(self.spec.input_order, self.rules.shards)
         if self.store is not None:
             return self.store.envelopes(packing, ROLL_CALL)
-        return carry.encode(self.input).mapInArrow(_with_call(pack_rows(packing, self.schema)), SCHEMA)
+        packed = pack_rows(partial(pack, packing=packing), self.schema)
+        return carry.encode(self.input).mapInArrow(_with_call(packed), SCHEMA)
 
     def metadata(self, column: str) -> dict[str, int] | None:
         """What a further pattern must know of a column of the output: the delay, if it has times of matches."""

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from episode.plan.schema import InputSchema
     from episode.spark.batch import Batch
     from episode.spark.rule_results import Finish
-    from episode.spark.rules import GroupedBatch
 
 
 @dataclass(frozen=True)
@@ -126,22 +125,19 @@ class Matches:
     # ---- planning ------------------------------------------------------------------------------------
 
     @cached_property
-    def _run(self) -> Batch | GroupedBatch:
-        from episode.spark.rules import plan_rules
+    def _run(self) -> Batch:
+        from episode.spark.batch import plan_batches
 
         columns = dict.fromkeys(name for rule in self.bound for name in rule.bound.input_columns)
         derived = {name: sql for rule in self.bound for sql, name in rule.bound.derived}
         run = self.rules.options.run(1, self.rules.arguments)
         pairs = tuple((sql, name) for name, sql in derived.items())
-        return plan_rules(self.spark, self.events, tuple(columns), pairs, self._groups_over, run)
+        return plan_batches(self.spark, self.events, tuple(columns), pairs, self._groups_over, run)
 
     @property
     def groups(self) -> tuple[RuleSetSpec, ...]:
         """The rules by how they group and order rows."""
-        from episode.spark.batch import Batch
-
-        run = self._run
-        return (run.spec,) if isinstance(run, Batch) else run.groups  # type: ignore[return-value]
+        return tuple(group.spec for group in self._run.groups)  # type: ignore[misc]
 
     def _groups_over(self, schema: pa.Schema) -> tuple[RuleSetSpec, ...]:
         from episode.matchers.rules.spec import rule_groups
