@@ -154,7 +154,7 @@ class RuleProcessor(ShardProcessor):
         return shard, chunks
 
     def _stepped(self, number: int, shard: LiveShard) -> None:
-        """What is fed is fed: now the rules change."""
+        """Change the rules, after all events of the step were fed."""
         matcher = shard.matcher
         assert isinstance(matcher, RuleSetMatcher)
         before = matcher.given_up

@@ -14,12 +14,12 @@ from episode.matchers.rules.classes import ClassIndex
 from episode.matchers.rules.prefixes import Beginning, CommonPrefix, common_prefixes
 
 MOST_COMPUTED = 16
-"""So many values of single rows are computed for all rules together; rules with others compute theirs themselves."""
+"""Values of single rows that are computed for all rules together; a rule with others computes its own."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """What one rule has of it. asked: the number of its demand; None: it is fed all rows as they are. shares: are
+    """The part of one rule. asked: the number of its demand; None: it is fed all rows as they are. shares: are
     columns in lanes that it shares with others?"""
 
     asked: int | None

@@ -36,7 +36,7 @@ class Member:
 
 @dataclass(frozen=True)
 class RuleSetSpec:
-    """Rules over rows of a known Arrow schema. pool: what their matches come out in."""
+    """Rules over rows of a known Arrow schema. pool: the columns of their matches."""
 
     members: tuple[Member, ...]
     input_schema: pa.Schema
@@ -47,7 +47,7 @@ class RuleSetSpec:
 
     @property
     def keeps_dictionaries(self) -> bool:
-        """What `protocol.keeps_dictionaries` asks: conditions on strings are evaluated for distinct values, and most
+        """See `protocol.keeps_dictionaries`: conditions on strings are evaluated for distinct values, and most
         rules are given few rows."""
         return True
 
@@ -59,7 +59,7 @@ class RuleSetSpec:
 
     @property
     def input_columns(self) -> tuple[str, ...]:
-        """Of all rules together."""
+        """The columns that all rules read together."""
         return tuple(dict.fromkeys(name for member in self.members for name in member.spec.input_columns))
 
     @property
@@ -127,7 +127,7 @@ class RuleSetSpec:
 def rule_groups(
     rules: Sequence[tuple[str, MatcherSpec]], schema: pa.Schema, first: Mapping[str, Sequence[str]] | None = None
 ) -> tuple[RuleSetSpec, ...]:
-    """Named specs over one input, by how they group and order its rows; their matches come out in the same pool.
+    """Group named specs over one input by how they group and order its rows; their matches share a pool of columns.
 
     first: by rule, the columns of its output that many rules have."""
     pool, leading = Pool(), first or {}
