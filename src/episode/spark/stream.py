@@ -69,6 +69,11 @@ class Stream:
     is_stream: ClassVar[bool] = True
 
     @property
+    def of_matches(self) -> bool:
+        """Are the events matches of another pattern?"""
+        return self.rules.live.of_matches
+
+    @property
     def reasons(self) -> list[str]:
         """How events come in, and the number of shards."""
         late = f"kept in {self.rules.late_path}" if self.rules.late_path else "dropped"
