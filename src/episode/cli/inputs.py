@@ -280,6 +280,6 @@ def _parts(arguments: Sequence[str]) -> list[str]:
 def start_session(arguments: SessionArguments) -> None:
     """Start Spark with these settings; without any, it starts when a query needs it."""
     if arguments:
-        from episode.spark import launching
+        from episode.spark import session
 
-        launching.start_session(arguments.settings, arguments.master)
+        session.start_session(arguments.settings, arguments.master)

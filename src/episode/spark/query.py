@@ -55,7 +55,7 @@ class Planned(ABC):
 
     @property
     def of_matches(self) -> bool:
-        return isinstance(self.run, Stream) and self.run.rules.live.of_matches
+        return isinstance(self.run, Stream) and self.run.of_matches
 
     @property
     def counters(self) -> str | None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import pyarrow as pa
@@ -18,7 +19,7 @@ from pyspark.sql import functions as F
 
 from episode.errors import EpisodeAnalysisError, warn
 from episode.matchers.aside import check_skips_keys
-from episode.matchers.envelope import SCHEMA, Packing, call
+from episode.matchers.envelope import SCHEMA, Packing, call, pack
 from episode.matchers.live import LiveRules
 from episode.matchers.protocol import MatcherSpec
 from episode.plan.delays import Delays, widest
@@ -71,6 +72,11 @@ class Stream:
     is_stream: ClassVar[bool] = True
 
     @property
+    def of_matches(self) -> bool:
+        """Are the events matches of another pattern?"""
+        return self.rules.live.of_matches
+
+    @property
     def reasons(self) -> list[str]:
         """How events come in, and the number of shards."""
         late = f"kept in {self.rules.late_path}" if self.rules.late_path else "dropped"
@@ -111,7 +117,8 @@ class Stream:
         packing = Packing(self.spec.input_order, self.rules.shards)
         if self.store is not None:
             return self.store.envelopes(packing, ROLL_CALL)
-        return carry.encode(self.input).mapInArrow(_with_call(pack_rows(packing, self.schema)), SCHEMA)
+        packed = pack_rows(partial(pack, packing=packing), self.schema)
+        return carry.encode(self.input).mapInArrow(_with_call(packed), SCHEMA)
 
     def metadata(self, column: str) -> dict[str, int] | None:
         """What a further pattern must know of a column of the output: the delay, if it has times of matches."""
