@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from episode.matchers.encoding import Lanes
 from episode.native.builder import Function
 from episode.native.ir import Array, Value
@@ -50,6 +52,22 @@ class LaneArrays:
 
 
 @dataclass
+class CodeConstants:
+    """The constants of a program, in the order of the places that its code reads them from.
+
+    Those that are not numbers are values whose rank depends on the rows.
+    """
+
+    ints: list[int | tuple[str, object]] = field(default_factory=list)
+    floats: list[float] = field(default_factory=list)
+
+    def arrays(self, lanes: Lanes) -> dict[str, np.ndarray]:
+        """const_i and const_f for these rows."""
+        numbers = [one if isinstance(one, int) else lanes.ranks[one] for one in self.ints]
+        return {"const_i": np.array(numbers, np.int64), "const_f": np.array(self.floats, np.float64)}
+
+
+@dataclass
 class Emitter:
     """Emits expressions of one row at a time; equal parts of a row's expressions are computed once."""
 
@@ -57,8 +75,7 @@ class Emitter:
     places: LanePlaces
     arrays: LaneArrays
     rows: Value
-    ints: list[int | tuple[str, object]] = field(default_factory=list)
-    floats: list[float] = field(default_factory=list)
+    constants: CodeConstants = field(default_factory=CodeConstants)
 
     def __post_init__(self) -> None:
         self.at, self.valid_at = dict(self.places.at), dict(self.places.valid_at)
@@ -166,8 +183,8 @@ class Emitter:
             zero = f.constant(0.0, F64) if lane_of(constant.type) == "float" else f.constant(0, I64)
             return zero, f.constant(True, zero.equals(zero).type)
         if lane_of(constant.type) == "float":
-            self.floats.append(float(constant.value))
-            return self.arrays.const_f[len(self.floats) - 1], None
+            self.constants.floats.append(float(constant.value))
+            return self.arrays.const_f[len(self.constants.floats) - 1], None
         if lane_of(constant.type) == "code" and not wide:
             return self._whole((constant.type, constant.value)), None
         number = int(constant.value)
@@ -177,8 +194,8 @@ class Emitter:
         return self._whole(number >> 64).to(I128) << f.constant(64, I128) | low, None
 
     def _whole(self, number: int | tuple[str, object]) -> Value:
-        self.ints.append(number)
-        return self.arrays.const_i[len(self.ints) - 1]
+        self.constants.ints.append(number)
+        return self.arrays.const_i[len(self.constants.ints) - 1]
 
     # ---- operations ------------------------------------------------------------------------------------------
 

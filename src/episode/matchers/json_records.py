@@ -17,7 +17,7 @@ import numpy as np
 from episode.native.builder import Function, Program
 from episode.native.ir import Block, Value
 from episode.native.running import compiled_for
-from episode.native.scope import ArrayTypes, Scope
+from episode.native.scope import ArrayTypes, Scope, entry_scope
 from episode.native.types import I64, U8
 
 MISSING, NULL, TRUE, FALSE, INTEGER, FRACTION, TEXT, ESCAPED, NESTED = range(9)
@@ -78,10 +78,7 @@ def read_times(
 def _scope(name: str, *arrays: str, read: tuple[str, ...] = ()) -> Scope:
     """read: arrays that are only read here."""
     types = {array: (type_, writable and array not in read) for array, (type_, writable) in _TYPES.items()}
-    s = Scope(Program(name).function("run"), types)
-    for array in arrays:
-        s.array(array)
-    return s
+    return entry_scope(name, types, *arrays)
 
 
 def _is_digit(sign: Value) -> Value:

@@ -23,7 +23,7 @@ from episode.matchers.outcomes import MATCHED, UNMATCHED
 from episode.native.builder import Function, Program
 from episode.native.ir import Value
 from episode.native.running import Compiled, compiled_for
-from episode.native.scope import ArrayTypes, Scope
+from episode.native.scope import ArrayTypes, Scope, entry_scope
 from episode.native.types import F64, I32, I64, I128, U8, U64
 
 _TYPES: ArrayTypes = {
@@ -275,17 +275,12 @@ def division_program(digits: int) -> Program:
     f = program.function("run")
     lows, highs, counts = f.array("lows", U64), f.array("highs", I64), f.array("counts", I64)
     s = Scope(f, _TYPES)
-    _declare(s, "low", "high")
+    s.declare("low", "high")
     with f.loop(0, counts.length) as at:
         with f.when(counts[at] > 0):
             _write_words(s, at, divide_sum(f, _words(f, lows[at], highs[at]), counts[at], digits))
     f.give(0)
     return program
-
-
-def _declare(s: Scope, *names: str) -> None:
-    for name in names:
-        s.array(name)
 
 
 def _words(f: Function, low: Value, high: Value) -> Value:
@@ -346,7 +341,7 @@ def gathering_program(shape: Shape) -> Program:
 
 
 def _scope(name: str, more: ArrayTypes | None = None) -> Scope:
-    return Scope(Program(name).function("run"), {**_TYPES, **(more or {})})
+    return entry_scope(name, {**_TYPES, **(more or {})})
 
 
 @contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,8 +18,7 @@ from episode.matchers import opcodes as oc
 from episode.matchers.aggregate_code import Aggregate
 from episode.matchers.measure_code import Chosen, OutputRows
 from episode.matchers.outcomes import EMPTY, MATCHED, UNMATCHED
-from episode.native.running import Interpreted
-from tests.unit.native.runs import run_all_ways
+from tests.unit.native.runs import in_all_ways
 
 LABEL_OF = [2, 0, 1, 0]
 EXCLUDED = [False, False, True, False]
@@ -115,20 +115,9 @@ SETTINGS = settings(max_examples=25, deadline=None)
 
 
 @pytest.fixture(autouse=True)
-def in_all_ways(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Programs run interpreted, after all ways have given the same."""
-
-    def run(build: Any, *shape: Any) -> Any:
-        program = build(*shape)
-
-        class Both(Interpreted):
-            def __call__(self, arrays: Any, *scalars: Any) -> int:
-                run_all_ways(program, arrays, *scalars)
-                return super().__call__(arrays, *scalars)
-
-        return Both(program)
-
-    monkeypatch.setattr(measure_code, "compiled_for", run)
+def all_ways() -> Iterator[None]:
+    with in_all_ways():
+        yield
 
 
 @SETTINGS

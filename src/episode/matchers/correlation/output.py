@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
 
 from episode.matchers.assembly import with_keys
 from episode.matchers.columns import one_chunk, take_array
-from episode.matchers.correlation.joining import beginning, join_by_archive, join_by_live
+from episode.matchers.correlation.joining import BY_ARCHIVE, BY_LIVE, RecencyJoin, beginning
 from episode.matchers.correlation.matches import Matches
 from episode.matchers.times import EVER
-from episode.native.running import Compiled
+from episode.native.running import compiled_for
 from episode.plan.correlation.plan import ARCHIVE_PREFIX, LIVE_PREFIX
 from episode.plan.output import MATCH_END, MATCH_START
 
@@ -58,18 +58,18 @@ class Output:
 
 def pairs_by_live(live: Matches, archive: Matches, recency: int) -> Iterator[Pairs]:
     """The pairs of live matches, in order of key and end, with archive matches, in order of key and start."""
-    yield from _pairs(join_by_live, live, archive, end=archive.end, recency=np.array([recency], np.int64))
+    yield from _pairs(BY_LIVE, live, archive, end=archive.end, recency=np.array([recency], np.int64))
 
 
 def pairs_by_archive(live: Matches, archive: Matches, low: np.ndarray, high: np.ndarray) -> Iterator[Pairs]:
     """The same of archive matches with live matches that end in low <= end <= high, in order of archive matches."""
-    yield from _pairs(join_by_archive, live, archive, low=low, high=high)
+    yield from _pairs(BY_ARCHIVE, live, archive, low=low, high=high)
 
 
-def _pairs(code_of: Callable[[], Compiled], live: Matches, archive: Matches, **rest: np.ndarray) -> Iterator[Pairs]:
+def _pairs(join: RecencyJoin, live: Matches, archive: Matches, **rest: np.ndarray) -> Iterator[Pairs]:
     if len(live) == 0 or len(archive) == 0:
         return
-    code = code_of()
+    code = compiled_for(RecencyJoin.program, join)
     arrays = rest | {
         "live_key": live.key, "live_start": live.start, "live_end": live.end, "key": archive.key,
         "start": archive.start, "place": beginning(),
@@ -77,7 +77,7 @@ def _pairs(code_of: Callable[[], Compiled], live: Matches, archive: Matches, **r
     while True:
         of_live, of_archive = np.empty(MOST_PAIRS, np.int64), np.empty(MOST_PAIRS, np.int64)
         arrays |= {"out_live": of_live, "out_archive": of_archive}
-        count = code([arrays[name] for name, _, _ in code.arrays])
+        count = code.run(arrays)
         if count:
             yield of_live[:count], of_archive[:count]
         if count < MOST_PAIRS:

@@ -7,11 +7,12 @@ from collections.abc import Mapping
 import numpy as np
 
 from episode.matchers.encoding import Lanes
-from episode.matchers.events.code.arrays import LIMIT, ROWS, WINDOW, run, settings_of
+from episode.matchers.events.code.arrays import LIMIT, ROWS, WINDOW, settings_of
 from episode.matchers.events.code.flow import FINE, FULL, TOO_MANY
-from episode.matchers.events.code.joins import COUNT, KEPT, TRIED, Join, join_code, writing_code
+from episode.matchers.events.code.joins import COUNT, KEPT, TRIED, Join, join_program, writing_program
 from episode.matchers.events.records import Buffer
 from episode.matchers.times import NEVER
+from episode.native.running import compiled_for, compiled_with
 
 LEAST_ROOM = 1024
 MOST_BUCKETS = 1 << 22
@@ -47,7 +48,7 @@ def join_buffers(
     done: only records that end later are made. bars: l_low, l_high, r_low and r_high, as far as there are bounds.
     timed: with their times; else `start` and `end` are empty.
     """
-    program, constants = join_code(join)
+    program, constants = compiled_with(join_program, join)
     room = max(LEAST_ROOM, len(right))
     arrays = {
         **lane_arrays(lanes), **constants.arrays(lanes), **side_arrays("l", left), **side_arrays("r", right), **bars,
@@ -59,11 +60,11 @@ def join_buffers(
     if join.kind == "hash":
         arrays["heads"] = np.full(_buckets(left), -1, np.int64)
         arrays["chain"] = np.empty(len(left), np.int64)
-    status = run(program, arrays)
+    status = program.run(arrays)
     while status == FULL:
         for name in ("lefts", "rights"):
             arrays[name] = np.concatenate([arrays[name], np.empty(max(len(right), len(arrays[name])), np.int32)])
-        status = run(program, arrays)
+        status = program.run(arrays)
     count, tried = int(arrays["kept"][COUNT]), int(arrays["kept"][TRIED])
     if status == TOO_MANY:
         return None, tried
@@ -92,6 +93,6 @@ def _write(join: Join, arrays: dict[str, np.ndarray], left: Buffer, right: Buffe
     times = count if timed else 0
     start, end = np.empty(times, np.int64), np.empty(times, np.int64)
     written = {**arrays, "out_rows": rows.reshape(-1), "out_start": start, "out_end": end}
-    program = writing_code(left_width, right_width, timed, join.kind == "together")
-    program([written[name] for name, _, _ in program.arrays], count)
+    program = compiled_for(writing_program, left_width, right_width, timed, join.kind == "together")
+    program.run(written, count)
     return Buffer((*left.variables, *right.variables), arrays["out_from"], start, end, rows)

@@ -7,21 +7,22 @@ from collections.abc import Mapping
 import numpy as np
 
 from episode.matchers.encoding import Lanes
-from episode.matchers.events.code.arrays import LIMIT, MOST, NTH, ROWS, WINDOW, run, settings_of
-from episode.matchers.events.code.between import COUNT, Look, look_code
+from episode.matchers.events.code.arrays import LIMIT, MOST, NTH, ROWS, WINDOW, settings_of
+from episode.matchers.events.code.between import COUNT, Look, look_program
 from episode.matchers.events.code.conditions import NO_COLUMNS
 from episode.matchers.events.code.flow import FULL, TOO_MANY
 from episode.matchers.events.code.tests import RecordTests
 from episode.matchers.events.joining import LEAST_ROOM, lane_arrays, side_arrays
 from episode.matchers.events.records import Buffer, Found
+from episode.native.running import compiled_with
 
 NO_TESTS = RecordTests(NO_COLUMNS, (), (), ())
 
 
 def _look(look: Look, lanes: Lanes, settings: Mapping[int, int], arrays: dict[str, np.ndarray]) -> int:
-    program, constants = look_code(look)
+    program, constants = compiled_with(look_program, look)
     arrays["settings"] = settings_of({ROWS: lanes.ints.shape[1], **settings})
-    return run(program, {**lane_arrays(lanes), **constants.arrays(lanes), **arrays})
+    return program.run({**lane_arrays(lanes), **constants.arrays(lanes), **arrays})
 
 
 def latest_before(

@@ -13,8 +13,9 @@ import numpy as np
 from episode.matchers.situations.adapt import Orders
 from episode.matchers.situations.code import arrays as names
 from episode.matchers.situations.code.arrays import COUNT, KINDS, NO_ROOM, PLACES, ROW, Shape, ranges_of
-from episode.matchers.situations.code.detecting import detection_code
+from episode.matchers.situations.code.detecting import detection_program
 from episode.matchers.times import EVER
+from episode.native.running import compiled_for
 from episode.plan.situations.cost import triggers
 from episode.plan.situations.plan import SituationPlan
 
@@ -98,7 +99,7 @@ class Detector:
 
     def __init__(self, plan: SituationPlan, orders: Orders, room: int) -> None:
         self.orders = orders
-        self.code = detection_code(shape_of(plan, orders))
+        self.code = compiled_for(detection_program, shape_of(plan, orders))
         symbols = self.symbols = len(plan.symbols)
         at_least = [limit or 0 for limit in plan.at_least]
         at_most = [EVER if limit is None else limit for limit in plan.at_most]
@@ -136,7 +137,7 @@ class Detector:
         detection.place[COUNT] = 0
         while True:
             arrays |= {"found": found.reshape(-1), "found_row": rows.reshape(-1)}
-            status = self.code([arrays[name] for name, _, _ in self.code.arrays])
+            status = self.code.run(arrays)
             if status != NO_ROOM:
                 count = int(detection.place[COUNT])
                 return status, found[:count], rows[:count]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
@@ -12,10 +12,8 @@ import pytest
 
 from episode.matchers.encoding import Lanes
 from episode.matchers.events import census, joining, looking
-from episode.matchers.events.code.between import look_program
 from episode.matchers.events.code.conditions import Columns
-from episode.matchers.events.code.joins import Join, join_program, writing_program
-from episode.matchers.events.code.partners import partners_program
+from episode.matchers.events.code.joins import Join
 from episode.matchers.events.code.tests import RecordTests, compared_values, hashed_values
 from episode.matchers.events.comparisons import comparison_of
 from episode.matchers.events.records import NO_LIMIT, Buffer, Found
@@ -25,6 +23,7 @@ from episode.matchers.row_code import compute_lane
 from episode.matchers.times import EVER, NEVER
 from episode.plan.expressions import Apply, Constant, Expression, Load, Navigated
 from tests.unit.matchers.events.ways import WAYS
+from tests.unit.native.runs import programs_made_by
 
 ROWS = 24
 FLOATS = [-math.inf, -2.5, -0.0, 0.0, 1.0, 1.5, math.inf, math.nan]
@@ -34,22 +33,10 @@ Row = dict[str, Any]
 
 
 @pytest.fixture(params=list(WAYS))
-def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+def way(request: pytest.FixtureRequest) -> Iterator[str]:
     """Everything is run in this way."""
-    made = WAYS[request.param]
-
-    def with_constants(build: Callable) -> Callable:
-        def code(shape: Any) -> tuple:
-            program, constants = build(shape)
-            return made(program), constants
-
-        return code
-
-    monkeypatch.setattr(joining, "join_code", with_constants(join_program))
-    monkeypatch.setattr(joining, "writing_code", lambda *shape: made(writing_program(*shape)))
-    monkeypatch.setattr(looking, "look_code", with_constants(look_program))
-    monkeypatch.setattr(census, "partners_code", lambda: made(partners_program()))
-    return request.param
+    with programs_made_by(WAYS[request.param]):
+        yield request.param
 
 
 # ---- random records -----------------------------------------------------------------------------------

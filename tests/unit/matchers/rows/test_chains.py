@@ -34,7 +34,8 @@ def chain_from(following: np.ndarray, at: int) -> list[int]:
 
 def run_alike(build: Callable, expected: dict[str, list], *scalars: int, **arrays: np.ndarray) -> None:
     """The program gives the same in all ways."""
-    program, names = chains.program_of(build)
+    program = chains.program_of(build)
+    names = [one.name for one in program.entry.arrays]
     _, after = run_all_ways(program, [np.ascontiguousarray(arrays[name]) for name in names], *scalars)
     for name, values in expected.items():
         assert after[names.index(name)].tolist() == values
@@ -134,9 +135,9 @@ def test_where_the_search_resumes_after_matches(seed: int, emit_timed_out: bool,
         place, end = row - first, int(length[longest])
         expected.append((place, place + max(1, ahead), len(own), place + end if end else 0))
     found = Found(kind, start, length, number, path_from, path)
-    program, names = links_program(emit_timed_out, labels, to == "first")
+    program = links_program(emit_timed_out, labels, to == "first")
     room = {name: np.zeros(matches, np.int64) for name in ("place", "following", "counts", "ends")}
     arrays = {**found._asdict(), "label_of": label_of, **room}
-    assert run_all_ways(program, [arrays[name] for name in names], first, places)[0] == len(expected)
+    assert run_all_ways(program, [arrays[one.name] for one in program.entry.arrays], first, places)[0] == len(expected)
     links = links_of(found, emit_timed_out, first, places, label_of, labels, to == "first")
     assert list(zip(*(array.tolist() for array in links), strict=True)) == expected

@@ -96,7 +96,7 @@ def test_room_for_arrays(condition: str, rows: int, room: Room) -> None:
 def test_constants_are_data() -> None:
     first, second = (code(f"B AS B.v > A.v + {n} OR B.s <> LAST(A.s, 1) OR sum(v) < {m}") for n, m in ((1, 5), (7, 9)))
     assert assembly_of(first.program, False) == assembly_of(second.program, False)
-    assert first.ints != second.ints
+    assert first.constants.ints != second.constants.ints
 
 
 def test_a_large_condition_is_built_once() -> None:

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 
 from episode.matchers.aggregate_code import Aggregate, State, choose_state
-from episode.matchers.events.code.conditions import Columns, Constants, EventConditions
+from episode.matchers.events.code.conditions import Columns, EventConditions
 from episode.matchers.events.code.flow import scanning
-from episode.matchers.expression_code import Emitted
+from episode.matchers.expression_code import CodeConstants, Emitted
 from episode.native.builder import Function
 from episode.native.ir import Operand, Value
 from episode.native.scope import Scope
@@ -51,9 +51,9 @@ def runnings_of(automaton: AutomatonPlan) -> tuple[Running, ...]:
 class Checks:
     """Emits the checks of an automaton in a program. constants: what they read in it."""
 
-    def __init__(self, shape: Taking, constants: Constants | None = None) -> None:
+    def __init__(self, shape: Taking, constants: CodeConstants | None = None) -> None:
         self.shape, self.automaton = shape, shape.automaton
-        self.constants = Constants() if constants is None else constants
+        self.constants = CodeConstants() if constants is None else constants
 
     @cached_property
     def bit(self) -> dict[str, int]:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
 
 import numpy as np
 
@@ -23,8 +23,8 @@ from episode.matchers.comparing import AT_LEAST, AT_MOST, EQUAL, GREATER, LESS
 from episode.matchers.time_code import first_at_least
 from episode.native.builder import Function, Program
 from episode.native.ir import Operand, Value
-from episode.native.running import Compiled, compiled
-from episode.native.scope import ArrayTypes, Scope
+from episode.native.running import compiled_for
+from episode.native.scope import ArrayTypes, Scope, entry_scope
 from episode.native.types import F64, I64, U8, U64, U128
 
 ALL, TREE, PAIRS = 0, 1, 2
@@ -37,7 +37,6 @@ MATCHES, SUMS, FIRST, OWN, BEFORE, NOW = range(6)
 complete choices up to and with each event, summed up over the events of its closure; of the closure at work: in how
 many ways an event may be its first, the choices that end with an event by state, and those that may come before an
 event by state (in the tree also by rank), at all and for the current one."""
-MOST_PROGRAMS = 128
 
 _TYPES: ArrayTypes = {
     "settings": (I64, False), "closures": (I64, False), "from_": (I64, False), "start": (I64, False),
@@ -102,8 +101,8 @@ class Choices:
 
     def count(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(high, low, near) per match: in how many ways events can be chosen."""
-        code, arrays, matches = _code(self.shapes), self.arrays(), self.from_.shape[1] - 1
-        code([arrays[name] for name, _, _ in code.arrays])
+        arrays, matches = self.arrays(), self.from_.shape[1] - 1
+        compiled_for(program_of, self.shapes).run(arrays)
         return arrays["high"][:matches], arrays["low"][:matches], arrays["near"][:matches]
 
 
@@ -112,20 +111,14 @@ def _shape_of(needed: int, least: int, most: int, may_be_empty: int, relation: i
     return Closure(relation, compare, bool(may_be_empty), most >= 0, needed == 0 and most < 0 and least <= 1)
 
 
-@lru_cache(maxsize=MOST_PROGRAMS)
-def _code(shapes: tuple[Closure, ...]) -> Compiled:
-    return compiled(program_of(shapes))
-
-
 def program_of(shapes: Sequence[Closure]) -> Program:
-    program = Program("choices")
-    s = Scope(program.function("run"), _TYPES)
+    s = entry_scope("choices", _TYPES)
     with s.f.loop(0, s.settings[MATCHES]) as match:
         for number in range(len(shapes)):
             s.call(f"count_{number}", partial(_count_closure, shapes, number), match)
         _add_before(s, shapes, len(shapes) - 1, match, None, match)
     s.f.give(0)
-    return program
+    return s.program
 
 
 # ---- numbers ---------------------------------------------------------------------------------------------

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -23,7 +22,7 @@ from episode.matchers.events.code.sorting import sort
 from episode.matchers.time_code import EVER, window_end
 from episode.native.builder import Program
 from episode.native.ir import Operand, Value, Variable
-from episode.native.running import Compiled, compiled
+from episode.native.running import compiled_for
 from episode.native.scope import ArrayTypes, Scope
 from episode.native.types import F64, I64
 
@@ -58,13 +57,8 @@ class Clock(NamedTuple):
 def running_sums(given: np.ndarray, from_: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Probabilities that add up to about 1 for every event, as `exactly` and `at_most` of a clock."""
     exactly, at_most = np.empty_like(given), np.empty_like(given)
-    _sums_code()([given, from_, exactly, at_most])
+    compiled_for(sums_program)([given, from_, exactly, at_most])
     return exactly, at_most
-
-
-@cache
-def _sums_code() -> Compiled:
-    return compiled(sums_program())
 
 
 def sums_program() -> Program:

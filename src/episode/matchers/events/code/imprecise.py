@@ -14,26 +14,23 @@ if it is called again.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 
 from episode.matchers.events.code.arrays import BUDGET, LIMIT, TYPES, UNTIL, WINDOW
 from episode.matchers.events.code.checks import Checks, Taking, has_bit, is_one_of
-from episode.matchers.events.code.conditions import Constants
 from episode.matchers.events.code.confidence import CLOCK, FRONTIERS, Confidence
 from episode.matchers.events.code.flow import FINE, FULL, advance, scanning
 from episode.matchers.events.code.runs import BUDGET_SPENT, put_match
-from episode.matchers.time_code import EVER, NEVER, window_end, window_start
+from episode.matchers.expression_code import CodeConstants
+from episode.matchers.time_code import EVER, NEVER, search_place, window_end, window_start
 from episode.native.builder import Program
 from episode.native.ir import Value, Variable
-from episode.native.running import Compiled, compiled
-from episode.native.scope import ArrayTypes, Scope
+from episode.native.scope import ArrayTypes, Scope, entry_scope
 from episode.native.types import F64, I32, I64
 
 SMALL = 4
 """What the code ends with, besides FULL (the output) and those of `runs`: frontiers need more room."""
 TOLERANCE = 1e-12
 """A confidence counts as reaching the threshold if it is below it by no more than this."""
-MOST_PROGRAMS = 128
 
 (STATE, AT, NEXT_AT, NEXT_OPTION, BEGIN, END, BASE, BASE_END, SET, FIRST_LO, FIRST_HI, LAST_LO, LAST_HI, IN_FIRST,
  SET_LO, POINTS) = range(16)  # fmt: skip
@@ -67,16 +64,9 @@ class Imprecise:
     windowed: bool
 
 
-@lru_cache(maxsize=MOST_PROGRAMS)
-def imprecise_code(shape: Imprecise) -> tuple[Compiled, Constants]:
-    program, constants = program_of(shape)
-    return compiled(program), constants
-
-
-def program_of(shape: Imprecise) -> tuple[Program, Constants]:
+def imprecise_program(shape: Imprecise) -> tuple[Program, CodeConstants]:
     """Matches of all start events: their events, and the confidence of each. A match is decided at its latest hi."""
-    program = Program("imprecise")
-    s = Scope(program.function("run"), _TYPES)
+    s = entry_scope("imprecise", _TYPES)
     f, walk = s.f, _Walk(shape)
     s.resume[MATCHES] = 0
     with f.loop(s.resume[GROUP], s.from_.length - 1) as group:
@@ -96,7 +86,7 @@ def program_of(shape: Imprecise) -> tuple[Program, Constants]:
                     s.resume[STEPS] = s.resume[DEPTHS] = 0
             s.resume[ALTERNATIVE] = 0
     f.give(FINE)
-    return program, walk.checks.constants
+    return s.program, walk.checks.constants
 
 
 def _survey(s: Scope, group: Value) -> tuple[Value, Value]:
@@ -422,12 +412,4 @@ class _Walk:
 
 def _first_after(s: Scope, first: Value, stop: Value, time: Value) -> None:
     """The first place of an event that begins later than `time`."""
-    f = s.f
-    low, high = f.variable("low", first), f.variable("high", stop)
-    with f.during(lambda: low < high):
-        middle = (low + high) >> 1
-        with f.either(s.lo[s.order[middle]] > time) as otherwise:
-            high.set(middle)
-            otherwise()
-            low.set(middle + 1)
-    f.give(low)
+    s.f.give(search_place(s.f, first, stop, lambda at: s.lo[s.order[at]] <= time))

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
 
 from episode.matchers.events.code.arrays import LIMIT, ROWS, TYPES, WINDOW
-from episode.matchers.events.code.conditions import Constants
 from episode.matchers.events.code.flow import FINE, FULL, TOO_MANY, Kept, advance, scanning
 from episode.matchers.events.code.tests import (
     LEFT,
@@ -24,17 +23,15 @@ from episode.matchers.events.code.tests import (
     hashed_values,
     load_event,
 )
-from episode.matchers.expression_code import COMPARE
+from episode.matchers.expression_code import COMPARE, CodeConstants
 from episode.matchers.time_code import EVER, NEVER, first_at_least, window_start
 from episode.native.builder import Function, Program
 from episode.native.ir import Value, Variable
-from episode.native.running import Compiled, compiled
-from episode.native.scope import Scope
+from episode.native.scope import Scope, entry_scope
 from episode.native.types import BOOL, I32, I64, U64
 
 NEAR = 8
 """Records that are looked at one by one before a place is searched for."""
-MOST_PROGRAMS = 512
 KEPT = {"range": "group right low high last before count tried", "hash": "group right entered count tried",
         "together": "group left right l_low r_low count tried"}  # fmt: skip
 """Variables of a join between two calls, by its kind."""
@@ -59,16 +56,10 @@ class Join:
     distinct: bool = False
 
 
-@lru_cache(maxsize=MOST_PROGRAMS)
-def join_code(join: Join) -> tuple[Compiled, Constants]:
-    program, constants = join_program(join)
-    return compiled(program), constants
-
-
-def join_program(join: Join) -> tuple[Program, Constants]:
+def join_program(join: Join) -> tuple[Program, CodeConstants]:
     """The program that lists pairs, and the constants that it reads."""
-    program, constants = Program(f"{join.kind}_join"), Constants()
-    emit: Callable[[Scope, Join, Constants], None] = {
+    program, constants = Program(f"{join.kind}_join"), CodeConstants()
+    emit: Callable[[Scope, Join, CodeConstants], None] = {
         "range": _range_join, "hash": _hash_join, "together": _join_together,
     }[join.kind]  # fmt: skip
     emit(Scope(program.function("run"), TYPES), join, constants)
@@ -78,7 +69,7 @@ def join_program(join: Join) -> tuple[Program, Constants]:
 # ---- left records that end before right ones begin -----------------------------------------------------------------
 
 
-def _range_join(s: Scope, join: Join, constants: Constants) -> None:
+def _range_join(s: Scope, join: Join, constants: CodeConstants) -> None:
     """Lists the left records that fit each right one: first by what is compared without looking at events."""
     f = s.f
     values = compared_values(join.tests)
@@ -223,7 +214,7 @@ def _image(f: Function, value: Value) -> Value:
 # ---- left records by a hash table ----------------------------------------------------------------------------------
 
 
-def _hash_join(s: Scope, join: Join, constants: Constants) -> None:
+def _hash_join(s: Scope, join: Join, constants: CodeConstants) -> None:
     """As `_range_join`, of records with equal values (the tests compare them, too).
 
     Left records enter a hash table as time passes; the records of a bucket are chained from the latest back.
@@ -311,7 +302,7 @@ def _put_pair(s: Scope, at: Kept, left: Value, right: Value) -> None:
 # ---- records in any order ------------------------------------------------------------------------------------------
 
 
-def _join_together(s: Scope, join: Join, constants: Constants) -> None:
+def _join_together(s: Scope, join: Join, constants: CodeConstants) -> None:
     """Left and right records in any order, within the window."""
     f = s.f
     at = Kept(s, KEPT["together"])
@@ -344,7 +335,7 @@ def _is_right_next(s: Scope, at: Kept, l_stop: Value, r_stop: Value) -> Value:
     return is_right.value
 
 
-def _pair_up(s: Scope, join: Join, constants: Constants, at: Kept, side: str, done: Value, window: Value) -> None:
+def _pair_up(s: Scope, join: Join, constants: CodeConstants, at: Kept, side: str, done: Value, window: Value) -> None:
     """The next record of a side with those of the other side that came before it."""
     f, other = s.f, LEFT if side == RIGHT else RIGHT
     own, others = (at.left, at.right) if side == LEFT else (at.right, at.left)
@@ -366,7 +357,7 @@ def _pair_up(s: Scope, join: Join, constants: Constants, at: Kept, side: str, do
     own.set(now + 1)
 
 
-def _fit(join: Join, constants: Constants, s: Scope, left: Value, right: Value) -> None:
+def _fit(join: Join, constants: CodeConstants, s: Scope, left: Value, right: Value) -> None:
     """Do a left and a right record make a record?"""
     f = s.f
     tests = PairTests(s, join.tests, constants)
@@ -382,15 +373,9 @@ def _fit(join: Join, constants: Constants, s: Scope, left: Value, right: Value) 
 # ---- the records of pairs ------------------------------------------------------------------------------------------
 
 
-@lru_cache(maxsize=MOST_PROGRAMS)
-def writing_code(left_width: int, right_width: int, timed: bool, together: bool) -> Compiled:
-    return compiled(writing_program(left_width, right_width, timed, together))
-
-
 def writing_program(left_width: int, right_width: int, timed: bool, together: bool) -> Program:
     """The program that writes out_rows, and if `timed` out_start and out_end, of pairs."""
-    program = Program("write")
-    s = Scope(program.function("run"), TYPES)
+    s = entry_scope("write", TYPES)
     f, width = s.f, left_width + right_width
     with f.loop(0, f.scalar("pairs")) as pair:
         left, right = s.lefts[pair].to(I64), s.rights[pair].to(I64)
@@ -404,4 +389,4 @@ def writing_program(left_width: int, right_width: int, timed: bool, together: bo
                 start, end = f.least(start, s.r_start[right]), f.greatest(end, s.l_end[left])
             s.out_start[pair], s.out_end[pair] = start, end
     f.give(0)
-    return program
+    return s.program

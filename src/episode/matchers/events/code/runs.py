@@ -11,18 +11,16 @@ start event that it was at.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 
 from episode.matchers.events.code.arrays import BUDGET, LIMIT, TYPES, UNTIL, WINDOW
 from episode.matchers.events.code.checks import Checks, Taking, has_bit, is_one_of
-from episode.matchers.events.code.conditions import Constants
 from episode.matchers.events.code.flow import FINE, FULL, TOO_MANY, Kept, advance, scanning
 from episode.matchers.events.code.negations import DROPPED, REFUSED, Negations
+from episode.matchers.expression_code import CodeConstants
 from episode.matchers.time_code import NEVER, window_end
 from episode.native.builder import Program
 from episode.native.ir import Value
-from episode.native.running import Compiled, compiled
-from episode.native.scope import ArrayTypes, Scope
+from episode.native.scope import ArrayTypes, Scope, entry_scope
 from episode.native.types import BOOL, I32, I64, U8
 
 ANY, NEXT, CONTIGUOUS = 0, 1, 2
@@ -30,7 +28,6 @@ BUDGET_SPENT = 3
 """What the code ends with, besides those of `flow`."""
 ORIGIN, MATCHES = 0, 1
 """Places of `kept`: the start event at work, and the matches so far."""
-MOST_PROGRAMS = 128
 
 BY_DEPTH = ("at_state", "next_row", "next_option", "took")
 """What is known at a depth besides the path: the state, the row and the option of its transitions to be tried next, and
@@ -50,20 +47,13 @@ class Runs:
     waits: bool
 
 
-@lru_cache(maxsize=MOST_PROGRAMS)
-def runs_code(shape: Runs) -> tuple[Compiled, Constants]:
-    program, constants = program_of(shape)
-    return compiled(program), constants
-
-
-def program_of(shape: Runs) -> tuple[Program, Constants]:
+def runs_program(shape: Runs) -> tuple[Program, CodeConstants]:
     """All matches of all start events: offsets, out_rows, out_variables have the events of each, in order.
 
     bits: variables (and negations) that a row qualifies for; starts: may a match start here? Matches are kept that are
     decided later than `done` of their partition (NEVER: nothing is out yet) and not later than UNTIL.
     """
-    program = Program("runs")
-    s = Scope(program.function("run"), _TYPES)
+    s = entry_scope("runs", _TYPES)
     f, walk = s.f, _Walk(shape)
     kept = Kept(s, "origin matches")
     with f.loop(0, s.from_.length - 1) as group:
@@ -81,7 +71,7 @@ def program_of(shape: Runs) -> tuple[Program, Constants]:
                 kept.matches.set(found)
             kept.origin.set(kept.origin + 1)
     kept.leave(FINE)
-    return program, walk.checks.constants
+    return s.program, walk.checks.constants
 
 
 class _Walk:

@@ -10,28 +10,26 @@ if it must hold, it is not tested. When the output is full the code returns, and
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
 
 from episode.matchers.events.code.arrays import BUDGET, TYPES, WINDOW
 from episode.matchers.events.code.bounds import TYPES as BOUND_TYPES
 from episode.matchers.events.code.bounds import BoundCode, BoundsShape
 from episode.matchers.events.code.checks import Checks, Taking, is_one_of
-from episode.matchers.events.code.conditions import Constants
 from episode.matchers.events.code.flow import FINE, FULL, Kept, scanning
 from episode.matchers.events.code.negations import NOT_THERE, Negations
 from episode.matchers.events.code.runs import BUDGET_SPENT, put_match
+from episode.matchers.expression_code import CodeConstants
 from episode.matchers.time_code import NEVER, window_end
 from episode.native.builder import Program
 from episode.native.ir import Value, Variable
-from episode.native.running import Compiled, compiled
-from episode.native.scope import ArrayTypes, Scope
+from episode.native.scope import ArrayTypes, Scope, entry_scope
 from episode.native.types import BOOL, I32, I64
 
 NOT_BEGUN = -2
 MATCH, ALTERNATIVE, DEPTH, STEPS, FOUND = range(5)
 """Places of `kept`: the intermediate match and the alternative at work, the depth (NOT_BEGUN) and the steps since the
 last match; and how many matches a call found."""
-MOST_PROGRAMS = 128
 BY_DEPTH = ("at_state", "at_member", "next_option", "next_member")
 """By depth: the state after the event and its place among the members. By depth + 1: the transition and the member to
 be tried next (-1: the first)."""
@@ -53,19 +51,12 @@ class Subsets:
     lasting: bool
 
 
-@lru_cache(maxsize=MOST_PROGRAMS)
-def subsets_code(shape: Subsets) -> tuple[Compiled, Constants]:
-    program, constants = program_of(shape)
-    return compiled(program), constants
-
-
-def program_of(shape: Subsets) -> tuple[Program, Constants]:
+def subsets_program(shape: Subsets) -> tuple[Program, CodeConstants]:
     """Final matches of intermediate ones, as far as there is room, in at most BUDGET steps without a match."""
-    program = Program("subsets")
-    s = Scope(program.function("run"), _TYPES)
+    s = entry_scope("subsets", _TYPES)
     walk = _Walk(shape, s)
     walk.emit()
-    return program, walk.checks.constants
+    return s.program, walk.checks.constants
 
 
 class _BoundedChecks(Checks):

@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 
-from episode.matchers.events.code.conditions import Columns, Constants, EventConditions
+from episode.matchers.events.code.conditions import Columns, EventConditions
 from episode.matchers.events.comparisons import Operand, comparison_of
+from episode.matchers.expression_code import CodeConstants
 from episode.native.ir import Value
 from episode.native.scope import Scope
 from episode.native.types import I64
@@ -121,7 +122,7 @@ def _lane(columns: Columns, operand: Operand) -> tuple[int, int]:
 class PairTests:
     """Emits the conditions in one function; it is made where the function begins."""
 
-    def __init__(self, s: Scope, tests: RecordTests, constants: Constants) -> None:
+    def __init__(self, s: Scope, tests: RecordTests, constants: CodeConstants) -> None:
         self.s, self.tests = s, tests
         self._emitter = EventConditions(s, tests.columns, constants, self._find) if tests.conditions else None
 

@@ -6,8 +6,7 @@ than comparing each event with those before it. The values are those of `trend_s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import lru_cache
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -26,25 +25,16 @@ from episode.matchers.events.code.trend_values import (
     times,
     zeros,
 )
+from episode.matchers.expression_code import COMPARE
 from episode.matchers.times import window_ends
 from episode.native.builder import Program
 from episode.native.ir import Value
-from episode.native.running import Compiled, compiled
+from episode.native.running import compiled_for
 from episode.native.scope import ArrayTypes, Scope
 from episode.native.types import F64, I64, U64
 
 PAIRS: ArrayTypes = {"pair_row": (I64, True), "pair_place": (I64, True)}
 """The rows and places of values."""
-MOST_PROGRAMS = 128
-
-_COMPARE: dict[str, Callable[[Value, Value], Value]] = {
-    "eq": lambda one, other: one.equals(other),
-    "ne": lambda one, other: one.differs(other),
-    "lt": lambda one, other: one < other,
-    "le": lambda one, other: one <= other,
-    "gt": lambda one, other: one > other,
-    "ge": lambda one, other: one >= other,
-}
 
 
 def short_partitions(events: Mapping[str, np.ndarray], window: int, few: int) -> np.ndarray:
@@ -57,9 +47,7 @@ def short_partitions(events: Mapping[str, np.ndarray], window: int, few: int) ->
 
 def add_short(shape: Shape, events: Mapping[str, np.ndarray], total: Values) -> None:
     """Add up in `total` the matches of partitions begins[g]:ends[g], whose rows are in order of time."""
-    code = _code(shape)
-    arrays = arrays_of(shape, events, total)
-    code([arrays[name] for name, _, _ in code.arrays])
+    compiled_for(program_of, shape).run(arrays_of(shape, events, total))
 
 
 def arrays_of(shape: Shape, events: Mapping[str, np.ndarray], total: Values) -> dict[str, np.ndarray]:
@@ -70,11 +58,6 @@ def arrays_of(shape: Shape, events: Mapping[str, np.ndarray], total: Values) -> 
     pairs = {name: np.zeros(room, np.int64) for name in PAIRS}
     settings = np.array([len(events["time"])], np.int64)
     return {**events, **cells, **pairs, **Cells("total", shape.lanes).given(total), "settings": settings}
-
-
-@lru_cache(maxsize=MOST_PROGRAMS)
-def _code(shape: Shape) -> Compiled:
-    return compiled(program_of(shape))
 
 
 def program_of(shape: Shape) -> Program:
@@ -93,7 +76,7 @@ def holds_along(s: Scope, operations: tuple[str, ...], first_test: int, row: Val
     found: Value | None = None
     for number, operation in enumerate(operations, first_test):
         one, other = rows * number + row, rows * number + before
-        holds = _COMPARE[operation](s.current[one], s.before[other])
+        holds = COMPARE[operation](s.current[one], s.before[other])
         holds = holds & s.current_valid[one].differs(0) & s.before_valid[other].differs(0)
         found = holds if found is None else found & holds
     assert found is not None
@@ -104,7 +87,7 @@ def holds_with_first(s: Scope, operation: str, test: int, row: Value, first: Val
     """Does a condition with the first event of a match hold?"""
     rows = s.settings[ROWS]
     one, other = rows * test + row, rows * test + first
-    holds = _COMPARE[operation](s.first_current[one], s.first[other])
+    holds = COMPARE[operation](s.first_current[one], s.first[other])
     return holds & s.first_current_valid[one].differs(0) & s.first_valid[other].differs(0)
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from functools import cache, lru_cache, partial
+from functools import partial
 
 import numpy as np
 
@@ -33,13 +33,12 @@ from episode.matchers.events.code.trend_values import (
 from episode.matchers.time_code import EVER, window_start
 from episode.native.builder import Program
 from episode.native.ir import Value, Variable
-from episode.native.running import Compiled, compiled
-from episode.native.scope import ArrayTypes, Scope
+from episode.native.running import compiled_for
+from episode.native.scope import ArrayTypes, Scope, entry_scope
 from episode.native.types import I64, U64
 
 ROWS, WINDOW = 0, 1
 """Places of `settings`."""
-MOST_PROGRAMS = 128
 
 
 def slide(shape: Shape, events: Mapping[str, np.ndarray], window: int, total: Values) -> None:
@@ -48,9 +47,7 @@ def slide(shape: Shape, events: Mapping[str, np.ndarray], window: int, total: Va
     slot int64[n]: the place in `total` of the matches that end with a row; negative: none. A match lasts at most
     `window`.
     """
-    code = _code(shape, window < EVER)
-    arrays = arrays_of(shape, events, window, total)
-    code([arrays[name] for name, _, _ in code.arrays])
+    compiled_for(program_of, shape, window < EVER).run(arrays_of(shape, events, window, total))
 
 
 def arrays_of(shape: Shape, events: Mapping[str, np.ndarray], window: int, total: Values) -> dict[str, np.ndarray]:
@@ -58,17 +55,11 @@ def arrays_of(shape: Shape, events: Mapping[str, np.ndarray], window: int, total
     arrays = {**events, "settings": np.array([len(events["time"]), window], np.int64)}
     most = 0
     if window < EVER:
-        code = _most_in_window()
-        most = code([arrays[name] for name, _, _ in code.arrays])
+        most = compiled_for(most_in_window_program).run(arrays)
     layout = _Layout(shape)
     own = zeros(layout.front + (most + 1) * layout.count, *shape.lanes.counts)
     arrays |= layout.own.given(own) | layout.total.given(total)
     return {**arrays, "row_of": np.empty(2 * most + 2, np.int64)}
-
-
-@lru_cache(maxsize=MOST_PROGRAMS)
-def _code(shape: Shape, windowed: bool) -> Compiled:
-    return compiled(program_of(shape, windowed))
 
 
 class _Layout:
@@ -284,15 +275,9 @@ def _add_matches(
                         add_taken(s, m.total, slot, 1, m.one, 0, 1, 1, end_place, row)
 
 
-@cache
-def _most_in_window() -> Compiled:
-    return compiled(most_in_window_program())
-
-
 def most_in_window_program() -> Program:
     """The most rows of a partition within a window."""
-    program = Program("most_in_window")
-    s = Scope(program.function("run"), EVENTS)
+    s = entry_scope("most_in_window", EVENTS)
     f = s.f
     window = s.settings[WINDOW]
     most = f.variable("most", 0)
@@ -304,4 +289,4 @@ def most_in_window_program() -> Program:
                 first.set(first + 1)
             most.set(f.greatest(most, row + 1 - first))
     f.give(most)
-    return program
+    return s.program

@@ -17,11 +17,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
 
 import numpy as np
 
-from episode.matchers.events.code.searching import first_after
 from episode.matchers.events.code.sorting import sort
 from episode.matchers.events.code.trend_short import PAIRS, add_short, holds_along, holds_with_first, short_partitions
 from episode.matchers.events.code.trend_values import (
@@ -36,11 +35,11 @@ from episode.matchers.events.code.trend_values import (
     times,
     zeros,
 )
-from episode.matchers.time_code import first_at_least, window_end
+from episode.matchers.time_code import first_after, first_at_least, window_end
 from episode.native.builder import Function, Program
 from episode.native.ir import Operand, Value
-from episode.native.running import Compiled, compiled
-from episode.native.scope import ArrayTypes, Scope
+from episode.native.running import compiled_for
+from episode.native.scope import ArrayTypes, Scope, entry_scope
 from episode.native.types import I64, U64
 
 ROWS, WINDOW, WIDTH, GROUPS = range(4)
@@ -51,7 +50,6 @@ known, the cell after those of links, the totals that there are and whether thei
 is needed, and how many rows ranks and events to look at have room for."""
 FINE, MORE_RANKS, MORE_CELLS, MORE_PAIRS, MORE_SCANS, MORE_TOTALS = range(6)
 NO_KEY = -1
-MOST_PROGRAMS = 128
 
 _WRITTEN = ("state", "bases", "sizes", "start_of", "rank", "below", "above", "sorted", "spare", "scanned", "scans",
             "keys", "table")  # fmt: skip
@@ -126,9 +124,9 @@ def by_start(
         events = {**events, **_some(events, ~short)}
     if len(events["begins"]) == 0:
         return total, keys
-    code, work = _code(kind), Work(kind, events, starts, total, keys)
+    code, work = compiled_for(program_of, kind), Work(kind, events, starts, total, keys)
     while True:
-        status = code([work.arrays[name] for name, _, _ in code.arrays])
+        status = code.run(work.arrays)
         if status == FINE:
             return work.totals()
         work.grow(status)
@@ -137,11 +135,6 @@ def by_start(
 def _some(events: Mapping[str, np.ndarray], which: np.ndarray) -> dict[str, np.ndarray]:
     """The bounds of some partitions."""
     return {name: events[name][which] for name in ("begins", "ends")}
-
-
-@lru_cache(maxsize=MOST_PROGRAMS)
-def _code(kind: Code) -> Compiled:
-    return compiled(program_of(kind))
 
 
 class Work:
@@ -217,8 +210,7 @@ class Work:
 
 
 def program_of(kind: Code) -> Program:
-    program = Program("trends")
-    s = Scope(program.function("run"), kind.types)
+    s = entry_scope("trends", kind.types)
     f, shape = s.f, kind.shape
     if kind.grouped:
         _hash_known(s)
@@ -235,7 +227,7 @@ def program_of(kind: Code) -> Program:
                     f.give(status)
                 start.set(s.state[START])
     f.give(FINE)
-    return program
+    return s.program
 
 
 def _take_block(kind: Code, s: Scope, start: Value, high: Value) -> None:

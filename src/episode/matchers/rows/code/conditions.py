@@ -258,8 +258,8 @@ class RowConditions(ArrayEmitter):
         """The label of a row as a value; null if the path has no such row."""
         f = self.f
         if not self._label_constants:
-            self._label_constants.append(len(self.ints))
-            self.ints += [("string", name) for name in self.traits.names]
+            self._label_constants.append(len(self.constants.ints))
+            self.constants.ints += [("string", name) for name in self.traits.names]
         first = self._label_constants[0]
         if at == Current(0) and self._label is not None:
             return self.arrays.const_i[first + self._label], None

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from episode.matchers.encoding import Lanes
+from episode.matchers.expression_code import CodeConstants
 from episode.matchers.prepare import Prepared
 from episode.matchers.rows.arrays import Attempts, Found, Frames, Partitions, Program, Rows, Rules, Work
 from episode.matchers.rows.code.arrays import (
@@ -37,7 +37,6 @@ from episode.matchers.rows.code.values import RunningValues
 from episode.matchers.rows.code.ways import RARE
 from episode.matchers.rows.codes import BUDGETS, LEAST_SIFTED, SIFTED_PER_ROW, STEPS_PER_ROW_READ
 from episode.matchers.rows.sieves import Sieve, lower_sieves
-from episode.native.builder import Program as NativeProgram
 from episode.native.running import Compiled, compiled
 from episode.plan.rows.plan import RowPatternPlan
 
@@ -47,13 +46,10 @@ MOST_PROGRAMS = 256
 
 @dataclass(frozen=True)
 class RowCode:
-    """Compiled code, the arrays that it takes in their order, the constants that it reads, and the values it keeps."""
+    """Compiled code, the constants that it reads, and the values it keeps."""
 
-    source: NativeProgram
     program: Compiled
-    names: tuple[str, ...]
-    ints: tuple[int | tuple[str, object], ...]
-    floats: tuple[float, ...]
+    constants: CodeConstants
     values: RunningValues
 
     def run(
@@ -67,16 +63,15 @@ class RowCode:
         to enlarge before the call is made again (a kept attempt continues then).
         """
         arrays = _arrays(program, rows, partitions, attempts, found, work)
-        numbers = [one if isinstance(one, int) else lanes.ranks[one] for one in self.ints]
-        arrays |= {"const_i": np.array(numbers, np.int64), "const_f": np.array(self.floats, np.float64)}
+        arrays |= self.constants.arrays(lanes)
         arrays["settings"] = _settings(rules, frames, rows, partitions, work, until)
         arrays |= self._scratch(program, found)
-        return self.program([arrays[name] for name in self.names])
+        return self.program.run(arrays)
 
     def _scratch(self, program: Program, found: Found) -> dict[str, np.ndarray]:
         """Arrays of one call."""
         labels, loops = program.labels, program.loops + 1
-        sorts = "ordered" in self.names
+        sorts = any(name == "ordered" for name, _, _ in self.program.arrays)
         return {
             "last_row": np.full(labels, -1, np.int64), "first_row": np.full(labels, -1, np.int64),
             "loop_rows": np.full(loops, -1, np.int64), "arrival_loops": np.zeros(loops, np.int64),
@@ -135,11 +130,10 @@ def _build(plan: RowPatternPlan, places: ColumnPlaces, shape: Shape) -> RowCode:
     instructions.emit()
     emit_outcomes(c)
     its = c.conditions
-    names, ints, floats = tuple(c.s.names), tuple(its.ints), tuple(its.floats)
-    return RowCode(c.program, compiled(c.program), names, ints, floats, RunningValues.of(its.traits))
+    return RowCode(compiled(c.program), its.constants, RunningValues.of(its.traits))
 
 
-_known: OrderedDict[tuple, RowCode] = OrderedDict()
+_known: dict[tuple, RowCode] = {}
 
 
 def _code(plan: RowPatternPlan, places: ColumnPlaces, shape: Shape) -> RowCode:
@@ -148,7 +142,7 @@ def _code(plan: RowPatternPlan, places: ColumnPlaces, shape: Shape) -> RowCode:
     if key not in _known:
         _known[key] = _build(plan, places, shape)
         while len(_known) > MOST_PROGRAMS:
-            _known.popitem(last=False)
+            del _known[next(iter(_known))]
     return _known[key]
 
 

@@ -8,14 +8,14 @@ also an entry: (-1 - its length, its last turn, the match found before it).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import lru_cache, partial
+from functools import partial
 
 import numpy as np
 
 from episode.matchers.rows.arrays import TURNS_END
 from episode.native.builder import Function, Program
 from episode.native.ir import Array, Operand, Value
-from episode.native.running import Compiled, compiled
+from episode.native.running import compiled_for
 from episode.native.scope import Scope
 from episode.native.types import I64
 
@@ -145,15 +145,10 @@ def keep_turns(turns: np.ndarray, end: int, roots: np.ndarray) -> tuple[np.ndarr
 
     turns int64[:, 3], which are not to be used again. The roots (int64) are changed to their new places.
     """
-    count = _keeping()([turns.reshape(-1), np.full(end, -1, np.int64), roots])
+    count = compiled_for(keeping_program)([turns.reshape(-1), np.full(end, -1, np.int64), roots])
     kept = np.zeros((2 * count + 64, TURN), np.int64)
     kept[:count] = turns[:count]
     return kept, count
-
-
-@lru_cache
-def _keeping() -> Compiled:
-    return compiled(keeping_program())
 
 
 def keeping_program() -> Program:

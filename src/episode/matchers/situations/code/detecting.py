@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 from episode.matchers.situations.code.arrays import (
     CANDIDATES,
     COUNT,
@@ -43,18 +41,11 @@ from episode.matchers.situations.code.relations import ALL
 from episode.matchers.situations.code.searching import Search
 from episode.native.builder import Program
 from episode.native.ir import TRAILING_ZEROS, Value
-from episode.native.running import Compiled, compiled
 from episode.native.scope import Scope
 from episode.native.types import BOOL, F64
 
-MOST_PROGRAMS = 256
 FEW = 1.0
 """Less than this number of situations that fit another one is as good as none, however the number moves."""
-
-
-@lru_cache(maxsize=MOST_PROGRAMS)
-def detection_code(shape: Shape) -> Compiled:
-    return compiled(detection_program(shape))
 
 
 def detection_program(shape: Shape) -> Program:

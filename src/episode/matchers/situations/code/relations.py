@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from episode.matchers.situations.code.arrays import each_bit
+from episode.matchers.time_code import search_place
 from episode.native.builder import Function
 from episode.native.ir import Operand, Value, Variable
 from episode.native.scope import Scope
@@ -143,11 +144,6 @@ def first_at_least_from_end(s: Scope, first: Value, stop: Value, bound: Value) -
                 f.jump(found)
             high.set(here)
             step.set(step + step)
-        with f.during(lambda: low < high):
-            middle = (low + high) >> 1
-            is_less = ends[middle] < bound
-            low.set(f.select(is_less, middle + 1, low))
-            high.set(f.select(is_less, high, middle))
-        f.give(low)
+        f.give(search_place(f, low, high, lambda at: ends[at] < bound))
 
     return s.call("first_at_least_from_end", build, first, stop, bound)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 
@@ -17,11 +16,10 @@ from episode.matchers import opcodes as oc
 from episode.matchers.aggregate_code import FIELDS, Aggregate, State
 from episode.native.builder import Program
 from episode.native.ir import Value, Variable
-from episode.native.running import Compiled, compiled
-from episode.native.scope import ArrayTypes, Scope
+from episode.native.running import compiled_for
+from episode.native.scope import ArrayTypes, Scope, entry_scope
 from episode.native.types import F64, I64, I128, U8, U64, Type
 
-MOST_PROGRAMS = 64
 FOLD, SUM_WORDS, FIND = "fold", "sum_words", "find"
 """What is kept of situations: the state of an aggregate; a sum of decimals of two words; the place of an extreme."""
 
@@ -53,19 +51,12 @@ class Shape:
 def accumulate(shape: Shape, arrays: Mapping[str, np.ndarray]) -> list[np.ndarray]:
     """The values of what is asked for, by the outputs of the shape."""
     out = {f"out_{name}": np.empty(len(arrays["last"]), type_.dtype) for name, type_ in shape.outputs.items()}
-    code = accumulation_code(shape)
-    code([out[name] if name in out else arrays[name] for name, _, _ in code.arrays])
+    compiled_for(accumulation_program, shape).run({**arrays, **out})
     return list(out.values())
 
 
-@lru_cache(maxsize=MOST_PROGRAMS)
-def accumulation_code(shape: Shape) -> Compiled:
-    return compiled(accumulation_program(shape))
-
-
 def accumulation_program(shape: Shape) -> Program:
-    program = Program("values")
-    s = Scope(program.function("run"), shape.types)
+    s = entry_scope("values", shape.types)
     f = s.f
     state = _Kept(s, shape)
     at, first, opened = f.variable("at", 0), f.variable("first", -1), f.variable("opened", -1)
@@ -81,7 +72,7 @@ def accumulation_program(shape: Shape) -> Program:
             at.set(at + 1)
         state.write(number)
     f.give(0)
-    return program
+    return s.program
 
 
 class _Kept:
