@@ -15,7 +15,7 @@ from episode.native.scope import Scope
 from episode.native.types import F64
 
 
-class _TwiceInWindow(confidence.Confidence):
+class _TwiceInWindow(confidence.ConfidenceCode):
     """Confidence in a window, computed twice."""
 
     def in_window(self, s: Scope, count: Operand, window: Value, last: Value, at: Operand) -> Value:

@@ -36,7 +36,7 @@ _TYPES: ArrayTypes = {
 }  # fmt: skip
 
 
-class Copies(NamedTuple):
+class SliceCopies(NamedTuple):
     """Copies for slices after the one that owns a row, and for slices before it; in order of the rows."""
 
     after_rows: np.ndarray
@@ -57,7 +57,7 @@ def of_sliced_keys(hashes: np.ndarray, sliced: np.ndarray) -> tuple[np.ndarray, 
 
 def route(
     rows: np.ndarray, groups: np.ndarray, times: np.ndarray, sliced: SlicedKeys, numbers: np.ndarray
-) -> Copies | None:
+) -> SliceCopies | None:
     """Write the unit that owns each of the rows into `numbers` (int32[n]); the copies that are needed, if any."""
     of_rows = [rows, groups, times, sliced.first_cut, sliced.cuts, sliced.lows, sliced.highs, sliced.first_unit]
     counts = np.zeros(2, np.int64)
@@ -68,7 +68,7 @@ def route(
     after = np.empty(following, np.int64), np.empty(following, np.int32)
     before = np.empty(preceding, np.int64), np.empty(preceding, np.int32)
     compiled_for(copies_program)([*of_rows, *after, *before])
-    return Copies(*after, *before)
+    return SliceCopies(*after, *before)
 
 
 def nearest(

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from episode.matchers import measure_code
 from episode.matchers import opcodes as oc
-from episode.matchers.aggregate_code import Aggregate
-from episode.matchers.measure_code import Chosen, OutputRows
+from episode.matchers.aggregate_code import AggregateShape
+from episode.matchers.measure_code import ChosenRows, OutputRows
 from episode.matchers.outcomes import EMPTY, MATCHED, UNMATCHED
 from tests.unit.native.runs import in_all_ways
 
@@ -94,9 +94,9 @@ class Case:
         return dataclasses.replace(self.arrays, member=2 * np.array(starts, np.int32) + 1)
 
     @property
-    def chosen(self) -> Chosen:
+    def chosen(self) -> ChosenRows:
         members, valid = (None if one is None else np.array(one, np.uint8) for one in (self.members, self.valid))
-        return Chosen(self.final, members, valid)
+        return ChosenRows(self.final, members, valid)
 
 
 @st.composite
@@ -163,7 +163,7 @@ def test_aggregates(case: Case, data: st.DataObject) -> None:
     has_match = [position >= 0 for _, position in case.output]
 
     def check(function: int, values: np.ndarray, is_real: bool, expected: list[Any]) -> None:
-        aggregate = Aggregate(function, values.dtype == np.float64)
+        aggregate = AggregateShape(function, values.dtype == np.float64)
         found, null = measure_code.aggregate(case.arrays, aggregate, values, is_real, case.chosen)
         assert [None if gone else value for value, gone in zip(found.tolist(), null, strict=True)] == expected
         if function not in (oc.MIN_BY, oc.MAX_BY):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from episode.matchers.correlation.segments import Demands
+from episode.matchers.correlation.segments import RegionDemands
 from episode.matchers.range_search import first_rows
 from episode.matchers.time_code import first_at_least
 from episode.native.builder import Program
@@ -26,7 +26,7 @@ _SLACK, _UNTIL = range(2)
 
 
 def merge(
-    number: np.ndarray, demands: Demands, row_from: np.ndarray, row_to: np.ndarray, time: np.ndarray,
+    number: np.ndarray, demands: RegionDemands, row_from: np.ndarray, row_to: np.ndarray, time: np.ndarray,
     covered: np.ndarray, slack: int, until: int, merged: bool,
 ) -> np.ndarray:  # fmt: skip
     """Segments int64[n, 5] for demands, which are in order of key number and lo.
@@ -86,7 +86,7 @@ def _put(s: Scope, end: Variable, *segment: Value) -> None:
 
 
 def extent(
-    number: np.ndarray, demands: Demands, row_from: np.ndarray, row_to: np.ndarray, time: np.ndarray
+    number: np.ndarray, demands: RegionDemands, row_from: np.ndarray, row_to: np.ndarray, time: np.ndarray
 ) -> tuple[int, int]:  # fmt: skip
     """(rows in all regions, rows in their union), of demands that are in order of key number and lo."""
     first = first_rows(row_from[number], row_to[number], time, demands.lo)

@@ -12,7 +12,7 @@ from episode.matchers.events.adapt import Adaptation
 from episode.matchers.events.clock import clock_of
 from episode.matchers.events.code.arrays import BUDGET, LIMIT, ROWS, UNTIL, WINDOW, settings_of
 from episode.matchers.events.code.checks import Taking
-from episode.matchers.events.code.confidence import FRONTIERS, Clock
+from episode.matchers.events.code.confidence import FRONTIERS, EventClock
 from episode.matchers.events.code.flow import FINE
 from episode.matchers.events.code.imprecise import (
     FACTS,
@@ -22,7 +22,7 @@ from episode.matchers.events.code.imprecise import (
     RESUME,
     ROW,
     SMALL,
-    Imprecise,
+    ImpreciseShape,
     imprecise_program,
 )
 from episode.matchers.events.code.runs import BUDGET_SPENT
@@ -74,7 +74,7 @@ class ImpreciseSearch:
         self.threshold = plan.imprecise.threshold
         sets = plan.imprecise.sets
         self.sets = tuple(name.split(MARK)[0] in sets for name in plan.variables)
-        self.clock: Clock | None = None
+        self.clock: EventClock | None = None
 
     def begin(self, events: EventBatch, lo: np.ndarray) -> None:
         """Take the times of a feed's events, before its rounds."""
@@ -88,7 +88,7 @@ class ImpreciseSearch:
         assert self.clock is not None
         taking = taking_of(self.plan, self.plan.automaton, arrays)
         given, windowed = len(self.clock.from_) > 0, self.horizon.window < EVER
-        code, constants = compiled_with(imprecise_program, Imprecise(taking, self.sets, given, windowed))
+        code, constants = compiled_with(imprecise_program, ImpreciseShape(taking, self.sets, given, windowed))
         work = {**constants.arrays(arrays.lanes), **self._arrays(arrays, round_, taking)}
         work |= _frontiers(FIRST_ROOM)
         status, count = SMALL, 0

@@ -9,7 +9,7 @@ import numpy as np
 from episode.matchers.encoding import Lanes
 from episode.matchers.events.code.arrays import LIMIT, ROWS, WINDOW, settings_of
 from episode.matchers.events.code.flow import FINE, FULL, TOO_MANY
-from episode.matchers.events.code.joins import COUNT, KEPT, TRIED, Join, join_program, writing_program
+from episode.matchers.events.code.joins import COUNT, KEPT, TRIED, JoinShape, join_program, writing_program
 from episode.matchers.events.records import Buffer
 from episode.matchers.times import NEVER
 from episode.native.running import compiled_for, compiled_with
@@ -33,7 +33,7 @@ def side_arrays(side: str, records: Buffer) -> dict[str, np.ndarray]:
 
 
 def join_buffers(
-    join: Join,
+    join: JoinShape,
     lanes: Lanes,
     left: Buffer,
     right: Buffer,
@@ -87,7 +87,9 @@ def _buckets(left: Buffer) -> int:
     return min(MOST_BUCKETS, 1 << max(0, 2 * largest - 1).bit_length())
 
 
-def _write(join: Join, arrays: dict[str, np.ndarray], left: Buffer, right: Buffer, count: int, timed: bool) -> Buffer:
+def _write(
+    join: JoinShape, arrays: dict[str, np.ndarray], left: Buffer, right: Buffer, count: int, timed: bool
+) -> Buffer:
     left_width, right_width = left.rows.shape[1], right.rows.shape[1]
     rows = np.empty((count, left_width + right_width), np.int32)
     times = count if timed else 0

@@ -12,7 +12,7 @@ from episode.matchers.events.code.checks import Taking, runnings_of
 from episode.matchers.events.code.conditions import NO_COLUMNS
 from episode.matchers.events.code.flow import FULL
 from episode.matchers.events.code.negations import transition_arrays
-from episode.matchers.events.code.runs import MATCHES, ORIGIN, Runs, runs_program
+from episode.matchers.events.code.runs import MATCHES, ORIGIN, RunsShape, runs_program
 from episode.matchers.events.joining import lane_arrays
 from episode.matchers.events.prepare import EventArrays
 from episode.matchers.events.rounds import Round
@@ -58,7 +58,7 @@ def no_events(taking: Taking) -> dict[str, np.ndarray]:
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundRuns:
     """What was found: the events of each match with their variables, in order. row: the start event at which the code
     ended, if it did."""
 
@@ -70,9 +70,9 @@ class Found:
 
 
 def run_automaton(
-    shape: Runs, arrays: EventArrays, round_: Round, bits: np.ndarray, starts: np.ndarray, window: int, budget: int,
-    limit: int,
-) -> Found:  # fmt: skip
+    shape: RunsShape, arrays: EventArrays, round_: Round, bits: np.ndarray, starts: np.ndarray, window: int,
+    budget: int, limit: int,
+) -> FoundRuns:  # fmt: skip
     """All matches of the start events of a round, unless they have over `limit` events."""
     code, constants = compiled_with(runs_program, shape)
     settings = {ROWS: arrays.lanes.ints.shape[1], WINDOW: window, BUDGET: budget, LIMIT: limit, UNTIL: round_.until}
@@ -92,7 +92,7 @@ def run_automaton(
         status = code.run(work)
     matches = int(work["kept"][MATCHES])
     offsets = work["offsets"][: matches + 1]
-    return Found(
+    return FoundRuns(
         status,
         int(work["kept"][ORIGIN]),
         offsets,

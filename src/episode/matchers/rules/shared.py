@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from episode.matchers.demand import Demand
+from episode.matchers.demand import ClassDemand
 from episode.matchers.prepare import Needs
 from episode.matchers.protocol import Demands, MatcherSpec
 from episode.matchers.rules.batches import Asked, together
@@ -65,14 +65,14 @@ def shared_plan(specs: Sequence[MatcherSpec]) -> SharedPlan:
     return SharedPlan(index, asked, together(shared) if shared else None, tuple(places), common)
 
 
-def _all_rows(demand: Demand) -> bool:
+def _all_rows(demand: ClassDemand) -> bool:
     """Is a rule fed all rows, at least in a feed that is not the only one?"""
     return demand.followed or not demand.sparse
 
 
 def _numbered(
     specs: Sequence[MatcherSpec],
-    demands: Sequence[Demand | None],
+    demands: Sequence[ClassDemand | None],
     index: ClassIndex,
     beginnings: Sequence[Beginning | None],
 ) -> tuple[tuple[Asked, ...], list[int | None]]:
@@ -99,6 +99,6 @@ def _numbered(
 @dataclass
 class _Demanded:
     number: int
-    demand: Demand
+    demand: ClassDemand
     columns: dict[str, None] = field(default_factory=dict)
     beyond: dict[str, None] = field(default_factory=dict)

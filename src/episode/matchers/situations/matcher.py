@@ -20,8 +20,8 @@ from episode.matchers.situations.adapt import Orders
 from episode.matchers.situations.code.arrays import DONE, REPLAN, TOO_MANY
 from episode.matchers.situations.detection import Detector
 from episode.matchers.situations.errors import explosion
-from episode.matchers.situations.output import Output
-from episode.matchers.situations.prepare import Feed, needs_beyond, prepare_feed
+from episode.matchers.situations.output import SituationOutput
+from episode.matchers.situations.prepare import SituationFeed, needs_beyond, prepare_feed
 from episode.matchers.situations.state import SituationState
 from episode.matchers.slicing import ALL_TIMES, SliceBounds
 from episode.plan.situations.report import SituationReport
@@ -44,7 +44,7 @@ class SituationPatternMatcher:
         self.plan = plan = spec.plan
         self.orders = Orders(plan, spec.forced)
         self.state = SituationState(plan, spec.input_schema, spec.input_columns, spec.limit)
-        self.output = Output(plan, spec.output_schema, spec.input_schema)
+        self.output = SituationOutput(plan, spec.output_schema, spec.input_schema)
         self._needs: Needs = needs_of(plan)
         self.detector = Detector(plan, self.orders, SOFT_LIMIT)
 
@@ -52,8 +52,8 @@ class SituationPatternMatcher:
         for feed, found, rows in self.matches_in(events, until):
             yield self.output.table(feed, self.state.symbols, found, rows)
 
-    def matches_in(self, events: EventBatch, until: int) -> Iterator[tuple[Feed, np.ndarray, np.ndarray]]:
-        """The matches of a feed, as `Output.table` takes them."""
+    def matches_in(self, events: EventBatch, until: int) -> Iterator[tuple[SituationFeed, np.ndarray, np.ndarray]]:
+        """The matches of a feed, as `SituationOutput.table` takes them."""
         together = self.state.pending.joined(events, until == END_OF_TIME)
         if len(together) == 0:
             return
@@ -76,7 +76,7 @@ class SituationPatternMatcher:
     def finish(self) -> Iterator[pa.Table]:
         yield from self.feed(EventBatch.empty(self.spec.input_schema, self.spec.input_columns), END_OF_TIME)
 
-    def _matches(self, feed: Feed) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    def _matches(self, feed: SituationFeed) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """(matches, rows) as the code finds them, about SOFT_LIMIT at a time."""
         parts: list[tuple[np.ndarray, np.ndarray]] = []
         count = 0

@@ -9,7 +9,7 @@ import pytest
 
 from episode.matchers.correlation import regions
 from episode.matchers.correlation.joining import BY_ARCHIVE, BY_LIVE, RecencyJoin, beginning
-from episode.matchers.correlation.segments import Demands
+from episode.matchers.correlation.segments import RegionDemands
 from episode.matchers.time_code import EVER, NEVER
 from tests.unit.native.runs import AllWays, in_all_ways
 
@@ -62,7 +62,7 @@ def test_pairs_are_those_of_the_definition(recency: int) -> None:
         assert [a for _, a in by_archive] == sorted(a for _, a in wanted)
 
 
-def demanded(random: Random) -> tuple[np.ndarray, Demands, np.ndarray, np.ndarray, np.ndarray]:
+def demanded(random: Random) -> tuple[np.ndarray, RegionDemands, np.ndarray, np.ndarray, np.ndarray]:
     """Demands in order of key number and lo, and rows of keys with gaps between them."""
     row_from, row_to, time = [], [], []
     for _ in range(3):
@@ -73,7 +73,7 @@ def demanded(random: Random) -> tuple[np.ndarray, Demands, np.ndarray, np.ndarra
     drawn = sorted((random.randrange(3), low, low + random.randint(-1, 8)) for low in random.choices(range(20), k=9))
     number, lo, hi = np.array(drawn, np.int64).T.copy()
     rows = (np.array(one, np.int64) for one in (row_from, row_to, time))
-    return number, Demands(number, lo, hi), *rows  # type: ignore[return-value]
+    return number, RegionDemands(number, lo, hi), *rows  # type: ignore[return-value]
 
 
 @pytest.mark.parametrize("merged", [True, False])
@@ -118,4 +118,4 @@ def test_extent() -> None:
         expected = sum(map(len, regions_of)), len(set().union(*regions_of))
         assert regions.extent(number, demands, row_from, row_to, time) == expected
     nothing = np.zeros(0, np.int64)
-    assert regions.extent(nothing, Demands(), nothing, nothing, nothing) == (0, 0)
+    assert regions.extent(nothing, RegionDemands(), nothing, nothing, nothing) == (0, 0)

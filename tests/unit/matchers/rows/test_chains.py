@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from episode.matchers.outcomes import EMPTY, MATCHED, TIMED_OUT, UNMATCHED
-from episode.matchers.rows.arrays import Found
+from episode.matchers.rows.arrays import FoundPaths
 from episode.matchers.rows.slices import chains
 from episode.matchers.rows.slices.chains import adopt, join, links_of, links_program, visit
 from tests.unit.native.runs import run_all_ways
@@ -134,7 +134,7 @@ def test_where_the_search_resumes_after_matches(seed: int, emit_timed_out: bool,
             ahead = (at_label[0] if to == "first" else at_label[-1]) if at_label else 0
         place, end = row - first, int(length[longest])
         expected.append((place, place + max(1, ahead), len(own), place + end if end else 0))
-    found = Found(kind, start, length, number, path_from, path)
+    found = FoundPaths(kind, start, length, number, path_from, path)
     program = links_program(emit_timed_out, labels, to == "first")
     room = {name: np.zeros(matches, np.int64) for name in ("place", "following", "counts", "ends")}
     arrays = {**found._asdict(), "label_of": label_of, **room}

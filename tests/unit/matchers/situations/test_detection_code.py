@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from episode.matchers.situations import detection, matcher
 from episode.matchers.situations.adapt import Orders
 from episode.matchers.situations.code import counting
-from episode.matchers.situations.code.arrays import Shape
+from episode.matchers.situations.code.arrays import SituationShape
 from episode.matchers.situations.code.detecting import detection_program
 from episode.native.assembly import assembly_of
 from tests.reference.generate_situations import Case, cases
@@ -103,8 +103,8 @@ def test_patterns_that_differ_in_numbers_share_code() -> None:
 
 
 def test_code_has_only_what_a_pattern_uses() -> None:
-    small = Shape(2, False, False, False, False, False)
-    large = Shape(3, True, True, True, True, True)
+    small = SituationShape(2, False, False, False, False, False)
+    large = SituationShape(3, True, True, True, True, True)
     assert detection_program(small).size * 1.5 < detection_program(large).size
     assert {"find_decisive", "was_certain", "look_at_plan"}.isdisjoint(
         one.name for one in detection_program(small).functions

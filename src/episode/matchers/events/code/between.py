@@ -20,14 +20,14 @@ COUNT = 1
 
 
 @dataclass(frozen=True)
-class Look:
+class LookShape:
     """What is looked for: `latest`, `earliest`, `any`, `all`, `following` or `single`, the emitters below."""
 
     kind: str
     tests: RecordTests
 
 
-def look_program(look: Look) -> tuple[Program, CodeConstants]:
+def look_program(look: LookShape) -> tuple[Program, CodeConstants]:
     program, constants = Program(look.kind), CodeConstants()
     s = Scope(program.function("run"), TYPES)
     emit: Callable[[Scope, PairTests], None] = {

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 
-from episode.matchers.aggregate_code import Aggregate, State, choose_state
-from episode.matchers.events.code.conditions import Columns, EventConditions
+from episode.matchers.aggregate_code import AggregateShape, AggregateState, choose_state
+from episode.matchers.events.code.conditions import ConditionColumns, EventConditions
 from episode.matchers.events.code.flow import scanning
 from episode.matchers.expression_code import CodeConstants, Emitted
 from episode.native.builder import Function
@@ -36,9 +36,9 @@ class Taking:
 
     automaton: AutomatonPlan
     variables: tuple[str, ...]
-    columns: Columns
+    columns: ConditionColumns
     runnings: tuple[Running, ...]
-    aggregates: tuple[Aggregate, ...]
+    aggregates: tuple[AggregateShape, ...]
     arguments: tuple[tuple[bool, int, int], ...]
 
 
@@ -93,11 +93,11 @@ class Checks:
                 s.array(_ARRAYS[field])[depth * len(self.shape.runnings) + number] = getattr(state, field)
         f.give(0)
 
-    def state_at(self, s: Scope, number: int, depth: Value) -> State:
+    def state_at(self, s: Scope, number: int, depth: Value) -> AggregateState:
         """The state of a running aggregate at a depth."""
         place = depth * len(self.shape.runnings) + number
         fields = self.shape.aggregates[number].fields
-        return State(**{field: s.array(_ARRAYS[field])[place] for field in fields})
+        return AggregateState(**{field: s.array(_ARRAYS[field])[place] for field in fields})
 
     def _argument(self, emitter: EventConditions, number: int, row: Value) -> tuple[Value | None, Value | None]:
         """The value that an aggregate takes of an event, and whether it is null; COUNT needs no value."""

@@ -47,7 +47,7 @@ _TYPES: ArrayTypes = {
 
 
 @dataclass(frozen=True)
-class Closure:
+class ClosureShape:
     """What is compiled in of a closure. one_state: no number of events and no condition on some event counts."""
 
     relation: int
@@ -58,7 +58,7 @@ class Closure:
 
 
 @dataclass(frozen=True)
-class Choices:
+class ClosureChoices:
     """Events of closures that lie between two single events, of many matches.
 
     from_ int64[closures, matches + 1]: where the events of each closure and match are in the other arrays, sorted by
@@ -82,7 +82,7 @@ class Choices:
     pairs: np.ndarray
 
     @property
-    def shapes(self) -> tuple[Closure, ...]:
+    def shapes(self) -> tuple[ClosureShape, ...]:
         return tuple(_shape_of(*closure) for closure in self.closures.tolist())
 
     def arrays(self) -> dict[str, np.ndarray]:
@@ -106,12 +106,12 @@ class Choices:
         return arrays["high"][:matches], arrays["low"][:matches], arrays["near"][:matches]
 
 
-def _shape_of(needed: int, least: int, most: int, may_be_empty: int, relation: int, compare: int) -> Closure:
+def _shape_of(needed: int, least: int, most: int, may_be_empty: int, relation: int, compare: int) -> ClosureShape:
     compare = compare if relation == TREE else EQUAL
-    return Closure(relation, compare, bool(may_be_empty), most >= 0, needed == 0 and most < 0 and least <= 1)
+    return ClosureShape(relation, compare, bool(may_be_empty), most >= 0, needed == 0 and most < 0 and least <= 1)
 
 
-def program_of(shapes: Sequence[Closure]) -> Program:
+def program_of(shapes: Sequence[ClosureShape]) -> Program:
     s = entry_scope("choices", _TYPES)
     with s.f.loop(0, s.settings[MATCHES]) as match:
         for number in range(len(shapes)):
@@ -179,7 +179,7 @@ def _events(s: Scope, number: int, match: Value) -> tuple[Value, Value]:
 
 
 def _add_before(
-    s: Scope, shapes: Sequence[Closure], last: int, match: Value, time: Value | None, at: Value
+    s: Scope, shapes: Sequence[ClosureShape], last: int, match: Value, time: Value | None, at: Value
 ) -> None:  # fmt: skip
     """Add the choices of the closures up to number `last` whose events have all ended before a time (None: at all)."""
     f = s.f
@@ -197,7 +197,7 @@ class _States:
     """The states of a closure: how many events a choice has, as far as that counts, and which conditions some of them
     satisfy."""
 
-    def __init__(self, s: Scope, shape: Closure, number: int) -> None:
+    def __init__(self, s: Scope, shape: ClosureShape, number: int) -> None:
         f = s.f
         needed, least, most = (s.closures[number * _COLUMNS + column] for column in (NEEDED, LEAST, MOST))
         self.possible = f.constant(True, (most > 0).type)
@@ -212,7 +212,7 @@ class _States:
         self.count = self.levels * self.width
 
 
-def _count_closure(shapes: Sequence[Closure], number: int, s: Scope, match: Value) -> None:
+def _count_closure(shapes: Sequence[ClosureShape], number: int, s: Scope, match: Value) -> None:
     """The complete choices of one closure in one match, summed up."""
     f, shape = s.f, shapes[number]
     states = _States(s, shape, number)
@@ -239,7 +239,7 @@ def _count_closure(shapes: Sequence[Closure], number: int, s: Scope, match: Valu
     f.give(0)
 
 
-def _note(s: Scope, shape: Closure, states: _States, begin: Value, width: Value, event: Value) -> None:
+def _note(s: Scope, shape: ClosureShape, states: _States, begin: Value, width: Value, event: Value) -> None:
     """Let an event be found as one before others."""
     own, before = s.settings[OWN] + event * states.count, s.settings[BEFORE]
     if shape.relation == ALL:
@@ -254,7 +254,7 @@ def _note(s: Scope, shape: Closure, states: _States, begin: Value, width: Value,
 
 
 def _sum_before(
-    s: Scope, shape: Closure, states: _States, number: int, match: Value, event: Value, begin: Value, count: Value,
+    s: Scope, shape: ClosureShape, states: _States, number: int, match: Value, event: Value, begin: Value, count: Value,
     width: Value, seen: Value,
 ) -> Value:  # fmt: skip
     """Where the choices are, by state, that may come before an event."""
@@ -277,7 +277,7 @@ def _sum_before(
     return now
 
 
-def _take(s: Scope, shape: Closure, states: _States, event: Value, own: Value, now: Value) -> None:
+def _take(s: Scope, shape: ClosureShape, states: _States, event: Value, own: Value, now: Value) -> None:
     """The choices that may come before an event continue with it."""
     f = s.f
     if shape.one_state:

@@ -23,7 +23,7 @@ EmitRunning = Callable[[Running], Emitted]
 
 
 @dataclass(frozen=True)
-class Columns:
+class ConditionColumns:
     """Where conditions find values: columns in lanes, and what was computed of single rows.
 
     computed: expressions at the current row, each (is float, row in its lane, row of validity).
@@ -33,14 +33,19 @@ class Columns:
     computed: tuple[tuple[Expression, tuple[bool, int, int]], ...] = ()
 
 
-NO_COLUMNS = Columns(LanePlaces((), (), ()))
+NO_COLUMNS = ConditionColumns(LanePlaces((), (), ()))
 
 
 class EventConditions(Emitter):
     """Conditions in one function. It is made where the function begins: what it reads there is used everywhere."""
 
     def __init__(
-        self, s: Scope, columns: Columns, constants: CodeConstants, find: FindRow, running: EmitRunning | None = None
+        self,
+        s: Scope,
+        columns: ConditionColumns,
+        constants: CodeConstants,
+        find: FindRow,
+        running: EmitRunning | None = None,
     ) -> None:
         # The scope has the lanes by name, and declares those that are read.
         lanes = cast(LaneArrays, s)

@@ -37,7 +37,7 @@ FRONTIERS: ArrayTypes = {
 """Frontiers; where the set that begins with an event of the path ends (0: it is a single event); times of sets."""
 
 
-class Clock(NamedTuple):
+class EventClock(NamedTuple):
     """Times of events: points lo, lo + step … hi. If probabilities are given, those of event r are exactly[from_[r]:…],
     and at_most has their running sums; else these are empty, and all points of an event are as probable."""
 
@@ -78,7 +78,7 @@ def sums_program() -> Program:
     return program
 
 
-class Confidence:
+class ConfidenceCode:
     """Emits probabilities. given: are those of points given, or are all as probable? has_sets: are there sets? The
     functions that it builds take rows of events, places of the path, and places of frontiers."""
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from episode.matchers.events.code.arrays import BUDGET, LIMIT, TYPES, UNTIL, WINDOW
 from episode.matchers.events.code.checks import Checks, Taking, has_bit, is_one_of
-from episode.matchers.events.code.confidence import CLOCK, FRONTIERS, Confidence
+from episode.matchers.events.code.confidence import CLOCK, FRONTIERS, ConfidenceCode
 from episode.matchers.events.code.flow import FINE, FULL, advance, scanning
 from episode.matchers.events.code.runs import BUDGET_SPENT, put_match
 from episode.matchers.expression_code import CodeConstants
@@ -55,7 +55,7 @@ place on, the next one of an event that a state can take. again[depth, 4]: place
 
 
 @dataclass(frozen=True)
-class Imprecise:
+class ImpreciseShape:
     """What is compiled in. sets: by variable, is it a closure that is a set? given: are probabilities?"""
 
     taking: Taking
@@ -64,7 +64,7 @@ class Imprecise:
     windowed: bool
 
 
-def imprecise_program(shape: Imprecise) -> tuple[Program, CodeConstants]:
+def imprecise_program(shape: ImpreciseShape) -> tuple[Program, CodeConstants]:
     """Matches of all start events: their events, and the confidence of each. A match is decided at its latest hi."""
     s = entry_scope("imprecise", _TYPES)
     f, walk = s.f, _Walk(shape)
@@ -117,10 +117,10 @@ def _put_fact(s: Scope, depth: Value, which: int, value: Value | int) -> None:
 class _Walk:
     """Emits the walk through the matches of one start event in one alternative."""
 
-    def __init__(self, shape: Imprecise) -> None:
+    def __init__(self, shape: ImpreciseShape) -> None:
         self.shape, self.automaton = shape, shape.taking.automaton
         self.has_sets = any(shape.sets)
-        self.checks, self.confidence = Checks(shape.taking), Confidence(shape.given, self.has_sets)
+        self.checks, self.confidence = Checks(shape.taking), ConfidenceCode(shape.given, self.has_sets)
         self.sets = [number for number, is_set in enumerate(shape.sets) if is_set]
 
     def emit(self, s: Scope, group: Value, origin: Value, root: Value, widest: Value, new_lo: Value) -> None:

@@ -16,9 +16,9 @@ from episode.matchers.events.code.flow import FINE, FULL, TOO_MANY, Kept, advanc
 from episode.matchers.events.code.tests import (
     LEFT,
     RIGHT,
+    GatheredValues,
     PairTests,
     RecordTests,
-    Values,
     compared_values,
     hashed_values,
     load_event,
@@ -41,7 +41,7 @@ _MIXER = 0x9E3779B97F4A7C15
 
 
 @dataclass(frozen=True)
-class Join:
+class JoinShape:
     """What is compiled in of a join.
 
     kind: `range` and `hash` list left records that end before right ones begin, `together` records in any order.
@@ -56,10 +56,10 @@ class Join:
     distinct: bool = False
 
 
-def join_program(join: Join) -> tuple[Program, CodeConstants]:
+def join_program(join: JoinShape) -> tuple[Program, CodeConstants]:
     """The program that lists pairs, and the constants that it reads."""
     program, constants = Program(f"{join.kind}_join"), CodeConstants()
-    emit: Callable[[Scope, Join, CodeConstants], None] = {
+    emit: Callable[[Scope, JoinShape, CodeConstants], None] = {
         "range": _range_join, "hash": _hash_join, "together": _join_together,
     }[join.kind]  # fmt: skip
     emit(Scope(program.function("run"), TYPES), join, constants)
@@ -69,7 +69,7 @@ def join_program(join: Join) -> tuple[Program, CodeConstants]:
 # ---- left records that end before right ones begin -----------------------------------------------------------------
 
 
-def _range_join(s: Scope, join: Join, constants: CodeConstants) -> None:
+def _range_join(s: Scope, join: JoinShape, constants: CodeConstants) -> None:
     """Lists the left records that fit each right one: first by what is compared without looking at events."""
     f = s.f
     values = compared_values(join.tests)
@@ -116,7 +116,7 @@ def _end_group(s: Scope, at: Kept, group: Value) -> None:
     at.group.set(group + 1)
 
 
-def _first_left(s: Scope, join: Join, at: Kept, stop: Value, ends: Value, oldest: Value) -> Value:
+def _first_left(s: Scope, join: JoinShape, at: Kept, stop: Value, ends: Value, oldest: Value) -> Value:
     """The first left record that does not end too early; moves `low` and `high` around those in the window."""
     f = s.f
     advance(f, at.low, stop, lambda left: s.l_end[left] < oldest)
@@ -129,7 +129,7 @@ def _first_left(s: Scope, join: Join, at: Kept, stop: Value, ends: Value, oldest
     return first.value
 
 
-def _last_left(s: Scope, join: Join, at: Kept, right: Value) -> None:
+def _last_left(s: Scope, join: JoinShape, at: Kept, right: Value) -> None:
     """Moves `last` behind the last left record that ends early enough.
 
     Right records with one end begin one after the other: most often it is near the last one.
@@ -147,7 +147,7 @@ def _last_left(s: Scope, join: Join, at: Kept, right: Value) -> None:
 
 
 def _list_fitting(
-    s: Scope, join: Join, values: Values | None, at: Kept, right: Value, first: Value, oldest: Value
+    s: Scope, join: JoinShape, values: GatheredValues | None, at: Kept, right: Value, first: Value, oldest: Value
 ) -> Value:
     """Lists left records from `first` to `last` by what is compared without branches; where they end."""
     f = s.f
@@ -192,7 +192,7 @@ def _make_room(s: Scope, at: Kept, number: Value) -> None:
 # ---- values that are compared --------------------------------------------------------------------------------------
 
 
-def _gather(s: Scope, tests: RecordTests, values: Values | None, begins: Value) -> None:
+def _gather(s: Scope, tests: RecordTests, values: GatheredValues | None, begins: Value) -> None:
     """The values of all records, side by side, if the join begins."""
     if values is None:
         return
@@ -214,7 +214,7 @@ def _image(f: Function, value: Value) -> Value:
 # ---- left records by a hash table ----------------------------------------------------------------------------------
 
 
-def _hash_join(s: Scope, join: Join, constants: CodeConstants) -> None:
+def _hash_join(s: Scope, join: JoinShape, constants: CodeConstants) -> None:
     """As `_range_join`, of records with equal values (the tests compare them, too).
 
     Left records enter a hash table as time passes; the records of a bucket are chained from the latest back.
@@ -263,7 +263,7 @@ def _enter(s: Scope, entered: Variable, stop: Value, ends: Value, mask: Value) -
 
 
 def _follow_chain(
-    s: Scope, join: Join, tests: PairTests, at: Kept, right: Value, oldest: Value, mask: Value
+    s: Scope, join: JoinShape, tests: PairTests, at: Kept, right: Value, oldest: Value, mask: Value
 ) -> None:  # fmt: skip
     f = s.f
     value, before, low = s.r_values[right], s.r_start[right], oldest
@@ -302,7 +302,7 @@ def _put_pair(s: Scope, at: Kept, left: Value, right: Value) -> None:
 # ---- records in any order ------------------------------------------------------------------------------------------
 
 
-def _join_together(s: Scope, join: Join, constants: CodeConstants) -> None:
+def _join_together(s: Scope, join: JoinShape, constants: CodeConstants) -> None:
     """Left and right records in any order, within the window."""
     f = s.f
     at = Kept(s, KEPT["together"])
@@ -335,7 +335,9 @@ def _is_right_next(s: Scope, at: Kept, l_stop: Value, r_stop: Value) -> Value:
     return is_right.value
 
 
-def _pair_up(s: Scope, join: Join, constants: CodeConstants, at: Kept, side: str, done: Value, window: Value) -> None:
+def _pair_up(
+    s: Scope, join: JoinShape, constants: CodeConstants, at: Kept, side: str, done: Value, window: Value
+) -> None:
     """The next record of a side with those of the other side that came before it."""
     f, other = s.f, LEFT if side == RIGHT else RIGHT
     own, others = (at.left, at.right) if side == LEFT else (at.right, at.left)
@@ -357,7 +359,7 @@ def _pair_up(s: Scope, join: Join, constants: CodeConstants, at: Kept, side: str
     own.set(now + 1)
 
 
-def _fit(join: Join, constants: CodeConstants, s: Scope, left: Value, right: Value) -> None:
+def _fit(join: JoinShape, constants: CodeConstants, s: Scope, left: Value, right: Value) -> None:
     """Do a left and a right record make a record?"""
     f = s.f
     tests = PairTests(s, join.tests, constants)

@@ -39,7 +39,7 @@ _TYPES: ArrayTypes = {
 
 
 @dataclass(frozen=True)
-class Runs:
+class RunsShape:
     """What is compiled in. waits: a match is decided when its window has passed, and not with its last event."""
 
     taking: Taking
@@ -47,7 +47,7 @@ class Runs:
     waits: bool
 
 
-def runs_program(shape: Runs) -> tuple[Program, CodeConstants]:
+def runs_program(shape: RunsShape) -> tuple[Program, CodeConstants]:
     """All matches of all start events: offsets, out_rows, out_variables have the events of each, in order.
 
     bits: variables (and negations) that a row qualifies for; starts: may a match start here? Matches are kept that are
@@ -77,7 +77,7 @@ def runs_program(shape: Runs) -> tuple[Program, CodeConstants]:
 class _Walk:
     """Emits the walk through the matches of one start event: gives their number, with those before, or -status."""
 
-    def __init__(self, shape: Runs) -> None:
+    def __init__(self, shape: RunsShape) -> None:
         self.shape, self.automaton = shape, shape.taking.automaton
         self.checks = Checks(shape.taking)
         self.negations = Negations(self.checks)

@@ -43,7 +43,7 @@ rows of its partition, around it. tops: by variable, the end of its candidates t
 
 
 @dataclass(frozen=True)
-class Subsets:
+class SubsetsShape:
     """What is compiled in. lasting: do events begin before they end?"""
 
     taking: Taking
@@ -51,7 +51,7 @@ class Subsets:
     lasting: bool
 
 
-def subsets_program(shape: Subsets) -> tuple[Program, CodeConstants]:
+def subsets_program(shape: SubsetsShape) -> tuple[Program, CodeConstants]:
     """Final matches of intermediate ones, as far as there is room, in at most BUDGET steps without a match."""
     s = entry_scope("subsets", _TYPES)
     walk = _Walk(shape, s)
@@ -90,7 +90,7 @@ class _BoundedChecks(Checks):
 class _Walk:
     """Emits the walk through the choices of intermediate matches."""
 
-    def __init__(self, shape: Subsets, s: Scope) -> None:
+    def __init__(self, shape: SubsetsShape, s: Scope) -> None:
         self.shape, self.automaton, self.s = shape, shape.taking.automaton, s
         self.checks = _BoundedChecks(shape.taking)
         self.bounds = self.checks.bounds = BoundCode(shape.bounds, self.checks)

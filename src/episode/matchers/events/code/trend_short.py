@@ -16,8 +16,8 @@ from episode.matchers.events.code.trend_values import (
     ROWS,
     WEIGHTS,
     Cells,
-    Shape,
-    Values,
+    TrendShape,
+    TrendValues,
     add,
     clear,
     is_something,
@@ -45,12 +45,12 @@ def short_partitions(events: Mapping[str, np.ndarray], window: int, few: int) ->
     return found
 
 
-def add_short(shape: Shape, events: Mapping[str, np.ndarray], total: Values) -> None:
+def add_short(shape: TrendShape, events: Mapping[str, np.ndarray], total: TrendValues) -> None:
     """Add up in `total` the matches of partitions begins[g]:ends[g], whose rows are in order of time."""
     compiled_for(program_of, shape).run(arrays_of(shape, events, total))
 
 
-def arrays_of(shape: Shape, events: Mapping[str, np.ndarray], total: Values) -> dict[str, np.ndarray]:
+def arrays_of(shape: TrendShape, events: Mapping[str, np.ndarray], total: TrendValues) -> dict[str, np.ndarray]:
     """What the code works on: a cell for each place, and for each event in each place."""
     longest = int((events["ends"] - events["begins"]).max())
     room = len(shape.bits) * (longest + 1) + 1
@@ -60,7 +60,7 @@ def arrays_of(shape: Shape, events: Mapping[str, np.ndarray], total: Values) -> 
     return {**events, **cells, **pairs, **Cells("total", shape.lanes).given(total), "settings": settings}
 
 
-def program_of(shape: Shape) -> Program:
+def program_of(shape: TrendShape) -> Program:
     program = Program("short_trends")
     cells, total = Cells("short", shape.lanes), Cells("total", shape.lanes)
     s = Scope(program.function("run"), {**EVENTS, **WEIGHTS, **PAIRS, **cells.types, **total.types})
@@ -91,7 +91,7 @@ def holds_with_first(s: Scope, operation: str, test: int, row: Value, first: Val
     return holds & s.first_current_valid[one].differs(0) & s.first_valid[other].differs(0)
 
 
-def _add_partition(s: Scope, shape: Shape, cells: Cells, total: Cells, begin: Value, end: Value) -> None:
+def _add_partition(s: Scope, shape: TrendShape, cells: Cells, total: Cells, begin: Value, end: Value) -> None:
     """Add up the matches of one partition.
 
     The first cells are the values of each place (of all its events so far, for links without a condition); after them
@@ -130,7 +130,7 @@ def _add_partition(s: Scope, shape: Shape, cells: Cells, total: Cells, begin: Va
 class _Sum:
     """The value of an event in a place, in variables."""
 
-    def __init__(self, s: Scope, shape: Shape, place: int) -> None:
+    def __init__(self, s: Scope, shape: TrendShape, place: int) -> None:
         self.s, self.shape, self.place = s, shape, place
         f, starts = s.f, place in shape.starts
         exact, real, least = shape.lanes.counts

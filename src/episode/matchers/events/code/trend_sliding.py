@@ -22,8 +22,8 @@ from episode.matchers.events.code.trend_values import (
     WEIGHTS,
     Cells,
     One,
-    Shape,
-    Values,
+    TrendShape,
+    TrendValues,
     add_product,
     add_taken,
     clear,
@@ -41,7 +41,7 @@ ROWS, WINDOW = 0, 1
 """Places of `settings`."""
 
 
-def slide(shape: Shape, events: Mapping[str, np.ndarray], window: int, total: Values) -> None:
+def slide(shape: TrendShape, events: Mapping[str, np.ndarray], window: int, total: TrendValues) -> None:
     """Add up the matches of partitions begins[g]:ends[g], whose rows are in order of time.
 
     slot int64[n]: the place in `total` of the matches that end with a row; negative: none. A match lasts at most
@@ -50,7 +50,9 @@ def slide(shape: Shape, events: Mapping[str, np.ndarray], window: int, total: Va
     compiled_for(program_of, shape, window < EVER).run(arrays_of(shape, events, window, total))
 
 
-def arrays_of(shape: Shape, events: Mapping[str, np.ndarray], window: int, total: Values) -> dict[str, np.ndarray]:
+def arrays_of(
+    shape: TrendShape, events: Mapping[str, np.ndarray], window: int, total: TrendValues
+) -> dict[str, np.ndarray]:
     """What the code works on."""
     arrays = {**events, "settings": np.array([len(events["time"]), window], np.int64)}
     most = 0
@@ -66,7 +68,7 @@ class _Layout:
     """Parts of the memory: matrices of places to places, each with a row for matches that begin inside and with spare
     places; the matches before the current time; of each suffix of the front, the matches that begin inside."""
 
-    def __init__(self, shape: Shape) -> None:
+    def __init__(self, shape: TrendShape) -> None:
         self.shape = shape
         self.own, self.total = (Cells(name, shape.lanes) for name in ("own", "total"))
         self.one = One("one", shape.lanes)
@@ -84,7 +86,7 @@ class _Layout:
         return {**EVENTS, **WEIGHTS, **self.own.types, **self.total.types, "row_of": (I64, True)}
 
 
-def program_of(shape: Shape, windowed: bool) -> Program:
+def program_of(shape: TrendShape, windowed: bool) -> Program:
     program = Program("trends")
     m = _Layout(shape)
     s = Scope(program.function("run"), m.types)
@@ -196,7 +198,7 @@ def _prepend(m: _Layout, s: Scope, begin: Value, end: Value) -> None:
 
 
 @contextmanager
-def _each_row(s: Scope, shape: Shape, place: int, begin: Value, end: Value) -> Iterator[Value]:
+def _each_row(s: Scope, shape: TrendShape, place: int, begin: Value, end: Value) -> Iterator[Value]:
     """The rows begin:end that qualify for a place."""
     with s.f.loop(begin, end) as row:
         with s.f.when(shape.has(s.f, s.bits[row], place)):

@@ -28,8 +28,8 @@ from episode.matchers.events.code.trend_values import (
     NOTHING,
     WEIGHTS,
     Cells,
-    Shape,
-    Values,
+    TrendShape,
+    TrendValues,
     is_something,
     plus,
     times,
@@ -59,7 +59,7 @@ _WRITTEN = ("state", "bases", "sizes", "start_of", "rank", "below", "above", "so
 class Code:
     """What is compiled in. shared: all starts are in one lane. grouped: totals are kept by the first event, too."""
 
-    shape: Shape
+    shape: TrendShape
     shared: bool
     grouped: bool
 
@@ -109,8 +109,8 @@ class Starts:
 
 
 def by_start(
-    shape: Shape, events: Mapping[str, np.ndarray], starts: Starts, total: Values, keys: np.ndarray
-) -> tuple[Values, np.ndarray]:
+    shape: TrendShape, events: Mapping[str, np.ndarray], starts: Starts, total: TrendValues, keys: np.ndarray
+) -> tuple[TrendValues, np.ndarray]:
     """Add up the matches of partitions begins[g]:ends[g], whose rows are in order of time.
 
     slot int64[n]: to what the matches count that end with a row; negative: to nothing. group int64[n]: of first events.
@@ -124,7 +124,7 @@ def by_start(
         events = {**events, **_some(events, ~short)}
     if len(events["begins"]) == 0:
         return total, keys
-    code, work = compiled_for(program_of, kind), Work(kind, events, starts, total, keys)
+    code, work = compiled_for(program_of, kind), TrendWork(kind, events, starts, total, keys)
     while True:
         status = code.run(work.arrays)
         if status == FINE:
@@ -137,11 +137,11 @@ def _some(events: Mapping[str, np.ndarray], which: np.ndarray) -> dict[str, np.n
     return {name: events[name][which] for name in ("begins", "ends")}
 
 
-class Work:
+class TrendWork:
     """The arrays that the code works on."""
 
     def __init__(
-        self, kind: Code, events: Mapping[str, np.ndarray], starts: Starts, total: Values, keys: np.ndarray
+        self, kind: Code, events: Mapping[str, np.ndarray], starts: Starts, total: TrendValues, keys: np.ndarray
     ) -> None:
         self.kind, self.width = kind, starts.width
         links = len(kind.shape.links)
@@ -197,13 +197,13 @@ class Work:
         self.arrays["keys"], self.arrays["table"] = keys, np.full(4 * room, NO_KEY, np.int64)
         self.arrays["state"][IS_HASHED] = 0
 
-    def totals(self) -> tuple[Values, np.ndarray]:
+    def totals(self) -> tuple[TrendValues, np.ndarray]:
         known = int(self.arrays["state"][KNOWN])
         exact, real, least = self.kind.shape.lanes.counts
         kinds = (("low", exact), ("high", exact), ("real", real), ("least", least))
         count = len(self.arrays["total_low"]) // exact
         values = (self.arrays[f"total_{kind}"].reshape(count, lanes) for kind, lanes in kinds)
-        return Values(*values), self.arrays["keys"][:known]
+        return TrendValues(*values), self.arrays["keys"][:known]
 
 
 # ---- blocks ----------------------------------------------------------------------------------------------

@@ -33,7 +33,7 @@ Words = tuple[Value, Value]
 """The low and the high word of a number."""
 
 
-class Values(NamedTuple):
+class TrendValues(NamedTuple):
     """Values by their place: low, high uint64[n, exact], real float64[n, reals], least int64[n, leasts]."""
 
     low: np.ndarray
@@ -42,9 +42,9 @@ class Values(NamedTuple):
     least: np.ndarray
 
 
-def zeros(count: int, exact: int, real: int, least: int) -> Values:
+def zeros(count: int, exact: int, real: int, least: int) -> TrendValues:
     """No matches."""
-    return Values(
+    return TrendValues(
         np.zeros((count, exact), np.uint64),
         np.zeros((count, exact), np.uint64),
         np.zeros((count, real), np.float64),
@@ -56,7 +56,7 @@ def zeros(count: int, exact: int, real: int, least: int) -> Values:
 
 
 @dataclass(frozen=True)
-class Lanes:
+class TrendLanes:
     """Of each lane: the places whose events add to it. No event adds to the first exact and the first real one, which
     count matches."""
 
@@ -75,7 +75,7 @@ class Lanes:
 
 
 @dataclass(frozen=True)
-class Link:
+class TrendLink:
     """An event of the second place may come next after one of the first, if all comparisons `current operation before`
     hold."""
 
@@ -85,15 +85,15 @@ class Link:
 
 
 @dataclass(frozen=True)
-class Shape:
+class TrendShape:
     """Places of a match in order, with the bits of their variables. starts, ends: of the first and of the last event.
     first_tests: comparisons `current operation first` and the places whose events are the current ones."""
 
     bits: tuple[int, ...]
-    links: tuple[Link, ...]
+    links: tuple[TrendLink, ...]
     starts: frozenset[int]
     ends: frozenset[int]
-    lanes: Lanes
+    lanes: TrendLanes
     first_tests: tuple[tuple[str, frozenset[int]], ...] = ()
 
     @cached_property
@@ -171,7 +171,7 @@ class Cells:
     (None: one), one lane after the other."""
 
     name: str
-    lanes: Lanes
+    lanes: TrendLanes
     width: str | None = None
 
     @property

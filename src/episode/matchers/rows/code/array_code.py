@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from episode.matchers.expression_code import COMPARE, Emitted, Emitter
 from episode.matchers.rows.code.array_order import are_equal, order_arrays, sort_places
-from episode.matchers.rows.code.match import Match
+from episode.matchers.rows.code.match import RunningMatch
 from episode.matchers.rows.code.navigation import is_member
 from episode.native.ir import Block, Operand, Value, Variable
 from episode.native.scope import Scope
@@ -39,7 +39,7 @@ NULLS_FIRST = {plan.DISTINCT: True, plan.ASCENDING: False, plan.ASCENDING_NULLS_
 
 
 @dataclass(frozen=True)
-class Room:
+class ArrayRoom:
     """How long an array may become: N times the longest partition, and N elements more."""
 
     times: int = 0
@@ -76,21 +76,21 @@ class ArrayPlaces:
         return len(self.numbers) + self.scratch
 
     @property
-    def room(self) -> Room:
+    def room(self) -> ArrayRoom:
         rooms = [_room_of(one) for one in self.numbers]
-        return Room(max((one.times for one in rooms), default=0), max((one.more for one in rooms), default=0))
+        return ArrayRoom(max((one.times for one in rooms), default=0), max((one.more for one in rooms), default=0))
 
 
-def _room_of(array: Expression) -> Room:
+def _room_of(array: Expression) -> ArrayRoom:
     if isinstance(array, plan.Collected):
-        return Room(1, 0)
+        return ArrayRoom(1, 0)
     if isinstance(array, plan.Listed):
-        return Room(0, len(array.values))
+        return ArrayRoom(0, len(array.values))
     if isinstance(array, (plan.Rearranged, plan.Mapped)):
         return _room_of(array.source)
     assert isinstance(array, plan.Joined)
     rooms = [_room_of(source) for source in array.sources]
-    return Room(sum(one.times for one in rooms), sum(one.more for one in rooms))
+    return ArrayRoom(sum(one.times for one in rooms), sum(one.more for one in rooms))
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ class ArrayEmitter(Emitter):
     """Emits array expressions of one condition at a time."""
 
     s: Scope
-    match: Match
+    match: RunningMatch
     first_array: int
     array_places: ArrayPlaces
     columns: Value

@@ -27,7 +27,7 @@ from episode.matchers.rows.arrays import (
 from episode.matchers.rows.code import ways as waiting_ways
 from episode.matchers.rows.code.arrays import MOST_SIFTED
 from episode.matchers.rows.code.outcomes import accept
-from episode.matchers.rows.code.search import Frame, leave_without_room, look_for_labels, run_sieve, take_way_up
+from episode.matchers.rows.code.search import SearchFrame, leave_without_room, look_for_labels, run_sieve, take_way_up
 from episode.matchers.rows.code.sifting import FAILS, UNDECIDED
 from episode.matchers.rows.code.stacks import enlarge_stack
 from episode.matchers.rows.code.ways import ARRIVAL, KEEPS, KEPT_HERE, RESUMED, SIFTED_TO, WAITS
@@ -51,7 +51,7 @@ FIELDS = 8
 class Instructions:
     """Emits the instructions of a pattern; `enter` is the block of the first one."""
 
-    def __init__(self, c: Frame) -> None:
+    def __init__(self, c: SearchFrame) -> None:
         self.c, self.f, self.s, self.shape = c, c.f, c.s, c.shape
         self.choices = c.choices
         self.is_table = len(c.shape.steps) > MOST_INLINE

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from episode.matchers.rows.arrays import ROOM, STACK, STACK_END
-from episode.matchers.rows.code.search import Frame
+from episode.matchers.rows.code.search import SearchFrame
 from episode.native.ir import Value
 from episode.native.scope import Scope
 
 LEAST_STACK = 8
 
 
-def enlarge_stack(c: Frame) -> None:
+def enlarge_stack(c: SearchFrame) -> None:
     """Twice the room for the stack of this partition, if there is any."""
     f = c.f
     c.bottom.set(f.value(c.s.call("enlarge_stack", _enlarge, c.k, c.sp, c.bottom, c.stack_room)))

@@ -12,7 +12,7 @@ from episode.matchers.expression_code import CodeConstants
 from episode.matchers.rows.code.arrays import TYPES
 from episode.matchers.rows.code.condition_traits import ColumnPlaces, ConditionTraits
 from episode.matchers.rows.code.conditions import RowConditions
-from episode.matchers.rows.code.match import Match
+from episode.matchers.rows.code.match import RunningMatch
 from episode.native.builder import Program
 from episode.native.ir import Block
 from episode.native.scope import ArrayTypes, entry_scope
@@ -41,7 +41,7 @@ def trial_code(plan: RowPatternPlan, labels: int, places: ColumnPlaces) -> Trial
     s = entry_scope("trial", TRIAL_TYPES)
     f = s.f
     step, start, row, number = (f.scalar(name) for name in ("step", "start", "row", "number"))
-    match = Match(start, row, start, f.value(0), s.key.length, number, start)
+    match = RunningMatch(start, row, start, f.value(0), s.key.length, number, start)
     conditions = RowConditions(s, plan, places, match)
     for label in conditions.tracked:
         match.last_row[label] = f.variable("last_row", s.last_row[label])

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 from episode.matchers.outcomes import TIMED_OUT, UNMATCHED
-from episode.matchers.rows.arrays import Found
+from episode.matchers.rows.arrays import FoundPaths
 from episode.matchers.rows.code.numbering import place_of_label
 from episode.native.builder import Program
 from episode.native.running import compiled_for
@@ -33,7 +33,7 @@ _TYPES: ArrayTypes = {
 
 
 def links_of(
-    found: Found, emit_timed_out: bool, first: int, places: int, label_of: np.ndarray, labels: int | None,
+    found: FoundPaths, emit_timed_out: bool, first: int, places: int, label_of: np.ndarray, labels: int | None,
     to_first: bool,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
     """Where the search resumes after matches, which are in the order of their start rows: place int64: of each start

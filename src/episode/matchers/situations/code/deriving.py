@@ -15,7 +15,7 @@ from episode.matchers.situations.code.arrays import (
     SEEN,
     STARTED,
     WINDOW,
-    Shape,
+    SituationShape,
     each_bit,
 )
 from episode.matchers.situations.code.relations import is_undecided
@@ -32,7 +32,7 @@ class Deriving:
     pattern is eager.
     """
 
-    def __init__(self, s: Scope, shape: Shape) -> None:
+    def __init__(self, s: Scope, shape: SituationShape) -> None:
         self.s, self.f, self.shape = s, s.f, shape
         f, place = s.f, s.place
         self.group, self.row = f.variable("group", place[GROUP]), f.variable("row", place[ROW])
@@ -185,7 +185,7 @@ class Deriving:
         return started.value
 
 
-def find_decisive(shape: Shape, s: Scope, visible: Value, lasting: Value, oldest: Value) -> None:
+def find_decisive(shape: SituationShape, s: Scope, visible: Value, lasting: Value, oldest: Value) -> None:
     """Of the visible situations that have ended, those that were undecided: what their ends make certain may hold the
     others, whose ends come first."""
     f = s.f
@@ -200,7 +200,7 @@ def find_decisive(shape: Shape, s: Scope, visible: Value, lasting: Value, oldest
     f.give(decisive)
 
 
-def take_up(shape: Shape, s: Scope, group: Value, lasting: Value) -> None:
+def take_up(shape: SituationShape, s: Scope, group: Value, lasting: Value) -> None:
     """Situations of a group that earlier batches left."""
     f, groups = s.f, s.until_row.length
     with f.when(s.held_start.length > 0):
@@ -219,7 +219,9 @@ def take_up(shape: Shape, s: Scope, group: Value, lasting: Value) -> None:
     f.give(0)
 
 
-def end_group(shape: Shape, s: Scope, group: Value, lasting: Value, seen: Value, begin: Value, stop: Value) -> None:
+def end_group(
+    shape: SituationShape, s: Scope, group: Value, lasting: Value, seen: Value, begin: Value, stop: Value
+) -> None:
     """Note how a group ends; the slots of the next one come after its slots."""
     f = s.f
     with f.loop(0, shape.symbols) as symbol:

@@ -32,13 +32,13 @@ from episode.matchers.situations.code.arrays import (
     SUSPENDED,
     THRESHOLD,
     TYPES,
-    Shape,
+    SituationShape,
     each_bit,
     is_in,
 )
 from episode.matchers.situations.code.deriving import Deriving, leave_window
 from episode.matchers.situations.code.relations import ALL
-from episode.matchers.situations.code.searching import Search
+from episode.matchers.situations.code.searching import SituationSearch
 from episode.native.builder import Program
 from episode.native.ir import TRAILING_ZEROS, Value
 from episode.native.scope import Scope
@@ -48,7 +48,7 @@ FEW = 1.0
 """Less than this number of situations that fit another one is as good as none, however the number moves."""
 
 
-def detection_program(shape: Shape) -> Program:
+def detection_program(shape: SituationShape) -> Program:
     """Continue through the rows; returns one of DONE … NO_ROOM. It is called again, unless all is done."""
     program = Program("situations", most_inlined=40)
     s = Scope(program.function("run"), TYPES)
@@ -71,7 +71,7 @@ def detection_program(shape: Shape) -> Program:
     return program
 
 
-def begin_search(shape: Shape, s: Scope) -> None:
+def begin_search(shape: SituationShape, s: Scope) -> None:
     """What takes part in the searches at an instant: what is new does so from its own turn on."""
     f, place = s.f, s.place
     ended = s.items[ENDED]
@@ -90,7 +90,7 @@ def begin_search(shape: Shape, s: Scope) -> None:
     f.give(0)
 
 
-def search_new(shape: Shape, s: Scope) -> None:
+def search_new(shape: SituationShape, s: Scope) -> None:
     """All searches at an instant, from where they were suspended. Returns 0, or why they are."""
     f, place = s.f, s.place
     end = KINDS if shape.eager else ENDED + 1
@@ -109,7 +109,7 @@ def search_new(shape: Shape, s: Scope) -> None:
                         if shape.eager:
                             place[LASTS] = f.select(is_start, bit, 0)
                             place[LASTED] = f.select(kind.equals(ENDED), 0, bit)
-                    status = s.call("search", lambda *given: Search(shape, *given).build(),
+                    status = s.call("search", lambda *given: SituationSearch(shape, *given).build(),
                                     symbol, kind.equals(ENDED_SEEN))  # fmt: skip
                     with f.when(status.differs(0)):
                         place[KIND] = kind
@@ -120,7 +120,7 @@ def search_new(shape: Shape, s: Scope) -> None:
     f.give(0)
 
 
-def take_part(shape: Shape, s: Scope, kind: Value, symbol: Value, bit: Value) -> None:
+def take_part(shape: SituationShape, s: Scope, kind: Value, symbol: Value, bit: Value) -> None:
     """From now on, a new situation takes part in the searches of others."""
     f, place = s.f, s.place
     if not shape.eager:
@@ -133,7 +133,7 @@ def take_part(shape: Shape, s: Scope, kind: Value, symbol: Value, bit: Value) ->
         place[JUST_ENDED] = place[JUST_ENDED] | f.select(kind.equals(ENDED), 0, bit)
 
 
-def end_search(shape: Shape, s: Scope) -> None:
+def end_search(shape: SituationShape, s: Scope) -> None:
     """Note where matches were found, and how large buffers are. Returns DONE, FULL or REPLAN."""
     f, place = s.f, s.place
     count = place[COUNT]
@@ -154,7 +154,7 @@ def end_search(shape: Shape, s: Scope) -> None:
     f.give(DONE)
 
 
-def look_at_plan(shape: Shape, s: Scope) -> None:
+def look_at_plan(shape: SituationShape, s: Scope) -> None:
     """REPLAN if the number of situations that fit another one differs from what the plan was made for, else DONE."""
     f = s.f
     with f.loop(0, shape.symbols) as symbol:

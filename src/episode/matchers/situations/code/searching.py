@@ -21,7 +21,7 @@ from episode.matchers.situations.code.arrays import (
     STEP,
     SUSPENDED,
     TOO_MANY,
-    Shape,
+    SituationShape,
     each_bit,
     is_in,
 )
@@ -37,14 +37,14 @@ from episode.native.scope import Scope
 from episode.native.types import BOOL, F64
 
 
-class Search:
+class SituationSearch:
     """The function under construction: all matches with a situation of the symbol `pinned`, which is chosen already.
 
     check_new: leave out what was certain before this instant. A search that finds no room for a match is suspended: it
     resumes with that match.
     """
 
-    def __init__(self, shape: Shape, s: Scope, pinned: Value, check_new: Value) -> None:
+    def __init__(self, shape: SituationShape, s: Scope, pinned: Value, check_new: Value) -> None:
         self.shape, self.s, self.f = shape, s, s.f
         f, place = s.f, s.place
         self.check_new = check_new
@@ -175,7 +175,7 @@ class Search:
         f.jump(self.back)
 
 
-def narrow(shape: Shape, s: Scope, symbol: Value, other: Value, at: Value, count: Value, lasts: Value) -> None:
+def narrow(shape: SituationShape, s: Scope, symbol: Value, other: Value, at: Value, count: Value, lasts: Value) -> None:
     """Leave of the ranges of a step, `count` from `at` on, what fits the situation chosen of another symbol.
 
     Returns how many ranges there are."""
@@ -190,7 +190,7 @@ def narrow(shape: Shape, s: Scope, symbol: Value, other: Value, at: Value, count
     f.give(fitting if is_alone else intersect(shape, s, at, count, fitting))
 
 
-def intersect(shape: Shape, s: Scope, at: Value, count: Value, fitting: Value) -> Value:
+def intersect(shape: SituationShape, s: Scope, at: Value, count: Value, fitting: Value) -> Value:
     """Leave of the ranges from `at` on what is in the first row as well; the last row is for what is in both."""
     f, ranges = s.f, s.ranges
     last_row = shape.symbols * 2 * shape.ranges
@@ -211,7 +211,7 @@ def intersect(shape: Shape, s: Scope, at: Value, count: Value, fitting: Value) -
     return (end - last_row) >> 1
 
 
-def note_share(shape: Shape, s: Scope, symbol: Value, other: Value, share: Value) -> None:
+def note_share(shape: SituationShape, s: Scope, symbol: Value, other: Value, share: Value) -> None:
     """Keep the moving average of the share of a buffer that fits a situation of another symbol."""
     f = s.f
     mine, its = symbol * shape.symbols + other, other * shape.symbols + symbol
@@ -223,7 +223,7 @@ def note_share(shape: Shape, s: Scope, symbol: Value, other: Value, share: Value
     s.selectivity[mine], s.selectivity[its] = average, average
 
 
-def was_certain(shape: Shape, s: Scope, lasted: Value) -> None:
+def was_certain(shape: SituationShape, s: Scope, lasted: Value) -> None:
     """Was the match certain before this instant? Of each pair, one had ended, or the mask has all it could become."""
     f = s.f
     with each_bit(f, lasted) as (symbol, bit):

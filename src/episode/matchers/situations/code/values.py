@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from episode.matchers import opcodes as oc
-from episode.matchers.aggregate_code import FIELDS, Aggregate, State
+from episode.matchers.aggregate_code import FIELDS, AggregateShape, AggregateState
 from episode.native.builder import Program
 from episode.native.ir import Value, Variable
 from episode.native.running import compiled_for
@@ -25,11 +25,11 @@ FOLD, SUM_WORDS, FIND = "fold", "sum_words", "find"
 
 
 @dataclass(frozen=True)
-class Shape:
+class ValuesShape:
     """What is compiled in. may_be_null: are some values null?"""
 
     keeps: str
-    aggregate: Aggregate
+    aggregate: AggregateShape
     may_be_null: bool
 
     @property
@@ -48,14 +48,14 @@ class Shape:
         return {name: (type_, False) for name, type_ in read.items()} | written
 
 
-def accumulate(shape: Shape, arrays: Mapping[str, np.ndarray]) -> list[np.ndarray]:
+def accumulate(shape: ValuesShape, arrays: Mapping[str, np.ndarray]) -> list[np.ndarray]:
     """The values of what is asked for, by the outputs of the shape."""
     out = {f"out_{name}": np.empty(len(arrays["last"]), type_.dtype) for name, type_ in shape.outputs.items()}
     compiled_for(accumulation_program, shape).run({**arrays, **out})
     return list(out.values())
 
 
-def accumulation_program(shape: Shape) -> Program:
+def accumulation_program(shape: ValuesShape) -> Program:
     s = entry_scope("values", shape.types)
     f = s.f
     state = _Kept(s, shape)
@@ -78,13 +78,13 @@ def accumulation_program(shape: Shape) -> Program:
 class _Kept:
     """The state of the situation at hand, in variables."""
 
-    def __init__(self, s: Scope, shape: Shape) -> None:
+    def __init__(self, s: Scope, shape: ValuesShape) -> None:
         self.s, self.f, self.shape = s, s.f, shape
         self.fields: dict[str, Variable] = {
             name: s.f.variable(name, s.f.constant(0, FIELDS[name])) for name in shape.aggregate.fields
         }
 
-    def set(self, state: State) -> None:
+    def set(self, state: AggregateState) -> None:
         for name, variable in self.fields.items():
             value = getattr(state, name)
             assert value is not None
@@ -100,13 +100,13 @@ class _Kept:
             else:
                 self.set(self.known_before(opened))
 
-    def known_before(self, opened: Value) -> State:
+    def known_before(self, opened: Value) -> AggregateState:
         s = self.s
         if self.shape.keeps == SUM_WORDS:
             high = s.before_high[opened]
             halves = (high >> 32).to(F64), (high & 0xFFFFFFFF).to(F64)
-            return State(s.before_count[opened], s.before_low[opened].bits_as(I64), *halves)
-        return State(**{name: s.array(f"before_{name}")[opened] for name in self.fields})
+            return AggregateState(s.before_count[opened], s.before_low[opened].bits_as(I64), *halves)
+        return AggregateState(**{name: s.array(f"before_{name}")[opened] for name in self.fields})
 
     def take(self, row: Value) -> None:
         """One more row. The values of earlier batches come before those of rows if an extreme is looked for."""
@@ -121,8 +121,8 @@ class _Kept:
             self.set(self.shape.aggregate.fold(f, self.state, self.value_at(place), place))
 
     @property
-    def state(self) -> State:
-        return State(**{name: variable.value for name, variable in self.fields.items()})
+    def state(self) -> AggregateState:
+        return AggregateState(**{name: variable.value for name, variable in self.fields.items()})
 
     def value_at(self, place: Value) -> Value | None:
         s, aggregate = self.s, self.shape.aggregate
