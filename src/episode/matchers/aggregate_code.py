@@ -253,8 +253,7 @@ def divide_sum(f: Function, total: Value, count: Value, digits: int) -> Value:
     def build(s: Scope, total: Value, count: Value) -> None:
         f = s.f
         overflow = f.constant(OVERFLOW, I128)
-        with f.when(total.equals(overflow)):
-            f.give(overflow)
+        f.give_if(total.equals(overflow), overflow)
         factor = 10**digits
         by = f.greatest(count, 1).to(U64)
         dividend = magnitude(f, total)
@@ -268,11 +267,9 @@ def divide_sum(f: Function, total: Value, count: Value, digits: int) -> Value:
             quotient.set(whole)
             rest.set(left.to(U64))
         last = (rest * (2 * factor) + by).divide(by * 2).to(U128)
-        with f.when(quotient > f.constant(MOST_WIDE // factor, U128)):
-            f.give(overflow)
+        f.give_if(quotient > f.constant(MOST_WIDE // factor, U128), overflow)
         result = quotient * f.constant(factor, U128) + last
-        with f.when(result > f.constant(MOST_WIDE, U128)):
-            f.give(overflow)
+        f.give_if(result > f.constant(MOST_WIDE, U128), overflow)
         f.give(with_sign(f, result, total < 0))
 
     return Scope(f, {}).call(f"divide_sum_{digits}", build, total, count, result=I128)

@@ -92,8 +92,7 @@ def checking_program(columns: int) -> Program:
     f = s.f
     with f.loop(1, s.codes.length) as row:
         before, now = s.codes[row - 1], s.codes[row]
-        with f.when((before > now) | (before.equals(now) & _is_after(s, row - 1, row, columns))):
-            f.give(0)
+        f.give_if((before > now) | (before.equals(now) & _is_after(s, row - 1, row, columns)), 0)
     f.give(1)
     return s.program
 
@@ -195,8 +194,7 @@ def _emit_insertion_sort(s: Scope, low: Value, high: Value, image: Value) -> Non
         to = f.variable("to", at)
         with f.during(lambda: to > low) as placed:
             before = s.order[to - 1]
-            with f.when(s.images[image + before] <= value):
-                f.jump(placed)
+            f.jump_if(s.images[image + before] <= value, placed)
             s.order[to] = before
             to.set(to - 1)
         s.order[to] = row
@@ -218,8 +216,7 @@ def _emit_radix_sort(s: Scope, low: Value, high: Value, image: Value) -> None:
         largest.set(f.greatest(largest, value))
     base = smallest.bits_as(U64)
     spread = f.variable("spread", largest.bits_as(U64) - base)
-    with f.when(spread.equals(0)):
-        f.give(0)
+    f.give_if(spread.equals(0), 0)
     with f.loop(0, n) as at:
         row = s.order[low + at]
         s.rows[at] = row

@@ -198,8 +198,7 @@ def _emit_record(s: Scope, record: Value, begin: Value, stop: Value) -> None:
     _unless(f, sign.equals(closing), broken)
     at.set(at + 1)
     depth.set(depth - 1)
-    with f.when(depth.equals(0)):
-        f.give(1)
+    f.give_if(depth.equals(0), 1)
     store(f.value(NESTED), nested_at.value, at.value)
     then("comma_or_end")
 
@@ -247,8 +246,7 @@ def _emit_field_of(s: Scope, begin: Value, end: Value) -> None:
             with f.during(lambda: at < end - begin) as done:
                 _unless(f, s.data[begin + at].equals(s.field_names[low + at]), done)
                 at.set(at + 1)
-            with f.when(at.equals(end - begin)):
-                f.give(field)
+            f.give_if(at.equals(end - begin), field)
     f.give(-1)
 
 
@@ -264,8 +262,7 @@ def _emit_text_end(s: Scope, opening: Value, stop: Value) -> None:
         sign = s.data[at]
         with f.when(sign.equals(mark)):
             f.give(at * 2 + escaped)
-        with f.when(sign < 32):
-            f.give(-1)
+        f.give_if(sign < 32, -1)
         with f.when(_is(sign, "\\")):
             escaped.set(1)
             at.set(at + 1)
@@ -280,11 +277,9 @@ def _is_word(s: Scope, word: bytes, at: Value, stop: Value) -> Value:
 def _emit_is_word(s: Scope, at: Value, stop: Value, place: Value, length: Value) -> None:
     """Is one of `words`, which begins at a place among them, at a place of the data?"""
     f = s.f
-    with f.when(at + length > stop):
-        f.give(0)
+    f.give_if(at + length > stop, 0)
     with f.loop(0, length) as letter:
-        with f.when(s.data[at + letter].differs(s.words[place + letter])):
-            f.give(0)
+        f.give_if(s.data[at + letter].differs(s.words[place + letter]), 0)
     f.give(1)
 
 
@@ -293,8 +288,7 @@ def _emit_scalar(s: Scope, at: Value, stop: Value) -> None:
     sign = s.data[at]
     with f.when(_is(sign, '"', "'")):
         text = s.call("text_end", _emit_text_end, at, stop)
-        with f.when(text < 0):
-            f.give(-1)
+        f.give_if(text < 0, -1)
         kind = f.select((text & 1).equals(0), TEXT, ESCAPED)
         f.give(((text >> 1) + 1) * _KINDS + kind)
     for word, kind_of_word in ((b"null", NULL), (b"true", TRUE), (b"false", FALSE)):
@@ -311,29 +305,24 @@ def _emit_number(s: Scope, at: Value, stop: Value) -> None:
     for word in (b"Infinity", b"INF"):
         with f.when(_is_word(s, word, first, stop)):
             f.give((first + len(word)) * _KINDS + FRACTION)
-    with f.when(_is(s.data[at], "+")):
-        f.give(-1)
+    f.give_if(_is(s.data[at], "+"), -1)
     with f.when(~is_signed):
         with f.when(_is_word(s, b"NaN", at, stop)):
             f.give((at + 3) * _KINDS + FRACTION)
     end, kind = f.variable("end", _digits_end(s, first, stop)), f.variable("kind", INTEGER)
-    with f.when(end.equals(first)):
-        f.give(-1)
-    with f.when(_is(s.data[first], "0") & (end > first + 1)):
-        f.give(-1)
+    f.give_if(end.equals(first), -1)
+    f.give_if(_is(s.data[first], "0") & (end > first + 1), -1)
     with f.when(_is_at(s, end.value, stop, ".")):
         point = end + 1
         end.set(_digits_end(s, point, stop))
         kind.set(FRACTION)
-        with f.when(end.equals(point)):
-            f.give(-1)
+        f.give_if(end.equals(point), -1)
     with f.when(_is_at(s, end.value, stop, "e", "E")):
         power = end + 1
         power = power + _is_at(s, power, stop, "+", "-").to(I64)
         end.set(_digits_end(s, power, stop))
         kind.set(FRACTION)
-        with f.when(end.equals(power)):
-            f.give(-1)
+        f.give_if(end.equals(power), -1)
     f.give(end * _KINDS + kind)
 
 
@@ -431,8 +420,7 @@ def _emit_digits(s: Scope, at: Value, digits: int) -> None:
     value = f.value(0)
     for place in range(digits):
         sign = s.data[at + place]
-        with f.when(~_is_digit(sign)):
-            f.give(-1)
+        f.give_if(~_is_digit(sign), -1)
         value = value * 10 + (sign - ord("0")).to(I64)
     f.give(value)
 

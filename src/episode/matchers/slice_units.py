@@ -155,8 +155,7 @@ def _emit_routes(s: Scope, copies: bool) -> None:
             with f.when(cut < end):
                 below.set(s.lows[cut])
             with f.during(lambda: cut < end) as done:
-                with f.when(time < s.lows[cut]):
-                    f.jump(done)
+                f.jump_if(time < s.lows[cut], done)
                 add_copy("after", following, row, first + (cut - begin) + 1)
                 cut.set(cut + 1)
             cut.set(begin + place - 1)
@@ -164,8 +163,7 @@ def _emit_routes(s: Scope, copies: bool) -> None:
             with f.when(cut >= begin):
                 above.set(s.highs[cut])
             with f.during(lambda: cut >= begin) as done:
-                with f.when(time > s.highs[cut]):
-                    f.jump(done)
+                f.jump_if(time > s.highs[cut], done)
                 add_copy("before", preceding, row, first + (cut - begin))
                 cut.set(cut - 1)
         if not copies:
@@ -254,8 +252,7 @@ def _emit_add(s: Scope, heap: Value, size: Value, value: Value) -> None:
     with f.during(lambda: at > 0) as done:
         parent = at - 1 >> 1
         above = s.heaps[heap + parent]
-        with f.when(above <= value):
-            f.jump(done)
+        f.jump_if(above <= value, done)
         s.heaps[heap + at] = above
         at.set(parent)
     s.heaps[heap + at] = value
@@ -271,8 +268,7 @@ def _emit_replace(s: Scope, heap: Value, size: Value, value: Value) -> None:
         right = f.select(left + 1 < size, left + 1, left)
         child = f.select(s.heaps[heap + right] < s.heaps[heap + left], right, left)
         below = s.heaps[heap + child]
-        with f.when(below >= value):
-            f.jump(done)
+        f.jump_if(below >= value, done)
         s.heaps[heap + at] = below
         at.set(child)
     s.heaps[heap + at] = value

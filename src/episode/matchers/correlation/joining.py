@@ -61,8 +61,7 @@ class RecencyJoin:
                 lo.set(first_at_least(s, self.inner, hi, inner.length, its_key))
                 hi.set(lo)
                 with f.during(lambda: hi < inner.length) as other_key:
-                    with f.when(inner[hi].differs(its_key)):
-                        f.jump(other_key)
+                    f.jump_if(inner[hi].differs(its_key), other_key)
                     hi.set(hi + 1)
                 current.set(its_key)
                 is_known.set(True)
@@ -70,8 +69,7 @@ class RecencyJoin:
             with f.when(at.equals(NOT_BEGUN)):
                 at.set(self.begin(s, number, lo.value, hi.value))
             with f.during(lambda: at < hi) as over:
-                with f.when(self.is_over(s, number, at.value)):
-                    f.jump(over)
+                f.jump_if(self.is_over(s, number, at.value), over)
                 with f.when(self.fits(s, number, at.value)):
                     with f.when(count.equals(s.out_live.length)):
                         place[AT_OUTER], place[AT_INNER] = number, at

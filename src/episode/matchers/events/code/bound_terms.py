@@ -144,8 +144,7 @@ def _fill_levels(
         there, value = _value(emitter, term, s.members[first + j].to(I64))
         with f.when(there):
             if term.is_float:
-                with f.when(value.differs(value) | f.unary("abs", value).equals(INFINITE)):
-                    f.give(False)
+                f.give_if(value.differs(value) | f.unary("abs", value).equals(INFINITE), False)
                 fractions = value * FRACTION
                 exact.set(exact & fractions.equals(f.unary("floor", fractions)))
             some.set(some + 1.0)

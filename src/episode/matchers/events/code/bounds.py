@@ -155,15 +155,13 @@ class BoundCode:
             left_out = f.variable("left_out", 0)
             for variable, needed in places:
                 size = s.tops[variable] - s.low[self._place(match, variable)]
-                with f.when(~self.feasible(s, variable, 0, size, f.value(needed), -1)):
-                    f.give(False)
+                f.give_if(~self.feasible(s, variable, 0, size, f.value(needed), -1), False)
             for variable, needed in places:
                 if again == 0 and self.about(variable):
                     out = s.call(f"possible_{variable}", partial(self._possible, variable), match)
                     left_out.set(left_out + out)
                     if needed:
-                        with f.when(s.tops[variable].equals(s.low[self._place(match, variable)])):
-                            f.give(False)
+                        f.give_if(s.tops[variable].equals(s.low[self._place(match, variable)]), False)
             if again == 0:
                 done = f.block("done")
                 more = f.block("more")
@@ -267,8 +265,7 @@ class BoundCode:
             with f.when(s.rests[number].equals(0) & (s.settled[number] >= depth)):
                 moment = BoundMoment(WALKING, self.checks, j=j, left=left, more=more, depth=depth)
                 verdict = self._judge(s, number, moment)
-                with f.when(verdict.equals(IMPOSSIBLE)):
-                    f.give(False)
+                f.give_if(verdict.equals(IMPOSSIBLE), False)
                 with f.when(verdict.equals(CERTAIN) & more):
                     s.settled[number] = depth
         f.give(True)
@@ -298,8 +295,7 @@ class BoundCode:
         opens = [s.rests[one].equals(0) & s.settled[one].equals(NOT_SETTLED) for one in self.about(variable)]
         for one in opens:
             open_ = open_ | one
-        with f.when(~open_):
-            f.give(0)
+        f.give_if(~open_, 0)
         with f.loop(0, size) as j:
             row = s.members[first + j].to(I64)
             fits = f.variable("fits", True)

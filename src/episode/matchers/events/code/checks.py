@@ -144,8 +144,7 @@ class Checks:
             if checks:
                 f.at(block)
                 for check in checks:
-                    with f.when(~self.holds(s, check, depth)):
-                        f.give(False)
+                    f.give_if(~self.holds(s, check, depth), False)
                 f.jump(passed)
         f.at(passed)
         f.give(True)
@@ -168,8 +167,7 @@ class Checks:
         variable = self.bit[check.loop]
         at, left = f.variable("at", s.last_depth[variable]), f.variable("left", s.taken[variable])
         with scanning(f, at, lambda now: now >= 0, lambda _: left > check.back, step=None) as (now, _):
-            with f.when(~self.holds_for(s, number, now, s.path[now], depth)):
-                f.give(False)
+            f.give_if(~self.holds_for(s, number, now, s.path[now], depth), False)
             at.set(s.earlier[now])
             left.set(left - 1)
         f.give(True)

@@ -109,10 +109,8 @@ class ConfidenceCode:
 
     def _at(self, s: Scope, row: Value, time: Value) -> None:
         f, lo, step = s.f, s.lo[row], s.clock_step[0]
-        with f.when((time < lo) | (time > s.hi[row])):
-            f.give(0.0)
-        with f.when((time - lo).remainder(step).differs(0)):
-            f.give(0.0)
+        f.give_if((time < lo) | (time > s.hi[row]), 0.0)
+        f.give_if((time - lo).remainder(step).differs(0), 0.0)
         f.give(self.point(s, row, (time - lo).divide(step)))
 
     def between(self, s: Scope, row: Value, after: Operand, until: Operand) -> Value:
@@ -122,8 +120,7 @@ class ConfidenceCode:
     def _between(self, s: Scope, row: Value, after: Value, until: Value) -> None:
         f = s.f
         low, high = self.up_to(s, row, after), self.up_to(s, row, until)
-        with f.when(low >= high):
-            f.give(0.0)
+        f.give_if(low >= high, 0.0)
         if not self.given:
             f.give((high - low).to(F64).divide(self.points(s, row).to(F64)))
             return
@@ -366,8 +363,7 @@ class ConfidenceCode:
                 block.set(block + 1)
             begin.set(free)
             is_exact.set(False)
-            with f.when(begin.equals(end)):
-                f.give(0.0)
+            f.give_if(begin.equals(end), 0.0)
         total = f.variable("total", 0.0)
         with f.loop(begin.value, end.value) as number:
             total.set(total + s.mass[number])

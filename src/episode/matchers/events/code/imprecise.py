@@ -80,8 +80,7 @@ def imprecise_program(shape: ImpreciseShape) -> tuple[Program, CodeConstants]:
                         s.resume[OPTION] = s.state_from[root]
                     s.resume[GROUP], s.resume[ORIGIN], s.resume[ALTERNATIVE] = group, origin, number
                     status = s.call("walk", walk.emit, group, origin, root, widest, new_lo)
-                    with f.when(status.differs(FINE)):
-                        f.give(status)
+                    f.give_if(status.differs(FINE), status)
                     s.resume[OPTION] = -1
                     s.resume[STEPS] = s.resume[DEPTHS] = 0
             s.resume[ALTERNATIVE] = 0
@@ -153,8 +152,7 @@ class _Walk:
         f, end = s.f, s.state_from[root + 1]
         bits = s.bits[s.order[self.origin]]
         advance(f, self.option, end, lambda one: ~has_bit(f, bits, s.t_variable[one]))
-        with f.when(self.option >= end):
-            f.give(FINE)
+        f.give_if(self.option >= end, FINE)
         self.pushed.set(self.option)
         self.option.set(self.option + 1)
 
@@ -186,8 +184,7 @@ class _Walk:
                 otherwise()
                 self.steps.set(self.steps + 1)
                 row = s.order[place]
-                with f.when(s.lo[row] > newest):
-                    f.jump(done)
+                f.jump_if(s.lo[row] > newest, done)
                 with f.when(s.hi[row] > member):
                     self._choose(s, depth, place, row, after, option, end)
                     with f.when(option < end):
@@ -216,8 +213,7 @@ class _Walk:
                     of_set = (_fact(s, depth, SET) >= 0) & variable.equals(s.t_variable[s.trans[depth]])
                     fits = f.select(of_set, place > _fact(s, depth, AT), fits)
                 with f.when(fits):
-                    with f.when(~self.checks.is_taken(s, depth, row)):
-                        f.jump(done)
+                    f.jump_if(~self.checks.is_taken(s, depth, row), done)
 
     def _earliest(self, s: Scope, depth: Value) -> None:
         """The time that the next block must be able to come after."""

@@ -364,8 +364,7 @@ def _fit(join: JoinShape, constants: CodeConstants, s: Scope, left: Value, right
     f = s.f
     tests = PairTests(s, join.tests, constants)
     if join.distinct:
-        with f.when(tests.share(left, right)):
-            f.give(False)
+        f.give_if(tests.share(left, right), False)
     with tests.holding(left, right):
         f.give(True)
     if not f.has_ended:

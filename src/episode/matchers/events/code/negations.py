@@ -69,8 +69,7 @@ class Negations:
             crossing = self._crossing(number, now=True)
             if crossing:
                 with f.when(is_one_of(f, transition, crossing)):
-                    with f.when(self.forbids(s, number, low, high, before + 1, row, depth)):
-                        f.give(True)
+                    f.give_if(self.forbids(s, number, low, high, before + 1, row, depth), True)
         f.give(False)
 
     def _crossing(self, number: int, now: bool) -> list[int]:
@@ -153,8 +152,7 @@ class Negations:
             with f.when(candidate), f.when(~self.checks.is_taken(s, depth, now)):
                 failed = f.block("failed")
                 for check in negation.checks:
-                    with f.when(~self.checks.holds_for(s, check, -1, now, depth)):
-                        f.jump(failed)
+                    f.jump_if(~self.checks.holds_for(s, check, -1, now, depth), failed)
                 f.give(True)
                 f.at(failed)
         f.give(False)
@@ -186,8 +184,7 @@ class Negations:
                     row.set(row + 1)
                     option.set(0)
             with f.when(~fits):
-                with f.when(depth.equals(base)):
-                    f.jump(done)
+                f.jump_if(depth.equals(base), done)
                 self._pop(s, depth)
                 row.set(s.n_row[depth])
                 option.set(s.n_option[depth])
@@ -273,8 +270,7 @@ class Negations:
             with f.loop(base + 1, depth + 1) as at, f.when(is_one_of(f, s.trans[at], crossing)):
                 after = f.select(at.equals(base + 1), low, s.end[s.path[at - 1]] + 1)
                 before = s.start[s.path[at]] - 1
-                with f.when(self._has_event(s, one, after, before, first_row, stop_row, depth)):
-                    f.give(True)
+                f.give_if(self._has_event(s, one, after, before, first_row, stop_row, depth), True)
         begins, ends = s.start[s.path[base + 1]], s.end[s.path[depth]]
         for one in sorted({one for at in states for one in self.automaton.late[at]}):
             place = self.automaton.negations[one].place
@@ -284,6 +280,5 @@ class Negations:
             there = begins.differs(NEVER) if place == FIRST else ends.differs(EVER)
             those = [at for at in states if one in self.automaton.late[at]]
             with f.when(is_one_of(f, state, sorted(those)) & there):
-                with f.when(self._has_event(s, one, after, before, first_row, stop_row, depth)):
-                    f.give(True)
+                f.give_if(self._has_event(s, one, after, before, first_row, stop_row, depth), True)
         f.give(False)

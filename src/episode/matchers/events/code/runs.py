@@ -100,8 +100,7 @@ class _Walk:
             self.row.set(origin)
             end = s.state_from[root + 1]
             advance(f, option, end, lambda one: ~has_bit(f, s.bits[origin], s.t_variable[one]))
-            with f.when(option >= end):
-                f.give(self.matches)
+            f.give_if(option >= end, self.matches)
             self.pushed.set(option)
             option.set(option + 1)
             otherwise()
@@ -116,8 +115,7 @@ class _Walk:
     def _spend(self, s: Scope) -> None:
         """Give up if too many steps were taken."""
         steps = self.steps + s.spent[0] if self.negations.are_searched else self.steps.value
-        with s.f.when(steps > s.settings[BUDGET]):
-            s.f.give(-BUDGET_SPENT)
+        s.f.give_if(steps > s.settings[BUDGET], -BUDGET_SPENT)
 
     def _go_back(self, s: Scope) -> None:
         """Without the last event."""
@@ -138,13 +136,10 @@ class _Walk:
         with scanning(f, self.row, lambda now: now < stop, lambda _: f.value(True)) as (row, done):
             self.steps.set(self.steps + 1)
             if self.shape.strategy == CONTIGUOUS:
-                with f.when(row > last + 1):
-                    f.jump(done)
+                f.jump_if(row > last + 1, done)
             if self.shape.strategy == NEXT:
-                with f.when((s.took[depth] >= 0) & (s.took[depth] < row)):
-                    f.jump(done)
-            with f.when(s.end[row] > self.newest):
-                f.jump(done)
+                f.jump_if((s.took[depth] >= 0) & (s.took[depth] < row), done)
+            f.jump_if(s.end[row] > self.newest, done)
             bits = s.bits[row]
             with f.when((bits & mask).differs(0) & (s.start[row] > after)):
                 advance(f, option, end, lambda one: ~has_bit(f, bits, s.t_variable[one]))
@@ -197,12 +192,10 @@ class _Walk:
                 with f.when((late & REFUSED).differs(0) & is_one_of(f, state, last)):
                     self._go_back(s)
         self._note_taken(s, depth, row)
-        with f.when(~complete | (late & REFUSED).differs(0)):
-            f.jump(self.next)
+        f.jump_if(~complete | (late & REFUSED).differs(0), self.next)
         if self.shape.strategy == NEXT:  # this run has ended; those that took the event otherwise continue
             s.next_row[depth] = self.stop
-        with f.when((late & DROPPED).differs(0)):
-            f.jump(self.next)
+        f.jump_if((late & DROPPED).differs(0), self.next)
         decided, done = self.newest if self.shape.waits else s.end[row], s.done[self.group]
         with f.when(((decided > done) | done.equals(NEVER)) & (decided <= s.settings[UNTIL])):
             self._put_out(s, depth)
@@ -215,22 +208,18 @@ class _Walk:
     def _put_out(self, s: Scope, depth: Value) -> None:
         f, number = s.f, self.matches.value
         status = s.call("put_match", put_match, number, depth)
-        with f.when(status.differs(FINE)):
-            f.give(-FULL)
+        f.give_if(status.differs(FINE), -FULL)
         if self.automaton.repeats:
-            with f.when(s.call("is_there", _is_there, self.before, number, result=BOOL)):
-                f.jump(self.next)
+            f.jump_if(s.call("is_there", _is_there, self.before, number, result=BOOL), self.next)
         self.matches.set(number + 1)
-        with f.when(s.offsets[number + 1] > s.settings[LIMIT]):
-            f.give(-TOO_MANY)
+        f.give_if(s.offsets[number + 1] > s.settings[LIMIT], -TOO_MANY)
 
 
 def put_match(s: Scope, number: Value, depth: Value) -> None:
     """Write the path as a match down. Gives FULL if there is no room for it."""
     f = s.f
     size = s.offsets[number]
-    with f.when((size + depth >= s.out_rows.length) | (number + 2 > s.offsets.length)):
-        f.give(FULL)
+    f.give_if((size + depth >= s.out_rows.length) | (number + 2 > s.offsets.length), FULL)
     with f.loop(0, depth + 1) as at:
         s.out_rows[size + at] = s.path[at].to(I32)
         s.out_variables[size + at] = s.t_variable[s.trans[at]].to(I32)
@@ -250,6 +239,5 @@ def _is_there(s: Scope, first: Value, last: Value) -> None:
                 one, other = begin + number, at + number
                 rows = s.out_rows[one].equals(s.out_rows[other])
                 same.set(same & rows & s.out_variables[one].equals(s.out_variables[other]))
-            with f.when(same):
-                f.give(True)
+            f.give_if(same, True)
     f.give(False)

@@ -135,15 +135,11 @@ def _next_option(s: Scope, group: Value, low: Value, stop: Value, is_last: Value
 
     with f.when(count.differs(0)):
         option = f.select(tried.equals(NOT_TRIED), low, tried + 1)
-        with f.when(option + count > stop):
-            f.give(NOT_TRIED)
+        f.give_if(option + count > stop, NOT_TRIED)
         f.give(f.select(is_too_late(option), NOT_TRIED, option))
-    with f.when(tried.equals(NOT_TRIED) & least.equals(0)):
-        f.give(EMPTY)
-    with f.when(low.equals(stop)):
-        f.give(NOT_TRIED)
-    with f.when(is_too_late(low)):
-        f.give(NOT_TRIED)
+    f.give_if(tried.equals(NOT_TRIED) & least.equals(0), EMPTY)
+    f.give_if(low.equals(stop), NOT_TRIED)
+    f.give_if(is_too_late(low), NOT_TRIED)
     begin = f.select(tried < 0, low + f.greatest(least, 1) - 1, tried + 1)
     begin = f.select(is_last, f.greatest(begin, stop - 1), begin)  # what is left out is not bounded
     option_ = f.variable("option", begin)

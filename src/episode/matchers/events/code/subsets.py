@@ -144,8 +144,7 @@ class _Walk:
 
     def _begin_with(self, number: int, s: Scope, match: Value) -> None:
         f = s.f
-        with f.when(~s.call(f"trim_{number}", partial(self._trim, number), match, result=BOOL)):
-            f.give(False)
+        f.give_if(~s.call(f"trim_{number}", partial(self._trim, number), match, result=BOOL), False)
         f.give(self.bounds.begin(s, match, number) if self.shape.bounds.bounds else f.value(True))
 
     def _trim(self, number: int, s: Scope, match: Value) -> None:
@@ -249,8 +248,7 @@ class _Walk:
             fits = is_first | (s.start[s.members[now].to(I64)] > before)
             if self.bounds.is_marked:
                 fits = fits & (s.taken[variable] < s.doom[now])
-            with f.when(fits):
-                f.jump(done)
+            f.jump_if(fits, done)
 
     # ---- take it ---------------------------------------------------------------------------------------------------
 

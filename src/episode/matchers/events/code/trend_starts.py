@@ -223,8 +223,7 @@ def program_of(kind: Code) -> Program:
                 start.set(at + 1)
                 otherwise()
                 status = s.call("take_block", partial(_take_block, kind), at, high)
-                with f.when(status.differs(FINE)):
-                    f.give(status)
+                f.give_if(status.differs(FINE), status)
                 start.set(s.state[START])
     f.give(FINE)
     return s.program
@@ -503,8 +502,7 @@ def _sweep(kind: Code, s: Scope, start: Value, next_start: Value, stop: Value) -
         if not kind.shared:
             with f.during(lambda: alive < begun) as after:
                 ends = window_end(f, s.time[s.start_of[alive]], s.settings[WINDOW])
-                with f.when(ends >= now):
-                    f.jump(after)
+                f.jump_if(ends >= now, after)
                 alive.set(alive + 1)
         pairs.set(0)
         fresh.set(begun)

@@ -105,8 +105,7 @@ def order_arrays(
             if any(nullable):
                 one_null, two_null = null_at(left + place, nullable[0]), null_at(right + place, nullable[1])
                 order = f.select((one_null | two_null).equals(0), order, two_null - one_null)
-            with f.when(order.differs(0)):
-                f.give(order)
+            f.give_if(order.differs(0), order)
         f.give(_sign(left_size > right_size, left_size < right_size))
 
     name = f"order_{'reals' if floating else 'wholes'}{'_nullable' * nullable[0]}{'_to_nullable' * nullable[1]}"

@@ -328,9 +328,7 @@ class Instructions:
         choice, slow = at + 1, f.block("slow")
         out = shape.steps[choice].second
         if c.remembers:
-            quick = f.block("rush")
-            f.branch(c.memory_on, slow, quick)
-            f.at(quick)
+            f.jump_if(c.memory_on, slow)
         self._need_stack(choice)
         low, stop = c.row.value, f.variable("stop", c.available)
         if shape.looks or shape.sifts:
@@ -369,14 +367,10 @@ class Instructions:
         f.branch((s.bits[row] & self._bits(at, BIT)).differs(0), offered, done)
         f.at(offered)
         if shape.windowed:
-            inside = f.block("in_window")
-            f.branch(c.is_late(row), done, inside)
-            f.at(inside)
+            f.jump_if(c.is_late(row), done)
         holds = c.conditions.holds(label)
         if holds is not None:
-            taken = f.block("holds")
-            f.branch(holds, taken, done)
-            f.at(taken)
+            f.jump_unless(holds, done)
         place = row - c.origin
         s.path[place] = f.constant(at, I32)
         if label in c.match.last_row:
@@ -398,8 +392,7 @@ class Instructions:
             s.rare[WAITS] = 0
             for loop in range(shape.loops + 1):
                 s.arrival_loops[loop] = s.loop_rows[loop]
-            with f.when(known):
-                f.jump(c.fail)
+            f.jump_if(known, c.fail)
 
     # ---- SPLIT: a choice -------------------------------------------------------------------------------------
 
@@ -622,16 +615,12 @@ class Instructions:
 
     def _start(self, at: Operand, fail: Block) -> None:
         f, s, c = self.f, self.s, self.c
-        first = f.block("at_first_row")
-        f.branch(c.row.equals(c.lo) & s.at_start[c.k].differs(0), first, fail)
-        f.at(first)
+        f.jump_unless(c.row.equals(c.lo) & s.at_start[c.k].differs(0), fail)
         self.go(self._next(at))
 
     def _end(self, at: Operand, fail: Block) -> None:
         f, c, shape = self.f, self.c, self.shape
-        last = f.block("at_last_row")
-        f.branch(c.row < c.hi, fail, last)
-        f.at(last)
+        f.jump_if(c.row < c.hi, fail)
         if shape.final:
             self.go(self._next(at))
             return
@@ -678,8 +667,7 @@ class Instructions:
             if c.remembers:
                 c.memory_on.set(True)
             enough = c.budget + (c.hi - c.start) * STEPS_PER_ROW
-            with f.when((c.steps > c.budget) & (c.steps > enough)):
-                f.jump(c.spent)
+            f.jump_if((c.steps > c.budget) & (c.steps > enough), c.spent)
         self._set_alarm()
         if not self._alarmed:
             f.jump(c.exhausted)
@@ -705,8 +693,7 @@ class Instructions:
         f, s, c, shape = self.f, self.s, self.c, self.shape
         may_wait = shape.mode != INCREMENTAL and not shape.with_unmatched
         if may_wait and shape.looks:
-            with f.when(c.lacking):
-                f.jump(c.waits)
+            f.jump_if(c.lacking, c.waits)
         if not shape.sifts:
             return
         with f.when(c.sieve.equals(UNSIFTED)):

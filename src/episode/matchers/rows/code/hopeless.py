@@ -94,8 +94,8 @@ def _compare_extremes(s: Scope, window: _Window, accepted: int) -> None:
     with f.loop(window.lo, window.hi) as start:
         with f.when(s.is_start[start].differs(0)):
             with f.during(lambda: end < window.hi) as full:
-                with f.when(end > start), f.when(~f.value(window.has(end, start))):
-                    f.jump(full)
+                with f.when(end > start):
+                    f.jump_if(~f.value(window.has(end, start)), full)
                 with f.when(s.is_candidate[end].differs(0)):
                     for queue in queues:
                         queue.add(end.value)
@@ -129,8 +129,7 @@ class _Queue:
         s, f, value = self.s, self.s.f, self.s.own[row]
         with f.during(lambda: self.has_one) as placed:
             last = s.own[self.rows[self.end - 1]]
-            with f.when(last < value if self.less else last > value):
-                f.jump(placed)
+            f.jump_if(last < value if self.less else last > value, placed)
             self.end.set(self.end - 1)
         self.rows[self.end] = row
         self.end.set(self.end + 1)
@@ -138,6 +137,5 @@ class _Queue:
     def drop_up_to(self, start: Value) -> None:
         f = self.s.f
         with f.during(lambda: self.has_one) as later:
-            with f.when(self.best > start):
-                f.jump(later)
+            f.jump_if(self.best > start, later)
             self.begin.set(self.begin + 1)

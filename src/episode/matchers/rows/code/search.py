@@ -287,9 +287,7 @@ def _choose_start(c: SearchFrame) -> None:
                 _leap(c)
         else:
             _leap(c)
-    go_on = f.block("start")
-    f.branch(c.start < c.available, go_on, c.end_partition)
-    f.at(go_on)
+    f.jump_unless(c.start < c.available, c.end_partition)
     c.lacking.set(False)
     c.sieve.set(UNLOOKED if shape.looks else UNSIFTED if shape.sifts else PASSED)
     if not shape.nullable and not shape.counting:
@@ -322,9 +320,7 @@ def _look_at_two_rows(c: SearchFrame) -> None:
     """Dismiss a start row that offers no first label, or whose successor offers none that may follow."""
     f, shape = c.f, c.shape
     if not shape.leaps:
-        possible = f.block("first_label")
-        f.branch(c.offers(c.start, shape.first_bits), possible, c.dismissed)
-        f.at(possible)
+        f.jump_unless(c.offers(c.start, shape.first_bits), c.dismissed)
     if shape.one_row_enough:
         return
     after, follows, none = f.block("second_row"), f.block("second_label"), f.block("one_row")
@@ -365,17 +361,11 @@ def _look_again(c: SearchFrame) -> None:
     if shape.by_attempt and shape.sifts:
         with f.when(c.resumes & c.opened(SIEVE).equals(STUCK)):
             status = run_sieve(c)
-            decided = f.block("sifted")
-            f.branch(status.equals(UNDECIDED), c.end_partition, decided)
-            f.at(decided)
+            f.jump_if(status.equals(UNDECIDED), c.end_partition)
             c.set_opened(SIEVE, PASSED)
-            passed = f.block("sieve_passed")
-            f.branch(status.equals(FAILS), c.dismissed, passed)
-            f.at(passed)
+            f.jump_if(status.equals(FAILS), c.dismissed)
     if shape.by_attempt and shape.looks and not shape.with_unmatched:
-        tried = f.block("try")
-        f.branch(c.resumes & c.lacking & (c.opened(STEPS) > c.patience), c.end_partition, tried)
-        f.at(tried)
+        f.jump_if(c.resumes & c.lacking & (c.opened(STEPS) > c.patience), c.end_partition)
     if shape.by_way and shape.looks:
         with f.when(c.lacking & c.s.rare[KEEPS].differs(0)):
             _stay_without_label(c)

@@ -22,8 +22,7 @@ def _enlarge(s: Scope, k: Value, depth: Value, bottom: Value, room: Value) -> No
     f = s.f
     larger = f.greatest(LEAST_STACK, room * 2)
     end = s.cursor[STACK_END]
-    with f.when(end + larger > s.stack_pc.length):
-        f.give(bottom)
+    f.give_if(end + larger > s.stack_pc.length, bottom)
     with f.loop(0, depth) as at:
         s.stack_pc[end + at] = s.stack_pc[bottom + at]
         s.stack_row[end + at] = s.stack_row[bottom + at]

@@ -150,8 +150,7 @@ def _adopt(s: Scope) -> None:
     at = f.variable("at", f.scalar("begin"))
     with f.during(lambda: at < s.following.length) as done:
         here = at.value
-        with f.when(s.tried[here].differs(0)):
-            f.jump(done)
+        f.jump_if(s.tried[here].differs(0), done)
         s.tried[here] = 1
         to = s.following[here]
         s.all_following[here], s.all_counts[here], s.all_ends[here] = to, s.counts[here], s.ends[here]

@@ -54,8 +54,7 @@ class Deriving:
                 self.unseen.set(self.open & ~self.seen & ~s.settings[NEVER_SEEN])
             with f.during(lambda: self.row < stop) as over:
                 self.skip_rows(stop)
-                with f.when(self.row >= stop):
-                    f.jump(over)
+                f.jump_if(self.row >= stop, over)
                 seen_before = self.seen.value if shape.eager else None
                 now = s.time[self.row]
                 self.take_instant(begin, stop, now)
@@ -96,8 +95,7 @@ class Deriving:
                 changes = s.bits[self.row].to(I64).differs(holds)
                 if until_due:
                     changes = changes | (s.time[self.row] >= limit)
-                with f.when(changes):
-                    f.jump(found)
+                f.jump_if(changes, found)
                 self.row.set(self.row + 1)
 
         if not self.shape.eager:
@@ -128,10 +126,8 @@ class Deriving:
                     self.seen.set(self.seen & ~changed)
                     self.unseen.set((self.unseen & holds) | (changed & holds & ~s.settings[NEVER_SEEN]))
             self.row.set(row + 1)
-            with f.when(row + 1 >= stop):
-                f.jump(over)
-            with f.when(s.time[row + 1].differs(now)):
-                f.jump(over)
+            f.jump_if(row + 1 >= stop, over)
+            f.jump_if(s.time[row + 1].differs(now), over)
 
     def end_situation(self, symbol: Value, bit: Value, begin: Value, row: Value, now: Value) -> None:
         s, f = self.s, self.f
@@ -243,7 +239,6 @@ def leave_window(s: Scope, symbol: Value, oldest: Value) -> None:
     f = s.f
     lo, hi = f.variable("lo", s.lo[symbol]), s.hi[symbol]
     with f.during(lambda: lo < hi) as done:
-        with f.when(s.starts[lo] >= oldest):
-            f.jump(done)
+        f.jump_if(s.starts[lo] >= oldest, done)
         lo.set(lo + 1)
     s.lo[symbol] = lo

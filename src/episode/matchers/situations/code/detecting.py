@@ -56,17 +56,14 @@ def detection_program(shape: SituationShape) -> Program:
     with f.during(lambda: f.constant(True, BOOL)):
         with f.when(place[STAGE].equals(DERIVING)):
             useful = s.call("derive", lambda s: Deriving(s, shape).build())
-            with f.when(useful.equals(0)):
-                f.give(DONE)
+            f.give_if(useful.equals(0), DONE)
             s.call("begin_search", lambda s: begin_search(shape, s))
             place[STAGE] = SEARCHING
         status = s.call("search_new", lambda s: search_new(shape, s))
-        with f.when(status.differs(0)):
-            f.give(status)
+        f.give_if(status.differs(0), status)
         place[STAGE] = DERIVING
         status = s.call("end_search", lambda s: end_search(shape, s))
-        with f.when(status.differs(DONE)):
-            f.give(status)
+        f.give_if(status.differs(DONE), status)
     f.give(DONE)
     return program
 
@@ -145,8 +142,7 @@ def end_search(shape: SituationShape, s: Scope) -> None:
     with f.loop(0, shape.symbols) as symbol:
         average = s.size[symbol]
         s.size[symbol] = average + weight * ((s.hi[symbol] - s.lo[symbol]).to(F64) - average)
-    with f.when(count >= s.settings[SOFT_LIMIT]):
-        f.give(FULL)
+    f.give_if(count >= s.settings[SOFT_LIMIT], FULL)
     if shape.adapts:
         with f.when(seen >= s.look_at[0]):
             s.look_at[0] = s.look_at[0] + s.settings[PAUSE]
@@ -163,6 +159,5 @@ def look_at_plan(shape: SituationShape, s: Scope) -> None:
             with f.when(symbol.differs(other) & s.masks[pair].differs(ALL)):
                 now = s.size[symbol] * s.selectivity[pair]
                 then = s.size_then[symbol] * s.selectivity_then[pair]
-                with f.when(f.unary("abs", now - then) > s.rates[THRESHOLD] * f.greatest(then, FEW)):
-                    f.give(REPLAN)
+                f.give_if(f.unary("abs", now - then) > s.rates[THRESHOLD] * f.greatest(then, FEW), REPLAN)
     f.give(DONE)

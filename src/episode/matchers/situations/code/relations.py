@@ -68,8 +68,7 @@ def find_allowed(s: Scope, mask: Value, first: Value, stop: Value, z: Situation,
     s.bounds[0] = first
     left = ALL
     for number, (relations, find_end, relation) in enumerate(_parts(s, at, stop, z)):
-        with f.when((at >= stop) | (mask & left).equals(0)):
-            f.jump(done)
+        f.jump_if((at >= stop) | (mask & left).equals(0), done)
         left &= ~relations
         fits.set(fits | f.select((mask & relation()).differs(0), 1 << number, 0))
         at.set(find_end())

@@ -92,8 +92,7 @@ class SituationSearch:
         """A step begins: find the ranges that fit."""
         f, s, symbols = self.f, self.s, self.shape.symbols
         step = self.step.value
-        with f.when(step.equals(symbols)):
-            f.jump(self.record)
+        f.jump_if(step.equals(symbols), self.record)
         symbol = s.paths[self.path + step]
         first, stop = s.lo[symbol], s.top[symbol]
         at = step * (2 * self.shape.ranges)
@@ -144,8 +143,7 @@ class SituationSearch:
             mask, its = s.masks[symbol * self.shape.symbols + other], s.chosen[other]
             undecided = is_undecided(f, mask, start, s.starts[its])
             wrong = (mask & relation_of_lasting(f, start, s.starts[its], s.ends[its])).equals(0)
-            with f.when(f.select(is_in(other, self.lasts), undecided, wrong)):
-                f.jump(self.back)
+            f.jump_if(f.select(is_in(other, self.lasts), undecided, wrong), self.back)
         bit = f.constant(1, slot.type) << symbol
         s.chosen[symbol] = slot
         self.lasts.set(self.lasts | bit)
@@ -160,8 +158,7 @@ class SituationSearch:
                 certain = s.call(
                     "was_certain", lambda *given: was_certain(self.shape, *given), self.lasted, result=BOOL
                 )
-                with f.when(certain):
-                    f.jump(self.back)
+                f.jump_if(certain, self.back)
         count = self.count.value
         at = count * (symbols + 1)
         with f.when(at >= s.found.length):
@@ -230,6 +227,5 @@ def was_certain(shape: SituationShape, s: Scope, lasted: Value) -> None:
         start = s.starts[s.chosen[symbol]]
         with each_bit(f, lasted & -(bit + bit)) as (other, _):
             mask = s.masks[symbol * shape.symbols + other]
-            with f.when(is_undecided(f, mask, start, s.starts[s.chosen[other]])):
-                f.give(False)
+            f.give_if(is_undecided(f, mask, start, s.starts[s.chosen[other]]), False)
     f.give(True)
