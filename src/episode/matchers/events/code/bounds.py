@@ -164,9 +164,7 @@ class BoundCode:
                         f.give_if(s.tops[variable].equals(s.low[self._place(match, variable)]), False)
             if again == 0:
                 done = f.block("done")
-                more = f.block("more")
-                f.branch(left_out.equals(0), done, more)
-                f.at(more)
+                f.jump_if(left_out.equals(0), done)
         f.jump(done)
         f.at(done)
         if self.is_marked:

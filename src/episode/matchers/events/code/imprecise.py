@@ -176,7 +176,7 @@ class _Walk:
         option = f.variable("next_option", _fact(s, depth, NEXT_OPTION))
         ahead = s.order.length * state
         self.place.set(_fact(s, depth, NEXT_AT))
-        with scanning(f, self.place, lambda now: now < self.stop, lambda _: f.value(True), step=None) as (place, done):
+        with scanning(f, self.place, lambda now: now < self.stop, step=None) as (place, done):
             following = s.ahead[ahead + place]
             with f.either(following > place) as otherwise:
                 self.place.set(following)
@@ -205,7 +205,7 @@ class _Walk:
     ) -> None:
         """Move an option to the first one that can take the event."""
         f, bits = s.f, s.bits[row]
-        with scanning(f, option, lambda now: now < end, lambda _: f.value(True)) as (now, done):
+        with scanning(f, option, lambda now: now < end) as (now, done):
             variable = s.t_variable[now]
             with f.when(has_bit(f, bits, variable)):
                 fits = s.hi[row] > after

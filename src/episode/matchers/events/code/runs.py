@@ -133,7 +133,7 @@ class _Walk:
         option = f.variable("option", s.next_option[depth] + first)
         stop = f.select(mask.equals(0), 0, self.stop)
         self.row.set(s.next_row[depth])
-        with scanning(f, self.row, lambda now: now < stop, lambda _: f.value(True)) as (row, done):
+        with scanning(f, self.row, lambda now: now < stop) as (row, done):
             self.steps.set(self.steps + 1)
             if self.shape.strategy == CONTIGUOUS:
                 f.jump_if(row > last + 1, done)

@@ -226,7 +226,7 @@ class _Walk:
             f.variable(name, s.array(name)[depth + 1]) for name in ("next_option", "next_member")
         )  # fmt: skip
         pushed, end = f.variable("pushed", False), s.state_from[state + 1]
-        with scanning(f, option, lambda now: now < end, lambda _: f.value(True)) as (now, found):
+        with scanning(f, option, lambda now: now < end) as (now, found):
             variable = s.t_variable[now]
             low, top = s.low[self.kept.match * self.variables + variable], s.tops[variable]
             with f.when(member < 0):
@@ -243,7 +243,7 @@ class _Walk:
     def _skip(self, variable: Value, member: Variable, top: Value, is_first: Value, before: Value) -> None:
         """Move to the first member that may come next."""
         s, f = self.s, self.s.f
-        with scanning(f, member, lambda now: now < top, lambda _: f.value(True)) as (now, done):
+        with scanning(f, member, lambda now: now < top) as (now, done):
             self.kept.steps.set(self.kept.steps + 1)
             fits = is_first | (s.start[s.members[now].to(I64)] > before)
             if self.bounds.is_marked:

@@ -176,13 +176,9 @@ class Instructions:
         row = c.row.value
         again = None
         if shape.counting:
-            before = (row > c.start) & s.path[f.select(row > c.start, row - 1 - c.origin, 0)].to(I64).equals(at)
-            again = before
+            again = (row > c.start) & s.path[f.select(row > c.start, row - 1 - c.origin, 0)].to(I64).equals(at)
         refused = f.block("refused") if shape.counting else fail
-        offered = f.block("offered")
-        bit = self._bits(at, BIT)
-        f.branch((s.bits[row] & bit).differs(0), offered, refused)
-        f.at(offered)
+        f.jump_unless((s.bits[row] & self._bits(at, BIT)).differs(0), refused)
         place = row - c.origin
         s.path[place] = f.value(at).to(I32)
         self._take(label, at, place, row, refused)
@@ -214,40 +210,25 @@ class Instructions:
         holds = conditions.holds(label)
         if holds is None:
             return
-        taken, undo = f.block("holds"), refused
-        if last is not None:
-            undo = f.block("undo")
-        f.branch(holds, taken, undo)
-        if last is not None:
-            f.at(undo)
+        if last is None:
+            f.jump_unless(holds, refused)
+            return
+        with f.when(~holds):
             match.last_row[label].set(last)
             f.jump(refused)
-        f.at(taken)
 
     def _need_row(self, at: Operand, fail: Block) -> None:
         """Continue only with a row that is there, in the window."""
         f, c, shape = self.f, self.c, self.shape
-        there, missing = f.block("row"), fail
-        if not shape.final or shape.timed_out:
-            missing = f.block("no_row")
-        f.branch(c.row < c.available, there, missing)
-        if missing is not fail:
-            f.at(missing)
+        with f.when(c.row >= c.available):
             if not shape.final:
                 self._wait_unless_late(at)
             self._cut_off()
             f.jump(fail)
-        f.at(there)
         if shape.windowed:
-            inside, late = f.block("in_window"), fail
-            if shape.timed_out:
-                late = f.block("late")
-            f.branch(c.is_late(c.row.value), late, inside)
-            if late is not fail:
-                f.at(late)
+            with f.when(c.is_late(c.row.value)):
                 self._cut_off()
                 f.jump(fail)
-            f.at(inside)
 
     def _wait_unless_late(self, at: Operand) -> None:
         """Wait for rows, unless the window has ended."""
@@ -363,9 +344,7 @@ class Instructions:
     def _rush_row(self, at: int, label: int, done: Block) -> None:
         f, s, c, shape = self.f, self.s, self.c, self.shape
         row = c.row.value
-        offered = f.block("offered")
-        f.branch((s.bits[row] & self._bits(at, BIT)).differs(0), offered, done)
-        f.at(offered)
+        f.jump_unless((s.bits[row] & self._bits(at, BIT)).differs(0), done)
         if shape.windowed:
             f.jump_if(c.is_late(row), done)
         holds = c.conditions.holds(label)
@@ -406,11 +385,8 @@ class Instructions:
         if not shape.counting and not is_certain:
             self._pass_by(at, first, second)
         if is_certain and not shape.final:
-            waits, there = f.block("choice_at_end"), f.block("choice")
-            f.branch(c.row < c.available, there, waits)
-            f.at(waits)
-            self._choose(at, fail, first, second)
-            f.at(there)
+            with f.when(c.row >= c.available):
+                self._choose(at, fail, first, second)
         if not is_certain:
             self._choose(at, fail, first, second)
             return
@@ -447,19 +423,12 @@ class Instructions:
                 sides.append((self._bits(side, ENTRY), other))
         if not sides:
             return
-        look, after = f.block("look_ahead"), f.block("both")
         looks = c.row < c.available
-        f.branch(looks & ~c.memory_on if c.remembers else looks, look, after)
-        f.at(look)
-        bits = s.bits[c.row]
-        for entry_bits, other in sides:
-            aside, on = f.block("one_side"), f.block("side")
-            f.branch((bits & entry_bits).equals(0), aside, on)
-            f.at(aside)
-            self.go(other)
-            f.at(on)
-        f.jump(after)
-        f.at(after)
+        with f.when(looks & ~c.memory_on if c.remembers else looks):
+            bits = s.bits[c.row]
+            for entry_bits, other in sides:
+                with f.when((bits & entry_bits).equals(0)):
+                    self.go(other)
 
     def _choose(self, at: Operand, fail: Block, first: Operand, second: Operand) -> None:
         """Try the first side, and leave the second one for later."""
@@ -485,11 +454,7 @@ class Instructions:
             with f.when(index >= s.memo.length):
                 c.pc.set(at)
                 c.be_full(MEMORY_NEEDED)
-            known, fresh = f.block("known"), f.block("fresh")
-            f.branch(s.memo[index].equals(c.stamp), known, fresh)
-            f.at(known)
-            f.jump(fail)
-            f.at(fresh)
+            f.jump_if(s.memo[index].equals(c.stamp), fail)
             s.memo[index] = c.stamp
             c.remembered_to.set(f.greatest(c.remembered_to, c.row))
 
@@ -582,20 +547,11 @@ class Instructions:
         step = self.shape.steps[out]
         tests = step.op == oc.MATCH and c.conditions.is_steady(step.label)
         tests = tests and not c.conditions.reads_labels(step.label) & set(looping)
-        found = f.block("found_out")
-        with f.during(lambda: c.row > low):
-            back, offered = f.block("back"), f.block("offered")
-            f.branch((s.bits[c.row] & self._bits(out, ENTRY)).differs(0), offered, back)
-            f.at(offered)
-            holds = c.conditions.holds(step.label) if tests else None
-            if holds is None:
-                f.jump(found)
-            else:
-                f.branch(holds, found, back)
-            f.at(back)
+        with f.during(lambda: c.row > low) as found:
+            with f.when((s.bits[c.row] & self._bits(out, ENTRY)).differs(0)):
+                holds = c.conditions.holds(step.label) if tests else None
+                f.jump_if(f.value(True) if holds is None else holds, found)
             c.row.set(c.row - 1)
-        f.jump(found)
-        f.at(found)
 
     def _keep_way(self) -> None:
         f, s, c = self.f, self.s, self.c
@@ -641,11 +597,8 @@ class Instructions:
     def _check_loop(self, at: Operand, fail: Block) -> None:
         """A loop whose iteration took no row ends."""
         f, s, c = self.f, self.s, self.c
-        empty, more = f.block("empty"), f.block("more")
-        f.branch(s.loop_rows[f.value(self._field(at, FIRST))].equals(c.row), empty, more)
-        f.at(empty)
-        self.go(self._field(at, SECOND))
-        f.at(more)
+        with f.when(s.loop_rows[f.value(self._field(at, FIRST))].equals(c.row)):
+            self.go(self._field(at, SECOND))
         self.go(self._next(at))
 
     def _accept(self, at: Operand, fail: Block) -> None:

@@ -144,7 +144,7 @@ def _build(plan: RowPatternPlan, places: ColumnPlaces, shape: RowShape) -> RowCo
     instructions.emit()
     emit_outcomes(c)
     its = c.conditions
-    return RowCode(compiled(c.program), its.constants, RunningValues.of(its.traits))
+    return RowCode(compiled(c.s.program), its.constants, RunningValues.of(its.traits))
 
 
 _known: dict[tuple, RowCode] = {}

@@ -67,9 +67,8 @@ from episode.matchers.rows.codes import (
     TURNS_FULL,
     WAYS_FULL,
 )
-from episode.native.builder import Program
 from episode.native.ir import Block, Operand, Value, Variable
-from episode.native.scope import Scope
+from episode.native.scope import Scope, entry_scope
 from episode.native.types import BOOL, I64, U64, Type
 
 
@@ -80,10 +79,8 @@ class SearchFrame:
         self, shape: RowShape, choices: Choices, conditions: Callable[[Scope, RunningMatch], RowConditions]
     ) -> None:
         self.shape, self.choices = shape, choices
-        self.program = Program("search")
-        self.f = self.program.function("run")
-        self.s = Scope(self.f, TYPES)
-        f, s = self.f, self.s
+        s = self.s = entry_scope("search", TYPES)
+        f = self.f = s.f
         self.within = s.settings[WITHIN].bits_as(U64)
         self.until, self.patience, self.budget = s.settings[UNTIL], s.settings[PATIENCE], s.settings[BUDGET]
         self.partitions = s.key_lo.length
@@ -196,12 +193,9 @@ def emit_partitions(c: SearchFrame) -> None:
     f = c.f
     f.jump(c.next_partition)
     f.at(c.next_partition)
-    done, begin = f.block("done"), f.block("begin_partition")
-    f.branch(c.k < c.partitions, begin, done)
-    f.at(done)
-    write_cursor(c)
-    f.give(FINE)
-    f.at(begin)
+    with f.when(c.k >= c.partitions):
+        write_cursor(c)
+        f.give(FINE)
     _begin_partition(c)
     f.jump(c.next_start)
     f.at(c.next_start)
@@ -302,18 +296,9 @@ def _choose_start(c: SearchFrame) -> None:
 
 def _leap(c: SearchFrame) -> None:
     """Pass over start rows that offer no first label."""
-    f = c.f
-    head, step, after = f.block("leap"), f.block("leap_on"), f.block("leapt")
-    inside = f.block("leap_inside")
-    f.jump(head)
-    f.at(head)
-    f.branch(c.start < c.available, inside, after)
-    f.at(inside)
-    f.branch(c.offers(c.start, c.shape.first_bits), after, step)
-    f.at(step)
-    c.start.set(c.start + 1)
-    f.jump(head)
-    f.at(after)
+    with c.f.during(lambda: c.start < c.available) as leapt:
+        c.f.jump_if(c.offers(c.start, c.shape.first_bits), leapt)
+        c.start.set(c.start + 1)
 
 
 def _look_at_two_rows(c: SearchFrame) -> None:
@@ -323,13 +308,12 @@ def _look_at_two_rows(c: SearchFrame) -> None:
         f.jump_unless(c.offers(c.start, shape.first_bits), c.dismissed)
     if shape.one_row_enough:
         return
-    after, follows, none = f.block("second_row"), f.block("second_label"), f.block("one_row")
-    f.branch(c.start + 1 < c.available, after, none)
-    f.at(none)
-    f.jump(c.dismissed if shape.final else follows)
-    f.at(after)
-    f.branch(c.offers(c.start + 1, shape.follow_bits), follows, c.dismissed)
-    f.at(follows)
+    if shape.final:
+        f.jump_unless(c.start + 1 < c.available, c.dismissed)
+        f.jump_unless(c.offers(c.start + 1, shape.follow_bits), c.dismissed)
+    else:
+        with f.when(c.start + 1 < c.available):
+            f.jump_unless(c.offers(c.start + 1, shape.follow_bits), c.dismissed)
 
 
 def look_for_labels(c: SearchFrame, otherwise: Block) -> None:
@@ -338,9 +322,7 @@ def look_for_labels(c: SearchFrame, otherwise: Block) -> None:
     c.sieve.set(UNSIFTED if shape.sifts else PASSED)
     dismissed, lacking = seek_labels(c.s, shape.required, c.start, c.available, c.hi, shape.windowed, shape.final)
     c.lacking.set(lacking)
-    found = f.block("labels_found")
-    f.branch(dismissed, otherwise, found)
-    f.at(found)
+    f.jump_if(dismissed, otherwise)
 
 
 def run_sieve(c: SearchFrame) -> Value:
