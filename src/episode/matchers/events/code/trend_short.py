@@ -12,26 +12,32 @@ import numpy as np
 
 from episode.matchers.events.code.trend_values import (
     EVENTS,
-    NOTHING,
+    EXACT,
+    NONE,
+    PARTS,
     ROWS,
     WEIGHTS,
     Cells,
+    Parts,
     TrendShape,
     TrendValues,
     add,
+    added_by,
     clear,
+    constants,
     is_something,
-    plus,
-    times,
+    one_match,
+    pass_time,
+    unite,
     zeros,
 )
 from episode.matchers.expression_code import COMPARE
 from episode.matchers.times import window_ends
 from episode.native.builder import Program
-from episode.native.ir import Value
+from episode.native.ir import Value, Variable
 from episode.native.running import compiled_for
 from episode.native.scope import ArrayTypes, Scope
-from episode.native.types import F64, I64, U64
+from episode.native.types import I64
 
 PAIRS: ArrayTypes = {"pair_row": (I64, True), "pair_place": (I64, True)}
 """The rows and places of values."""
@@ -103,9 +109,7 @@ def _add_partition(s: Scope, shape: TrendShape, cells: Cells, total: Cells, begi
         clear(s, cells, at)
     known, count, row = f.variable("known", places), f.variable("count", places), f.variable("row", begin)
     with f.during(lambda: row < end):
-        first = row.value
-        with f.during(lambda: (row < end) & s.time[f.least(row, end - 1)].equals(s.time[first])):
-            row.set(row + 1)
+        first = pass_time(s, row, end)
         with f.loop(first, row.value) as event:
             with f.when(s.bits[event].differs(0)):
                 for place in shape.places:
@@ -132,17 +136,18 @@ class _Sum:
 
     def __init__(self, s: Scope, shape: TrendShape, place: int) -> None:
         self.s, self.shape, self.place = s, shape, place
-        f, starts = s.f, place in shape.starts
-        exact, real, least = shape.lanes.counts
-        one, none = f.constant(1, U64), f.constant(0, U64)
-        self.low = [f.variable("low", one if starts and lane == 0 else none) for lane in range(exact)]
-        self.high = [f.variable("high", none) for _ in range(exact)]
-        self.real = [f.variable("real", float(starts and lane == 0), F64) for lane in range(real)]
-        self.least = [f.variable("least", NOTHING) for _ in range(least)]
+        f = s.f
+        self.parts: dict[tuple[int, int], list[Variable]] = {}
+        for kind, lane in shape.lanes.all:
+            values = one_match(f, kind, lane) if place in shape.starts else constants(f, kind, NONE[kind])
+            self.parts[kind, lane] = [f.variable(part, value) for part, value in zip(PARTS[kind], values, strict=True)]
+
+    def get(self, kind: int, lane: int) -> Parts:
+        return tuple(one.value for one in self.parts[kind, lane])
 
     @property
     def is_something(self) -> Value:
-        return is_something((self.low[0].value, self.high[0].value))
+        return is_something(self.get(EXACT, 0))
 
     def add_links(self, cells: Cells, event: Value, known: Value) -> None:
         """The events that may come before this one."""
@@ -150,46 +155,29 @@ class _Sum:
         test = 0
         for link in self.shape.links:
             if link.target == self.place and not link.operations:
-                self._add(cells, f.value(link.source))
+                self._add_cell(cells, f.value(link.source))
             elif link.target == self.place:
                 with f.loop(len(self.shape.bits), known) as other:
                     with f.when(s.pair_place[other].equals(link.source)):
                         with f.when(holds_along(s, link.operations, test, event, s.pair_row[other])):
-                            self._add(cells, other)
+                            self._add_cell(cells, other)
             test += len(link.operations)
 
-    def _add(self, cells: Cells, at: Value) -> None:
-        s, f = self.s, self.s.f
-        for lane, (low, high) in enumerate(zip(self.low, self.high, strict=True)):
-            self._set(lane, plus(f, (low.value, high.value), cells.number(s, at, lane)))
-        for lane, real in enumerate(self.real):
-            real.set(real + cells.real(s, at, lane))
-        for lane, least in enumerate(self.least):
-            least.set(f.least(least, cells.least(s, at, lane)))
+    def _add_cell(self, cells: Cells, at: Value) -> None:
+        for kind, lane in self.parts:
+            self._add(kind, lane, cells.get(self.s, at, kind, lane))
 
-    def _set(self, lane: int, number: tuple[Value, Value]) -> None:
-        self.low[lane].set(number[0])
-        self.high[lane].set(number[1])
+    def _add(self, kind: int, lane: int, more: Parts) -> None:
+        values = unite(self.s.f, kind, self.get(kind, lane), more)
+        for part, value in zip(self.parts[kind, lane], values, strict=True):
+            part.set(value)
 
     def take(self, event: Value) -> None:
         """Continue all matches so far with the event."""
-        s, f, rows = self.s, self.s.f, self.s.settings[ROWS]
-        exact, real, least = self.shape.lanes.added(self.place)
-        count = self.low[0].value, self.high[0].value
-        for lane in exact:
-            more = times(s, count, (s.exact[rows * lane + event], f.constant(0, U64)))
-            self._set(lane, plus(f, (self.low[lane].value, self.high[lane].value), more))
-        for lane in real:
-            weight = s.real[rows * lane + event]
-            with f.when(weight.differs(0.0)):
-                self.real[lane].set(self.real[lane] + self.real[0] * weight)
-        for lane in least:
-            self.least[lane].set(f.least(self.least[lane], s.least[rows * lane + event]))
+        for kind, lanes in enumerate(self.shape.lanes.added(self.place)):
+            for lane in lanes:
+                self._add(kind, lane, added_by(self.s, kind, lane, event, lambda kind: self.get(kind, 0)))
 
     def put(self, cells: Cells, at: Value) -> None:
-        for lane, (low, high) in enumerate(zip(self.low, self.high, strict=True)):
-            cells.put_number(self.s, at, lane, (low, high))
-        for lane, real in enumerate(self.real):
-            cells.put_real(self.s, at, lane, real)
-        for lane, least in enumerate(self.least):
-            cells.put_least(self.s, at, lane, least)
+        for kind, lane in self.parts:
+            cells.put(self.s, at, kind, lane, self.get(kind, lane))

@@ -28,6 +28,7 @@ from episode.matchers.events.code.trend_values import (
     add_taken,
     clear,
     copy,
+    pass_time,
     zeros,
 )
 from episode.matchers.time_code import EVER, window_start
@@ -242,8 +243,7 @@ def _turn_over(s: Scope, m: _Layout, first: Value, items: Value, high: Value) ->
         item = items - 1 - number
         begin = s.row_of[item]
         end = f.variable("end", begin)
-        with f.during(lambda: (end < high) & s.time[f.least(end, high - 1)].equals(s.time[begin])):
-            end.set(end + 1)
+        pass_time(s, end, high)
         s.call("prepend", partial(_prepend, m), begin, end)
         with f.loop(0, m.count) as place:
             at = (item - first) * m.count + m.front + place

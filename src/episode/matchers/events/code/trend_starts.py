@@ -25,14 +25,20 @@ from episode.matchers.events.code.sorting import sort
 from episode.matchers.events.code.trend_short import PAIRS, add_short, holds_along, holds_with_first, short_partitions
 from episode.matchers.events.code.trend_values import (
     EVENTS,
-    NOTHING,
+    EXACT,
+    LEAST,
+    NONE,
+    REAL,
     WEIGHTS,
     Cells,
+    Parts,
     TrendShape,
     TrendValues,
+    added_by,
     is_something,
-    plus,
-    times,
+    one_match,
+    pass_time,
+    unite,
     zeros,
 )
 from episode.matchers.time_code import first_after, first_at_least, window_end
@@ -56,6 +62,17 @@ _WRITTEN = ("state", "bases", "sizes", "start_of", "rank", "below", "above", "so
 
 
 @dataclass(frozen=True)
+class StartCells(Cells):
+    """Values of the starts of a block side by side, lane after lane; shared: of all starts together."""
+
+    shared: bool
+
+    def place(self, s: Scope, at: Operand, kind: int, lane: Operand) -> Value:
+        row = super().place(s, at, kind, lane)
+        return row if self.shared else row * s.state[USED]
+
+
+@dataclass(frozen=True)
 class Code:
     """What is compiled in. shared: all starts are in one lane. grouped: totals are kept by the first event, too."""
 
@@ -64,8 +81,8 @@ class Code:
     grouped: bool
 
     @property
-    def lanes(self) -> Cells:
-        return Cells("lane", self.shape.lanes)
+    def lanes(self) -> StartCells:
+        return StartCells("lane", self.shape.lanes, self.shared)
 
     @property
     def total(self) -> Cells:
@@ -294,9 +311,7 @@ def _most_at_once(s: Scope, begin: Value, end: Value) -> None:
     f = s.f
     most, at = f.variable("most", 1), f.variable("at", begin)
     with f.during(lambda: at < end):
-        first = at.value
-        with f.during(lambda: (at < end) & s.time[f.least(at, end - 1)].equals(s.time[first])):
-            at.set(at + 1)
+        first = pass_time(s, at, end)
         most.set(f.greatest(most, at - first))
     f.give(most)
 
@@ -385,25 +400,16 @@ def _each_lane(kind: Code, f: Function, begin: Operand, end: Operand) -> Iterato
         yield lane
 
 
-def _place(kind: Code, s: Scope, number: Operand, which: int, at: Value) -> Value:
-    """Where the values of a kind (exact, real, least) and number are at a cell, lane after lane."""
-    row = at * kind.shape.lanes.counts[which] + number
-    return row if kind.shared else row * s.state[USED]
-
-
 def _clear_cells(kind: Code, s: Scope, begin: Operand, end: Operand) -> None:
     """No matches in cells."""
     s.call("clear", partial(_clear, kind), begin, end)
 
 
 def _clear(kind: Code, s: Scope, begin: Value, end: Value) -> None:
-    exact, real, least = (bool(count) for count in kind.shape.lanes.counts)
-    for name, which, there, nothing in (
-        ("low", 0, exact, 0), ("high", 0, exact, 0), ("real", 1, real, 0.0), ("least", 2, least, NOTHING)
-    ):  # fmt: skip
-        if there:
-            with s.f.loop(_place(kind, s, 0, which, begin), _place(kind, s, 0, which, end)) as at:
-                s.array(f"lane_{name}")[at] = nothing
+    for which, count in enumerate(kind.shape.lanes.counts):
+        if count:
+            with s.f.loop(*(kind.lanes.place(s, cell, which, 0) for cell in (begin, end))) as at:
+                kind.lanes.store(s, which, at, NONE[which])
     s.f.give(0)
 
 
@@ -413,77 +419,47 @@ def _add_cells(kind: Code, s: Scope, at: Operand, other: Operand, begin: Value, 
 
 
 def _add(kind: Code, s: Scope, at: Value, other: Value, begin: Value, end: Value) -> None:
-    f = s.f
+    f, cells = s.f, kind.lanes
     for which, count in enumerate(kind.shape.lanes.counts):
         if count:
             with f.loop(0, count) as number:
-                one, two = (_place(kind, s, number, which, cell) for cell in (at, other))
+                one, two = (cells.place(s, cell, which, number) for cell in (at, other))
                 with _each_lane(kind, f, begin, end) as lane:
-                    _add_lane(s, which, one + lane, two + lane)
+                    _unite_lane(cells, s, which, one + lane, cells.load(s, which, two + lane))
     f.give(0)
 
 
-def _add_lane(s: Scope, which: int, at: Value, other: Value) -> None:
-    if which == 0:
-        own, more = (s.lane_low[at], s.lane_high[at]), (s.lane_low[other], s.lane_high[other])
-        s.lane_low[at], s.lane_high[at] = plus(s.f, own, more)
-    elif which == 1:
-        s.lane_real[at] = s.lane_real[at] + s.lane_real[other]
-    else:
-        s.lane_least[at] = s.f.least(s.lane_least[at], s.lane_least[other])
+def _unite_lane(cells: StartCells, s: Scope, kind: int, place: Value, more: Parts) -> None:
+    cells.store(s, kind, place, unite(s.f, kind, cells.load(s, kind, place), more))
 
 
 def _take(kind: Code, place: int, s: Scope, at: Value, row: Value, begin: Value, end: Value) -> None:
     """lanes[at] *= the event of a row as that of a place"""
-    f, rows = s.f, s.settings[ROWS]
-    exact, real, least = kind.shape.lanes.added(place)
-    counts = _place(kind, s, 0, 0, at)
-    for number in exact:
-        own, weight = _place(kind, s, number, 0, at), (s.exact[rows * number + row], f.constant(0, U64))
-        with _each_lane(kind, f, begin, end) as lane:
-            more = times(s, (s.lane_low[counts + lane], s.lane_high[counts + lane]), weight)
-            s.lane_low[own + lane], s.lane_high[own + lane] = plus(
-                f, (s.lane_low[own + lane], s.lane_high[own + lane]), more
-            )
-    for number in real:
-        own, first, value = _place(kind, s, number, 1, at), _place(kind, s, 0, 1, at), s.real[rows * number + row]
-        with _each_lane(kind, f, begin, end) as lane:
-            count = s.lane_real[first + lane]
-            with f.when(count.differs(0.0) & value.differs(0.0)):
-                s.lane_real[own + lane] = s.lane_real[own + lane] + count * value
-    for number in least:
-        own, lesser = _place(kind, s, number, 2, at), s.least[rows * number + row]
-        with _each_lane(kind, f, begin, end) as lane:
-            with f.when(is_something((s.lane_low[counts + lane], s.lane_high[counts + lane]))):
-                s.lane_least[own + lane] = f.least(s.lane_least[own + lane], lesser)
+    f, cells = s.f, kind.lanes
+    counts = [cells.place(s, at, which, 0) for which in (EXACT, REAL)]
+    for which, numbers in enumerate(kind.shape.lanes.added(place)):
+        for number in numbers:
+            own = cells.place(s, at, which, number)
+            with _each_lane(kind, f, begin, end) as lane:
+                more = added_by(s, which, number, row, lambda which: cells.load(s, which, counts[which] + lane))
+                if which == LEAST:
+                    with f.when(is_something(cells.load(s, EXACT, counts[EXACT] + lane))):
+                        _unite_lane(cells, s, which, own + lane, more)
+                else:
+                    _unite_lane(cells, s, which, own + lane, more)
     f.give(0)
 
 
 def _drop(kind: Code, s: Scope, at: Value, lane: Value) -> None:
     """No matches in a lane."""
-    exact, real, least = kind.shape.lanes.counts
-    for number in range(exact):
-        place = _place(kind, s, number, 0, at) + lane
-        s.lane_low[place] = s.lane_high[place] = 0
-    for number in range(real):
-        s.lane_real[_place(kind, s, number, 1, at) + lane] = 0.0
-    for number in range(least):
-        s.lane_least[_place(kind, s, number, 2, at) + lane] = NOTHING
+    for which, number in kind.shape.lanes.all:
+        kind.lanes.store(s, which, kind.lanes.place(s, at, which, number) + lane, NONE[which])
 
 
 def _add_total(kind: Code, s: Scope, at: Value, lane: Value, slot: Value) -> None:
-    f, total = s.f, kind.total
-    exact, real, least = kind.shape.lanes.counts
-    for number in range(exact):
-        place = _place(kind, s, number, 0, at) + lane
-        own = s.lane_low[place], s.lane_high[place]
-        total.put_number(s, slot, number, plus(f, total.number(s, slot, number), own))
-    for number in range(real):
-        place = _place(kind, s, number, 1, at) + lane
-        total.put_real(s, slot, number, total.real(s, slot, number) + s.lane_real[place])
-    for number in range(least):
-        place = _place(kind, s, number, 2, at) + lane
-        total.put_least(s, slot, number, f.least(total.least(s, slot, number), s.lane_least[place]))
+    for which, number in kind.shape.lanes.all:
+        place = kind.lanes.place(s, at, which, number) + lane
+        kind.total.add(s, slot, which, number, kind.lanes.load(s, which, place))
 
 
 # ---- the pass --------------------------------------------------------------------------------------------
@@ -495,10 +471,8 @@ def _sweep(kind: Code, s: Scope, start: Value, next_start: Value, stop: Value) -
     alive, begun, fresh = (f.variable(name, 0) for name in ("alive", "begun", "fresh"))
     row, pairs = f.variable("row", start), f.variable("pairs", 0)
     with f.during(lambda: row < stop):
-        begin = row.value
+        begin = pass_time(s, row, stop)
         now = s.time[begin]
-        with f.during(lambda: (row < stop) & s.time[f.least(row, stop - 1)].equals(now)):
-            row.set(row + 1)
         if not kind.shared:
             with f.during(lambda: alive < begun) as after:
                 ends = window_end(f, s.time[s.start_of[alive]], s.settings[WINDOW])
@@ -557,21 +531,18 @@ def _fill(
 
 def _begin_match(kind: Code, s: Scope, at: Value, lane: Value) -> None:
     """A match without events before this one."""
-    f = s.f
-    one = _place(kind, s, 0, 0, at) + lane
-    number = f.constant(1, U64), f.constant(0, U64)
-    s.lane_low[one], s.lane_high[one] = plus(f, (s.lane_low[one], s.lane_high[one]), number)
-    if kind.shape.lanes.real:
-        real = _place(kind, s, 0, 1, at) + lane
-        s.lane_real[real] = s.lane_real[real] + 1.0
-    f.give(0)
+    for which in (EXACT, REAL):
+        if kind.shape.lanes.counts[which]:
+            place = kind.lanes.place(s, at, which, 0) + lane
+            _unite_lane(kind.lanes, s, which, place, one_match(s.f, which, 0))
+    s.f.give(0)
 
 
 def _end_matches(kind: Code, s: Scope, at: Value, event: Value, alive: Value, fresh: Value) -> None:
     f = s.f
-    counts = _place(kind, s, 0, 0, at)
+    counts = kind.lanes.place(s, at, EXACT, 0)
     with _each_lane(kind, f, alive, fresh) as lane:
-        with f.when(is_something((s.lane_low[counts + lane], s.lane_high[counts + lane]))):
+        with f.when(is_something(kind.lanes.load(s, EXACT, counts + lane))):
             slot = s.slot[event]
             if kind.grouped:
                 key = slot * s.settings[GROUPS] + s.group[s.start_of[lane]]
