@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from episode.matchers.events.code.sorting import sort
+from episode.matchers.sorting import sort_numbers
 from episode.matchers.time_code import EVER, window_end
 from episode.native.builder import Program
 from episode.native.ir import Operand, Value, Variable
@@ -32,7 +32,7 @@ CLOCK: ArrayTypes = {
 }  # fmt: skip
 FRONTIERS: ArrayTypes = {
     "times": (I64, True), "mass": (F64, True), "set_stop": (I64, True),
-    **dict.fromkeys(("set_times", "set_spare", "first_times", "first_spare"), (I64, True)),
+    "set_times": (I64, True), "first_times": (I64, True),
 }  # fmt: skip
 """Frontiers; where the set that begins with an event of the path ends (0: it is a single event); times of sets."""
 
@@ -175,7 +175,7 @@ class ConfidenceCode:
                 with f.when(time <= until):
                     times[count] = time
                     count.set(count + 1)
-        sort(s, f"{name}_times", f"{name}_spare", count.value)
+        sort_numbers(s, f"{name}_times", count.value)
         f.give(count)
 
     def last_of_set(

@@ -21,7 +21,6 @@ from functools import partial
 
 import numpy as np
 
-from episode.matchers.events.code.sorting import sort
 from episode.matchers.events.code.trend_short import PAIRS, add_short, holds_along, holds_with_first, short_partitions
 from episode.matchers.events.code.trend_values import (
     EVENTS,
@@ -41,6 +40,7 @@ from episode.matchers.events.code.trend_values import (
     unite,
     zeros,
 )
+from episode.matchers.sorting import sort_numbers
 from episode.matchers.time_code import first_after, first_at_least, window_end
 from episode.native.builder import Function, Program
 from episode.native.ir import Operand, Value
@@ -57,7 +57,7 @@ is needed, and how many rows ranks and events to look at have room for."""
 FINE, MORE_RANKS, MORE_CELLS, MORE_PAIRS, MORE_SCANS, MORE_TOTALS = range(6)
 NO_KEY = -1
 
-_WRITTEN = ("state", "bases", "sizes", "start_of", "rank", "below", "above", "sorted", "spare", "scanned", "scans",
+_WRITTEN = ("state", "bases", "sizes", "start_of", "rank", "below", "above", "sorted", "scanned", "scans",
             "keys", "table")  # fmt: skip
 
 
@@ -171,7 +171,7 @@ class TrendWork:
             "scanned": np.zeros(len(kind.scanned), np.int64), "keys": keys.copy(),
             "table": np.full(64 + 4 * len(keys), NO_KEY, np.int64), **kind.total.given(total),
         }  # fmt: skip
-        for name in ("rank", "below", "above", "sorted", "spare", "scans"):
+        for name in ("rank", "below", "above", "sorted", "scans"):
             self.arrays[name] = np.zeros(0, np.int64)
         self._make_pairs(64)
         self._make_cells(1)
@@ -190,8 +190,7 @@ class TrendWork:
             state[RANK_ROOM] = room
             for name in ("rank", "below", "above"):
                 self.arrays[name] = np.empty(len(self.kind.ranked) * room, np.int64)
-            for name in ("sorted", "spare"):
-                self.arrays[name] = np.empty(room, np.int64)
+            self.arrays["sorted"] = np.empty(2 * room, np.int64)
         elif status == MORE_CELLS:
             self._make_cells(room)
         elif status == MORE_PAIRS:
@@ -357,7 +356,7 @@ def _rank(kind: Code, number: int, s: Scope, begin: Value, end: Value) -> None:
         with f.when(is_before(row)):
             s.sorted[count] = s.before[test + row]
             count.set(count + 1)
-    sort(s, "sorted", "spare", count.value)
+    sort_numbers(s, "sorted", count.value)
     ranks = s.state[RANK_ROOM] * place - begin
     with f.loop(begin, end) as row:
         at = ranks + row
