@@ -55,10 +55,9 @@ def path_program(arrays: EventArrays, automaton: AutomatonPlan) -> tuple[Program
     newest = window_end(f, s.start[s.path[0]], s.settings[WINDOW])
     with f.when(negations.late(s, state, last, f.value(0), s.end.length, newest).differs(0)):
         f.give(0)
-    with f.during(lambda: s.w_rows.length > s.out[0]):  # what is taken can be dropped again
-        s.out[0] = s.out[0] + 1
-        depth_ = s.w_rows.length - s.out[0]
-        checks.drop(s, depth_, s.t_variable[s.w_trans[depth_]])
+    top = f.variable("top", last)
+    with f.during(lambda: top >= 0):  # what is taken can be dropped again
+        checks.drop(s, top)
     f.give(1)
     return program, checks
 

@@ -13,10 +13,10 @@ from functools import cached_property, partial
 
 from episode.matchers.aggregate_code import AggregateShape, AggregateState, choose_state
 from episode.matchers.events.code.conditions import ConditionColumns, EventConditions
-from episode.matchers.events.code.flow import scanning
+from episode.matchers.events.code.flow import advance, scanning
 from episode.matchers.expression_code import CodeConstants, Emitted
 from episode.native.builder import Function
-from episode.native.ir import Operand, Value
+from episode.native.ir import Operand, Value, Variable
 from episode.native.scope import Scope
 from episode.native.types import BOOL, I128, U64
 from episode.plan.events.automaton import AutomatonPlan
@@ -70,10 +70,20 @@ class Checks:
         if self.shape.runnings:
             s.call("add_event", self._add_event, depth, row, variable)
 
-    def drop(self, s: Scope, depth: Operand, variable: Operand) -> None:
+    def drop(self, s: Scope, depth: Variable) -> None:
         """Take the last event off the path."""
-        s.last_depth[variable] = s.earlier[depth]
+        last = depth.value
+        variable = s.t_variable[s.trans[last]]
+        s.last_depth[variable] = s.earlier[last]
         s.taken[variable] = s.taken[variable] - 1
+        depth.set(last - 1)
+
+    def advance_option(self, s: Scope, option: Variable, end: Value, bits: Value) -> None:
+        """Move to the next of the transitions before `end` that can take an event with these bits."""
+        advance(s.f, option, end, lambda one: ~has_bit(s.f, bits, s.t_variable[one]))
+
+    def is_accepting(self, s: Scope, state: Value) -> Value:
+        return is_one_of(s.f, state, [at for at, accepts in enumerate(self.automaton.accepting) if accepts])
 
     def is_taken(self, s: Scope, depth: Operand, row: Operand) -> Value:
         """Is an event on the path?"""

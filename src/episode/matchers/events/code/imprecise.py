@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from episode.matchers.events.code.arrays import BUDGET, LIMIT, TYPES, UNTIL, WINDOW
 from episode.matchers.events.code.checks import Checks, Taking, has_bit, is_one_of
 from episode.matchers.events.code.confidence import CLOCK, FRONTIERS, ConfidenceCode
-from episode.matchers.events.code.flow import FINE, FULL, advance, scanning
+from episode.matchers.events.code.flow import FINE, FULL, scanning
 from episode.matchers.events.code.runs import BUDGET_SPENT, put_match
 from episode.matchers.expression_code import CodeConstants
 from episode.matchers.time_code import EVER, NEVER, search_place, window_end, window_start
@@ -150,17 +150,14 @@ class _Walk:
 
     def _find_first(self, s: Scope, root: Value) -> None:
         f, end = s.f, s.state_from[root + 1]
-        bits = s.bits[s.order[self.origin]]
-        advance(f, self.option, end, lambda one: ~has_bit(f, bits, s.t_variable[one]))
+        self.checks.advance_option(s, self.option, end, s.bits[s.order[self.origin]])
         f.give_if(self.option >= end, FINE)
         self.pushed.set(self.option)
         self.option.set(self.option + 1)
 
     def _go_back(self, s: Scope) -> None:
         """Without the last event."""
-        depth = self.depth.value
-        self.checks.drop(s, depth, s.t_variable[s.trans[depth]])
-        self.depth.set(depth - 1)
+        self.checks.drop(s, self.depth)
         s.f.jump(self.next)
 
     # ---- the next event --------------------------------------------------------------------------------------------
@@ -374,8 +371,7 @@ class _Walk:
     def _accept(self, s: Scope) -> None:
         f, depth = s.f, self.depth.value
         state = _fact(s, depth, STATE)
-        accepting = [at for at, accepts in enumerate(self.automaton.accepting) if accepts]
-        with f.when(is_one_of(f, state, accepting) & _is_new(s, _fact(s, depth, LAST_HI), self.group)):
+        with f.when(self.checks.is_accepting(s, state) & _is_new(s, _fact(s, depth, LAST_HI), self.group)):
             with f.when(self.checks.are_complete(s, state, depth)):
                 number = s.resume[MATCHES]
                 s.call("put_match", put_match, number, depth)

@@ -11,8 +11,8 @@ from functools import partial
 import numpy as np
 
 from episode.matchers.events.code.arrays import BUDGET, WINDOW
-from episode.matchers.events.code.checks import Checks, has_bit, is_one_of
-from episode.matchers.events.code.flow import advance, scanning
+from episode.matchers.events.code.checks import Checks, is_one_of
+from episode.matchers.events.code.flow import scanning
 from episode.matchers.time_code import EVER, NEVER, first_at_least, window_start
 from episode.native.ir import Operand, Value, Variable
 from episode.native.scope import Scope
@@ -185,11 +185,11 @@ class Negations:
                     option.set(0)
             with f.when(~fits):
                 f.jump_if(depth.equals(base), done)
-                self._pop(s, depth)
+                self.checks.drop(s, depth)
                 row.set(s.n_row[depth])
                 option.set(s.n_option[depth])
         with f.during(lambda: depth > base):
-            self._pop(s, depth)
+            self.checks.drop(s, depth)
         s.spent[0] = s.spent[0] + steps
         f.give(found)
 
@@ -210,7 +210,7 @@ class Negations:
             bits = s.bits[now]
             with f.when((bits & mask).differs(0) & is_open & (s.start[now] >= earliest)):
                 transition = f.variable("transition", first + option)
-                advance(f, transition, stop, lambda one: ~has_bit(f, bits, s.t_variable[one]))
+                self.checks.advance_option(s, transition, stop, bits)
                 with f.when(transition < stop), f.when(~self.checks.is_taken(s, base, now)):
                     pushed.set(transition)
                     f.jump(after)
@@ -227,10 +227,6 @@ class Negations:
         s.n_state[depth] = target
         self.checks.take(s, depth.value, row.value, pushed, s.t_variable[pushed])
         return target
-
-    def _pop(self, s: Scope, depth: Variable) -> None:
-        self.checks.drop(s, depth.value, s.t_variable[s.trans[depth]])
-        depth.set(depth - 1)
 
     def _accepts(self, s: Scope, number: int, state: Value, depth: Value) -> Value:
         """Is the negated pattern complete?"""

@@ -13,8 +13,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from episode.matchers.events.code.arrays import BUDGET, LIMIT, TYPES, UNTIL, WINDOW
-from episode.matchers.events.code.checks import Checks, Taking, has_bit, is_one_of
-from episode.matchers.events.code.flow import FINE, FULL, TOO_MANY, Kept, advance, scanning
+from episode.matchers.events.code.checks import Checks, Taking, is_one_of
+from episode.matchers.events.code.flow import FINE, FULL, TOO_MANY, Kept, scanning
 from episode.matchers.events.code.negations import DROPPED, REFUSED, Negations
 from episode.matchers.expression_code import CodeConstants
 from episode.matchers.time_code import NEVER, window_end
@@ -99,7 +99,7 @@ class _Walk:
         with f.either(self.depth < 0) as otherwise:
             self.row.set(origin)
             end = s.state_from[root + 1]
-            advance(f, option, end, lambda one: ~has_bit(f, s.bits[origin], s.t_variable[one]))
+            self.checks.advance_option(s, option, end, s.bits[origin])
             f.give_if(option >= end, self.matches)
             self.pushed.set(option)
             option.set(option + 1)
@@ -119,9 +119,7 @@ class _Walk:
 
     def _go_back(self, s: Scope) -> None:
         """Without the last event."""
-        depth = self.depth.value
-        self.checks.drop(s, depth, s.t_variable[s.trans[depth]])
-        self.depth.set(depth - 1)
+        self.checks.drop(s, self.depth)
         s.f.jump(self.next)
 
     def _find_next(self, s: Scope) -> None:
@@ -142,7 +140,7 @@ class _Walk:
             f.jump_if(s.end[row] > self.newest, done)
             bits = s.bits[row]
             with f.when((bits & mask).differs(0) & (s.start[row] > after)):
-                advance(f, option, end, lambda one: ~has_bit(f, bits, s.t_variable[one]))
+                self.checks.advance_option(s, option, end, bits)
                 with f.when(option < end):
                     self.pushed.set(option)
                     s.next_row[depth] = row
@@ -176,8 +174,7 @@ class _Walk:
         """Put out a match if there is one, and look for the next."""
         f, depth, row = s.f, self.depth.value, self.row.value
         state = s.at_state[depth]
-        accepting = [at for at, accepts in enumerate(self.automaton.accepting) if accepts]
-        with f.when(~is_one_of(f, state, accepting)):
+        with f.when(~self.checks.is_accepting(s, state)):
             self._note_taken(s, depth, row)
             f.jump(self.next)
         complete = self.checks.are_complete(s, state, depth)

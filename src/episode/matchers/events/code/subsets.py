@@ -15,7 +15,7 @@ from functools import partial
 from episode.matchers.events.code.arrays import BUDGET, TYPES, WINDOW
 from episode.matchers.events.code.bounds import TYPES as BOUND_TYPES
 from episode.matchers.events.code.bounds import BoundCode, BoundsShape
-from episode.matchers.events.code.checks import Checks, Taking, is_one_of
+from episode.matchers.events.code.checks import Checks, Taking
 from episode.matchers.events.code.flow import FINE, FULL, Kept, scanning
 from episode.matchers.events.code.negations import NOT_THERE, Negations
 from episode.matchers.events.code.runs import BUDGET_SPENT, put_match
@@ -205,11 +205,7 @@ class _Walk:
             with f.either(depth < 0) as deeper:
                 kept.depth.set(NOT_BEGUN)
                 deeper()
-                self._drop(depth)
-
-    def _drop(self, depth: Value) -> None:
-        self.checks.drop(self.s, depth, self.s.t_variable[self.s.trans[depth]])
-        self.kept.depth.set(depth - 1)
+                self.checks.drop(s, kept.depth)
 
     def _find_next(self, depth: Value) -> tuple[Variable, Variable, Variable]:
         """The transition and the member to be taken next, and whether there is one."""
@@ -266,12 +262,11 @@ class _Walk:
         if any(now for one in self.automaton.transitions for _, now in one.crosses):
             with f.when(fits & (depth > 0)):
                 fits.set(~self.negations.crossed(s, transition, depth))
-        accepting = [at for at, accepts in enumerate(self.automaton.accepting) if accepts]
         with f.either(fits) as otherwise:
-            with f.when(is_one_of(f, target, accepting)):
+            with f.when(self.checks.is_accepting(s, target)):
                 self._accept(depth, target)
             otherwise()
-            self._drop(depth)
+            self.checks.drop(s, kept.depth)
 
     def _accept(self, depth: Value, state: Value) -> None:
         s, f, kept = self.s, self.s.f, self.kept
