@@ -34,10 +34,10 @@ WITHIN = 8
 
 
 def path_program(arrays: EventArrays, automaton: AutomatonPlan) -> tuple[Program, Checks]:
-    """out[0]: is the path given by w_rows and w_trans a match?"""
+    """Gives 1 if the path given by w_rows and w_trans is a match."""
     checks = Checks(taking_of(arrays.plan, automaton, arrays))
     negations = Negations(checks)
-    types = {**TYPES, "w_rows": (I64, False), "w_trans": (I64, False), "out": (I64, True)}
+    types = {**TYPES, "w_rows": (I64, False), "w_trans": (I64, False)}
     program = Program("path")
     s = Scope(program.function("run"), types)
     f = s.f
@@ -74,7 +74,7 @@ def run_path(way: Any, checks: Checks, arrays: EventArrays, rows: list[int], tra
         "last_depth": np.full(len(plan.variables), -1, np.int64), "taken": np.zeros(len(plan.variables), np.int64),
         **{name: np.zeros(room * aggregates, np.int64) for name in ("agg_n", "agg_i")},
         **{name: np.zeros(room * aggregates) for name in ("agg_f", "agg_m")}, "spent": np.zeros(1, np.int64),
-        "w_rows": np.array(rows), "w_trans": np.array(transitions), "out": np.zeros(1, np.int64),
+        "w_rows": np.array(rows), "w_trans": np.array(transitions),
     }  # fmt: skip
     found = bool(way([given[name] for name, _, _ in way.arrays]))
     if found:
