@@ -167,7 +167,7 @@ class AggregateShape:
             assert excess is not None
             after = f.select(before.equals(overflow) | excess, overflow, total)
         after = f.select(state.count.equals(0), value, after)
-        high = (after >> f.constant(64, I128)).to(I64)
+        high = (after >> 64).to(I64)
         return AggregateState(count, after.to(I64), (high >> 32).to(F64), (high & 0xFFFFFFFF).to(F64))
 
     # ---- results -----------------------------------------------------------------------------------------
@@ -208,7 +208,7 @@ class AggregateShape:
         else:
             assert state.whole is not None
             assert state.more is not None
-            total = (state.more.to(I64).to(I128) << f.constant(64, I128)) + state.whole.to(I128)
+            total = (state.more.to(I64).to(I128) << 64) + state.whole.to(I128)
         if self.function != oc.AVG_WHOLE and self.function < oc.AVG_WIDE:
             return total
         digits = 4 if self.function == oc.AVG_WHOLE else self.function - oc.AVG_WIDE
@@ -281,4 +281,4 @@ def _words_of(f: Function, state: AggregateState) -> Value:
     assert state.real is not None
     assert state.more is not None
     high = state.real.to(I64) << 32 | state.more.to(I64)
-    return high.to(I128) << f.constant(64, I128) | state.whole.bits_as(U64).to(I128)
+    return high.to(I128) << 64 | state.whole.bits_as(U64).to(I128)

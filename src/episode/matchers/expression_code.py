@@ -153,7 +153,7 @@ class Emitter:
         def read(column: str, row: Value) -> Value:
             place = self.words_at[column]
             low, high = (self._cell(self.arrays.ints, place + part, row) for part in (0, 1))
-            return high.to(I128) << self.f.constant(64, I128) | low.bits_as(U64).to(I128)
+            return high.to(I128) << 64 | low.bits_as(U64).to(I128)
 
         return self._read(load, read)
 
@@ -191,7 +191,7 @@ class Emitter:
         if not wide:
             return self._whole(number), None
         low = self._whole(_signed(number & 2**64 - 1)).bits_as(U64).to(I128)
-        return self._whole(number >> 64).to(I128) << f.constant(64, I128) | low, None
+        return self._whole(number >> 64).to(I128) << 64 | low, None
 
     def _whole(self, number: int | tuple[str, object]) -> Value:
         self.constants.ints.append(number)
@@ -517,7 +517,7 @@ def wide_sum(f: Function, one: Value, other: Value) -> Emitted:
 
 def _wide_to_float(f: Function, value: Value) -> Value:
     size = magnitude(f, value)
-    high = (size >> f.constant(64, U128)).to(U64).to(F64)
+    high = (size >> 64).to(U64).to(F64)
     number = high * 18446744073709551616.0 + size.to(U64).to(F64)
     return f.select(value < 0, -number, number)
 

@@ -20,7 +20,7 @@ from episode.matchers import opcodes as oc
 from episode.matchers.aggregate_code import FIELDS, OVERFLOW, AggregateShape, AggregateState, divide_sum
 from episode.matchers.expression_code import wide_sum
 from episode.matchers.outcomes import MATCHED, UNMATCHED
-from episode.native.builder import Function, Program
+from episode.native.builder import Program
 from episode.native.ir import Value
 from episode.native.running import Compiled, compiled_for
 from episode.native.scope import ArrayTypes, Scope, entry_scope
@@ -259,7 +259,7 @@ def decimals_program(shape: MeasureShape) -> Program:
     with _each_place(s, shape, begin, write) as (_, row):
         count.set(count + 1)
         before = total.value
-        after, excess = wide_sum(f, before, _words(f, s.words[row * 2].bits_as(U64), s.words[row * 2 + 1]))
+        after, excess = wide_sum(f, before, _words(s.words[row * 2].bits_as(U64), s.words[row * 2 + 1]))
         assert excess is not None
         total.set(f.select(before.equals(overflow) | excess, overflow, after))
     f.give(0)
@@ -283,18 +283,18 @@ def division_program(digits: int) -> Program:
     s.declare("low", "high")
     with f.loop(0, counts.length) as at:
         with f.when(counts[at] > 0):
-            _write_words(s, at, divide_sum(f, _words(f, lows[at], highs[at]), counts[at], digits))
+            _write_words(s, at, divide_sum(f, _words(lows[at], highs[at]), counts[at], digits))
     f.give(0)
     return program
 
 
-def _words(f: Function, low: Value, high: Value) -> Value:
-    return high.to(I128) << f.constant(64, I128) | low.to(I128)
+def _words(low: Value, high: Value) -> Value:
+    return high.to(I128) << 64 | low.to(I128)
 
 
 def _write_words(s: Scope, at: Value, number: Value) -> None:
     s.low[at] = number.to(U64)
-    s.high[at] = (number >> s.f.constant(64, I128)).to(I64)
+    s.high[at] = (number >> 64).to(I64)
 
 
 # ---- arrays --------------------------------------------------------------------------------------------------

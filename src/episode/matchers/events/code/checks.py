@@ -121,7 +121,7 @@ class Checks:
         if aggregate.takes_words:
             is_float, place, check = column
             high, _ = emitter.value_of((is_float, place + 1, check), row)
-            value = high.to(I128) << emitter.f.constant(64, I128) | value.bits_as(U64).to(I128)
+            value = high.to(I128) << 64 | value.bits_as(U64).to(I128)
         return value, null
 
     def _only(self, running: Running) -> int:

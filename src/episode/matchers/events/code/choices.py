@@ -13,15 +13,16 @@ parts begin at the places that `settings` names.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
 from episode.matchers.comparing import AT_LEAST, AT_MOST, EQUAL, GREATER, LESS
+from episode.matchers.events.code.flow import nodes_above, nodes_below
 from episode.matchers.time_code import first_at_least
-from episode.native.builder import Function, Program
+from episode.native.builder import Program
 from episode.native.ir import Operand, Value
 from episode.native.running import compiled_for
 from episode.native.scope import ArrayTypes, Scope, entry_scope
@@ -139,12 +140,12 @@ def _copy(s: Scope, at: Value, other: Value) -> None:
 
 
 def _number(s: Scope, at: Value) -> Value:
-    return s.high[at].to(U128) << s.f.constant(64, U128) | s.low[at].to(U128)
+    return s.high[at].to(U128) << 64 | s.low[at].to(U128)
 
 
 def _put(s: Scope, at: Value, number: Value) -> None:
     s.low[at] = number.to(U64)
-    s.high[at] = (number >> s.f.constant(64, U128)).to(U64)
+    s.high[at] = (number >> 64).to(U64)
 
 
 def _add(s: Scope, at: Operand, other: Operand) -> None:
@@ -247,10 +248,15 @@ def _note(s: Scope, shape: ClosureShape, states: _States, begin: Value, width: V
     elif shape.relation == TREE:
         rank = s.value_before[begin + event]
         with s.f.when(rank >= 0):
-            _each_node(
-                s.f, _inserted_at(shape.compare, rank, width), width, shape.compare, True,
-                lambda node: _add_states(s, before + node, width, own, 1, states.count),
-            )  # fmt: skip
+            node = _inserted_at(shape.compare, rank, width)
+
+            def add(node: Value) -> None:
+                _add_states(s, before + node, width, own, 1, states.count)
+
+            if shape.compare == EQUAL:
+                add(node)
+            else:
+                nodes_above(s.f, node, width, add)
 
 
 def _sum_before(
@@ -265,10 +271,15 @@ def _sum_before(
     if shape.relation == TREE:
         before, rank = s.settings[BEFORE], s.value[event]
         with f.when(rank >= 0):
-            _each_node(
-                f, _asked_at(shape.compare, rank, width), width, shape.compare, False,
-                lambda node: _add_states(s, now, 1, before + node, width, states.count),
-            )  # fmt: skip
+            node = _asked_at(shape.compare, rank, width)
+
+            def add(node: Value) -> None:
+                _add_states(s, now, 1, before + node, width, states.count)
+
+            if shape.compare == EQUAL:
+                add(node)
+            else:
+                nodes_below(f, node, add)
         return now
     table = s.pair_from[s.settings[MATCHES] * number + match] + (event - begin)
     with f.loop(0, seen) as other:
@@ -319,18 +330,3 @@ def _asked_at(compare: int, rank: Value, width: Value) -> Value:
         return rank + 1
     assert compare in (LESS, AT_MOST)
     return width - 2 - rank if compare == LESS else width - 1 - rank
-
-
-def _each_node(
-    f: Function, first: Value, width: Value, compare: int, upwards: bool, visit: Callable[[Value], None]
-) -> None:
-    """The nodes above one, or those that make up the sum up to one; without an order, this one alone."""
-    if compare == EQUAL:
-        visit(first)
-        return
-    node = f.variable("node", first)
-    with f.during(lambda: node < width if upwards else node > 0):
-        now = node.value
-        visit(now)
-        lowest = now & -now
-        node.set(now + lowest if upwards else now - lowest)

@@ -55,3 +55,21 @@ def advance(f: Function, at: Variable, stop: Value, wanted: Condition) -> None:
     """Move a place towards `stop` as long as what is there is wanted."""
     with scanning(f, at, lambda now: now < stop, wanted):
         pass
+
+
+def nodes_below(f: Function, first: Value, visit: Callable[[Value], None]) -> None:
+    """The nodes of a Fenwick tree that make up the sum up to one."""
+    node = f.variable("node", first)
+    with f.during(lambda: node > 0):
+        now = node.value
+        visit(now)
+        node.set(now - (now & -now))
+
+
+def nodes_above(f: Function, first: Value, end: Value, visit: Callable[[Value], None]) -> None:
+    """The nodes of a Fenwick tree, before `end`, that have one in their sums."""
+    node = f.variable("node", first)
+    with f.during(lambda: node < end):
+        now = node.value
+        visit(now)
+        node.set(now + (now & -now))

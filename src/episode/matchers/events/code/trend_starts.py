@@ -14,13 +14,14 @@ calls again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
+from episode.matchers.events.code.flow import nodes_above, nodes_below
 from episode.matchers.events.code.trend_short import PAIRS, add_short, holds_along, holds_with_first, short_partitions
 from episode.matchers.events.code.trend_values import (
     EVENTS,
@@ -587,12 +588,12 @@ def _add_before(kind: Code, number: int, s: Scope, at: Value, row: Value, begin:
         with f.when(below >= 0):
             _add_cells(kind, s, at, base + below, begin, end)
     if operation in ("gt", "ge", "ne"):
-        _nodes_down(f, s.below[rank], lambda node: _add_cells(kind, s, at, base + node - 1, begin, end))
+        nodes_below(f, s.below[rank], lambda node: _add_cells(kind, s, at, base + node - 1, begin, end))
     if operation in ("lt", "le", "ne"):
         back = base + size if operation == "ne" else base
         above = s.above[rank]
         with f.when(above >= 0):
-            _nodes_down(f, size - above, lambda node: _add_cells(kind, s, at, back + node - 1, begin, end))
+            nodes_below(f, size - above, lambda node: _add_cells(kind, s, at, back + node - 1, begin, end))
     f.give(0)
 
 
@@ -614,29 +615,11 @@ def _store(kind: Code, number: int, s: Scope, at: Value, row: Value, begin: Valu
         if operation == "eq":
             _add_cells(kind, s, base + rank, at, begin, end)
         if operation in ("gt", "ge", "ne"):
-            _nodes_up(f, rank + 1, size, lambda node: _add_cells(kind, s, base + node - 1, at, begin, end))
+            nodes_above(f, rank + 1, size + 1, lambda node: _add_cells(kind, s, base + node - 1, at, begin, end))
         if operation in ("lt", "le", "ne"):
             back = base + size if operation == "ne" else base
-            _nodes_up(f, size - rank, size, lambda node: _add_cells(kind, s, back + node - 1, at, begin, end))
+            nodes_above(f, size - rank, size + 1, lambda node: _add_cells(kind, s, back + node - 1, at, begin, end))
     f.give(0)
-
-
-def _nodes_down(f: Function, first: Value, visit: Callable[[Value], None]) -> None:
-    """The nodes of a Fenwick tree that make up the sum up to one."""
-    node = f.variable("node", first)
-    with f.during(lambda: node > 0):
-        now = node.value
-        visit(now)
-        node.set(now - (now & -now))
-
-
-def _nodes_up(f: Function, first: Value, size: Value, visit: Callable[[Value], None]) -> None:
-    """The nodes of a Fenwick tree that have a place in their sums."""
-    node = f.variable("node", first)
-    with f.during(lambda: node <= size):
-        now = node.value
-        visit(now)
-        node.set(now + (now & -now))
 
 
 # ---- totals by the first event ---------------------------------------------------------------------------

@@ -155,18 +155,18 @@ def _times(s: Scope, kind: int, one: Parts, other: Parts) -> Parts:
     if kind == REAL:
         return (f.select(one[0].equals(0.0) | other[0].equals(0.0), 0.0, one[0] * other[0]),)
     number = s.call("times", _multiply, *one, *other, result=U128)
-    return number.to(U64), (number >> f.constant(64, U128)).to(U64)
+    return number.to(U64), (number >> 64).to(U64)
 
 
 def _multiply(s: Scope, low: Value, high: Value, other_low: Value, other_high: Value) -> None:
     f = s.f
-    one, other = _joined(f, low, high), _joined(f, other_low, other_high)
+    one, other = _joined(low, high), _joined(other_low, other_high)
     most = f.constant(_MOST, U128)
     f.give(f.select(f.binary("mul_overflows", one, other), most, f.least(one * other, most)))
 
 
-def _joined(f: Function, low: Value, high: Value) -> Value:
-    return high.to(U128) << f.constant(64, U128) | low.to(U128)
+def _joined(low: Value, high: Value) -> Value:
+    return high.to(U128) << 64 | low.to(U128)
 
 
 def is_something(number: Parts) -> Value:

@@ -127,7 +127,7 @@ class RowConditions(ArrayEmitter):
         value = self._cell(self.s.floats if floating else self.s.ints, column, self.row)
         if aggregate.takes_words:
             high = self._cell(self.s.ints, column + 1, self.row)
-            value = high.to(I128) << self.f.constant(64, I128) | value.bits_as(U64).to(I128)
+            value = high.to(I128) << 64 | value.bits_as(U64).to(I128)
         return value, null
 
     # ---- conditions ------------------------------------------------------------------------------------------------

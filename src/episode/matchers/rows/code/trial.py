@@ -62,7 +62,7 @@ def trial_code(plan: RowPatternPlan, labels: int, places: ColumnPlaces) -> Trial
 
 
 def _emit_step(conditions: RowConditions, what: int, label: int) -> None:
-    f, s, match = conditions.f, conditions.s, conditions.match
+    s, match = conditions.s, conditions.match
     if what == TAKE:
         conditions.take(label, match.row.equals(match.start))
         return
@@ -76,6 +76,6 @@ def _emit_step(conditions: RowConditions, what: int, label: int) -> None:
         s.value_f[0] = value
     elif value.type is I128:
         s.value_i[WHOLE] = value.to(I64)
-        s.value_i[HIGH] = (value >> f.constant(64, I128)).to(I64)
+        s.value_i[HIGH] = (value >> 64).to(I64)
     else:
         s.value_i[WHOLE] = value

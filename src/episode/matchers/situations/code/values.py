@@ -130,7 +130,7 @@ class _Kept:
             return None
         if self.shape.keeps == SUM_WORDS:
             low, high = s.low_words[place].to(I128), s.high_words[place].to(I128)
-            return high << self.f.constant(64, I128) | low
+            return high << 64 | low
         return s.floats[place] if aggregate.floating else s.ints[place]
 
     def write(self, number: Value) -> None:
