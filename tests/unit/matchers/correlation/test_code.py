@@ -10,7 +10,7 @@ import pytest
 from episode.matchers.correlation import regions
 from episode.matchers.correlation.joining import BY_ARCHIVE, BY_LIVE, RecencyJoin, beginning
 from episode.matchers.correlation.segments import RegionDemands
-from episode.matchers.time_code import EVER, NEVER
+from episode.matchers.times import EVER, NEVER
 from tests.unit.native.runs import AllWays, in_all_ways
 
 SPANS = [(0, 3), (1, 4), (2, 2), (2, 6), (4, 5), (5, 9), (7, 8)]

@@ -9,7 +9,8 @@ from episode.matchers.events.code.arrays import LIMIT, MOST, NTH, TYPES, WINDOW
 from episode.matchers.events.code.flow import FINE, FULL, TOO_MANY, Kept, scanning
 from episode.matchers.events.code.tests import PairTests, RecordTests
 from episode.matchers.expression_code import CodeConstants
-from episode.matchers.time_code import EVER, NEVER, first_at_least, window_end, window_start
+from episode.matchers.time_code import first_at_least, window_end, window_start
+from episode.matchers.times import EVER, NEVER
 from episode.native.builder import Program
 from episode.native.ir import Block, Operand, Value
 from episode.native.scope import Scope

@@ -19,7 +19,8 @@ from typing import NamedTuple
 import numpy as np
 
 from episode.matchers.sorting import sort_numbers
-from episode.matchers.time_code import EVER, window_end
+from episode.matchers.time_code import window_end
+from episode.matchers.times import EVER
 from episode.native.builder import Program
 from episode.native.ir import Operand, Value, Variable
 from episode.native.running import compiled_for

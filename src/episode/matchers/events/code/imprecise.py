@@ -21,7 +21,8 @@ from episode.matchers.events.code.confidence import CLOCK, FRONTIERS, Confidence
 from episode.matchers.events.code.flow import FINE, FULL, scanning
 from episode.matchers.events.code.runs import BUDGET_SPENT, put_match
 from episode.matchers.expression_code import CodeConstants
-from episode.matchers.time_code import EVER, NEVER, search_place, window_end, window_start
+from episode.matchers.time_code import search_place, window_end, window_start
+from episode.matchers.times import EVER, NEVER
 from episode.native.builder import Program
 from episode.native.ir import Value, Variable
 from episode.native.scope import ArrayTypes, Scope, entry_scope

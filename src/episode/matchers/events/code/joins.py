@@ -24,7 +24,8 @@ from episode.matchers.events.code.tests import (
     load_event,
 )
 from episode.matchers.expression_code import COMPARE, CodeConstants
-from episode.matchers.time_code import EVER, NEVER, first_at_least, window_start
+from episode.matchers.time_code import first_at_least, window_start
+from episode.matchers.times import EVER, NEVER
 from episode.native.builder import Function, Program
 from episode.native.ir import Value, Variable
 from episode.native.scope import Scope, entry_scope

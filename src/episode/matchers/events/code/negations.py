@@ -13,7 +13,8 @@ import numpy as np
 from episode.matchers.events.code.arrays import BUDGET, WINDOW
 from episode.matchers.events.code.checks import Checks, is_one_of
 from episode.matchers.events.code.flow import scanning
-from episode.matchers.time_code import EVER, NEVER, first_at_least, window_start
+from episode.matchers.time_code import first_at_least, window_start
+from episode.matchers.times import EVER, NEVER
 from episode.native.ir import Operand, Value, Variable
 from episode.native.scope import Scope
 from episode.native.types import BOOL, U64

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from episode.matchers.events.code.arrays import WINDOW
-from episode.matchers.time_code import EVER, first_at_least, search_place, window_end, window_start
+from episode.matchers.time_code import first_at_least, search_place, window_end, window_start
+from episode.matchers.times import EVER
 from episode.native.builder import Program
 from episode.native.ir import Value
 from episode.native.scope import ArrayTypes, Scope, entry_scope

@@ -17,7 +17,8 @@ from episode.matchers.events.code.checks import Checks, Taking, is_one_of
 from episode.matchers.events.code.flow import FINE, FULL, TOO_MANY, Kept, scanning
 from episode.matchers.events.code.negations import DROPPED, REFUSED, Negations
 from episode.matchers.expression_code import CodeConstants
-from episode.matchers.time_code import NEVER, window_end
+from episode.matchers.time_code import window_end
+from episode.matchers.times import NEVER
 from episode.native.builder import Program
 from episode.native.ir import Value
 from episode.native.scope import ArrayTypes, Scope, entry_scope

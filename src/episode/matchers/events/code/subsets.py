@@ -20,7 +20,8 @@ from episode.matchers.events.code.flow import FINE, FULL, Kept, scanning
 from episode.matchers.events.code.negations import NOT_THERE, Negations
 from episode.matchers.events.code.runs import BUDGET_SPENT, put_match
 from episode.matchers.expression_code import CodeConstants
-from episode.matchers.time_code import NEVER, window_end
+from episode.matchers.time_code import window_end
+from episode.matchers.times import NEVER
 from episode.native.builder import Program
 from episode.native.ir import Value, Variable
 from episode.native.scope import ArrayTypes, Scope, entry_scope

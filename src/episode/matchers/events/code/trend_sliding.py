@@ -31,7 +31,8 @@ from episode.matchers.events.code.trend_values import (
     pass_time,
     zeros,
 )
-from episode.matchers.time_code import EVER, window_start
+from episode.matchers.time_code import window_start
+from episode.matchers.times import EVER
 from episode.native.builder import Program
 from episode.native.ir import Value, Variable
 from episode.native.running import compiled_for

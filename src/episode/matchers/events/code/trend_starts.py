@@ -408,7 +408,8 @@ def _clear_cells(kind: Code, s: Scope, begin: Operand, end: Operand) -> None:
 def _clear(kind: Code, s: Scope, begin: Value, end: Value) -> None:
     for which, count in enumerate(kind.shape.lanes.counts):
         if count:
-            with s.f.loop(*(kind.lanes.place(s, cell, which, 0) for cell in (begin, end))) as at:
+            first, stop = (kind.lanes.place(s, cell, which, 0) for cell in (begin, end))
+            with s.f.loop(first, stop) as at:
                 kind.lanes.store(s, which, at, NONE[which])
     s.f.give(0)
 

@@ -155,7 +155,7 @@ class RowConditions(ArrayEmitter):
         refused = f.block("refused")
         for part in dear:
             if holds is not None:
-                self._unless(holds, refused)
+                self.f.jump_unless(holds, refused)
             holds = self.holds_true(part)
         assert holds is not None
         result.set(holds)

@@ -19,7 +19,8 @@ from episode.matchers.situations.code.arrays import (
     each_bit,
 )
 from episode.matchers.situations.code.relations import is_undecided
-from episode.matchers.time_code import EVER, NEVER, is_as_long_as, window_end, window_start
+from episode.matchers.time_code import is_as_long_as, window_end, window_start
+from episode.matchers.times import EVER, NEVER
 from episode.native.ir import Operand, Value
 from episode.native.scope import Scope
 from episode.native.types import BOOL, I64
